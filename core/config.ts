@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseDocument } from 'yaml'
+import { z } from 'zod'
+import { Failure } from './failure.ts'
+import { Model } from './models/model.ts'
+import { Bytes, Duration } from './models/quantities.ts'
+
+/** Every timeout and bound of the server. All durations can be set down to 100 ms, so that tests need not wait. */
+export const Limits = z
+  .strictObject({
+    json_body: Bytes.default(1 << 20),
+    chat_body: Bytes.default(32 << 20),
+    depth: z.number().int().default(64),
+    keys: z.number().int().default(10_000),
+    headers_timeout: Duration.default(10_000),
+    request_timeout: Duration.default(60_000),
+    keep_alive_timeout: Duration.default(5_000),
+    connections: z.number().int().default(12_000),
+    write_deadline: Duration.default(30_000).describe('A reader that takes nothing for this long is cut off.'),
+    stream_ping: Duration.default(15_000),
+    engine_answer: Bytes.default(32 << 20),
+    stream_frame: Bytes.default(4 << 20),
+    drain_timeout: Duration.default(60_000),
+    min_free_disk: Bytes.default(1 << 30),
+    ballast: Bytes.default(64 << 20),
+    wrong_tokens_per_minute: z.number().int().default(30),
+  })
+  .prefault({})
+export type Limits = z.output<typeof Limits>
+
+/** infer.yaml. */
+export const Config = z
+  .strictObject({
+    listen: z.string().default('127.0.0.1:8787'),
+    public_url: z.url().optional(),
+    allowed_hosts: z
+      .array(z.string())
+      .default([])
+      .describe('Host names besides loopback and IP literals under which the server answers.'),
+    cors_origins: z.array(z.url()).default([]),
+    models: z.array(Model).default([]),
+    limits: Limits,
+  })
+  .meta({ id: 'Config', title: 'infer.yaml' })
+export type Config = z.output<typeof Config>
+
+/** Where everything the program owns lies: `--data-dir`, INFER_DATA_DIR, or ~/.local/share/infer. */
+export const dataDirectory = (flag?: string): string =>
+  resolve(
+    flag ??
+      process.env.INFER_DATA_DIR ??
+      join(process.env.XDG_DATA_HOME ?? join(homedir(), '.local', 'share'), 'infer'),
+  )
+
+/** The address and token of a remote server, where INFER_URL says that the command line speaks to one. */
+export const remote = (): { url: string; token: string | undefined } | undefined =>
+  process.env.INFER_URL ? { url: process.env.INFER_URL.replace(/\/+$/, ''), token: process.env.INFER_TOKEN } : undefined
+
+/**
+ * Reads infer.yaml. No file means the defaults when `required` is false.
+ * Throws Failure `invalid_value` whose message names the file, the line and what is wrong there.
+ */
+export function readConfig(path: string, required: boolean): Config {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (cause) {
+    if (!required && (cause as NodeJS.ErrnoException).code === 'ENOENT') return Config.parse({})
+    throw new Failure('invalid_value', `The configuration ${path} cannot be read: ${(cause as Error).message}.`, {
+      cause,
+    })
+  }
+  return parseConfig(text, path)
+}
+
+/** The same for text that is at hand; `path` only names it in messages. */
+export function parseConfig(text: string, path: string): Config {
+  const document = parseDocument(text)
+  const [syntax] = document.errors
+  if (syntax) throw new Failure('invalid_value', `${path}: ${syntax.message}`)
+  const checked = Config.safeParse(document.toJS() ?? {})
+  if (checked.success) {
+    const twice = checked.data.models.find((model, at, all) => all.findIndex(other => other.id === model.id) !== at)
+    if (twice) throw new Failure('invalid_value', `${path}: the model id '${twice.id}' is used twice; ids must differ.`)
+    return checked.data
+  }
+  const issue = checked.error.issues[0]!
+  const at = issue.path.length ? document.getIn(issue.path, true) : undefined
+  const offset = (at as { range?: [number, number, number] } | undefined)?.range?.[0]
+  const line = offset === undefined ? '' : `:${text.slice(0, offset).split('\n').length}`
+  throw new Failure('invalid_value', `${path}${line}: ${issue.path.join('.') || 'the file'}: ${issue.message}`)
+}

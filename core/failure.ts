@@ -1,0 +1,112 @@
+/**
+ * Every way work can fail. Status, type and retry are facts of the code, never choices of the call site.
+ * `retry` says whether the same call may succeed later; a queue and a client library both go by it.
+ * Source: the error table of the API contract; types are the ones that OpenAI clients know.
+ */
+export const failures = {
+  invalid_json: { status: 400, type: 'invalid_request_error', retry: false },
+  missing_required_parameter: { status: 400, type: 'invalid_request_error', retry: false },
+  invalid_type: { status: 400, type: 'invalid_request_error', retry: false },
+  invalid_value: { status: 400, type: 'invalid_request_error', retry: false },
+  string_above_max_length: { status: 400, type: 'invalid_request_error', retry: false },
+  array_above_max_length: { status: 400, type: 'invalid_request_error', retry: false },
+  unsupported_parameter: { status: 400, type: 'invalid_request_error', retry: false },
+  unsupported_task: { status: 400, type: 'invalid_request_error', retry: false },
+  context_length_exceeded: { status: 400, type: 'invalid_request_error', retry: false },
+  invalid_scope: { status: 400, type: 'invalid_request_error', retry: false },
+  invalid_host: { status: 421, type: 'invalid_request_error', retry: false },
+  missing_api_key: { status: 401, type: 'authentication_error', retry: false },
+  invalid_api_key: { status: 401, type: 'authentication_error', retry: false },
+  token_revoked: { status: 401, type: 'authentication_error', retry: false },
+  token_expired: { status: 401, type: 'authentication_error', retry: false },
+  insufficient_scope: { status: 403, type: 'permission_error', retry: false },
+  model_not_allowed: { status: 403, type: 'permission_error', retry: false },
+  organization_mismatch: { status: 403, type: 'permission_error', retry: false },
+  organization_disabled: { status: 403, type: 'permission_error', retry: false },
+  not_found: { status: 404, type: 'not_found_error', retry: false },
+  model_not_found: { status: 404, type: 'not_found_error', retry: false },
+  unknown_url: { status: 404, type: 'not_found_error', retry: false },
+  method_not_allowed: { status: 405, type: 'invalid_request_error', retry: false },
+  conflict: { status: 409, type: 'conflict_error', retry: false },
+  job_already_finished: { status: 409, type: 'conflict_error', retry: false },
+  idempotency_key_in_use: { status: 409, type: 'idempotency_error', retry: true },
+  output_expired: { status: 410, type: 'not_found_error', retry: false },
+  payload_too_large: { status: 413, type: 'invalid_request_error', retry: false },
+  unsupported_media_type: { status: 415, type: 'invalid_request_error', retry: false },
+  idempotency_key_reused: { status: 422, type: 'idempotency_error', retry: false },
+  rate_limit: { status: 429, type: 'rate_limit_error', retry: true },
+  quota_exceeded: { status: 429, type: 'insufficient_quota', retry: false },
+  queue_full: { status: 429, type: 'rate_limit_error', retry: true },
+  cancelled: { status: 499, type: 'invalid_request_error', retry: false },
+  internal_error: { status: 500, type: 'server_error', retry: false },
+  worker_error: { status: 502, type: 'server_error', retry: true },
+  model_warming_up: { status: 503, type: 'server_error', retry: true },
+  no_capacity: { status: 503, type: 'server_error', retry: true },
+  disk_full: { status: 503, type: 'server_error', retry: true },
+  shutting_down: { status: 503, type: 'server_error', retry: true },
+  timeout: { status: 504, type: 'timeout_error', retry: true },
+  worker_crashed: { status: 502, type: 'server_error', retry: false },
+} as const satisfies Record<string, { status: number; type: string; retry: boolean }>
+
+export type FailureCode = keyof typeof failures
+
+export interface FailureDetail {
+  path: string
+  message: string
+  code: FailureCode
+}
+
+export interface FailureMore {
+  /** Which input is meant, as a JSON path: `messages[0].content`. */
+  param?: string
+  /** Milliseconds until a retry makes sense. */
+  retryAfterMs?: number
+  /** Further members of the error body, for codes that carry facts: `required_scope`, `eta_seconds`, `reset_at`. */
+  facts?: Record<string, string | number | boolean | null>
+  /** One entry per wrong field, where more than one is wrong. */
+  details?: FailureDetail[]
+  /** Logged, never shown. */
+  cause?: unknown
+}
+
+/** The one error of this program. The message is a sentence for the caller that names the thing and what to do. */
+export class Failure extends Error {
+  override readonly name = 'Failure'
+  readonly code: FailureCode
+  readonly param: string | undefined
+  readonly retryAfterMs: number | undefined
+  readonly facts: Record<string, string | number | boolean | null> | undefined
+  readonly details: FailureDetail[] | undefined
+
+  constructor(code: FailureCode, message: string, more: FailureMore = {}) {
+    super(message, more.cause === undefined ? undefined : { cause: more.cause })
+    this.code = code
+    this.param = more.param
+    this.retryAfterMs = more.retryAfterMs
+    this.facts = more.facts
+    this.details = more.details
+  }
+
+  get status(): number {
+    return failures[this.code].status
+  }
+  get type(): string {
+    return failures[this.code].type
+  }
+  get retryable(): boolean {
+    return failures[this.code].retry
+  }
+
+  /** What we did not throw ourselves is `internal_error`: logged in full, shown as nothing. */
+  static from(thrown: unknown): Failure {
+    return thrown instanceof Failure
+      ? thrown
+      : new Failure(
+          'internal_error',
+          'Something went wrong inside infer. The log has the cause under this request id.',
+          {
+            cause: thrown,
+          },
+        )
+  }
+}

@@ -1,0 +1,129 @@
+import type { Failure } from './failure.ts'
+import type { Feature, Model } from './models/model.ts'
+import type { Task } from './tasks/tasks.ts'
+
+/**
+ * The seam between what is asked for and what runs it. The server, the jobs and the CLI know GPUs only through
+ * these types; `gpu/fleet.ts` fulfils them.
+ */
+export interface Fleet {
+  /** What the engine of this model can do. Pure data from its preset and its configuration; starts nothing. */
+  traits(model: Model): EngineTraits
+  /**
+   * A free slot of a ready engine for the model: at once, after waiting for a slot, or after loading it, evicting
+   * idle models where needed. Throws Failure `model_warming_up`, `no_capacity`, `queue_full`, `shutting_down`
+   * (each with a retry time) or `worker_error` (the engine cannot be started; says why), or the signal's reason.
+   */
+  lease(model: Model, want: { waitMs: number; signal?: AbortSignal }): Promise<Lease>
+  /** Starts loading without taking a slot; resolves when ready. */
+  load(model: Model): Promise<void>
+  /** Stops every engine of the model once its running requests have ended; resolves when its memory is free. */
+  unload(modelId: string): Promise<void>
+  /** Everything a person or a dashboard may want to know, as of now. */
+  snapshot(): FleetSnapshot
+  /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
+  close(deadlineMs: number): Promise<void>
+}
+
+/** How to speak to one kind of engine. Data only: what is done with it stands in core/tasks. */
+export interface EngineTraits {
+  /** Where the engine answers each task. A task without a path cannot be asked of it. */
+  paths: Partial<Record<Task, string>>
+  features: ReadonlySet<Feature>
+  /** Whether relevance scores come as probabilities or as raw logits. */
+  rerankScores: 'probability' | 'logit'
+  /** How pair scores are had: its own route, its rerank route, or cosines of its embeddings. */
+  scoreBy: 'score' | 'rerank' | 'embeddings'
+  /** Whether the engine itself honours `dimensions` and `encoding_format: base64`. */
+  dimensions: boolean
+  base64: boolean
+  /** Whether `stream_options.include_usage` works. */
+  streamUsage: boolean
+  /** Name of the model toward the engine. */
+  upstreamId: string
+}
+
+/** One slot of one engine. Give it back exactly once, in every outcome; giving back twice does nothing. */
+export interface Lease extends Disposable {
+  readonly engineId: string
+  readonly modelId: string
+  /** Milliseconds from asking to having it, and how many of those went into loading the model. */
+  readonly waitedMs: number
+  readonly loadedMs: number
+  /** Opens one request. Never throws: what goes wrong reaches `listener.failed`. */
+  open(call: EngineCall, listener: EngineListener): Exchange
+  release(): void
+}
+
+export interface EngineCall {
+  path: string
+  /** JSON. */
+  body: string | Uint8Array
+  /** False: the answer is collected by the caller and bounded by `maxBytes`. True: it is relayed without end. */
+  stream: boolean
+  maxBytes: number
+}
+
+/**
+ * What the caller hears, in this order: `accepted`, any number of `chunk`, then `finished`; or at any point `failed`,
+ * after which nothing follows. A chunk belongs to the listener: it may be kept without copying.
+ */
+export interface EngineListener {
+  accepted(contentType: string): void
+  chunk(bytes: Buffer): void
+  finished(): void
+  /** `worker_error` (retryable) when the engine broke, otherwise what the engine itself refused, normalised. */
+  failed(failure: Failure): void
+}
+
+/** A request on its way. */
+export interface Exchange {
+  /** Stops reading from the engine until `resume`, for a reader that cannot keep up. */
+  pause(): void
+  resume(): void
+  /** The caller is gone: the engine's request is ended at once. `failed` is not called for it. */
+  abort(): void
+}
+
+export type ResidentState = 'starting' | 'ready' | 'stopping'
+
+export interface FleetSnapshot {
+  devices: DeviceSnapshot[]
+  residents: ResidentSnapshot[]
+  models: Record<string, ModelActivity>
+}
+
+export interface DeviceSnapshot {
+  id: string
+  name: string
+  kind: 'nvidia' | 'cpu'
+  totalBytes: number
+  /** Measured by the driver; null where it cannot be. */
+  usedBytes: number | null
+  /** Booked by us. */
+  bookedBytes: number
+}
+
+export interface ResidentSnapshot {
+  engineId: string
+  modelId: string
+  state: ResidentState
+  pid: number | null
+  devices: string[]
+  bytes: number
+  slots: number
+  leases: number
+  startedAt: number
+  lastUsedAt: number
+}
+
+export interface ModelActivity {
+  status: 'warm' | 'loading' | 'cold' | 'unavailable' | 'disabled'
+  waiting: number
+  /** Why it cannot serve, as a sentence, or null. */
+  reason: string | null
+  /** Expected milliseconds until it can serve; null when unknown or not waiting. */
+  etaMs: number | null
+  engineStarts: number
+  engineFailures: number
+}

@@ -1,0 +1,43 @@
+import { writeSync } from 'node:fs'
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+export type LogFields = Record<string, string | number | boolean | null | undefined>
+
+/** Where the program speaks to its operator: one JSON object a line on standard error, no prompts, no secrets. */
+export interface Log {
+  debug(message: string, fields?: LogFields): void
+  info(message: string, fields?: LogFields): void
+  warn(message: string, fields?: LogFields): void
+  error(message: string, fields?: LogFields & { cause?: never }, cause?: unknown): void
+}
+
+const order: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
+const secret = /sk-[A-Za-z0-9-]{12,}|Bearer\s+\S+|\/\/[^/\s:@]+:[^/\s@]+@/g
+const redact = (text: string) => text.replace(secret, '[redacted]')
+
+/**
+ * A log that writes JSON lines to a file descriptor. The write is synchronous so that a line written just before
+ * the process dies is there to read.
+ */
+export function openLog(level: LogLevel = 'info', write: (line: string) => void = line => writeSync(2, line)): Log {
+  const at =
+    (name: LogLevel) =>
+    (message: string, fields: LogFields = {}, cause?: unknown) => {
+      if (order[name] < order[level]) return
+      const shown = Object.fromEntries(
+        Object.entries(fields).map(([key, value]) => [key, typeof value === 'string' ? redact(value) : value]),
+      )
+      const why =
+        cause === undefined
+          ? {}
+          : { cause: redact(cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)) }
+      try {
+        write(
+          `${JSON.stringify({ time: new Date().toISOString(), level: name, message: redact(message), ...shown, ...why })}\n`,
+        )
+      } catch {
+        // A full disk or a closed terminal must not take the server down.
+      }
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import { Task } from '../tasks/tasks.ts'
+import { Bytes, Duration } from './quantities.ts'
+
+/** What a chat engine may be able to do beyond plain messages. A request that uses one its engine lacks is refused. */
+export const features = [
+  'tools',
+  'json_object',
+  'json_schema',
+  'logprobs',
+  'n',
+  'logit_bias',
+  'penalties',
+  'top_k',
+  'min_p',
+  'repetition_penalty',
+  'images',
+  'audio',
+  'files',
+  'chat_template_kwargs',
+] as const
+export const Feature = z.enum(features)
+export type Feature = z.infer<typeof Feature>
+
+export const modelId = /^[A-Za-z0-9][A-Za-z0-9._:-]*(\/[A-Za-z0-9][A-Za-z0-9._:-]*)*$/
+
+/** What a use of the model costs, in millionths of the currency unit. Zero, the default, makes spend limits inert. */
+export const Price = z.strictObject({
+  input_per_million_tokens: z.number().min(0).default(0),
+  output_per_million_tokens: z.number().min(0).default(0),
+})
+
+/** One entry under `models:` in infer.yaml. */
+export const Model = z
+  .strictObject({
+    id: z.string().max(128).regex(modelId, 'Letters, digits, ".", "_", ":", "-" and "/" between parts.'),
+    engine: z
+      .string()
+      .default('gguf')
+      .describe('Which preset runs it: gguf (built in), llama-server, vllm, custom, remote.'),
+    source: z.string().optional().describe('The model file, folder or hub name that the engine loads.'),
+    tasks: z.array(Task).min(1).default(['std/chat-completion']),
+    slug: z.string().regex(modelId).optional(),
+    description: z.string().optional(),
+    enabled: z.boolean().default(true),
+    args: z.array(z.string()).default([]).describe('Appended to the argument list of the engine, as they are.'),
+    command: z
+      .array(z.string())
+      .min(1)
+      .optional()
+      .describe('custom: the whole argument list; {port}, {model}, {id} are filled in.'),
+    env: z
+      .record(z.string(), z.string())
+      .default({})
+      .describe('Added to the environment that infer builds for the engine.'),
+    health_path: z.string().startsWith('/').optional().describe('custom: answers 2xx once the engine can work.'),
+    url: z.url().optional().describe('remote: the base address, including /v1 where the server has it.'),
+    api_key_env: z.string().optional().describe('remote: the environment variable that holds its key.'),
+    upstream_id: z
+      .string()
+      .optional()
+      .describe('The name under which the engine itself knows the model; the id by default.'),
+    memory: Bytes.optional().describe('Device memory it needs; estimated from the source when absent.'),
+    devices: z
+      .union([z.literal('cpu'), z.number().int().min(1)])
+      .default(1)
+      .describe('How many GPUs, or cpu.'),
+    replicas: z
+      .strictObject({ min: z.number().int().min(0).default(0), max: z.number().int().min(1).default(1) })
+      .default({ min: 0, max: 1 }),
+    concurrency: z.number().int().min(1).max(4096).optional().describe('Requests that one engine works on at once.'),
+    max_queue: z
+      .number()
+      .int()
+      .min(0)
+      .default(512)
+      .describe('Requests that may wait for a free slot before more are refused.'),
+    idle_ttl: Duration.default(300_000).describe('Unloaded after this long without a request; 0 keeps it.'),
+    dispatch_wait_ms: Duration.default(30_000).describe(
+      'How long a synchronous request is held while the model loads or is busy.',
+    ),
+    load_timeout: Duration.default(600_000),
+    no_progress: Duration.default(300_000).describe(
+      'A request on which the engine makes no progress for this long has failed.',
+    ),
+    stop_grace: Duration.default(5_000).describe('Between asking the engine to stop and killing it.'),
+    price: Price.default({ input_per_million_tokens: 0, output_per_million_tokens: 0 }),
+    extra_params: z.array(z.string()).default([]).describe('Further request fields that are passed to the engine.'),
+    features: z.array(Feature).optional().describe('Overrides what the preset says the engine can do.'),
+    context_length: z.number().int().min(1).optional(),
+  })
+  .meta({ id: 'Model' })
+export type Model = z.output<typeof Model>

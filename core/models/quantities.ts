@@ -1,0 +1,35 @@
+import { z } from 'zod'
+
+const durationUnits = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const byteUnits = {
+  B: 1,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40,
+} as const
+
+/** A length of time in the configuration: `250ms`, `30s`, `5m`, `2h`, or a number of milliseconds. Milliseconds inside. */
+export const Duration = z
+  .union([
+    z.number().int().min(0),
+    z.string().regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, 'Write a duration as 250ms, 30s, 5m or 2h.'),
+  ])
+  .transform(value => {
+    if (typeof value === 'number') return value
+    const [, amount, unit] = /^([\d.]+)(ms|s|m|h|d)$/.exec(value)!
+    return Math.round(Number(amount) * durationUnits[unit as keyof typeof durationUnits])
+  })
+
+/** A size in the configuration: `512MiB`, `24GB`, or a number of bytes. Bytes inside. */
+export const Bytes = z
+  .union([z.number().int().min(0), z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')])
+  .transform(value => {
+    if (typeof value === 'number') return value
+    const [, amount, unit] = /^([\d.]+) ?([KMGT]?i?B)$/.exec(value)!
+    return Math.round(Number(amount) * byteUnits[unit as keyof typeof byteUnits])
+  })
