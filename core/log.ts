@@ -7,8 +7,8 @@ export type LogFields = Record<string, string | number | boolean | null | undefi
 export interface Log {
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
-  warn(message: string, fields?: LogFields): void
-  error(message: string, fields?: LogFields & { cause?: never }, cause?: unknown): void
+  warn(message: string, fields?: LogFields, cause?: unknown): void
+  error(message: string, fields?: LogFields, cause?: unknown): void
 }
 
 const order: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
@@ -30,7 +30,7 @@ export function openLog(level: LogLevel = 'info', write: (line: string) => void 
       const why =
         cause === undefined
           ? {}
-          : { cause: redact(cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)) }
+          : { cause: redact(cause instanceof Error ? (cause.stack ?? cause.message) : JSON.stringify(cause)) }
       try {
         write(
           `${JSON.stringify({ time: new Date().toISOString(), level: name, message: redact(message), ...shown, ...why })}\n`,

@@ -1,0 +1,231 @@
+import { Failure } from '../failure.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import type {
+  NewToken,
+  Organization,
+  Plan,
+  Scope,
+  Store,
+  TokenChange,
+  TokenRecord,
+  TokenStatus,
+  VerifiableToken,
+} from '../store/store.ts'
+import type { Keys } from './keys.ts'
+import { planLimits } from './plan.ts'
+import { digestMatches, digestOf, hintOf, mintSecret, parseSecret } from './secret.ts'
+
+/** Who asks: one token of one organization. */
+export interface Caller {
+  tokenId: string
+  token: VerifiableToken
+  organizationId: string
+  scopes: readonly Scope[]
+  /** Requests a minute, 0 is unlimited. */
+  requestsPerMinute: number
+  jobsPerMinute: number
+}
+
+export interface TokenWish {
+  organizationId: string
+  name: string
+  scopes: Scope[]
+  /** Epoch milliseconds; null never expires; undefined takes the default (90 days with an admin scope, else never). */
+  expiresAt?: number | null
+  models?: string[] | null
+  createdBy?: string | null
+}
+
+const day = 86_400_000
+/** The longest that a rotated secret may go on working beside its successor. */
+export const longestOverlapMs = day
+
+/** The status a token has now: what is stored, or `expired` once its time has passed. */
+export const statusAt = (token: { status: TokenStatus; expiresAt: number | null }, now: number): TokenStatus =>
+  token.status === 'active' && token.expiresAt !== null && token.expiresAt <= now ? 'expired' : token.status
+
+/** A pattern such as `qwen/*` against a model id; `*` stands for any characters. */
+export const modelAllowed = (patterns: readonly string[] | null, modelId: string): boolean =>
+  patterns === null ||
+  patterns.some(pattern => {
+    const parts = pattern.split('*')
+    if (parts.length === 1) return pattern === modelId
+    const [first = '', last = ''] = [parts[0], parts.at(-1)]
+    if (!modelId.startsWith(first) || !modelId.endsWith(last) || modelId.length < first.length + last.length)
+      return false
+    let at = first.length
+    for (const part of parts.slice(1, -1)) {
+      const found = modelId.indexOf(part, at)
+      if (found < 0 || found + part.length > modelId.length - last.length) return false
+      at = found + part.length
+    }
+    return true
+  })
+
+/**
+ * Organizations and their tokens: creation, verification, the ends of a token's life. Secrets are returned once, by
+ * `issue` and `rotate`; only their digests are stored.
+ */
+export function openAccounts({
+  store,
+  keys,
+  log,
+  now = Date.now,
+}: {
+  store: Store
+  keys: Keys
+  log: Log
+  now?: () => number
+}) {
+  const uses = new Map<string, number>()
+
+  function draft(wish: TokenWish): { secret: string; token: NewToken } {
+    const { secret, publicId } = mintSecret()
+    const createdAt = now()
+    const admin = wish.scopes.some(scope => scope.startsWith('admin:'))
+    return {
+      secret,
+      token: {
+        id: newId('tok'),
+        publicId,
+        organizationId: wish.organizationId,
+        name: wish.name,
+        scopes: wish.scopes,
+        digest: digestOf(keys.tokenPepper, secret),
+        hint: hintOf(secret),
+        models: wish.models ?? null,
+        createdAt,
+        expiresAt: wish.expiresAt === undefined ? (admin ? createdAt + 90 * day : null) : wish.expiresAt,
+        createdBy: wish.createdBy ?? null,
+      },
+    }
+  }
+
+  /** Live means: this exact secret would be accepted now. Used by the leak scan. */
+  function find(secret: string): VerifiableToken | undefined {
+    const publicId = parseSecret(secret)
+    const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
+    return digestMatches(row?.digest, digestOf(keys.tokenPepper, secret)) ? row : undefined
+  }
+
+  return {
+    /**
+     * The caller behind a secret. Throws Failure `missing_api_key`, `invalid_api_key`, `token_revoked`,
+     * `token_expired`, `organization_disabled`. Synchronous and about 5 µs; a revoke counts at once.
+     */
+    authenticate(secret: string | undefined): Caller {
+      if (!secret)
+        throw new Failure('missing_api_key', 'No API token was sent. Send one as "Authorization: Bearer sk-infer-…".')
+      const token = find(secret)
+      if (!token)
+        throw new Failure(
+          'invalid_api_key',
+          `Incorrect API key provided: ${shown(secret)}. Create one with "infer token create".`,
+        )
+      if (token.status === 'revoked' || token.status === 'disabled')
+        throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
+      const at = now()
+      if (token.expiresAt !== null && token.expiresAt <= at)
+        throw new Failure(
+          'token_expired',
+          `The token '${token.name}' (${token.hint}) expired at ${new Date(token.expiresAt).toISOString()}.`,
+        )
+      if (token.organizationStatus === 'disabled')
+        throw new Failure('organization_disabled', `The organization '${token.organizationName}' is disabled.`)
+      if (at - (token.lastUsedAt ?? 0) > 60_000) uses.set(token.id, at)
+      const plan = planLimits[token.plan]
+      return {
+        tokenId: token.id,
+        token,
+        organizationId: token.organizationId,
+        scopes: token.scopes,
+        requestsPerMinute: token.requestsPerMinute ?? plan.requestsPerMinute,
+        jobsPerMinute: token.jobsPerMinute ?? plan.jobsPerMinute,
+      }
+    },
+    find,
+
+    async createOrganization(wish: {
+      id?: string
+      name: string
+      plan?: Plan
+      requestsPerMinute?: number | null
+      jobsPerMinute?: number | null
+    }): Promise<Organization> {
+      return store.organizations.create({
+        id: wish.id ?? newId('org'),
+        name: wish.name,
+        plan: wish.plan ?? 'enterprise',
+        requestsPerMinute: wish.requestsPerMinute ?? null,
+        jobsPerMinute: wish.jobsPerMinute ?? null,
+        createdAt: now(),
+      })
+    },
+    organizations: () => store.organizations.list(),
+    organization: (id: string) => store.organizations.find(id),
+
+    async issue(wish: TokenWish): Promise<{ token: TokenRecord; secret: string }> {
+      const { token, secret } = draft(wish)
+      return { token: await store.tokens.create(token), secret }
+    },
+    list: (organizationId: string, page: { limit: number; after?: string; status?: TokenStatus }) =>
+      store.tokens.list(organizationId, page),
+    token: (organizationId: string, id: string) => store.tokens.find(organizationId, id),
+    update: (organizationId: string, id: string, change: TokenChange) =>
+      store.tokens.update(organizationId, id, change),
+
+    /** Refuses with `conflict` to revoke the last active token that can manage tokens; nobody could let one in again. */
+    async revoke(organizationId: string, id: string, force = false): Promise<TokenRecord | undefined> {
+      const token = await store.tokens.find(organizationId, id)
+      if (!token) return undefined
+      if (
+        !force &&
+        statusAt(token, now()) === 'active' &&
+        token.scopes.includes('admin:write') &&
+        (await store.tokens.countActive(organizationId, 'admin:write', now())) <= 1
+      )
+        throw new Failure(
+          'conflict',
+          `The token '${token.name}' is the last one with the scope admin:write. Create another one first, or force it.`,
+        )
+      return store.tokens.revoke(organizationId, id, now())
+    },
+
+    /** A new secret under a new id with the same rights; the old one works until `overlapMs` from now (at most a day). */
+    async rotate(
+      organizationId: string,
+      id: string,
+      overlapMs: number,
+    ): Promise<{ token: TokenRecord; secret: string; previousValidUntil: number } | undefined> {
+      const old = await store.tokens.find(organizationId, id)
+      if (!old) return undefined
+      if (statusAt(old, now()) !== 'active')
+        throw new Failure(
+          'conflict',
+          `The token '${old.name}' is ${statusAt(old, now())}; only an active token can be rotated. Create a new one.`,
+        )
+      const lifetime = old.expiresAt === null ? null : now() + (old.expiresAt - old.createdAt)
+      const { token, secret } = draft({ ...old, expiresAt: lifetime, createdBy: old.id })
+      const previousValidUntil = Math.min(
+        now() + Math.min(overlapMs, longestOverlapMs),
+        old.expiresAt ?? Number.POSITIVE_INFINITY,
+      )
+      const created = await store.tokens.rotate(organizationId, id, token, previousValidUntil)
+      return created && { token: created, secret, previousValidUntil }
+    },
+
+    /** Writes what `authenticate` has gathered about last uses; called now and then and at the end. */
+    async flushUses(): Promise<void> {
+      if (uses.size === 0) return
+      const batch = [...uses].map(([id, at]) => ({ id, at }))
+      uses.clear()
+      await store.tokens
+        .touch(batch)
+        .catch((cause: unknown) => log.warn('Last uses of tokens were not written', {}, cause))
+    },
+  }
+}
+export type Accounts = ReturnType<typeof openAccounts>
+
+const shown = (secret: string): string => (secret.length > 8 ? `${secret.slice(0, 3)}…${secret.slice(-4)}` : '…')

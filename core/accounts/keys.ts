@@ -1,0 +1,47 @@
+import { hkdfSync, randomBytes } from 'node:crypto'
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { Failure } from '../failure.ts'
+
+/** Keys derived from the master key, one for each use, so that none can stand in for another. */
+export interface Keys {
+  tokenPepper: Buffer
+  urlSigning: Buffer
+  cursorSigning: Buffer
+}
+
+const derive = (master: Uint8Array, use: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', master, '', `infer/${use}/v1`, 32))
+
+/**
+ * The keys of this installation, from 32 bytes of base64: given (`INFER_MASTER_KEY`, already removed from the
+ * environment) or the file `master-key` in the data directory, which is created 0600 when it is missing.
+ * Losing the key makes every token worthless, so a backup of the data directory includes it.
+ */
+export function openKeys(dataDir: string, given?: string): Keys {
+  const master = Buffer.from(given ?? readOrCreate(join(dataDir, 'master-key')), 'base64')
+  if (master.length !== 32)
+    throw new Failure(
+      'invalid_value',
+      `The master key must be 32 bytes in base64; this one has ${master.length} bytes.`,
+    )
+  return {
+    tokenPepper: derive(master, 'token-pepper'),
+    urlSigning: derive(master, 'url-sign'),
+    cursorSigning: derive(master, 'cursor-sign'),
+  }
+}
+
+function readOrCreate(path: string): string {
+  try {
+    const file = openSync(path, 'wx', 0o600)
+    const key = randomBytes(32).toString('base64')
+    writeSync(file, key)
+    fsyncSync(file)
+    closeSync(file)
+    return key
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause
+    return readFileSync(path, 'utf8').trim()
+  }
+}
