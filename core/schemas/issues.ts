@@ -1,0 +1,96 @@
+import type { z } from 'zod'
+import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
+
+type Issue = z.core.$ZodIssue
+
+/**
+ * Turns zod's findings into one Failure with the code names that OpenAI clients know. The message speaks of the first
+ * finding; `details` lists all of them when there are several.
+ */
+export function failureOf(error: z.ZodError, input: unknown): Failure {
+  const found = error.issues.map(issue => finding(deepest(issue), input))
+  const [first] = found
+  return new Failure(first!.code, first!.message, {
+    param: first!.path || undefined,
+    details: found.length > 1 ? found.slice(0, 20) : undefined,
+    cause: undefined,
+  })
+}
+
+/** `messages[0].content`, the way the official clients print a place. */
+export const placeOf = (path: readonly PropertyKey[]): string =>
+  path.reduce<string>(
+    (text, part) => (typeof part === 'number' ? `${text}[${part}]` : text ? `${text}.${String(part)}` : String(part)),
+    '',
+  )
+
+/** Of a union, the branch that got furthest: its complaint is about what the caller meant to send. */
+function deepest(issue: Issue, base: readonly PropertyKey[] = []): Issue {
+  const here = { ...issue, path: [...base, ...issue.path] }
+  if (issue.code !== 'invalid_union' || issue.errors.length === 0) return here
+  const branches = issue.errors.filter(branch => branch.length > 0).map(branch => deepest(branch[0]!, here.path))
+  const longest = branches.toSorted((a, b) => b.path.length - a.path.length)[0]
+  return longest && longest.path.length > here.path.length ? longest : here
+}
+
+const nameOf = (value: unknown): string =>
+  value === null
+    ? 'null'
+    : Array.isArray(value)
+      ? 'an array'
+      : typeof value === 'object'
+        ? 'an object'
+        : `a ${typeof value}`
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input
+  for (const part of path) {
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, part)) return undefined
+    value = (value as Record<PropertyKey, unknown>)[part]
+  }
+  return value
+}
+
+function finding(issue: Issue, input: unknown): FailureDetail {
+  const path = placeOf(issue.path)
+  const name = path ? `'${path}'` : 'The body'
+  const value = valueAt(input, issue.path)
+  const say = (code: FailureCode, message: string): FailureDetail => ({ path, message, code })
+  if (
+    (issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.code === 'invalid_union') &&
+    value === undefined &&
+    path
+  )
+    return say('missing_required_parameter', `Missing required parameter: ${name}.`)
+  switch (issue.code) {
+    case 'invalid_type':
+      return say('invalid_type', `${name} must be ${article(issue.expected)}, not ${nameOf(value)}.`)
+    case 'too_big': {
+      if (issue.origin === 'string')
+        return say('string_above_max_length', `${name} is longer than ${issue.maximum} characters.`)
+      if (issue.origin === 'array')
+        return say('array_above_max_length', `${name} has more than ${issue.maximum} entries.`)
+      return say('invalid_value', `${name} must be at most ${issue.maximum}.`)
+    }
+    case 'too_small':
+      return say(
+        'invalid_value',
+        issue.origin === 'number' || issue.origin === 'int'
+          ? `${name} must be at least ${issue.minimum}.`
+          : `${name} must not be empty.`,
+      )
+    case 'invalid_value':
+      return say('invalid_value', `${name} must be one of: ${issue.values.map(String).join(', ')}.`)
+    case 'unrecognized_keys':
+      return say('invalid_value', `${name} has unknown members: ${issue.keys.join(', ')}.`)
+    case 'invalid_union':
+      return say('invalid_type', `${name} has a form that is not accepted here (${nameOf(value)}).`)
+    default:
+      return say('invalid_value', `${name}: ${issue.message}`)
+  }
+}
+
+const article = (expected: string): string => {
+  const word = expected === 'int' ? 'integer' : expected === 'record' ? 'object' : expected
+  return `${/^[aeio]/.test(word) ? 'an' : 'a'} ${word}`
+}

@@ -1,0 +1,42 @@
+import { Failure } from '../failure.ts'
+import type { EngineTraits } from '../fleet.ts'
+import type { Task } from './tasks.ts'
+
+/** What preparing a request needs to know of a model. Plain data, so that it can be handed to a worker thread. */
+export interface CatalogEntry {
+  id: string
+  engine: string
+  tasks: readonly Task[]
+  extraParams: readonly string[]
+  traits: EngineTraits
+}
+export type Catalog = ReadonlyMap<string, CatalogEntry>
+
+const words: Record<Task, string> = {
+  'std/chat-completion': 'chat completions',
+  'std/embeddings': 'embeddings',
+  'std/rerank': 'reranking',
+  'std/score': 'scoring',
+}
+
+/** The model for the task. Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */
+export function modelFor(task: Task, id: string, catalog: Catalog): CatalogEntry {
+  const entry = catalog.get(id)
+  if (entry?.tasks.includes(task)) return entry
+  const able = [...catalog.values()].filter(other => other.tasks.includes(task)).map(other => `'${other.id}'`)
+  const instead = able.length
+    ? `For ${words[task]} there is ${able.slice(0, 5).join(', ')}${able.length > 5 ? ', …' : ''}.`
+    : `No model here does ${words[task]}.`
+  if (entry)
+    throw new Failure('unsupported_task', `The model '${id}' does not do ${words[task]}. ${instead}`, {
+      param: 'model',
+    })
+  throw new Failure('model_not_found', `The model '${id}' does not exist here. ${instead}`, { param: 'model' })
+}
+
+/** Of the raw body, the fields that the model's configuration lets through to its engine besides the known ones. */
+export function extraFields(raw: unknown, entry: CatalogEntry): Record<string, unknown> {
+  if (entry.extraParams.length === 0) return {}
+  const body = raw as Record<string, unknown>
+  return Object.fromEntries(entry.extraParams.filter(name => Object.hasOwn(body, name)).map(name => [name, body[name]]))
+}

@@ -1,0 +1,44 @@
+import type { JsonBounds } from '../json.ts'
+import { parseJson } from '../json.ts'
+import type { Catalog } from './catalog.ts'
+import { prepareChat, shapeChat } from './chat-completion.ts'
+import { prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
+import type { Prepared, Shaped, Want } from './prepared.ts'
+import { prepareRerank, shapeRerank } from './rerank.ts'
+import { prepareScore, shapeScore } from './score.ts'
+import type { Task } from './tasks.ts'
+
+const prepares: Record<Task, (raw: unknown, catalog: Catalog) => Prepared> = {
+  'std/chat-completion': prepareChat,
+  'std/embeddings': prepareEmbeddings,
+  'std/rerank': prepareRerank,
+  'std/score': prepareScore,
+}
+
+/**
+ * A caller's body, as it came, into what the engine of the chosen model is to be sent. Pure, and its input and output
+ * are plain data: it runs inline for ordinary bodies and in a worker thread for large ones.
+ * Throws Failure for everything that is wrong with the body.
+ */
+export const prepare = (task: Task, body: Buffer, catalog: Catalog, bounds: JsonBounds): Prepared => {
+  const raw = parseJson(body, bounds)
+  return prepares[task](raw, catalog)
+}
+
+/** The same for inputs that are a value already, as a durable job's are. */
+export const prepareInputs = (task: Task, inputs: unknown, catalog: Catalog): Prepared =>
+  prepares[task](inputs, catalog)
+
+/** The engine's answers, whole, into the caller's answer. Pure; inline or in a worker thread as `prepare`. */
+export function shape(answers: Uint8Array[], want: Want): Shaped {
+  switch (want.task) {
+    case 'std/chat-completion':
+      return shapeChat(answers[0]!, want)
+    case 'std/embeddings':
+      return shapeEmbeddings(answers[0]!, want)
+    case 'std/rerank':
+      return shapeRerank(answers[0]!, want)
+    case 'std/score':
+      return shapeScore(answers, want)
+  }
+}

@@ -1,0 +1,25 @@
+import type { Usage } from '../store/store.ts'
+import type { ChatWant } from './chat-completion.ts'
+import type { EmbeddingsWant } from './embeddings.ts'
+import type { RerankWant } from './rerank.ts'
+import type { ScoreWant } from './score.ts'
+
+/** A request that has been checked and put into the engine's words. */
+export interface Prepared {
+  modelId: string
+  /** Where the engine answers it. */
+  path: string
+  /** JSON bodies for the engine; more than one only where a score is had from several rerank calls. */
+  bodies: (string | Uint8Array)[]
+  stream: boolean
+  /** What `shape` must know to put the answer into the caller's words. */
+  want: Want
+}
+
+export type Want = ChatWant | EmbeddingsWant | RerankWant | ScoreWant
+
+/** An answer in the caller's words: JSON, and what it used. */
+export interface Shaped {
+  body: string | Uint8Array
+  usage: Usage
+}
