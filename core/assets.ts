@@ -35,3 +35,11 @@ export const sqliteBinding = (): string | undefined => undefined
 
 /** Imports a package that must stay real files on disk (native code beside it). */
 export const importVendored = <T>(name: 'node-llama-cpp'): Promise<T> => import(name) as Promise<T>
+
+/** The script that this process was forked to run instead of the command line; only the single executable needs it. */
+export const forkedScript = (): string | undefined => undefined
+
+/** Runs such a script in this process. */
+export const runForked = async (script: string): Promise<void> => {
+  await import(script)
+}
