@@ -43,11 +43,15 @@ export interface Store {
      * Same key and another body hash: Failure `idempotency_key_reused`.
      */
     submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
-    /** Moves up to `limit` pending jobs that are due to processing: attempt + 1, fenced by this boot. */
-    claim(want: { limit: number; now: number; exclude?: string[] }): Promise<JobRecord[]>
+    /**
+     * Moves up to `limit` pending jobs that are due to processing: attempt + 1, fenced by this boot. Higher priority
+     * first, then in the order of their submission; a job that comes back keeps its place. Models in `exclude` are
+     * passed over, and `perModel` less what `running` says of a model bounds how many of it are taken.
+     */
+    claim(want: ClaimWish): Promise<JobRecord[]>
     /** Ends one attempt. A claim of another boot or attempt, or a job already ended, changes nothing: `settled` is false and the late result is counted. */
     settle(claim: JobClaim, outcome: JobOutcome): Promise<{ settled: boolean; job: JobRecord | undefined }>
-    /** Gives a claimed job back without charging the attempt (drain, no capacity). */
+    /** Gives a claimed job back without charging the attempt (drain, no capacity). 0: due at once. */
     release(claim: JobClaim, notBefore: number): Promise<boolean>
     /** pending or processing becomes cancelled; cancelled stays; anything else: Failure `job_already_finished`. Undefined: no such job here. */
     cancel(organizationId: string, id: string, at: number): Promise<JobRecord | undefined>
@@ -155,8 +159,10 @@ export interface NewJob {
   modelId: string
   /** JSON text. */
   inputs: string
+  /** Higher is sooner. */
   priority: number
   maxAttempts: number
+  /** When it may start; at or before `createdAt` means at once, whatever the clock does later. */
   notBefore: number
   createdAt: number
   metadata: string | null
@@ -167,7 +173,10 @@ export interface NewJob {
 export interface JobRecord extends Omit<NewJob, 'idempotency'> {
   kind: 'async' | 'sync'
   status: JobStatus
+  /** Attempts that count against `maxAttempts`: a released one does not. */
   attempt: number
+  /** How often it was claimed, whether that was charged or not: the fencing token. */
+  claims: number
   boot: string | null
   engineId: string | null
   /** JSON text of the task's result, or null. */
@@ -183,10 +192,23 @@ export interface JobRecord extends Omit<NewJob, 'idempotency'> {
 
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
 
+/**
+ * The right to end one attempt. A job record as `claim` returned it is one. `claims` and not `attempt` is the fence:
+ * giving a job back uncharged makes the attempt number come twice, the count of claims never does.
+ */
 export interface JobClaim {
+  organizationId: string
   id: string
-  boot: string
-  attempt: number
+  boot: string | null
+  claims: number
+}
+
+export interface ClaimWish {
+  limit: number
+  now: number
+  exclude?: string[]
+  perModel?: number
+  running?: Record<string, number>
 }
 
 export interface Usage {
