@@ -54,6 +54,13 @@ export const dataDirectory = (flag?: string): string =>
       join(process.env.XDG_DATA_HOME ?? join(homedir(), '.local', 'share'), 'infer'),
   )
 
+/** INFER_MASTER_KEY, which is taken out of the environment so that no child process and no dump shows it. */
+export function masterKey(): string | undefined {
+  const key = process.env.INFER_MASTER_KEY
+  delete process.env.INFER_MASTER_KEY
+  return key
+}
+
 /** The address and token of a remote server, where INFER_URL says that the command line speaks to one. */
 export const remote = (): { url: string; token: string | undefined } | undefined =>
   process.env.INFER_URL ? { url: process.env.INFER_URL.replace(/\/+$/, ''), token: process.env.INFER_TOKEN } : undefined

@@ -20,8 +20,9 @@ interface Level {
 export function take(level: Level | undefined, perMinute: number, now: number): { level: Level; allowance: Allowance } {
   const perMs = perMinute / 60_000
   const tokens = Math.min(perMinute, level ? level.tokens + Math.max(0, now - level.at) * perMs : perMinute)
-  const allowed = tokens >= 1
-  const left = allowed ? tokens - 1 : tokens
+  // Sums of fractions miss whole numbers by a hair; a millionth of a request is not a reason to refuse one.
+  const allowed = tokens >= 1 - 1e-6
+  const left = allowed ? Math.max(0, tokens - 1) : tokens
   return {
     level: { tokens: left, at: now },
     allowance: {
@@ -29,7 +30,7 @@ export function take(level: Level | undefined, perMinute: number, now: number): 
       limit: perMinute,
       remaining: Math.floor(left),
       resetMs: Math.ceil((perMinute - left) / perMs),
-      retryAfterMs: allowed ? 0 : Math.ceil((1 - left) / perMs),
+      retryAfterMs: allowed ? 0 : Math.ceil((1 - left) / perMs - 1e-6),
     },
   }
 }

@@ -24,7 +24,7 @@ export type Feature = z.infer<typeof Feature>
 
 export const modelId = /^[A-Za-z0-9][A-Za-z0-9._:-]*(\/[A-Za-z0-9][A-Za-z0-9._:-]*)*$/
 
-/** What a use of the model costs, in millionths of the currency unit. Zero, the default, makes spend limits inert. */
+/** What a use of the model costs, in currency units. Zero, the default, makes spend limits inert. */
 export const Price = z.strictObject({
   input_per_million_tokens: z.number().min(0).default(0),
   output_per_million_tokens: z.number().min(0).default(0),

@@ -24,13 +24,19 @@ export const placeOf = (path: readonly PropertyKey[]): string =>
     '',
   )
 
-/** Of a union, the branch that got furthest: its complaint is about what the caller meant to send. */
+/**
+ * Of a union, the complaint of the branch that the caller meant: one about a value rather than a type, and of those
+ * that remain the one that got furthest into the input.
+ */
 function deepest(issue: Issue, base: readonly PropertyKey[] = []): Issue {
   const here = { ...issue, path: [...base, ...issue.path] }
   if (issue.code !== 'invalid_union' || issue.errors.length === 0) return here
-  const branches = issue.errors.filter(branch => branch.length > 0).map(branch => deepest(branch[0]!, here.path))
-  const longest = branches.toSorted((a, b) => b.path.length - a.path.length)[0]
-  return longest && longest.path.length > here.path.length ? longest : here
+  const rank = (found: Issue) => (found.code === 'invalid_type' ? 0 : 1_000) + found.path.length
+  const [best] = issue.errors
+    .filter(branch => branch.length > 0)
+    .map(branch => deepest(branch[0]!, here.path))
+    .toSorted((a, b) => rank(b) - rank(a))
+  return best && rank(best) > here.path.length ? best : here
 }
 
 const nameOf = (value: unknown): string =>
@@ -84,6 +90,12 @@ function finding(issue: Issue, input: unknown): FailureDetail {
     case 'unrecognized_keys':
       return say('invalid_value', `${name} has unknown members: ${issue.keys.join(', ')}.`)
     case 'invalid_union':
+      // No branches: a discriminated union whose discriminator has a value that none of them knows.
+      if (issue.errors.length === 0)
+        return say(
+          'invalid_value',
+          `${name} has a value that is not known here: ${String(JSON.stringify(value)).slice(0, 60)}.`,
+        )
       return say('invalid_type', `${name} has a form that is not accepted here (${nameOf(value)}).`)
     default:
       return say('invalid_value', `${name}: ${issue.message}`)

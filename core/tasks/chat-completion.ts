@@ -140,7 +140,7 @@ function checkFeatures(request: ChatRequest, entry: CatalogEntry): void {
 function withoutDialect(format: NonNullable<ChatRequest['response_format']>): unknown {
   if (format.type !== 'json_schema' || !format.json_schema.schema || !('$schema' in format.json_schema.schema))
     return format
-  const { $schema, ...schema } = format.json_schema.schema
+  const { $schema: _dialect, ...schema } = format.json_schema.schema
   return { ...format, json_schema: { ...format.json_schema, schema } }
 }
 

@@ -1,0 +1,143 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openAccounts } from '../core/accounts/accounts.ts'
+import { openKeys } from '../core/accounts/keys.ts'
+import { openLimiter } from '../core/accounts/limiter.ts'
+import { masterKey, readConfig } from '../core/config.ts'
+import { openCpu } from '../core/cpu/cpu.ts'
+import { openJobs } from '../core/jobs/jobs.ts'
+import { openRecorder } from '../core/jobs/recorder.ts'
+import type { Log } from '../core/log.ts'
+import { defaultModels } from '../core/models/defaults.ts'
+import { openRegistry } from '../core/models/registry.ts'
+import { openSqliteStore } from '../core/store/sqlite/store.ts'
+import { scopes } from '../core/store/store.ts'
+import { openTaskRunner } from '../core/tasks/run.ts'
+import { openFleet } from '../gpu/fleet.ts'
+import { traitsOf } from '../gpu/presets/presets.ts'
+import { openMetrics } from '../server/metrics.ts'
+import { openServer } from '../server/server.ts'
+import { openStreams } from '../server/std/streams.ts'
+
+export interface AppOptions {
+  dataDir: string
+  configPath: string | undefined
+  listen: string | undefined
+  drainTimeoutMs: number | undefined
+  log: Log
+}
+
+export interface App {
+  url: string
+  /** Set when this start created the data directory's first organization. */
+  firstStart: { organizationId: string; tokenPath: string; secret: string } | undefined
+  models: { id: string; tasks: readonly string[]; description: string | undefined }[]
+  /** Settles when the server has stopped: after `close`, or because it could not go on. */
+  stopped: Promise<{ exitCode: number }>
+  /** Drains and closes everything, in reverse order of opening. `force` interrupts at once. */
+  close(force?: boolean): Promise<void>
+}
+
+/** Puts the program together: the one place that knows every part. Owners are opened in order and closed in reverse. */
+export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log }: AppOptions): Promise<App> {
+  const config = readConfig(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
+  if (listen) config.listen = listen
+  const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
+  const ended = Promise.withResolvers<{ exitCode: number }>()
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+
+  const server = await openServer({ config, log })
+  const store = await openSqliteStore({
+    dataDir,
+    log,
+    minFreeBytes: config.limits.min_free_disk,
+    ballastBytes: config.limits.ballast,
+    onFatal(failure, exitCode) {
+      log.error('The store failed, so the server stops rather than go on without it', {}, failure)
+      ended.resolve({ exitCode })
+    },
+  }).catch(async (thrown: unknown) => {
+    await server.drain(0)
+    throw thrown
+  })
+  const accounts = openAccounts({ store, keys: openKeys(dataDir, masterKey()), log })
+  const firstStart = await createFirstOrganization(dataDir, store, accounts)
+  const registry = openRegistry({ config, defaults: defaultModels, traits: traitsOf })
+  const fleet = await openFleet({
+    models: registry.all,
+    dataDir,
+    bootId: store.recovery.bootId,
+    log,
+    limits: config.limits,
+  })
+  const cpu = openCpu()
+  const recorder = openRecorder({ store, log })
+  const jobs = openJobs({ store, log, run: openTaskRunner({ fleet, registry, cpu, limits: config.limits }) })
+  const metrics = openMetrics({ store, fleet })
+  const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
+  const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
+
+  server.serve({
+    config,
+    store,
+    accounts,
+    limiter: openLimiter(),
+    registry,
+    fleet,
+    jobs,
+    recorder,
+    cpu,
+    metrics,
+    streams,
+    log,
+  })
+  const addressFile = join(dataDir, 'server.json')
+  writeFileSync(addressFile, JSON.stringify({ url: server.url, pid: process.pid }), { mode: 0o600 })
+  log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
+
+  let closing: Promise<void> | undefined
+  async function close(force = false): Promise<void> {
+    const deadline = force ? 0 : drainMs
+    log.info('Stopping', { running: server.running, drain_ms: deadline })
+    await Promise.all([server.drain(deadline), jobs.drain(deadline)])
+    clearInterval(flushing)
+    await fleet.close(0)
+    await recorder.close()
+    await accounts.flushUses()
+    await cpu.close()
+    await store.close()
+    rmSync(addressFile, { force: true })
+    ended.resolve({ exitCode: 0 })
+  }
+
+  return {
+    url: server.url,
+    firstStart,
+    models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
+    stopped: ended.promise,
+    close: force => (closing ??= close(force)),
+  }
+}
+
+/** The organization `default` and a root token, when there is none yet. The token stays in the data directory, 0600. */
+async function createFirstOrganization(
+  dataDir: string,
+  store: Awaited<ReturnType<typeof openSqliteStore>>,
+  accounts: ReturnType<typeof openAccounts>,
+): Promise<App['firstStart']> {
+  const tokenPath = join(dataDir, 'root-token')
+  const organizations = await store.organizations.list()
+  // A crash between the two writes of a first start must not leave an installation without a usable token.
+  if (organizations.length > 0 && existsSync(tokenPath)) return undefined
+  // The owner of the machine is not limited by a plan; organizations made later are, unless they are given limits.
+  const organization =
+    organizations[0] ?? (await accounts.createOrganization({ name: 'default', requestsPerMinute: 0, jobsPerMinute: 0 }))
+  const { secret } = await accounts.issue({
+    organizationId: organization.id,
+    name: 'root',
+    scopes: [...scopes],
+    expiresAt: null,
+  })
+  writeFileSync(tokenPath, `${secret}\n`, { mode: 0o600 })
+  return { organizationId: organization.id, tokenPath, secret }
+}

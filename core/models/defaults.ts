@@ -1,0 +1,36 @@
+import { assetPath } from '../assets.ts'
+import { Model } from './model.ts'
+
+/**
+ * What `infer serve` offers when no model is configured: three toys of a few hundred kilobytes that ship inside the
+ * executable. They are real llama.cpp models with made-up weights, good for a first answer, for clients and for tests,
+ * and they say so wherever they are shown.
+ */
+export const defaultModels = (): Model[] =>
+  [
+    {
+      id: 'infer/tiny-chat',
+      source: assetPath('models/tiny-chat.gguf'),
+      tasks: ['std/chat-completion'],
+      description:
+        'A hand-made toy that always says the same sentence. It shows that everything works; it knows nothing.',
+      context_length: 2048,
+      concurrency: 8,
+    },
+    {
+      id: 'infer/tiny-embed',
+      source: assetPath('models/tiny-embed.gguf'),
+      tasks: ['std/embeddings', 'std/score'],
+      description: 'A hand-made toy: texts that share words get similar vectors; it knows no meaning.',
+      context_length: 512,
+      concurrency: 4,
+    },
+    {
+      id: 'infer/tiny-rerank',
+      source: assetPath('models/tiny-rerank.gguf'),
+      tasks: ['std/rerank', 'std/score'],
+      description: 'A hand-made toy reranker with made-up weights: its order is stable, not wise.',
+      context_length: 512,
+      concurrency: 4,
+    },
+  ].map(entry => Model.parse({ engine: 'gguf', devices: 'cpu', memory: '64MiB', ...entry }))

@@ -1,0 +1,209 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { Failure } from '../../core/failure.ts'
+import { isId, newId } from '../../core/ids.ts'
+import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import { prepareInputs } from '../../core/tasks/prepare.ts'
+import { Task } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+
+const tag = 'Jobs'
+const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
+
+const priorities = { low: -10, normal: 0, high: 10 } as const
+const Inputs = z.record(z.string(), z.unknown())
+
+const Create = z
+  .object({
+    task: Task,
+    model_id: z.string().max(128).optional(),
+    model: z.string().max(128).optional(),
+    inputs: Inputs.optional(),
+    input: Inputs.optional(),
+    payload: Inputs.optional(),
+    priority: z.union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])]).default(0),
+    max_attempts: z.int().min(1).max(10).default(3),
+    not_before: z.int().min(0).optional(),
+    metadata: z.record(z.string(), z.string().max(512)).optional(),
+  })
+  .meta({ id: 'JobCreate' })
+
+const Created = z
+  .object({ id: z.string(), queue_id: z.string(), status: z.enum(jobStatuses) })
+  .meta({ id: 'JobCreated' })
+
+export const JobObject = z
+  .object({
+    id: z.string(),
+    object: z.literal('job'),
+    queue_id: z.string().nullable(),
+    organization_id: z.string(),
+    kind: z.enum(['async', 'sync']),
+    task: Task,
+    model_id: z.string(),
+    status: z.enum(jobStatuses),
+    priority: z.int(),
+    inputs: z.unknown(),
+    result: z.unknown(),
+    error: z
+      .object({ code: z.string(), message: z.string(), type: z.string(), retryable: z.boolean(), attempt: z.int() })
+      .nullable(),
+    attempts: z.int(),
+    max_attempts: z.int(),
+    worker_id: z.string().nullable(),
+    created_at: z.int(),
+    updated_at: z.int(),
+    started_at: z.int().nullable(),
+    finished_at: z.int().nullable(),
+    metrics: z.object({ queue_ms: z.int().nullable(), run_ms: z.int().nullable() }),
+    usage: z.object({ input_tokens: z.int(), output_tokens: z.int() }).nullable(),
+    cost: z.number().nullable(),
+    token_id: z.string(),
+    metadata: z.unknown(),
+  })
+  .meta({ id: 'Job' })
+
+const json = (text: string | null): unknown => (text === null ? null : JSON.parse(text))
+
+const shown = (job: JobRecord): z.input<typeof JobObject> => ({
+  id: job.id,
+  object: 'job',
+  queue_id: job.kind === 'async' ? job.queueId : null,
+  organization_id: job.organizationId,
+  kind: job.kind,
+  task: job.task,
+  model_id: job.modelId,
+  status: job.status,
+  priority: job.priority,
+  inputs: job.kind === 'async' ? json(job.inputs) : null,
+  result: json(job.result),
+  error: job.error,
+  attempts: job.attempt,
+  max_attempts: job.maxAttempts,
+  worker_id: job.engineId,
+  created_at: seconds(job.createdAt)!,
+  updated_at: seconds(job.updatedAt)!,
+  started_at: seconds(job.startedAt),
+  finished_at: seconds(job.finishedAt),
+  metrics: {
+    queue_ms: job.startedAt === null ? null : job.startedAt - job.createdAt,
+    run_ms: job.startedAt === null || job.finishedAt === null ? null : job.finishedAt - job.startedAt,
+  },
+  usage: job.usage && { input_tokens: job.usage.inputTokens, output_tokens: job.usage.outputTokens },
+  cost: job.cost === null ? null : job.cost / 1e6,
+  token_id: job.tokenId,
+  metadata: json(job.metadata),
+})
+
+const missing = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
+const One = z.object({ id: z.string() })
+
+/** `Idempotency-Key`, folded with what it is scoped to, and the hash of what it must be the same as. */
+function idempotency(call: Call, body: unknown): { key: string; bodyHash: string } | null {
+  const given = call.req.headers['idempotency-key']
+  if (given === undefined) return null
+  if (typeof given !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(given))
+    throw new Failure(
+      'invalid_value',
+      "'Idempotency-Key' must be 1 to 255 printable ASCII characters without spaces.",
+      { param: 'Idempotency-Key' },
+    )
+  const bodyHash = createHash('sha256').update(JSON.stringify(body)).digest('hex')
+  return { key: `POST /api/jobs ${given}`, bodyHash }
+}
+
+async function find(id: string, call: Call): Promise<JobRecord> {
+  const job = isId(id) ? await call.services.store.jobs.find(call.caller.organizationId, id) : undefined
+  if (!job) throw missing(id)
+  return job
+}
+
+/** Durable jobs: an id that was answered survives the server. */
+export const jobRoutes = [
+  route({
+    method: 'POST',
+    path: '/api/jobs',
+    scope: 'user:write',
+    tag,
+    summary: 'Submit a job that runs when there is room',
+    description:
+      'Once the answer with the id is there, the job survives crashes and restarts. An `Idempotency-Key` header makes a repeated submission return the same job for 24 hours.',
+    body: Create,
+    response: Created,
+    status: 202,
+    handle: async ({ body }, call) => {
+      const modelId = body.model_id ?? body.model
+      const inputs = body.inputs ?? body.input ?? body.payload
+      if (modelId === undefined)
+        throw new Failure('missing_required_parameter', "Missing required parameter: 'model_id'.", {
+          param: 'model_id',
+        })
+      if (inputs === undefined)
+        throw new Failure('missing_required_parameter', "Missing required parameter: 'inputs'.", { param: 'inputs' })
+      const { stream: _, ...request } = { ...inputs, model: modelId } as Record<string, unknown>
+      // What is wrong with the inputs is said now, not when their turn comes.
+      const prepared = prepareInputs(body.task, request, call.services.registry.catalog())
+      if (!modelAllowed(call.caller.token.models, prepared.modelId))
+        throw new Failure(
+          'model_not_allowed',
+          `The token '${call.caller.token.name}' may not use the model '${prepared.modelId}'.`,
+          { param: 'model_id' },
+        )
+      const now = Date.now()
+      const { job, replayed } = await call.services.jobs.submit({
+        id: newId('job'),
+        queueId: newId('q'),
+        organizationId: call.caller.organizationId,
+        tokenId: call.caller.tokenId,
+        task: body.task,
+        modelId: prepared.modelId,
+        inputs: JSON.stringify(request),
+        priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
+        maxAttempts: body.max_attempts,
+        notBefore: Math.max(now, (body.not_before ?? 0) * 1000),
+        createdAt: now,
+        metadata: body.metadata ? JSON.stringify(body.metadata) : null,
+        idempotency: idempotency(call, body),
+      })
+      call.header('x-job-id', job.id)
+      if (replayed) call.header('idempotent-replayed', 'true')
+      return { id: job.id, queue_id: job.queueId, status: job.status }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/jobs/:id',
+    scope: 'user:read',
+    tag,
+    summary: 'Look a job up, or wait for its end',
+    description: 'With `?wait=30` the answer comes when the job has ended, or after that many seconds.',
+    params: One,
+    query: z.object({ wait: z.coerce.number().min(0).max(120).default(0) }),
+    response: JobObject,
+    handle: async ({ params, query }, call) => {
+      let job = await find(params.id, call)
+      if (query.wait > 0 && (job.status === 'pending' || job.status === 'processing')) {
+        await call.services.jobs.wait(job.id, AbortSignal.any([call.gone, AbortSignal.timeout(query.wait * 1000)]))
+        job = await find(params.id, call)
+      }
+      if (job.status === 'pending' || job.status === 'processing') call.header('retry-after', '2')
+      return shown(job)
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/jobs/:id/cancel',
+    scope: 'user:write',
+    tag,
+    summary: 'Cancel a job; its engine is told at once',
+    params: One,
+    response: JobObject,
+    handle: async ({ params }, call) => {
+      const job = isId(params.id) ? await call.services.jobs.cancel(call.caller.organizationId, params.id) : undefined
+      if (!job) throw missing(params.id)
+      return shown(job)
+    },
+  }),
+]

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import type { Model } from '../../core/models/model.ts'
+import { Task } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+
+const ModelStatus = z
+  .object({
+    model_id: z.string(),
+    spec_id: z.string(),
+    enabled: z.boolean(),
+    tasks: z.array(Task),
+    slug: z.string().nullable(),
+    slugs: z.record(z.string(), z.string()),
+    status: z.enum(['warm', 'loading', 'cold', 'unavailable', 'disabled']),
+    reason: z.string().nullable(),
+    engine: z.string(),
+    workers: z.object({ ready: z.int(), loading: z.int() }),
+    queue_depth: z.int(),
+    eta_seconds: z.int().nullable(),
+    dispatch_wait_ms: z.int(),
+    memory_bytes: z.int().nullable(),
+    context_length: z.int().nullable(),
+    capabilities: z.array(z.string()),
+  })
+  .meta({ id: 'ModelStatus' })
+
+const ModelStatusList = z.object({ models: z.array(ModelStatus) }).meta({ id: 'ModelStatusList' })
+
+function statusOf(model: Model, call: Call): z.input<typeof ModelStatus> {
+  const { fleet } = call.services
+  const { models, residents } = fleet.snapshot()
+  const activity = models[model.id]
+  const own = residents.filter(resident => resident.modelId === model.id)
+  return {
+    model_id: model.id,
+    spec_id: `${model.id}@1`,
+    enabled: model.enabled,
+    tasks: model.tasks,
+    slug: model.slug ?? null,
+    slugs: model.slug ? Object.fromEntries(model.tasks.map(task => [task, model.slug!])) : {},
+    status: model.enabled ? (activity?.status ?? 'cold') : 'disabled',
+    reason: activity?.reason ?? null,
+    engine: model.engine,
+    workers: {
+      ready: own.filter(({ state }) => state === 'ready').length,
+      loading: own.filter(({ state }) => state === 'starting').length,
+    },
+    queue_depth: activity?.waiting ?? 0,
+    eta_seconds: activity?.etaMs == null ? null : Math.ceil(activity.etaMs / 1000),
+    dispatch_wait_ms: model.dispatch_wait_ms,
+    memory_bytes: own[0]?.bytes ?? model.memory ?? null,
+    context_length: model.context_length ?? null,
+    capabilities: [...(call.services.registry.catalog().get(model.id)?.traits.features ?? [])],
+  }
+}
+
+export const modelStatusRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/model-status',
+    scope: 'user:read',
+    tag: 'Models',
+    summary: 'See which models are warm, loading or cold, and why one is unavailable',
+    response: ModelStatusList,
+    handle: (_, call) => ({
+      models: call.services.registry
+        .all()
+        .filter(model => modelAllowed(call.caller.token.models, model.id))
+        .map(model => statusOf(model, call)),
+    }),
+  }),
+]

@@ -1,0 +1,91 @@
+import { readAsset, version } from '../../core/assets.ts'
+import type { Call } from '../call.ts'
+import { reference, start } from '../docs/reference.ts'
+import { openapi } from '../openapi.ts'
+import { type Route, route } from '../route.ts'
+
+const tag = 'System'
+
+const text = (call: Call, status: number, body: string) =>
+  call.send(status, body, 'text/plain; charset=utf-8', ['cache-control', 'no-store'])
+
+/** What runs on other pages has no business here: a page elsewhere that embeds or fetches these gets nothing. */
+const fromElsewhere = (call: Call) => call.req.headers['sec-fetch-site'] === 'cross-site'
+
+/** Health, metrics and the reference. `all` is the whole table, this part included. */
+export function systemRoutes(all: () => readonly Route[]): Route[] {
+  let description: string | undefined
+  return [
+    route({
+      method: 'GET',
+      path: '/livez',
+      aliases: ['/healthz'],
+      scope: 'public',
+      tag,
+      summary: 'Whether the process is alive',
+      answer: call => text(call, 200, fromElsewhere(call) ? '' : 'ok\n'),
+    }),
+    route({
+      method: 'GET',
+      path: '/readyz',
+      scope: 'public',
+      tag,
+      summary: 'Whether requests are admitted',
+      answer: call => text(call, 200, fromElsewhere(call) ? '' : 'ready\n'),
+    }),
+    route({
+      method: 'GET',
+      path: '/metrics',
+      scope: 'loopback',
+      tag,
+      summary: 'Numbers for Prometheus',
+      description: 'From this machine without a token, otherwise with the scope admin:read.',
+      answer: async call => call.send(200, await call.services.metrics.text(), call.services.metrics.contentType),
+    }),
+    route({
+      method: 'GET',
+      path: '/openapi.json',
+      scope: 'public',
+      tag,
+      summary: 'This API as OpenAPI 3.1',
+      answer: call => call.send(200, (description ??= JSON.stringify(openapi(all(), version)))),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs',
+      aliases: ['/'],
+      scope: 'public',
+      tag,
+      summary: 'The interactive reference',
+      answer: call => call.send(200, reference, 'text/html; charset=utf-8', referenceHeaders),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/start.js',
+      scope: 'public',
+      tag,
+      summary: 'Starts the reference',
+      answer: call => call.send(200, start, 'text/javascript; charset=utf-8'),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/scalar.js',
+      scope: 'public',
+      tag,
+      summary: 'The program of the reference',
+      answer: call =>
+        call.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
+          'cache-control',
+          'public, max-age=86400',
+        ]),
+    }),
+  ]
+}
+
+/** Nothing on the page may come from, or go to, another origin. */
+const referenceHeaders = [
+  'content-security-policy',
+  "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; frame-ancestors 'none'",
+  'referrer-policy',
+  'no-referrer',
+]

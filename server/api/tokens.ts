@@ -1,0 +1,294 @@
+import { z } from 'zod'
+import { longestOverlapMs, statusAt } from '../../core/accounts/accounts.ts'
+import { Failure } from '../../core/failure.ts'
+import { plans, type Scope, scopes, type TokenRecord } from '../../core/store/store.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+
+const tag = 'Organizations and tokens'
+const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
+
+export const TokenObject = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    scopes: z.array(z.string()),
+    status: z.enum(['active', 'disabled', 'revoked', 'expired']),
+    hint: z.string(),
+    models: z.array(z.string()).nullable(),
+    created_at: z.int(),
+    expires_at: z.int().nullable(),
+    last_used_at: z.int().nullable(),
+    created_by: z.string().nullable(),
+  })
+  .meta({ id: 'Token' })
+
+const shown = (token: TokenRecord): z.input<typeof TokenObject> => ({
+  id: token.id,
+  name: token.name,
+  scopes: token.scopes,
+  status: statusAt(token, Date.now()),
+  hint: token.hint,
+  models: token.models,
+  created_at: seconds(token.createdAt)!,
+  expires_at: seconds(token.expiresAt),
+  last_used_at: seconds(token.lastUsedAt),
+  created_by: token.createdBy,
+})
+
+const name = z.string().min(1).max(128)
+const Scopes = z.array(z.string()).min(1).max(4)
+const patterns = z.array(z.string().min(1).max(128)).min(1).max(100)
+
+const Create = z
+  .object({
+    name,
+    scopes: Scopes.default(['user:read', 'user:write']),
+    expires_at: z.int().nullish(),
+    expires_in: z.int().min(1).optional(),
+    models: patterns.nullish(),
+  })
+  .meta({ id: 'TokenCreate' })
+const Change = z
+  .object({
+    name: name.optional(),
+    scopes: Scopes.optional(),
+    status: z.enum(['active', 'disabled']).optional(),
+    expires_at: z.int().nullish(),
+    models: patterns.nullish(),
+  })
+  .meta({ id: 'TokenChange' })
+const Rotate = z
+  .object({
+    overlap_seconds: z
+      .int()
+      .min(0)
+      .max(longestOverlapMs / 1000)
+      .default(0),
+  })
+  .meta({ id: 'TokenRotate' })
+const Created = z.object({ token: TokenObject, secret: z.string() }).meta({ id: 'TokenCreated' })
+const One = z.object({ token: TokenObject }).meta({ id: 'TokenAnswer' })
+const Page = z
+  .object({ tokens: z.array(TokenObject), has_more: z.boolean(), next_cursor: z.string().nullable() })
+  .meta({ id: 'TokenPage' })
+const Rotated = z
+  .object({ token: TokenObject, secret: z.string(), previous_valid_until: z.int() })
+  .meta({ id: 'TokenRotated' })
+const Deleted = z
+  .object({ id: z.string(), object: z.literal('token'), deleted: z.boolean() })
+  .meta({ id: 'TokenDeleted' })
+
+const Organization = z.object({ organization: z.string() })
+const OneToken = z.object({ organization: z.string(), id: z.string() })
+
+/** The caller's own organization is the only one there is: any other, existing or not, is a mismatch. */
+function own(organization: string, call: Call): string {
+  if (organization === call.caller.organizationId) return organization
+  throw new Failure(
+    'organization_mismatch',
+    `This token belongs to the organization ${call.caller.organizationId}, not to the one in the path.`,
+  )
+}
+
+/** Known scopes, and none that the caller lacks: a token cannot make one mightier than itself. */
+function grantable(wanted: readonly string[], call: Call): Scope[] {
+  const unknown = wanted.find(scope => !(scopes as readonly string[]).includes(scope))
+  if (unknown !== undefined)
+    throw new Failure(
+      'invalid_scope',
+      `There is no scope '${unknown.slice(0, 60)}'. There are: ${scopes.join(', ')}.`,
+      { param: 'scopes' },
+    )
+  const lacking = (wanted as Scope[]).find(scope => !call.caller.scopes.includes(scope))
+  if (lacking)
+    throw new Failure(
+      'insufficient_scope',
+      `This token lacks the scope ${lacking}, so it cannot give it to another one.`,
+      { param: 'scopes', facts: { required_scope: lacking } },
+    )
+  return [...new Set(wanted as Scope[])]
+}
+
+const missing = (id: string) => new Failure('not_found', `Token ${id.slice(0, 64)} was not found.`)
+
+function expiry(body: { expires_at?: number | null; expires_in?: number }): number | null | undefined {
+  if (body.expires_in !== undefined) return Date.now() + body.expires_in * 1000
+  if (body.expires_at === undefined) return undefined
+  if (body.expires_at !== null && body.expires_at * 1000 <= Date.now())
+    throw new Failure('invalid_value', "'expires_at' lies in the past.", { param: 'expires_at' })
+  return body.expires_at === null ? null : body.expires_at * 1000
+}
+
+async function revoke(organization: string, id: string, call: Call): Promise<z.input<typeof Deleted>> {
+  const force = call.query.get('force') === 'true'
+  if (id === call.caller.tokenId && !force)
+    throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it all the same.')
+  const revoked = await call.services.accounts.revoke(own(organization, call), id, force)
+  if (!revoked) throw missing(id)
+  return { id: revoked.id, object: 'token', deleted: true }
+}
+
+const base = '/api/organizations/:organization/tokens'
+
+export const tokenRoutes = [
+  route({
+    method: 'POST',
+    path: base,
+    scope: 'admin:write',
+    tag,
+    summary: 'Create a token; its secret is shown this once',
+    params: Organization,
+    body: Create,
+    response: Created,
+    status: 201,
+    handle: async ({ params, body }, call) => {
+      const { token, secret } = await call.services.accounts.issue({
+        organizationId: own(params.organization, call),
+        name: body.name,
+        scopes: grantable(body.scopes, call),
+        expiresAt: expiry(body),
+        models: body.models ?? null,
+        createdBy: call.caller.tokenId,
+      })
+      return { token: shown(token), secret }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: base,
+    scope: 'admin:read',
+    tag,
+    summary: 'List tokens, newest first',
+    params: Organization,
+    query: z.object({
+      limit: z.coerce.number().int().min(1).max(100).default(20),
+      after: z.string().max(64).optional(),
+      status: z.enum(['active', 'disabled', 'revoked', 'expired']).optional(),
+    }),
+    response: Page,
+    handle: async ({ params, query }, call) => {
+      const found = await call.services.accounts.list(own(params.organization, call), {
+        ...query,
+        limit: query.limit + 1,
+      })
+      const page = found.slice(0, query.limit)
+      const more = found.length > query.limit
+      return { tokens: page.map(shown), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${base}/:id`,
+    scope: 'admin:read',
+    tag,
+    summary: 'Look one token up',
+    params: OneToken,
+    response: One,
+    handle: async ({ params }, call) => {
+      const token = await call.services.accounts.token(own(params.organization, call), params.id)
+      if (!token) throw missing(params.id)
+      return { token: shown(token) }
+    },
+  }),
+  route({
+    method: 'PATCH',
+    path: `${base}/:id`,
+    scope: 'admin:write',
+    tag,
+    summary: 'Rename, disable, enable or narrow a token',
+    params: OneToken,
+    body: Change,
+    response: One,
+    handle: async ({ params, body }, call) => {
+      const token = await call.services.accounts.update(own(params.organization, call), params.id, {
+        ...(body.name === undefined ? {} : { name: body.name }),
+        ...(body.scopes === undefined ? {} : { scopes: grantable(body.scopes, call) }),
+        ...(body.status === undefined ? {} : { status: body.status }),
+        ...(body.expires_at === undefined ? {} : { expiresAt: expiry(body) }),
+        ...(body.models === undefined ? {} : { models: body.models }),
+      })
+      if (!token) throw missing(params.id)
+      return { token: shown(token) }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: `${base}/:id`,
+    scope: 'admin:write',
+    tag,
+    summary: 'Revoke a token, at once',
+    params: OneToken,
+    response: Deleted,
+    handle: ({ params }, call) => revoke(params.organization, params.id, call),
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/:id/revoke`,
+    scope: 'admin:write',
+    tag,
+    summary: 'Revoke a token, at once',
+    params: OneToken,
+    response: Deleted,
+    handle: ({ params }, call) => revoke(params.organization, params.id, call),
+  }),
+  route({
+    method: 'POST',
+    path: `${base}/:id/rotate`,
+    scope: 'admin:write',
+    tag,
+    summary: 'Replace a token; the old one may live on for up to a day',
+    params: OneToken,
+    body: Rotate,
+    response: Rotated,
+    handle: async ({ params, body }, call) => {
+      const rotated = await call.services.accounts.rotate(
+        own(params.organization, call),
+        params.id,
+        body.overlap_seconds * 1000,
+      )
+      if (!rotated) throw missing(params.id)
+      return {
+        token: shown(rotated.token),
+        secret: rotated.secret,
+        previous_valid_until: seconds(rotated.previousValidUntil)!,
+      }
+    },
+  }),
+]
+
+const Me = z
+  .object({
+    token: TokenObject,
+    organization: z.object({
+      id: z.string(),
+      name: z.string(),
+      plan: z.enum(plans),
+      limits: z.object({ api_requests_per_minute: z.int().nullable(), job_submissions_per_minute: z.int().nullable() }),
+    }),
+  })
+  .meta({ id: 'Me' })
+
+export const meRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/me',
+    scope: 'user:read',
+    tag,
+    summary: 'Who this token is, and what its organization may do',
+    description: 'A limit of null means unlimited.',
+    response: Me,
+    handle: (_, { caller }) => ({
+      token: shown({ ...caller.token, createdBy: null }),
+      organization: {
+        id: caller.organizationId,
+        name: caller.token.organizationName,
+        plan: caller.token.plan,
+        limits: {
+          api_requests_per_minute: caller.requestsPerMinute || null,
+          job_submissions_per_minute: caller.jobsPerMinute || null,
+        },
+      },
+    }),
+  }),
+]

@@ -1,0 +1,64 @@
+import type { IncomingMessage } from 'node:http'
+import type { Accounts, Caller } from '../core/accounts/accounts.ts'
+import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
+import { Failure } from '../core/failure.ts'
+import type { Access } from './route.ts'
+
+/** The secret that a request carries, under any of the names that clients use: Bearer, Key, X-API-Key, api-key. */
+export function credentialOf(headers: IncomingMessage['headers']): string | undefined {
+  const authorization = headers.authorization
+  if (authorization) {
+    const space = authorization.indexOf(' ')
+    const scheme = authorization.slice(0, space).toLowerCase()
+    if (scheme === 'bearer' || scheme === 'key') return authorization.slice(space + 1).trim()
+    return undefined
+  }
+  const given = headers['x-api-key'] ?? headers['api-key']
+  return typeof given === 'string' ? given : undefined
+}
+
+const loopback = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+
+/** Whether a connection comes straight from this machine; one that a proxy forwarded does not count. */
+export const isLocal = (req: IncomingMessage): boolean =>
+  loopback.test(req.socket.remoteAddress ?? '') &&
+  req.headers['x-forwarded-for'] === undefined &&
+  req.headers.forwarded === undefined
+
+/**
+ * The caller, allowed through this door, or undefined where none is needed. Throws Failure: the 401 codes of
+ * `accounts.authenticate`, `insufficient_scope`, or `rate_limit` for an address that keeps guessing.
+ */
+export function admit(
+  req: IncomingMessage,
+  access: Access,
+  accounts: Accounts,
+  wrong: ReturnType<typeof openWrongTokenLimiter>,
+): Caller | undefined {
+  if (access === 'public') return undefined
+  const secret = credentialOf(req.headers)
+  if (access === 'loopback' && secret === undefined && isLocal(req)) return undefined
+  const scope = access === 'loopback' ? 'admin:read' : access
+  const address = req.socket.remoteAddress ?? ''
+  let caller: Caller
+  try {
+    caller = accounts.authenticate(secret)
+  } catch (thrown) {
+    if (!(thrown instanceof Failure) || thrown.code !== 'invalid_api_key') throw thrown
+    // Only wrong tokens are slowed: somebody who guesses from an address does not lock out its right tokens.
+    const waitMs = wrong.blockedFor(address)
+    wrong.failed(address)
+    if (waitMs > 0)
+      throw new Failure('rate_limit', 'Too many wrong API tokens came from this address. Wait and send a right one.', {
+        retryAfterMs: waitMs,
+      })
+    throw thrown
+  }
+  if (!caller.scopes.includes(scope))
+    throw new Failure(
+      'insufficient_scope',
+      `The token '${caller.token.name}' lacks the scope ${scope}, which this endpoint needs.`,
+      { facts: { required_scope: scope } },
+    )
+  return caller
+}

@@ -1,0 +1,61 @@
+import type { IncomingMessage } from 'node:http'
+import { Failure } from '../core/failure.ts'
+
+const tooLarge = (most: number) =>
+  new Failure(
+    'payload_too_large',
+    `The body is larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
+  )
+
+/**
+ * The whole body, at most `most` bytes. Requires JSON (or nothing): a form or a text body would be a way for a web
+ * page to send requests without asking the browser's leave. Throws Failure `payload_too_large`,
+ * `unsupported_media_type`, `cancelled`.
+ */
+export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
+  const declared = req.headers['content-length']
+  if (declared === '0' || (declared === undefined && req.headers['transfer-encoding'] === undefined))
+    return Promise.resolve(Buffer.alloc(0))
+  const type = req.headers['content-type'] ?? ''
+  if (!/^application\/(?:[a-z0-9.-]+\+)?json\s*(?:;|$)/i.test(type))
+    return Promise.reject(
+      new Failure(
+        'unsupported_media_type',
+        `Send the body as application/json, not as ${type ? `'${type.slice(0, 80)}'` : 'an unnamed type'}.`,
+      ),
+    )
+  const encoding = req.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity')
+    return Promise.reject(
+      new Failure(
+        'unsupported_media_type',
+        `A body with Content-Encoding '${encoding.slice(0, 40)}' is not taken; send it uncompressed.`,
+      ),
+    )
+  if (declared !== undefined && Number(declared) > most) return Promise.reject(tooLarge(most))
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const done = () => {
+      req.off('data', take).off('end', end).off('close', gone).off('error', gone)
+    }
+    const take = (chunk: Buffer) => {
+      size += chunk.length
+      if (size > most) {
+        done()
+        // The rest is not read; the connection closes after the answer.
+        req.pause()
+        reject(tooLarge(most))
+      } else chunks.push(chunk)
+    }
+    const end = () => {
+      done()
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size))
+    }
+    const gone = () => {
+      done()
+      reject(new Failure('cancelled', 'The client went away before its request was complete.'))
+    }
+    req.on('data', take).once('end', end).once('close', gone).once('error', gone)
+  })
+}

@@ -1,0 +1,130 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Caller } from '../core/accounts/accounts.ts'
+import type { Allowance } from '../core/accounts/limiter.ts'
+import { Failure } from '../core/failure.ts'
+import { newId } from '../core/ids.ts'
+import type { Route } from './route.ts'
+import type { Services } from './services.ts'
+
+const clientId = /^[A-Za-z0-9._:-]{1,128}$/
+
+/** One request on its way through the server: who asks, what for, and the one place that writes the response head. */
+export class Call {
+  readonly id = newId('req')
+  readonly startedAt = performance.now()
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly route: Route
+  readonly params: Record<string, string>
+  readonly services: Services
+  #caller: Caller | undefined
+  #headers: string[]
+  #gone: AbortController | undefined
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    route: Route,
+    params: Record<string, string>,
+    services: Services,
+  ) {
+    this.req = req
+    this.res = res
+    this.route = route
+    this.params = params
+    this.services = services
+    this.#headers = ['x-request-id', this.id, 'x-content-type-options', 'nosniff']
+    const given = req.headers['x-client-request-id']
+    if (typeof given === 'string' && clientId.test(given)) this.#headers.push('x-client-request-id', given)
+  }
+
+  /** Throws when the route is public: such a route must not ask. */
+  get caller(): Caller {
+    if (!this.#caller) throw new Error(`${this.route.path} has no caller`)
+    return this.#caller
+  }
+  set caller(caller: Caller) {
+    this.#caller = caller
+  }
+  get organizationId(): string | undefined {
+    return this.#caller?.organizationId
+  }
+
+  /** The query string's parameters. */
+  get query(): URLSearchParams {
+    const url = this.req.url ?? ''
+    const at = url.indexOf('?')
+    return new URLSearchParams(at < 0 ? '' : url.slice(at + 1))
+  }
+
+  /** Aborted when the client hangs up before the response is complete. */
+  get gone(): AbortSignal {
+    if (!this.#gone) {
+      const gone = (this.#gone = new AbortController())
+      const leave = () => {
+        if (!this.res.writableFinished)
+          gone.abort(new Failure('cancelled', 'The client went away before the answer was complete.'))
+      }
+      if (this.res.destroyed) leave()
+      else this.res.once('close', leave)
+    }
+    return this.#gone.signal
+  }
+
+  /** Milliseconds since the request came in. */
+  get elapsedMs(): number {
+    return performance.now() - this.startedAt
+  }
+
+  /** Adds a response header; its value must not come from the client. */
+  header(name: string, value: string): void {
+    this.#headers.push(name, value)
+  }
+
+  /** The headers of the rate limit that this request was counted against. */
+  allowance(given: Allowance): void {
+    if (given.limit === 0) return
+    const { bucket } = this.route
+    this.#headers.push(
+      'x-ratelimit-limit-requests',
+      String(given.limit),
+      'x-ratelimit-remaining-requests',
+      String(given.remaining),
+      'x-ratelimit-reset-requests',
+      durationText(given.resetMs),
+      'ratelimit-policy',
+      `"${bucket}";q=${given.limit};w=60`,
+      'ratelimit',
+      `"${bucket}";r=${given.remaining};t=${Math.ceil(given.resetMs / 1000)}`,
+    )
+  }
+
+  /** Writes the status line and headers; the caller goes on with `res`. */
+  head(status: number, contentType: string, more: readonly string[] = []): void {
+    this.res.writeHead(status, [...this.#headers, 'content-type', contentType, ...more])
+  }
+
+  /** Writes a whole response. Does nothing when the client is gone or a response was begun. */
+  send(
+    status: number,
+    body: string | Uint8Array,
+    contentType = 'application/json',
+    more: readonly string[] = [],
+  ): void {
+    if (this.res.headersSent || this.res.destroyed) return
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength
+    this.head(status, contentType, ['content-length', String(length), ...more])
+    if (this.req.method === 'HEAD') this.res.end()
+    else {
+      this.res.end(body)
+      if (this.res.writableLength > 0) this.services.streams.seeOff(this.res)
+    }
+  }
+}
+
+/** A duration the way OpenAI's headers write it: `120ms`, `6s`, `1m30s`. */
+export function durationText(ms: number): string {
+  if (ms < 1000) return `${Math.ceil(ms)}ms`
+  const seconds = Math.ceil(ms / 1000)
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
+}

@@ -1,0 +1,95 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { z } from 'zod'
+import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
+import { Failure } from '../core/failure.ts'
+import { parseJson } from '../core/json.ts'
+import { failureOf } from '../core/schemas/issues.ts'
+import { admit } from './auth.ts'
+import { readBody } from './body.ts'
+import { Call } from './call.ts'
+import { errorBody, errorHeaders } from './errors.ts'
+import type { Route } from './route.ts'
+import type { Services } from './services.ts'
+
+interface Door {
+  services: Services
+  wrongTokens: ReturnType<typeof openWrongTokenLimiter>
+}
+
+/**
+ * The one funnel between a matched route and its handler: who is it, may they, how often, is the request well formed;
+ * and for whatever is thrown on the way, one error response. Never rejects.
+ */
+export async function dispatch(
+  route: Route,
+  params: Record<string, string>,
+  req: IncomingMessage,
+  res: ServerResponse,
+  door: Door,
+): Promise<void> {
+  const call = new Call(req, res, route, params, door.services)
+  try {
+    const caller = admit(req, route.scope, door.services.accounts, door.wrongTokens)
+    if (caller) {
+      call.caller = caller
+      const perMinute = route.bucket === 'jobs' ? caller.jobsPerMinute : caller.requestsPerMinute
+      const allowance = door.services.limiter.take(caller.organizationId, route.bucket, perMinute)
+      call.allowance(allowance)
+      if (!allowance.allowed)
+        throw new Failure(
+          'rate_limit',
+          `The organization '${caller.token.organizationName}' may send ${perMinute} ${route.bucket === 'jobs' ? 'job submissions' : 'requests'} a minute. Wait ${Math.ceil(allowance.retryAfterMs / 1000)} s.`,
+          { retryAfterMs: allowance.retryAfterMs },
+        )
+    }
+    if ('answer' in route) await route.answer(call)
+    else {
+      const body = route.body
+        ? parseJson(await readBody(req, door.services.config.limits.json_body), door.services.config.limits)
+        : undefined
+      const value = await route.handle(
+        {
+          params: check(route.params, params),
+          query: check(route.query, queryOf(call)),
+          body: check(route.body, body),
+        } as never,
+        call,
+      )
+      call.send(route.status ?? 200, JSON.stringify(value))
+    }
+  } catch (thrown) {
+    fail(call, Failure.from(thrown))
+  } finally {
+    door.services.metrics.answered(route, res.statusCode, call.elapsedMs)
+  }
+}
+
+function check(schema: z.ZodType | undefined, value: unknown): unknown {
+  if (!schema) return undefined
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  throw failureOf(result.error, value)
+}
+
+/** Repeated names and `name[]` become lists. */
+function queryOf(call: Call): Record<string, string | string[]> {
+  const query: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
+  for (const [name, value] of call.query) {
+    const key = name.endsWith('[]') ? name.slice(0, -2) : name
+    const before = query[key]
+    query[key] = before === undefined ? (name === key ? value : [value]) : [before, value].flat()
+  }
+  return query
+}
+
+function fail(call: Call, failure: Failure): void {
+  if (failure.code === 'internal_error')
+    call.services.log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
+  if (failure.code === 'cancelled') {
+    // Nobody is there to read it; the status is for the metrics.
+    call.res.statusCode = failure.status
+    if (!call.res.headersSent) call.res.destroy()
+    return
+  }
+  call.send(failure.status, JSON.stringify(errorBody(failure, call.id)), 'application/json', errorHeaders(failure))
+}

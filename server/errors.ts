@@ -1,0 +1,85 @@
+import type { ServerResponse } from 'node:http'
+import { Failure } from '../core/failure.ts'
+
+/** Where a status alone would mislead the official clients about retrying. */
+const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
+  if (failure.status === 503 || failure.code === 'idempotency_key_in_use') return 'true'
+  if (
+    failure.status === 409 ||
+    failure.code === 'quota_exceeded' ||
+    failure.code === 'timeout' ||
+    failure.code === 'worker_crashed'
+  )
+    return 'false'
+  return undefined
+}
+
+const defaultRetryMs: Partial<Record<Failure['code'], number>> = {
+  model_warming_up: 30_000,
+  no_capacity: 10_000,
+  disk_full: 10_000,
+  shutting_down: 5_000,
+  queue_full: 5_000,
+  rate_limit: 1_000,
+}
+
+/** How long to wait before another try, milliseconds; undefined where waiting does not help. */
+export const retryAfterMs = (failure: Failure): number | undefined =>
+  failure.retryAfterMs ?? defaultRetryMs[failure.code]
+
+/** The body of an error, the one shape for all paths; OpenAI's four members first. */
+export function errorBody(failure: Failure, requestId: string): { error: Record<string, unknown> } {
+  const wait = retryAfterMs(failure)
+  return {
+    error: {
+      code: failure.code,
+      message: failure.message,
+      type: failure.type,
+      param: failure.param ?? null,
+      request_id: requestId,
+      ...(wait === undefined ? {} : { retry_after: Math.max(1, Math.ceil(wait / 1000)) }),
+      ...(failure.details ? { details: failure.details } : {}),
+      ...failure.facts,
+    },
+  }
+}
+
+/** Response headers that go with a failure, flat. */
+export function errorHeaders(failure: Failure): string[] {
+  const headers: string[] = []
+  const wait = retryAfterMs(failure)
+  if (wait !== undefined && failure.retryable)
+    headers.push(
+      'retry-after',
+      String(Math.max(1, Math.ceil(wait / 1000))),
+      'retry-after-ms',
+      String(Math.max(1, Math.ceil(wait))),
+    )
+  const retry = shouldRetry(failure)
+  if (retry) headers.push('x-should-retry', retry)
+  if (failure.status === 401) headers.push('www-authenticate', 'Bearer')
+  if (failure.code === 'payload_too_large' || failure.code === 'shutting_down') headers.push('connection', 'close')
+  return headers
+}
+
+/** Writes an error where no `Call` exists yet: before routing, or before the server is ready. */
+export function refuse(res: ServerResponse, failure: Failure, requestId: string): void {
+  if (res.headersSent || res.destroyed) return
+  const body = JSON.stringify(errorBody(failure, requestId))
+  res.writeHead(failure.status, [
+    'content-type',
+    'application/json',
+    'content-length',
+    String(Buffer.byteLength(body)),
+    'x-request-id',
+    requestId,
+    'x-content-type-options',
+    'nosniff',
+    ...errorHeaders(failure),
+  ])
+  res.end(body)
+}
+
+/** The last frame of a stream that fails after its head was sent. No `[DONE]` follows. */
+export const errorFrame = (failure: Failure, requestId: string): string =>
+  `data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`

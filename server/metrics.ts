@@ -1,0 +1,120 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Fleet } from '../core/fleet.ts'
+import type { Store } from '../core/store/store.ts'
+import type { Route } from './route.ts'
+
+/** What the owners can be asked when somebody scrapes. */
+export interface MetricSources {
+  store: Pick<Store, 'stats' | 'jobs'>
+  fleet: Pick<Fleet, 'snapshot'>
+}
+
+/** Numbers for Prometheus. Owners are asked at the scrape; only requests are counted as they pass. */
+export function openMetrics({ store, fleet }: MetricSources) {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+
+  const requests = new Counter({
+    name: 'infer_http_requests_total',
+    help: 'Requests answered, by route and status.',
+    labelNames: ['route', 'status'],
+    registers,
+  })
+  const duration = new Histogram({
+    name: 'infer_http_request_duration_seconds',
+    help: 'From the request to the end of its answer.',
+    labelNames: ['route'],
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300],
+    registers,
+  })
+
+  const gauge = (name: string, help: string, labelNames: string[], collect: (set: Gauge) => void | Promise<void>) =>
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers,
+      async collect() {
+        this.reset()
+        await collect(this)
+      },
+    })
+  const total = (name: string, help: string, labelNames: string[], collect: (set: Counter) => void) =>
+    new Counter({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset()
+        collect(this)
+      },
+    })
+
+  gauge('infer_jobs', 'Jobs in the store by state.', ['state'], async set => {
+    for (const [state, count] of Object.entries(await store.jobs.counts())) set.set({ state }, count)
+  })
+  total('infer_ledger_rows_total', 'Rows in the ledger.', [], set => set.inc(store.stats().ledgerRows))
+  total(
+    'infer_late_results_total',
+    'Results that came after their job had ended or been given to another attempt.',
+    [],
+    set => set.inc(store.stats().lateResults),
+  )
+  total('infer_store_commits_total', 'Transactions committed since the start.', [], set =>
+    set.inc(store.stats().commits),
+  )
+  gauge('infer_store_writable', '1, or 0 while the disk is full.', [], set =>
+    set.set(store.stats().writable === true ? 1 : 0),
+  )
+  total('infer_engine_starts_total', 'Engine processes started, by model.', ['model'], set => {
+    for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.inc({ model }, activity.engineStarts)
+  })
+  total('infer_engine_failures_total', 'Engine starts that failed and engines that died, by model.', ['model'], set => {
+    for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.inc({ model }, activity.engineFailures)
+  })
+  gauge('infer_queue_depth', 'Requests that wait for a slot, by model.', ['model'], set => {
+    for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.set({ model }, activity.waiting)
+  })
+  gauge('infer_leases', 'Slots in use, by engine.', ['engine', 'model'], set => {
+    for (const { engineId, modelId, leases } of fleet.snapshot().residents)
+      set.set({ engine: engineId, model: modelId }, leases)
+  })
+  gauge(
+    'infer_device_memory_bytes',
+    'Memory of each device: total, measured in use, booked.',
+    ['device', 'kind'],
+    set => {
+      for (const device of fleet.snapshot().devices) {
+        set.set({ device: device.id, kind: 'total' }, device.totalBytes)
+        set.set({ device: device.id, kind: 'booked' }, device.bookedBytes)
+        if (device.usedBytes !== null) set.set({ device: device.id, kind: 'used' }, device.usedBytes)
+      }
+    },
+  )
+
+  // Label objects are hashed on every use; the pairs are few, so their children are kept.
+  const children = new Map<string, { count: Counter.Internal; time: Histogram.Internal<'route'> }>()
+
+  return {
+    /** One request has been answered. */
+    answered(route: Route, status: number, elapsedMs: number): void {
+      const key = `${status}${route.method}${route.path}`
+      let child = children.get(key)
+      if (!child) {
+        const name = `${route.method} ${route.path}`
+        child = {
+          count: requests.labels({ route: name, status: String(status) }),
+          time: duration.labels({ route: name }),
+        }
+        children.set(key, child)
+      }
+      child.count.inc()
+      child.time.observe(elapsedMs / 1000)
+    },
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+  }
+}
+export type Metrics = ReturnType<typeof openMetrics>

@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import type { Route } from './route.ts'
+
+const at = (id: string) => `#/components/schemas/${id}`
+
+const ErrorResponse = z
+  .object({
+    error: z.looseObject({
+      code: z.string(),
+      message: z.string(),
+      type: z.string(),
+      param: z.string().nullable(),
+      request_id: z.string(),
+      retry_after: z.int().optional(),
+    }),
+  })
+  .meta({ id: 'ErrorResponse' })
+
+/** The API as OpenAPI 3.1, from the same schemas that check the requests. Pages of the reference itself are left out. */
+export function openapi(routes: readonly Route[], version: string) {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const route of routes.filter(({ path }) => path !== '/' && !path.startsWith('/docs')))
+    (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = operation(route)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'infer',
+      version,
+      description:
+        'Inference on your own machine: an OpenAI-style API under `/std/v1` and the platform around it under `/api`.',
+    },
+    servers: [{ url: '/' }],
+    tags: [...new Set(routes.map(({ tag }) => tag))].map(name => ({ name })),
+    paths,
+    components: {
+      schemas: components(),
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'An API token: `sk-infer-…`' } },
+    },
+    security: [{ token: [] }],
+  }
+}
+
+function operation(route: Route) {
+  const success = String(route.status ?? 200)
+  return {
+    operationId: `${route.method.toLowerCase()}${route.path.replace(/[/:*{}.-]+(\w?)/g, (_, letter: string) => letter.toUpperCase())}`,
+    tags: [route.tag],
+    summary: route.summary,
+    ...(route.description ? { description: route.description } : {}),
+    'x-scope': route.scope,
+    ...(route.scope === 'public' ? { security: [] } : {}),
+    parameters: [...fields(route.params, 'path'), ...fields(route.query, 'query')],
+    ...(route.body
+      ? { requestBody: { required: true, content: { 'application/json': { schema: ref(route.body) } } } }
+      : {}),
+    responses: {
+      [success]: {
+        description: 'Success',
+        ...(route.response ? { content: { 'application/json': { schema: ref(route.response) } } } : {}),
+      },
+      default: { description: 'Failure', content: { 'application/json': { schema: ref(ErrorResponse) } } },
+    },
+  }
+}
+
+/** `/models/**:id` and `/jobs/:id` in OpenAPI's words. */
+export const templateOf = (path: string): string => path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')
+
+/** Emits the whole registry at once: emitting a part makes zod write references that only zod can follow. */
+function components() {
+  const { schemas } = z.toJSONSchema(z.globalRegistry, { io: 'input', uri: at, unrepresentable: 'any' })
+  return Object.fromEntries(
+    Object.entries(schemas)
+      .filter(([id]) => id !== '__shared')
+      .map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, schema]),
+  )
+}
+
+function ref(schema: z.ZodType) {
+  const id = z.globalRegistry.get(schema)?.id
+  if (!id) throw new Error('A body or response schema needs .meta({ id })')
+  return { $ref: at(id) }
+}
+
+function fields(schema: z.ZodType | undefined, where: 'path' | 'query') {
+  if (!schema) return []
+  const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as {
+    properties?: Record<string, object>
+    required?: string[]
+  }
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: where,
+    required: where === 'path' || required.includes(name),
+    schema: property,
+  }))
+}

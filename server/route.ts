@@ -1,0 +1,59 @@
+import type { z } from 'zod'
+import { type Bucket, bucketOf } from '../core/accounts/plan.ts'
+import type { Scope } from '../core/store/store.ts'
+import type { Call } from './call.ts'
+
+/**
+ * Who may come in: one of the four scopes, `public` (no token), or `loopback` (a connection from this machine that no
+ * proxy forwarded, or else the scope admin:read).
+ */
+export type Access = Scope | 'public' | 'loopback'
+
+type In<S> = S extends z.ZodType ? z.output<S> : undefined
+
+interface RouteFacts<P, Q, B, R> {
+  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  /** h3 syntax: `/api/jobs/:id`, `/std/v1/models/**:id`. */
+  path: `/${string}`
+  /** Further paths that reach the same route. */
+  aliases?: readonly `/${string}`[]
+  scope: Access
+  /** One of the headings of the reference. */
+  tag: string
+  summary: string
+  description?: string
+  params?: P
+  query?: Q
+  body?: B
+  /** Absent where the answer is not JSON. */
+  response?: R
+  /** Of success; 200 by default. */
+  status?: number
+}
+
+/** A route whose body is read and checked for it and whose value is written as JSON. */
+export interface ValueRoute<P = unknown, Q = unknown, B = unknown, R extends z.ZodType = z.ZodType>
+  extends RouteFacts<P, Q, B, R> {
+  handle(input: { params: In<P>; query: In<Q>; body: In<B> }, call: Call): z.input<R> | Promise<z.input<R>>
+}
+
+/** A route that reads the request and writes the response itself; its body schema serves the reference only. */
+export interface RawRoute<P = unknown, Q = unknown, B = unknown, R extends z.ZodType = z.ZodType>
+  extends RouteFacts<P, Q, B, R> {
+  answer(call: Call): void | Promise<void>
+}
+
+// A list of routes has lost its schemas' types; each handler was checked where it was written.
+// oxlint-disable-next-line no-explicit-any
+export type Route = (ValueRoute<any, any, any, any> | RawRoute<any, any, any, any>) & { bucket: Bucket }
+
+/** Types a route from its schemas and derives which rate limit it counts against. A route without a scope is refused. */
+export function route<
+  R extends z.ZodType,
+  P extends z.ZodType | undefined = undefined,
+  Q extends z.ZodType | undefined = undefined,
+  B extends z.ZodType | undefined = undefined,
+>(facts: ValueRoute<P, Q, B, R> | RawRoute<P, Q, B, R>): Route {
+  if (!facts.scope) throw new Error(`The route ${facts.method} ${facts.path} has no scope, so it cannot be registered.`)
+  return { ...facts, bucket: bucketOf(facts.method, facts.path) } as Route
+}

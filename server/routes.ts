@@ -1,0 +1,18 @@
+import { jobRoutes } from './api/jobs.ts'
+import { modelStatusRoutes } from './api/model-status.ts'
+import { systemRoutes } from './api/system.ts'
+import { meRoutes, tokenRoutes } from './api/tokens.ts'
+import type { Route } from './route.ts'
+import { modelRoutes } from './std/models.ts'
+import { textRoutes } from './std/text.ts'
+
+/** Every endpoint of the server. A path in this table is the only way to reach a handler. */
+export const routes: readonly Route[] = [
+  ...textRoutes,
+  ...modelRoutes,
+  ...modelStatusRoutes,
+  ...jobRoutes,
+  ...meRoutes,
+  ...tokenRoutes,
+  ...systemRoutes(() => routes),
+]

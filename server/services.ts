@@ -1,0 +1,28 @@
+import type { Accounts } from '../core/accounts/accounts.ts'
+import type { Limiter } from '../core/accounts/limiter.ts'
+import type { Config } from '../core/config.ts'
+import type { Cpu } from '../core/cpu/cpu.ts'
+import type { Fleet } from '../core/fleet.ts'
+import type { Jobs } from '../core/jobs/jobs.ts'
+import type { Recorder } from '../core/jobs/recorder.ts'
+import type { Log } from '../core/log.ts'
+import type { Registry } from '../core/models/registry.ts'
+import type { Store } from '../core/store/store.ts'
+import type { Metrics } from './metrics.ts'
+import type { Streams } from './std/streams.ts'
+
+/** The owners that the handlers ask. Put together in cli/app.ts, passed to the server when all of them are open. */
+export interface Services {
+  config: Config
+  store: Store
+  accounts: Accounts
+  limiter: Limiter
+  registry: Registry
+  fleet: Fleet
+  jobs: Jobs
+  recorder: Recorder
+  cpu: Cpu
+  metrics: Metrics
+  streams: Streams
+  log: Log
+}

@@ -1,0 +1,150 @@
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { Failure } from '../../core/failure.ts'
+import type { Lease } from '../../core/fleet.ts'
+import { newId } from '../../core/ids.ts'
+import { costOf } from '../../core/models/cost.ts'
+import type { Model } from '../../core/models/model.ts'
+import type { Usage } from '../../core/store/store.ts'
+import { ask } from '../../core/tasks/ask.ts'
+import type { Prepared } from '../../core/tasks/prepared.ts'
+import type { Task } from '../../core/tasks/tasks.ts'
+import { readBody } from '../body.ts'
+import type { Call } from '../call.ts'
+import { type StreamEnd, StreamRelay } from './relay.ts'
+
+const mostAttempts = 3
+const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
+
+/**
+ * The walk of a synchronous inference request: body → checked and put into the engine's words → may this caller use
+ * this model → a slot of an engine → its answer, relayed or reshaped → one finished record. The call is a job that
+ * lives in memory while somebody waits for it. An engine that breaks before the caller has seen a byte is tried again.
+ */
+export async function infer(task: Task, call: Call): Promise<void> {
+  const { services } = call
+  const { config, cpu, registry, recorder, fleet } = services
+  if (recorder.full)
+    throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
+      retryAfterMs: 2_000,
+    })
+  const createdAt = Date.now()
+  const body = await readBody(call.req, config.limits.chat_body)
+  const ready = cpu.prepare(task, body, registry.catalog(), config.limits)
+  const prepared = ready instanceof Promise ? await ready : ready
+  const model = registry.find(prepared.modelId)!
+  if (!modelAllowed(call.caller.token.models, model.id))
+    throw new Failure(
+      'model_not_allowed',
+      `The token '${call.caller.token.name}' may not use the model '${model.id}'.`,
+      { param: 'model' },
+    )
+
+  const jobId = newId('job')
+  call.header('x-job-id', jobId)
+  let startedAt: number | null = null
+  let engineId: string | null = null
+  let end: StreamEnd = { how: 'failed', failure: Failure.from(undefined), usage: nothing }
+  try {
+    for (let attempt = 1; ; attempt++) {
+      using lease = await fleet.lease(model, { waitMs: model.dispatch_wait_ms, signal: call.gone })
+      startedAt ??= Date.now()
+      engineId = lease.engineId
+      if (attempt === 1) call.header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
+      end = prepared.stream ? await relay(call, prepared, lease) : await collect(call, prepared, lease)
+      if (end.how !== 'retry') break
+      if (attempt >= mostAttempts || call.gone.aborted) {
+        end = { how: 'failed', failure: end.failure, usage: nothing }
+        break
+      }
+      services.log.warn('An engine broke before it answered; the request is tried again', {
+        request: call.id,
+        model: model.id,
+        engine: engineId,
+        attempt,
+        reason: end.failure.message,
+      })
+    }
+    if (end.how === 'failed') throw end.failure
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (end.how !== 'failed' || end.failure !== failure)
+      end =
+        failure.code === 'cancelled' ? { how: 'cancelled', usage: nothing } : { how: 'failed', failure, usage: nothing }
+    throw failure
+  } finally {
+    record(call, { jobId, task, model, engineId, createdAt, startedAt, end })
+  }
+}
+
+function record(
+  call: Call,
+  of: {
+    jobId: string
+    task: Task
+    model: Model
+    engineId: string | null
+    createdAt: number
+    startedAt: number | null
+    end: StreamEnd
+  },
+): void {
+  const { end } = of
+  const usage = end.how === 'retry' ? nothing : end.usage
+  const failure = end.how === 'failed' ? end.failure : undefined
+  call.services.recorder.record({
+    id: of.jobId,
+    organizationId: call.caller.organizationId,
+    tokenId: call.caller.tokenId,
+    task: of.task,
+    modelId: of.model.id,
+    status: end.how === 'retry' ? 'failed' : end.how,
+    error: failure
+      ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt: 1 }
+      : null,
+    usage,
+    cost: costOf(of.model.price, usage),
+    engineId: of.engineId,
+    createdAt: of.createdAt,
+    startedAt: of.startedAt,
+    finishedAt: Date.now(),
+  })
+}
+
+function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {
+  const { services } = call
+  const { want } = prepared
+  if (want.task !== 'std/chat-completion') throw new Error(`${want.task} has no stream`)
+  const upstream = services.registry.catalog().get(prepared.modelId)!.traits.upstreamId
+  return new Promise(resolve => {
+    const stream = new StreamRelay({
+      call,
+      want,
+      upstreamModel: upstream === prepared.modelId ? undefined : JSON.stringify(upstream),
+      maxFrameBytes: services.config.limits.stream_frame,
+      streams: services.streams,
+      ended: resolve,
+    })
+    stream.attach(
+      lease.open(
+        { path: prepared.path, body: prepared.bodies[0]!, stream: true, maxBytes: Number.POSITIVE_INFINITY },
+        stream,
+      ),
+    )
+  })
+}
+
+async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {
+  const answers: Buffer[] = []
+  try {
+    for (const body of prepared.bodies)
+      answers.push(await ask(lease, prepared.path, body, call.services.config.limits.engine_answer, call.gone))
+    const ready = call.services.cpu.shape(answers, prepared.want)
+    const shaped = ready instanceof Promise ? await ready : ready
+    call.send(200, shaped.body, 'application/json', ['openai-processing-ms', String(Math.round(call.elapsedMs))])
+    return { how: 'completed', usage: shaped.usage }
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
+    return failure.retryable ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
+  }
+}

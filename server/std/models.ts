@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { Failure } from '../../core/failure.ts'
+import type { Model } from '../../core/models/model.ts'
+import { Task } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+
+const status = z.enum(['warm', 'loading', 'cold', 'unavailable', 'disabled'])
+
+export const ModelObject = z
+  .object({
+    id: z.string(),
+    object: z.literal('model'),
+    created: z.int(),
+    owned_by: z.string(),
+    description: z.string().optional(),
+    tasks: z.array(Task),
+    status,
+    context_length: z.int().nullable(),
+    slug: z.string().nullable(),
+  })
+  .meta({ id: 'ModelObject' })
+
+const ModelList = z.object({ object: z.literal('list'), data: z.array(ModelObject) }).meta({ id: 'ModelList' })
+
+const describe = (model: Model, call: Call): z.input<typeof ModelObject> => ({
+  id: model.id,
+  object: 'model',
+  created: Math.floor(call.services.registry.readAt / 1000),
+  owned_by: model.engine === 'remote' ? 'remote' : 'local',
+  description: model.description,
+  tasks: model.tasks,
+  status: call.services.fleet.snapshot().models[model.id]?.status ?? 'cold',
+  context_length: model.context_length ?? null,
+  slug: model.slug ?? null,
+})
+
+/** Enabled models that the caller's token may use. */
+const visible = (call: Call): Model[] =>
+  call.services.registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
+
+export const modelRoutes = [
+  route({
+    method: 'GET',
+    path: '/std/v1/models',
+    aliases: ['/v1/models'],
+    scope: 'user:read',
+    tag: 'Models',
+    summary: 'List the models that this token may use',
+    query: z.object({ task: Task.optional() }),
+    response: ModelList,
+    handle: ({ query }, call) => ({
+      object: 'list' as const,
+      data: visible(call)
+        .filter(model => !query.task || model.tasks.includes(query.task))
+        .map(model => describe(model, call)),
+    }),
+  }),
+  route({
+    method: 'GET',
+    path: '/std/v1/models/**:id',
+    aliases: ['/v1/models/**:id'],
+    scope: 'user:read',
+    tag: 'Models',
+    summary: 'Look one model up',
+    params: z.object({ id: z.string() }),
+    response: ModelObject,
+    handle: ({ params }, call) => {
+      const model = visible(call).find(({ id }) => id === params.id)
+      if (!model)
+        throw new Failure(
+          'model_not_found',
+          `The model '${params.id}' does not exist here. GET /std/v1/models lists those that do.`,
+          { param: 'model' },
+        )
+      return describe(model, call)
+    },
+  }),
+]

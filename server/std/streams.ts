@@ -1,0 +1,70 @@
+import type { ServerResponse } from 'node:http'
+
+/** A response that is being streamed, as the watch over all of them sees it. */
+export interface WatchedStream {
+  /** Monotonic milliseconds: since when the reader has taken nothing, or undefined while it keeps up. */
+  blockedSince: number | undefined
+  /** Monotonic milliseconds of the last byte written. */
+  wroteAt: number
+  /** Sends a comment, so that proxies between do not take silence for death. */
+  ping(): void
+  /** The reader is too slow: ends the connection and the engine's request. */
+  cut(): void
+  /** The server is stopping: ends the stream with an error frame. */
+  interrupt(): void
+}
+
+/**
+ * One timer for all streams, however many: it pings the silent ones and cuts those whose reader has taken nothing for
+ * `writeDeadlineMs`. A timer for each stream would be armed again with every token.
+ */
+export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; writeDeadlineMs: number }) {
+  const open = new Set<WatchedStream>()
+  let timer: NodeJS.Timeout | undefined
+  const every = Math.max(20, Math.min(1_000, pingMs / 4, writeDeadlineMs / 4))
+
+  function look() {
+    const now = performance.now()
+    for (const stream of open) {
+      if (stream.blockedSince !== undefined) {
+        if (now - stream.blockedSince >= writeDeadlineMs) stream.cut()
+      } else if (now - stream.wroteAt >= pingMs) stream.ping()
+    }
+  }
+
+  function add(stream: WatchedStream): void {
+    open.add(stream)
+    timer ??= setInterval(look, every).unref()
+  }
+
+  function remove(stream: WatchedStream): void {
+    open.delete(stream)
+    if (open.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+
+  return {
+    add,
+    remove,
+    /** Watches a whole answer that the socket did not take at once. */
+    seeOff(res: ServerResponse): void {
+      const rest: WatchedStream = {
+        blockedSince: performance.now(),
+        wroteAt: performance.now(),
+        ping() {},
+        cut: () => void res.destroy(),
+        interrupt() {},
+      }
+      add(rest)
+      res.once('close', () => remove(rest))
+    },
+    get count(): number {
+      return open.size
+    },
+    interruptAll(): void {
+      for (const stream of [...open]) stream.interrupt()
+    },
+  }
+}
+export type Streams = ReturnType<typeof openStreams>

@@ -1,0 +1,68 @@
+import { ChatRequest, ChatResponse } from '../../core/schemas/chat.ts'
+import {
+  EmbeddingsRequest,
+  EmbeddingsResponse,
+  RerankRequest,
+  RerankResponse,
+  ScoreRequest,
+  ScoreResponse,
+} from '../../core/schemas/vectors.ts'
+import { route } from '../route.ts'
+import { infer } from './inference.ts'
+
+const tag = 'Text'
+const scope = 'user:write'
+const method = 'POST'
+
+/** The text endpoints of the OpenAI-style API. All four take the same walk; they differ in their shapes. */
+export const textRoutes = [
+  route({
+    method,
+    path: '/std/v1/chat/completions',
+    aliases: ['/v1/chat/completions'],
+    scope,
+    tag,
+    summary: 'Answer a conversation',
+    description: 'With `stream: true` the answer comes as server-sent events that end with `data: [DONE]`.',
+    body: ChatRequest,
+    response: ChatResponse,
+    answer: call => infer('std/chat-completion', call),
+  }),
+  route({
+    method,
+    path: '/std/v1/embeddings',
+    aliases: ['/v1/embeddings'],
+    scope,
+    tag,
+    summary: 'Turn texts into vectors',
+    body: EmbeddingsRequest,
+    response: EmbeddingsResponse,
+    answer: call => infer('std/embeddings', call),
+  }),
+  route({
+    method,
+    path: '/std/v1/rerank',
+    aliases: ['/v1/rerank', '/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
+    scope,
+    tag,
+    summary: 'Order documents by relevance to a query',
+    description:
+      'The ranking stands under `data` (Voyage) and under `results` (Cohere, Jina); scores are probabilities unless `raw_scores` is set.',
+    body: RerankRequest,
+    response: RerankResponse,
+    answer: call => infer('std/rerank', call),
+  }),
+  route({
+    method,
+    path: '/std/v1/score',
+    aliases: ['/v1/score', '/score'],
+    scope,
+    tag,
+    summary: 'Score pairs of texts',
+    description:
+      'A pair comes as `text_1` and `text_2`, `queries` and `documents`, or `data_1` and `data_2`; each a text or a list.',
+    body: ScoreRequest,
+    response: ScoreResponse,
+    answer: call => infer('std/score', call),
+  }),
+]

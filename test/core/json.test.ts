@@ -1,0 +1,43 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Failure } from '../../core/failure.ts'
+import { parseJson } from '../../core/json.ts'
+
+const bounds = { depth: 8, keys: 20 }
+const parse = (text: string | Buffer) => parseJson(Buffer.from(text), bounds)
+const refusal = (text: string | Buffer) => {
+  try {
+    parse(text)
+  } catch (thrown) {
+    expect(thrown).toBeInstanceOf(Failure)
+    return (thrown as Failure).message
+  }
+  throw new Error('was taken')
+}
+
+test('what JSON.parse takes within the bounds comes out the same', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 6, noUnicodeString: false }), value => {
+      const text = JSON.stringify(value)
+      const keys = (text.match(/"(?:[^"\\]|\\.)*":/g) ?? []).length
+      fc.pre(keys <= bounds.keys)
+      expect(parse(text)).toEqual(JSON.parse(text))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('an empty body is an empty object', () => expect(parse('')).toEqual({}))
+test('depth is counted before parsing', () => expect(refusal('['.repeat(200_000))).toContain('deeper than 8'))
+test('members are counted before parsing', () =>
+  expect(refusal(`{${Array.from({ length: 21 }, (_, i) => `"k${i}":1`).join()}}`)).toContain('more than 20'))
+test('brackets and colons inside strings do not count', () =>
+  expect(parse(JSON.stringify({ a: `${'[{:'.repeat(50)}\\"` }))).toEqual({ a: `${'[{:'.repeat(50)}\\"` }))
+test('an unterminated string is refused', () => expect(refusal('{"a":"bc\\"')).toContain('not valid JSON'))
+test('bytes that are not UTF-8 do no harm', () =>
+  expect(refusal(Buffer.from([0x7b, 0xff, 0xfe]))).toContain('not valid JSON'))
+test('own __proto__ members stay data', () => {
+  const value = parse('{"__proto__":{"polluted":true}}') as Record<string, unknown>
+  expect(({} as Record<string, unknown>).polluted).toBeUndefined()
+  expect(Object.hasOwn(value, '__proto__')).toBe(true)
+})

@@ -1,0 +1,32 @@
+import type { EngineTraits } from '../../../core/fleet.ts'
+import { features } from '../../../core/models/model.ts'
+import type { Catalog, CatalogEntry } from '../../../core/tasks/catalog.ts'
+import { tasks } from '../../../core/tasks/tasks.ts'
+
+/** A catalog with one model `m` that can do everything, changed where a test says so. */
+export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<CatalogEntry> = {}): Catalog {
+  const full: CatalogEntry = {
+    id: 'm',
+    engine: 'custom',
+    tasks: [...tasks],
+    extraParams: [],
+    traits: {
+      paths: {
+        'std/chat-completion': '/v1/chat/completions',
+        'std/embeddings': '/v1/embeddings',
+        'std/rerank': '/v1/rerank',
+        'std/score': '/v1/score',
+      },
+      features: new Set(features),
+      rerankScores: 'probability',
+      scoreBy: 'score',
+      dimensions: true,
+      base64: true,
+      streamUsage: true,
+      upstreamId: 'm',
+      ...traits,
+    },
+    ...entry,
+  }
+  return new Map([[full.id, full]])
+}

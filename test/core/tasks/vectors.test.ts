@@ -1,0 +1,223 @@
+import { expect, test } from 'vitest'
+import { Failure } from '../../../core/failure.ts'
+import { prepareInputs, shape } from '../../../core/tasks/prepare.ts'
+import type { Task } from '../../../core/tasks/tasks.ts'
+import { catalogOf } from './_catalog.ts'
+
+const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
+const base64 = (...numbers: number[]) => Buffer.from(Float32Array.from(numbers).buffer).toString('base64')
+function refusal(task: Task, body: object): [string, string | undefined] {
+  try {
+    prepareInputs(task, body, catalogOf())
+  } catch (thrown) {
+    return [(thrown as Failure).code, (thrown as Failure).param]
+  }
+  throw new Error('was taken')
+}
+/** Prepares, lets `answer` play the engine, shapes. */
+function through(
+  task: Task,
+  body: object,
+  catalog: ReturnType<typeof catalogOf>,
+  answer: (body: never, at: number) => unknown,
+) {
+  const prepared = prepareInputs(task, { model: 'm', ...body }, catalog)
+  const answers = prepared.bodies.map((text, at) => bytes(answer(JSON.parse(text as string) as never, at)))
+  const shaped = shape(answers, prepared.want)
+  return { prepared, body: JSON.parse(shaped.body as string) as Record<string, never>, usage: shaped.usage }
+}
+const embed = (body: { input: unknown; encoding_format: string }) => {
+  const texts = typeof body.input === 'string' ? [body.input] : (body.input as string[])
+  return {
+    data: texts
+      .map((text, index) => ({
+        index,
+        embedding: body.encoding_format === 'base64' ? base64(3, 4, text.length) : [3, 4, text.length],
+      }))
+      .reverse(),
+    usage: { prompt_tokens: 9, total_tokens: 9 },
+  }
+}
+
+test.each<[string, object, string, string | undefined]>([
+  ['no input', { model: 'm' }, 'missing_required_parameter', 'input'],
+  ['an empty text', { model: 'm', input: '' }, 'invalid_value', 'input'],
+  ['an empty list', { model: 'm', input: [] }, 'invalid_value', 'input'],
+  ['an empty text in a list', { model: 'm', input: ['a', ''] }, 'invalid_value', 'input[1]'],
+  ['an object', { model: 'm', input: {} }, 'invalid_type', 'input'],
+  ['2049 texts', { model: 'm', input: Array(2049).fill('a') }, 'array_above_max_length', 'input'],
+  ['an unknown encoding', { model: 'm', input: 'a', encoding_format: 'int8' }, 'invalid_value', 'encoding_format'],
+  ['no dimensions', { model: 'm', input: 'a', dimensions: 0 }, 'invalid_value', 'dimensions'],
+])('embeddings of %s are refused', (_, body, code, param) =>
+  expect(refusal('std/embeddings', body)).toEqual([code, param]),
+)
+
+test('embeddings come in the order of the input, whatever the engine’s order', () => {
+  const { body, usage } = through('std/embeddings', { input: ['a', 'bb'] }, catalogOf(), embed)
+  expect(body).toMatchObject({
+    object: 'list',
+    model: 'm',
+    data: [
+      { index: 0, embedding: [3, 4, 1] },
+      { index: 1, embedding: [3, 4, 2] },
+    ],
+  })
+  expect(usage).toEqual({ inputTokens: 9, outputTokens: 0 })
+})
+
+test.each([
+  ['float', true, [3, 4, 1]],
+  ['float', false, [3, 4, 1]],
+  ['base64', true, base64(3, 4, 1)],
+  ['base64', false, base64(3, 4, 1)],
+] as const)('as %s from an engine with base64=%s', (encoding_format, able, expected) =>
+  expect(
+    through('std/embeddings', { input: 'a', encoding_format }, catalogOf({ base64: able }), embed).body,
+  ).toMatchObject({ data: [{ embedding: expected }] }),
+)
+
+test('dimensions are cut and scaled back to length 1 where the engine cannot', () => {
+  const catalog = catalogOf({ dimensions: false })
+  const { body } = through('std/embeddings', { input: 'a', dimensions: 2 }, catalog, embed)
+  const [{ embedding }] = body.data as [{ embedding: number[] }]
+  expect(embedding[0]).toBeCloseTo(0.6)
+  expect(embedding[1]).toBeCloseTo(0.8)
+  expect(() => through('std/embeddings', { input: 'a', dimensions: 4 }, catalog, embed)).toThrow(/at most 3/)
+})
+
+test.each<[string, unknown]>([
+  ['too few', { data: [] }],
+  ['not numbers', { data: [{ embedding: ['a'] }] }],
+  ['NaN', { data: [{ embedding: [null] }] }],
+  ['an impossible index', { data: [{ index: 5, embedding: [1] }] }],
+  ['nothing', {}],
+  ['broken base64', { data: [{ embedding: 'AAA' }] }],
+])('embeddings that are %s are the engine’s fault', (_, answer) =>
+  expect(() => through('std/embeddings', { input: 'a' }, catalogOf(), () => answer)).toThrow(Failure),
+)
+
+const rank = (...scores: number[]) => ({
+  results: scores.map((relevance_score, index) => ({ index, relevance_score })),
+  usage: { prompt_tokens: 4, total_tokens: 4 },
+})
+
+test('a ranking is by score, ties by place, under both names', () => {
+  const { body } = through(
+    'std/rerank',
+    { query: 'q', documents: ['a', 'b', 'c'], return_documents: true },
+    catalogOf(),
+    () => rank(0.2, 0.9, 0.2),
+  )
+  expect(body).toMatchObject({
+    object: 'list',
+    data: [
+      { index: 1, relevance_score: 0.9, document: 'b' },
+      { index: 0, document: 'a' },
+      { index: 2, document: 'c' },
+    ],
+    results: [{ index: 1, document: { text: 'b' } }, { index: 0 }, { index: 2 }],
+  })
+})
+
+test.each([
+  [{}, 3],
+  [{ top_n: 2 }, 2],
+  [{ top_k: 1 }, 1],
+  [{ topN: 2 }, 2],
+  [{ top_n: 0 }, 3],
+  [{ top_n: 99 }, 3],
+])('%j gives %i of 3', (more, count) =>
+  expect(
+    (
+      through('std/rerank', { query: 'q', documents: ['a', 'b', 'c'], ...more }, catalogOf(), () => rank(1, 2, 3)).body
+        .data as unknown[]
+    ).length,
+  ).toBe(count),
+)
+
+test.each([
+  ['probability', false, 0.5, 0.5],
+  ['logit', false, 0, 0.5],
+  ['logit', true, 2, 2],
+  ['probability', true, 0.5, 0],
+] as const)('an engine with %s scores, raw=%s: %d becomes %d', (rerankScores, raw_scores, given, expected) =>
+  expect(
+    (
+      through('std/rerank', { query: 'q', documents: ['a'], raw_scores }, catalogOf({ rerankScores }), () =>
+        rank(given),
+      ).body.data as [{ relevance_score: number }]
+    )[0].relevance_score,
+  ).toBeCloseTo(expected),
+)
+
+test.each([
+  [{ documents: [{ text: 't' }, 'u'] }, ['t', 'u']],
+  [{ documents: [{ title: 'x', body: 'y' }], rank_fields: ['title', 'body'] }, ['x\ny']],
+])('documents may be objects: %j', (body, texts) => {
+  const asked: unknown[] = []
+  through('std/rerank', { query: 'q', ...body }, catalogOf(), ({ documents }: { documents: string[] }) => {
+    asked.push(...documents)
+    return rank(...documents.map(() => 1))
+  })
+  expect(asked).toEqual(texts)
+})
+
+test.each<[string, object, string, string | undefined]>([
+  ['no query', { model: 'm', documents: ['a'] }, 'missing_required_parameter', 'query'],
+  ['no documents', { model: 'm', query: 'q' }, 'missing_required_parameter', 'documents'],
+  ['empty documents', { model: 'm', query: 'q', documents: [] }, 'invalid_value', 'documents'],
+  ['a document without text', { model: 'm', query: 'q', documents: [{ title: 'x' }] }, 'invalid_value', 'documents[0]'],
+])('a rerank with %s is refused', (_, body, code, param) => expect(refusal('std/rerank', body)).toEqual([code, param]))
+
+const scores = (...values: number[]) => ({
+  data: values.map((score, index) => ({ index, object: 'score', score })),
+  usage: { prompt_tokens: 5 },
+})
+
+test.each<[string, object, number]>([
+  ['1 to 1', { text_1: 'a', text_2: 'b' }, 1],
+  ['1 to N', { text_1: 'a', text_2: ['b', 'c'] }, 2],
+  ['N to N', { queries: ['a', 'b'], documents: ['c', 'd'] }, 2],
+  ['the other names', { data_1: 'a', data_2: ['b', 'c', 'd'] }, 3],
+])('score %s, by the engine’s own route', (_, body, pairs) => {
+  const values = Array.from({ length: pairs }, (_, at) => at / 10)
+  expect(
+    (through('std/score', body, catalogOf(), () => scores(...values)).body.data as { score: number }[]).map(
+      ({ score }) => score,
+    ),
+  ).toEqual(values)
+})
+
+test('score by rerank calls: one for 1 to N, one for each pair otherwise', () => {
+  const catalog = catalogOf({ scoreBy: 'rerank', rerankScores: 'logit' })
+  const one = through('std/score', { text_1: 'q', text_2: ['a', 'b'] }, catalog, () => rank(0, 100))
+  expect(one.prepared.bodies.length).toBe(1)
+  expect((one.body.data as { score: number }[]).map(({ score }) => score)).toEqual([0.5, 1])
+  const pairs = through('std/score', { text_1: ['p', 'q'], text_2: ['a', 'b'] }, catalog, () => rank(0))
+  expect(pairs.prepared.bodies.length).toBe(2)
+  expect(pairs.usage).toEqual({ inputTokens: 8, outputTokens: 0 })
+})
+
+test.each<[string, object, number[]]>([
+  ['1 to N', { text_1: 'x', text_2: ['x', 'y'] }, [1, 0]],
+  ['N to 1', { text_1: ['x', 'y'], text_2: 'x' }, [1, 0]],
+  ['N to N', { text_1: ['x', 'y'], text_2: ['y', 'y'] }, [0, 1]],
+])('score %s by cosine of embeddings', (_, body, expected) => {
+  const vectors: Record<string, number[]> = { x: [1, 0], y: [0, 2] }
+  const answer = ({ input }: { input: string[] }) => ({
+    data: input.map((text, index) => ({ index, embedding: base64(...vectors[text]!) })),
+  })
+  expect(
+    (through('std/score', body, catalogOf({ scoreBy: 'embeddings' }), answer).body.data as { score: number }[]).map(
+      ({ score }) => score,
+    ),
+  ).toEqual(expected)
+})
+
+test('sides that do not match are refused by name', () =>
+  expect(refusal('std/score', { model: 'm', text_1: ['a', 'b'], text_2: ['a', 'b', 'c'] })).toEqual([
+    'invalid_value',
+    'text_2',
+  ]))
+test('half a pair is refused', () =>
+  expect(refusal('std/score', { model: 'm', text_1: 'a' })).toEqual(['missing_required_parameter', 'text_1']))
