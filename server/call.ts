@@ -3,8 +3,8 @@ import type { Caller } from '../core/accounts/accounts.ts'
 import type { Allowance } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
+import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
-import type { Services } from './services.ts'
 
 const clientId = /^[A-Za-z0-9._:-]{1,128}$/
 
@@ -16,23 +16,17 @@ export class Call {
   readonly res: ServerResponse
   readonly route: Route
   readonly params: Record<string, string>
-  readonly services: Services
+  readonly owners: Owners
   #caller: Caller | undefined
   #headers: string[]
   #gone: AbortController | undefined
 
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    route: Route,
-    params: Record<string, string>,
-    services: Services,
-  ) {
+  constructor(req: IncomingMessage, res: ServerResponse, route: Route, params: Record<string, string>, owners: Owners) {
     this.req = req
     this.res = res
     this.route = route
     this.params = params
-    this.services = services
+    this.owners = owners
     this.#headers = ['x-request-id', this.id, 'x-content-type-options', 'nosniff']
     const given = req.headers['x-client-request-id']
     if (typeof given === 'string' && clientId.test(given)) this.#headers.push('x-client-request-id', given)
@@ -117,7 +111,7 @@ export class Call {
     if (this.req.method === 'HEAD') this.res.end()
     else {
       this.res.end(body)
-      if (this.res.writableLength > 0) this.services.streams.seeOff(this.res)
+      if (this.res.writableLength > 0) this.owners.streams.seeOff(this.res)
     }
   }
 }

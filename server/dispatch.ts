@@ -8,11 +8,11 @@ import { admit } from './auth.ts'
 import { readBody } from './body.ts'
 import { Call } from './call.ts'
 import { errorBody, errorHeaders } from './errors.ts'
+import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
-import type { Services } from './services.ts'
 
 interface Door {
-  services: Services
+  owners: Owners
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
 }
 
@@ -27,13 +27,13 @@ export async function dispatch(
   res: ServerResponse,
   door: Door,
 ): Promise<void> {
-  const call = new Call(req, res, route, params, door.services)
+  const call = new Call(req, res, route, params, door.owners)
   try {
-    const caller = admit(req, route.scope, door.services.accounts, door.wrongTokens)
+    const caller = admit(req, route.scope, door.owners.accounts, door.wrongTokens)
     if (caller) {
       call.caller = caller
       const perMinute = route.bucket === 'jobs' ? caller.jobsPerMinute : caller.requestsPerMinute
-      const allowance = door.services.limiter.take(caller.organizationId, route.bucket, perMinute)
+      const allowance = door.owners.limiter.take(caller.organizationId, route.bucket, perMinute)
       call.allowance(allowance)
       if (!allowance.allowed)
         throw new Failure(
@@ -45,22 +45,20 @@ export async function dispatch(
     if ('answer' in route) await route.answer(call)
     else {
       const body = route.body
-        ? parseJson(await readBody(req, door.services.config.limits.json_body), door.services.config.limits)
+        ? parseJson(await readBody(req, door.owners.config.limits.json_body), door.owners.config.limits)
         : undefined
-      const value = await route.handle(
-        {
-          params: check(route.params, params),
-          query: check(route.query, queryOf(call)),
-          body: check(route.body, body),
-        } as never,
-        call,
-      )
+      const input = {
+        params: check(route.params, params),
+        query: check(route.query, queryOf(call)),
+        body: check(route.body, body),
+      }
+      const value: unknown = await route.handle(input, call)
       call.send(route.status ?? 200, JSON.stringify(value))
     }
   } catch (thrown) {
     fail(call, Failure.from(thrown))
   } finally {
-    door.services.metrics.answered(route, res.statusCode, call.elapsedMs)
+    door.owners.metrics.answered(route, res.statusCode, call.elapsedMs)
   }
 }
 
@@ -84,7 +82,7 @@ function queryOf(call: Call): Record<string, string | string[]> {
 
 function fail(call: Call, failure: Failure): void {
   if (failure.code === 'internal_error')
-    call.services.log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
+    call.owners.log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
   if (failure.code === 'cancelled') {
     // Nobody is there to read it; the status is for the metrics.
     call.res.statusCode = failure.status

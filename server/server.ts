@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { H3, toNodeHandler } from 'h3'
+import { toNodeHandler } from 'h3'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import type { Config } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
@@ -9,14 +9,10 @@ import type { Log } from '../core/log.ts'
 import { dispatch } from './dispatch.ts'
 import { refuse } from './errors.ts'
 import { hostAllowed, hostName } from './host.ts'
-import type { Route } from './route.ts'
-import { routes } from './routes.ts'
-import type { Services } from './services.ts'
+import type { Owners } from './owners.ts'
+import { openRouter, tidy } from './router.ts'
 
 type State = 'starting' | 'ready' | 'draining'
-
-/** h3 is told by this value that the response was written on the Node side. */
-const handled = Symbol.for('h3.handled')
 
 /** A warm-up must not be mistaken for readiness: until `serve`, everything but /livez is answered with 503. */
 const starting = () =>
@@ -29,21 +25,21 @@ const stopping = () =>
   })
 
 /**
- * The HTTP server. It listens at once and answers /livez; `serve` hands it the services and makes it ready; `drain`
+ * The HTTP server. It listens at once and answers /livez; `serve` hands it the owners and makes it ready; `drain`
  * stops admission, lets running requests end until the deadline, interrupts the rest, and closes.
  */
 export async function openServer({ config, log }: { config: Config; log: Log }) {
   const { limits } = config
   let state: State = 'starting'
-  let services: Services | undefined
+  let owners: Owners | undefined
   let running = 0
   let idle: (() => void) | undefined
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
   const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
   if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
 
-  const handleWithH3 = toNodeHandler(
-    router((route, params, req, res) => dispatch(route, params, req, res, { services: services!, wrongTokens }), log),
+  const handle = toNodeHandler(
+    openRouter((route, params, req, res) => dispatch(route, params, req, res, { owners: owners!, wrongTokens }), log),
   )
 
   const server = createServer(
@@ -70,7 +66,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
         return
       }
       req.url = tidy(req.url ?? '/')
-      if (state !== 'ready' && (req.url !== '/livez' || !services)) {
+      if (state !== 'ready' && (req.url !== '/livez' || !owners)) {
         if (req.url === '/livez') plain(res, 200, 'ok\n')
         else refuse(res, state === 'starting' ? starting() : stopping(), newId('req'))
         return
@@ -79,7 +75,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
       res.once('close', () => {
         if (--running === 0) idle?.()
       })
-      void handleWithH3(req as never, res as never)
+      void handle(req, res)
     },
   )
   server.maxRequestsPerSocket = 1_000
@@ -115,9 +111,9 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
 
   return {
     url: `http://${shownHost}:${port}`,
-    /** The services are open: from now on requests are admitted. */
-    serve(opened: Services): void {
-      services = opened
+    /** The owners are open: from now on requests are admitted. */
+    serve(opened: Owners): void {
+      owners = opened
       state = 'ready'
     },
     /** Resolves when every connection is gone. Requests still running after `deadlineMs` are interrupted. */
@@ -126,7 +122,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       server.closeIdleConnections()
       if (running > 0) {
-        const timer = setTimeout(() => services?.streams.interruptAll(), deadlineMs)
+        const timer = setTimeout(() => owners?.streams.interruptAll(), deadlineMs)
         const last = setTimeout(() => idle?.(), deadlineMs + 1_000)
         await new Promise<void>(resolve => (idle = resolve))
         clearTimeout(timer)
@@ -142,86 +138,6 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
   }
 }
 export type Server = Awaited<ReturnType<typeof openServer>>
-
-type Dispatcher = (
-  route: Route,
-  params: Record<string, string>,
-  req: IncomingMessage,
-  res: ServerResponse,
-) => Promise<void>
-
-/** All routes and their aliases in h3's router; what matches none is told apart: wrong method, or no such URL. */
-function router(to: Dispatcher, log: Log): H3 {
-  const app = new H3({
-    onError(error) {
-      log.error('The router failed', {}, error.cause ?? error)
-    },
-  })
-  const methods = new Map<string, Set<string>>()
-  for (const route of routes)
-    for (const path of [route.path, ...(route.aliases ?? [])]) {
-      const allowed = methods.get(path) ?? new Set()
-      methods.set(path, allowed.add(route.method))
-      const handler = (event: { runtime?: unknown; context: { params?: Record<string, string> } }) => {
-        const { req, res } = (event.runtime as { node: { req: IncomingMessage; res: ServerResponse } }).node
-        return to(route, decoded(event.context.params), req, res).then(() => handled as never)
-      }
-      app.on(route.method, path, handler as never)
-      if (route.method === 'GET') app.on('HEAD', path, handler as never)
-    }
-  const otherwise =
-    (failure: (req: IncomingMessage) => Failure, headers?: string[]) => (event: { runtime?: unknown }) => {
-      const { req, res } = (event.runtime as { node: { req: IncomingMessage; res: ServerResponse } }).node
-      if (headers) res.setHeader(headers[0]!, headers[1]!)
-      refuse(res, failure(req), newId('req'))
-      return handled as never
-    }
-  for (const [path, allowed] of methods)
-    app.all(
-      path,
-      otherwise(
-        req =>
-          new Failure('method_not_allowed', `${req.method} is not possible here; ${[...allowed].join(' and ')} is.`),
-        ['allow', [...allowed].join(', ')],
-      ) as never,
-    )
-  app.all(
-    '/**',
-    otherwise(
-      req =>
-        new Failure(
-          'unknown_url',
-          `Invalid URL (${req.method} ${pathOf(req).slice(0, 200)}). The reference is at /docs.`,
-        ),
-    ) as never,
-  )
-  return app
-}
-
-/** Model ids with a slash come encoded or raw; either way the handler sees the id. */
-function decoded(params: Record<string, string> | undefined): Record<string, string> {
-  if (!params) return {}
-  return Object.fromEntries(
-    Object.entries(params).map(([name, value]) => {
-      try {
-        return [name, decodeURIComponent(value)]
-      } catch {
-        return [name, value]
-      }
-    }),
-  )
-}
-
-const pathOf = (req: IncomingMessage): string => (req.url ?? '/').split('?')[0]!
-
-/** Trailing and doubled slashes are ignored; the query is left as it is. */
-function tidy(url: string): string {
-  const at = url.indexOf('?')
-  const path = at < 0 ? url : url.slice(0, at)
-  if (!path.includes('//') && (path.length === 1 || !path.endsWith('/'))) return url
-  const clean = path.replace(/\/{2,}/g, '/').replace(/(.)\/$/, '$1')
-  return at < 0 ? clean : clean + url.slice(at)
-}
 
 function plain(res: ServerResponse, status: number, text: string): void {
   res.writeHead(status, ['content-type', 'text/plain', 'content-length', String(text.length)])

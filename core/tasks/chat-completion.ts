@@ -194,7 +194,7 @@ function shapeChoice(value: unknown, at: number, want: ChatWant): Choice {
   return {
     index: typeof choice.index === 'number' ? tokenCount(choice.index) : at,
     message,
-    logprobs: choice.logprobs ?? null,
+    logprobs: choice.logprobs ? { content: null, refusal: null, ...(choice.logprobs as object) } : null,
     finish_reason: want.legacyFunctions && ended === 'tool_calls' ? 'function_call' : ended,
   }
 }

@@ -115,7 +115,7 @@ function idempotency(call: Call, body: unknown): { key: string; bodyHash: string
 }
 
 async function find(id: string, call: Call): Promise<JobRecord> {
-  const job = isId(id) ? await call.services.store.jobs.find(call.caller.organizationId, id) : undefined
+  const job = isId(id) ? await call.owners.store.jobs.find(call.caller.organizationId, id) : undefined
   if (!job) throw missing(id)
   return job
 }
@@ -144,7 +144,7 @@ export const jobRoutes = [
         throw new Failure('missing_required_parameter', "Missing required parameter: 'inputs'.", { param: 'inputs' })
       const { stream: _, ...request } = { ...inputs, model: modelId } as Record<string, unknown>
       // What is wrong with the inputs is said now, not when their turn comes.
-      const prepared = prepareInputs(body.task, request, call.services.registry.catalog())
+      const prepared = prepareInputs(body.task, request, call.owners.registry.catalog())
       if (!modelAllowed(call.caller.token.models, prepared.modelId))
         throw new Failure(
           'model_not_allowed',
@@ -152,7 +152,7 @@ export const jobRoutes = [
           { param: 'model_id' },
         )
       const now = Date.now()
-      const { job, replayed } = await call.services.jobs.submit({
+      const { job, replayed } = await call.owners.jobs.submit({
         id: newId('job'),
         queueId: newId('q'),
         organizationId: call.caller.organizationId,
@@ -185,7 +185,7 @@ export const jobRoutes = [
     handle: async ({ params, query }, call) => {
       let job = await find(params.id, call)
       if (query.wait > 0 && (job.status === 'pending' || job.status === 'processing')) {
-        await call.services.jobs.wait(job.id, AbortSignal.any([call.gone, AbortSignal.timeout(query.wait * 1000)]))
+        await call.owners.jobs.wait(job.id, AbortSignal.any([call.gone, AbortSignal.timeout(query.wait * 1000)]))
         job = await find(params.id, call)
       }
       if (job.status === 'pending' || job.status === 'processing') call.header('retry-after', '2')
@@ -201,7 +201,7 @@ export const jobRoutes = [
     params: One,
     response: JobObject,
     handle: async ({ params }, call) => {
-      const job = isId(params.id) ? await call.services.jobs.cancel(call.caller.organizationId, params.id) : undefined
+      const job = isId(params.id) ? await call.owners.jobs.cancel(call.caller.organizationId, params.id) : undefined
       if (!job) throw missing(params.id)
       return shown(job)
     },

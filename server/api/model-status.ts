@@ -29,7 +29,7 @@ const ModelStatus = z
 const ModelStatusList = z.object({ models: z.array(ModelStatus) }).meta({ id: 'ModelStatusList' })
 
 function statusOf(model: Model, call: Call): z.input<typeof ModelStatus> {
-  const { fleet } = call.services
+  const { fleet } = call.owners
   const { models, residents } = fleet.snapshot()
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
@@ -52,7 +52,7 @@ function statusOf(model: Model, call: Call): z.input<typeof ModelStatus> {
     dispatch_wait_ms: model.dispatch_wait_ms,
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,
     context_length: model.context_length ?? null,
-    capabilities: [...(call.services.registry.catalog().get(model.id)?.traits.features ?? [])],
+    capabilities: [...(call.owners.registry.catalog().get(model.id)?.traits.features ?? [])],
   }
 }
 
@@ -65,7 +65,7 @@ export const modelStatusRoutes = [
     summary: 'See which models are warm, loading or cold, and why one is unavailable',
     response: ModelStatusList,
     handle: (_, call) => ({
-      models: call.services.registry
+      models: call.owners.registry
         .all()
         .filter(model => modelAllowed(call.caller.token.models, model.id))
         .map(model => statusOf(model, call)),

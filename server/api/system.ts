@@ -40,7 +40,7 @@ export function systemRoutes(all: () => readonly Route[]): Route[] {
       tag,
       summary: 'Numbers for Prometheus',
       description: 'From this machine without a token, otherwise with the scope admin:read.',
-      answer: async call => call.send(200, await call.services.metrics.text(), call.services.metrics.contentType),
+      answer: async call => call.send(200, await call.owners.metrics.text(), call.owners.metrics.contentType),
     }),
     route({
       method: 'GET',

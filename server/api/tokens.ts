@@ -124,7 +124,7 @@ async function revoke(organization: string, id: string, call: Call): Promise<z.i
   const force = call.query.get('force') === 'true'
   if (id === call.caller.tokenId && !force)
     throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it all the same.')
-  const revoked = await call.services.accounts.revoke(own(organization, call), id, force)
+  const revoked = await call.owners.accounts.revoke(own(organization, call), id, force)
   if (!revoked) throw missing(id)
   return { id: revoked.id, object: 'token', deleted: true }
 }
@@ -143,7 +143,7 @@ export const tokenRoutes = [
     response: Created,
     status: 201,
     handle: async ({ params, body }, call) => {
-      const { token, secret } = await call.services.accounts.issue({
+      const { token, secret } = await call.owners.accounts.issue({
         organizationId: own(params.organization, call),
         name: body.name,
         scopes: grantable(body.scopes, call),
@@ -168,7 +168,7 @@ export const tokenRoutes = [
     }),
     response: Page,
     handle: async ({ params, query }, call) => {
-      const found = await call.services.accounts.list(own(params.organization, call), {
+      const found = await call.owners.accounts.list(own(params.organization, call), {
         ...query,
         limit: query.limit + 1,
       })
@@ -186,7 +186,7 @@ export const tokenRoutes = [
     params: OneToken,
     response: One,
     handle: async ({ params }, call) => {
-      const token = await call.services.accounts.token(own(params.organization, call), params.id)
+      const token = await call.owners.accounts.token(own(params.organization, call), params.id)
       if (!token) throw missing(params.id)
       return { token: shown(token) }
     },
@@ -201,7 +201,7 @@ export const tokenRoutes = [
     body: Change,
     response: One,
     handle: async ({ params, body }, call) => {
-      const token = await call.services.accounts.update(own(params.organization, call), params.id, {
+      const token = await call.owners.accounts.update(own(params.organization, call), params.id, {
         ...(body.name === undefined ? {} : { name: body.name }),
         ...(body.scopes === undefined ? {} : { scopes: grantable(body.scopes, call) }),
         ...(body.status === undefined ? {} : { status: body.status }),
@@ -242,7 +242,7 @@ export const tokenRoutes = [
     body: Rotate,
     response: Rotated,
     handle: async ({ params, body }, call) => {
-      const rotated = await call.services.accounts.rotate(
+      const rotated = await call.owners.accounts.rotate(
         own(params.organization, call),
         params.id,
         body.overlap_seconds * 1000,

@@ -21,8 +21,8 @@ const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
  * lives in memory while somebody waits for it. An engine that breaks before the caller has seen a byte is tried again.
  */
 export async function infer(task: Task, call: Call): Promise<void> {
-  const { services } = call
-  const { config, cpu, registry, recorder, fleet } = services
+  const { owners } = call
+  const { config, cpu, registry, recorder, fleet } = owners
   if (recorder.full)
     throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
       retryAfterMs: 2_000,
@@ -56,7 +56,7 @@ export async function infer(task: Task, call: Call): Promise<void> {
         end = { how: 'failed', failure: end.failure, usage: nothing }
         break
       }
-      services.log.warn('An engine broke before it answered; the request is tried again', {
+      owners.log.warn('An engine broke before it answered; the request is tried again', {
         request: call.id,
         model: model.id,
         engine: engineId,
@@ -91,7 +91,7 @@ function record(
   const { end } = of
   const usage = end.how === 'retry' ? nothing : end.usage
   const failure = end.how === 'failed' ? end.failure : undefined
-  call.services.recorder.record({
+  call.owners.recorder.record({
     id: of.jobId,
     organizationId: call.caller.organizationId,
     tokenId: call.caller.tokenId,
@@ -111,17 +111,17 @@ function record(
 }
 
 function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {
-  const { services } = call
+  const { owners } = call
   const { want } = prepared
   if (want.task !== 'std/chat-completion') throw new Error(`${want.task} has no stream`)
-  const upstream = services.registry.catalog().get(prepared.modelId)!.traits.upstreamId
+  const upstream = owners.registry.catalog().get(prepared.modelId)!.traits.upstreamId
   return new Promise(resolve => {
     const stream = new StreamRelay({
       call,
       want,
       upstreamModel: upstream === prepared.modelId ? undefined : JSON.stringify(upstream),
-      maxFrameBytes: services.config.limits.stream_frame,
-      streams: services.streams,
+      maxFrameBytes: owners.config.limits.stream_frame,
+      streams: owners.streams,
       ended: resolve,
     })
     stream.attach(
@@ -137,8 +137,8 @@ async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<St
   const answers: Buffer[] = []
   try {
     for (const body of prepared.bodies)
-      answers.push(await ask(lease, prepared.path, body, call.services.config.limits.engine_answer, call.gone))
-    const ready = call.services.cpu.shape(answers, prepared.want)
+      answers.push(await ask(lease, prepared.path, body, call.owners.config.limits.engine_answer, call.gone))
+    const ready = call.owners.cpu.shape(answers, prepared.want)
     const shaped = ready instanceof Promise ? await ready : ready
     call.send(200, shaped.body, 'application/json', ['openai-processing-ms', String(Math.round(call.elapsedMs))])
     return { how: 'completed', usage: shaped.usage }

@@ -27,18 +27,18 @@ const ModelList = z.object({ object: z.literal('list'), data: z.array(ModelObjec
 const describe = (model: Model, call: Call): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
-  created: Math.floor(call.services.registry.readAt / 1000),
+  created: Math.floor(call.owners.registry.readAt / 1000),
   owned_by: model.engine === 'remote' ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,
-  status: call.services.fleet.snapshot().models[model.id]?.status ?? 'cold',
+  status: call.owners.fleet.snapshot().models[model.id]?.status ?? 'cold',
   context_length: model.context_length ?? null,
   slug: model.slug ?? null,
 })
 
 /** Enabled models that the caller's token may use. */
 const visible = (call: Call): Model[] =>
-  call.services.registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
+  call.owners.registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
 
 export const modelRoutes = [
   route({

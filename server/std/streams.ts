@@ -63,7 +63,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
       return open.size
     },
     interruptAll(): void {
-      for (const stream of [...open]) stream.interrupt()
+      for (const stream of open) stream.interrupt()
     },
   }
 }

@@ -12,7 +12,7 @@ import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
 
 /** The owners that the handlers ask. Put together in cli/app.ts, passed to the server when all of them are open. */
-export interface Services {
+export interface Owners {
   config: Config
   store: Store
   accounts: Accounts

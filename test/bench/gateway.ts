@@ -1,0 +1,178 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+/**
+ * What the gateway costs: the same instant engine asked directly, through infer with everything on, and through the
+ * least that h3 and undici can do, in one run and in turns. Prints one line. Run: `npx node test/bench/gateway.ts`,
+ * with `--seconds N` for the length of a turn. Uses build/infer when it is there, else dist/main.cjs.
+ */
+const seconds = Number(process.argv[process.argv.indexOf('--seconds') + 1] || 3) || 3
+const rounds = 5
+const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
+const children: ChildProcess[] = []
+const here = (name: string) => join(import.meta.dirname, name)
+
+function start(
+  file: string,
+  args: string[],
+  wanted: RegExp,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<{ pid: number; match: RegExpExecArray }> {
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+  children.push(child)
+  return new Promise((resolve, reject) => {
+    const look = (line: string) => {
+      const match = wanted.exec(line)
+      if (match) resolve({ pid: child.pid!, match })
+    }
+    createInterface({ input: child.stdout! }).on('line', look)
+    createInterface({ input: child.stderr! }).on('line', look)
+    child.once('exit', code => reject(new Error(`${file} ${args.join(' ')} exited (${code})`)))
+  })
+}
+
+async function load<T>(args: (string | number)[], onCounting?: () => void): Promise<T> {
+  const child = spawn(process.execPath, [here('load.ts'), ...args.map(String)], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => {
+    err += chunk.toString()
+    if (chunk.toString().includes('counting')) onCounting?.()
+  })
+  const code = await new Promise(resolve => child.once('exit', resolve))
+  if (code !== 0) throw new Error(`The load failed: ${err}`)
+  return JSON.parse(out) as T
+}
+
+/** Processor time of a process and all its threads so far, milliseconds (a tick is 10 ms). */
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
+const rssOf = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+
+type Requests = { perSecond: number; p50: number; p99: number }
+type Streams = { chunks: number; gapP50: number; gapP99: number; gapMax: number }
+
+try {
+  const engine = await start(process.execPath, ['--max-semi-space-size=8', here('engine.ts')], /^(\d+)$/)
+  const enginePort = Number(engine.match[1])
+  const proxy = await start(
+    process.execPath,
+    ['--max-semi-space-size=8', here('proxy.ts'), String(enginePort)],
+    /^(\d+)$/,
+  )
+  const config = join(folder, 'infer.yaml')
+  writeFileSync(
+    config,
+    `models:\n  - id: bench\n    engine: remote\n    url: http://127.0.0.1:${enginePort}/v1\n    concurrency: 1024\n    price: { input_per_million_tokens: 1, output_per_million_tokens: 2 }\n`,
+  )
+  const packed = existsSync('build/infer')
+  const [file, before] = packed ? ['build/infer', []] : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
+  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
+  const infer = await start(
+    file!,
+    [...before!, 'serve', '--config', config, '--listen', '127.0.0.1:0'],
+    /(http:\/\/127\.0\.0\.1:\d+)/,
+    env,
+  )
+  const port = Number(new URL(infer.match[1]!).port)
+  const root = readFileSync(join(folder, 'data', 'root-token'), 'utf8').trim()
+  const token = await limitedToken(port, root, file!, before!, env)
+  const idle = rssOf(infer.pid)
+
+  const targets = {
+    direct: [enginePort, '/v1/chat/completions', '-'],
+    proxy: [Number(proxy.match[1]), '/v1/chat/completions', '-'],
+    infer: [port, '/std/v1/chat/completions', token],
+  } as const
+  type Name = keyof typeof targets
+  const ask = (name: Name, connections: number) =>
+    load<Requests>(['requests', ...targets[name], connections, seconds * 1000])
+
+  const rate: Record<Name, number[]> = { direct: [], proxy: [], infer: [] }
+  const alone: Record<Name, number[]> = { direct: [], proxy: [], infer: [] }
+  for (let round = 0; round < rounds; round++) {
+    for (const name of ['proxy', 'infer'] as const) rate[name].push((await ask(name, 64)).perSecond)
+    for (const name of ['direct', 'proxy', 'infer'] as const) alone[name].push((await ask(name, 1)).p50)
+    process.stderr.write(
+      `round ${round + 1} of ${rounds}: proxy ${rate.proxy.at(-1)!.toFixed(0)}/s, infer ${rate.infer.at(-1)!.toFixed(0)}/s\n`,
+    )
+  }
+
+  const stream: Record<Name, { gap: number[]; cpu: number[] }> = {
+    direct: { gap: [], cpu: [] },
+    proxy: { gap: [], cpu: [] },
+    infer: { gap: [], cpu: [] },
+  }
+  const pids = { direct: engine.pid, proxy: proxy.pid, infer: infer.pid }
+  for (let round = 0; round < 3; round++)
+    for (const name of ['direct', 'proxy', 'infer'] as const) {
+      let used = 0
+      const result = await load<Streams>(
+        ['streams', ...targets[name], 200, seconds * 2000],
+        () => (used = cpuOf(pids[name])),
+      )
+      stream[name].gap.push(result.gapP99)
+      stream[name].cpu.push(((cpuOf(pids[name]) - used) * 1000) / result.chunks)
+      process.stderr.write(
+        `streams ${name}: gap p99 ${result.gapP99.toFixed(2)} ms, ${stream[name].cpu.at(-1)!.toFixed(1)} µs a chunk\n`,
+      )
+    }
+
+  const ratio = median(rate.infer.map((value, at) => value / rate.proxy[at]!))
+  const added = median(alone.infer) - median(alone.direct)
+  const gap = median(stream.infer.gap) - median(stream.direct.gap)
+  const chunk = median(stream.infer.cpu) / median(stream.proxy.cpu)
+  console.log(
+    `gateway (${packed ? 'packed' : 'bundle'}): ${median(rate.infer).toFixed(0)} of the minimal proxy's ${median(rate.proxy).toFixed(0)} requests/s at 64 connections = ${ratio.toFixed(2)} (bar 0.65); ` +
+      `added p50 ${added.toFixed(3)} ms at 1 connection (bar 0.3; the proxy adds ${(median(alone.proxy) - median(alone.direct)).toFixed(3)}); ` +
+      `200 streams: added gap p99 ${gap.toFixed(2)} ms (bar 2; the proxy adds ${(median(stream.proxy.gap) - median(stream.direct.gap)).toFixed(2)}), ` +
+      `${median(stream.infer.cpu).toFixed(1)} µs a chunk = ${chunk.toFixed(2)} x the proxy (bar 1.4); idle RSS ${idle.toFixed(0)} MB (bar 120), ${rssOf(infer.pid).toFixed(0)} MB after`,
+  )
+} finally {
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+}
+
+/** A token whose organization has rate limits, high enough not to bite: the limiter is part of what is measured. */
+async function limitedToken(
+  port: number,
+  root: string,
+  file: string,
+  before: string[],
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const run = async (...args: string[]) => {
+    const child = spawn(file, [...before, ...args, '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    let out = ''
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+    await new Promise(resolve => child.once('exit', resolve))
+    return JSON.parse(out) as Record<string, never>
+  }
+  const organization = await run(
+    'org',
+    'create',
+    'bench',
+    '--jobs-per-minute',
+    '100000000',
+    '--requests-per-minute',
+    '100000000',
+  )
+  const { secret } = (await run(
+    'token',
+    'create',
+    '--org',
+    organization.id as unknown as string,
+    '--name',
+    'bench',
+  )) as unknown as { secret: string }
+  const me = await fetch(`http://127.0.0.1:${port}/api/me`, { headers: { authorization: `Bearer ${secret}` } })
+  if (!me.ok || !root) throw new Error(`The bench token does not work: ${await me.text()}`)
+  return secret
+}

@@ -1,0 +1,40 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import { H3, type H3Event, toNodeHandler } from 'h3'
+import { Pool } from 'undici'
+
+/**
+ * The yardstick of the gateway benchmark: the least that an h3 route over undici can do for a chat request. No token,
+ * no check, no limit, no record; the body is passed on as it came and the answer as it comes.
+ * Usage: proxy.ts <engine port>. Prints its own port.
+ */
+const pool = new Pool(`http://127.0.0.1:${process.argv[2]}`, { connections: 1024, pipelining: 1 })
+const handled = Symbol.for('h3.handled')
+
+const app = new H3()
+app.on('POST', '/v1/chat/completions', (event: H3Event) => {
+  const { req, res } = event.runtime!.node as { req: IncomingMessage; res: ServerResponse }
+  return new Promise(resolve => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.on('end', () => {
+      const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+      pool
+        .stream(
+          { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, body },
+          ({ statusCode, headers }) => {
+            res.writeHead(statusCode, {
+              'content-type': String(headers['content-type']),
+              ...(headers['content-length'] ? { 'content-length': String(headers['content-length']) } : {}),
+            })
+            return res
+          },
+        )
+        .then(() => resolve(handled))
+        .catch(() => resolve(handled))
+    })
+  })
+})
+
+const server = createServer({ noDelay: true }, toNodeHandler(app))
+server.listen(0, '127.0.0.1', () => console.log((server.address() as { port: number }).port))
