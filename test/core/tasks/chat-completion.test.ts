@@ -177,7 +177,6 @@ test.each([
   ['NaN', null],
   ['negative', -5],
   ['text', '12'],
-  ['infinite', 1e999],
   ['an object', {}],
 ])('usage that is %s counts as 0', (_, count) =>
   expect(
@@ -185,6 +184,11 @@ test.each([
       .usage,
   ).toEqual({ inputTokens: 0, outputTokens: 0 }),
 )
+
+test('usage beyond any model is clamped', () =>
+  expect(
+    shaped({ choices: [{ message: { content: 'x' } }], usage: { prompt_tokens: 1e300, completion_tokens: 1.5 } }).usage,
+  ).toEqual({ inputTokens: 100_000_000, outputTokens: 1 }))
 
 test('tool calls get ids and their arguments become text', () =>
   expect(

@@ -24,7 +24,7 @@ function through(
   const prepared = prepareInputs(task, { model: 'm', ...body }, catalog)
   const answers = prepared.bodies.map((text, at) => bytes(answer(JSON.parse(text as string) as never, at)))
   const shaped = shape(answers, prepared.want)
-  return { prepared, body: JSON.parse(shaped.body as string) as Record<string, never>, usage: shaped.usage }
+  return { prepared, body: JSON.parse(shaped.body as string) as { data: unknown }, usage: shaped.usage }
 }
 const embed = (body: { input: unknown; encoding_format: string }) => {
   const texts = typeof body.input === 'string' ? [body.input] : (body.input as string[])
