@@ -1,0 +1,54 @@
+import type { Log } from '../../../core/log.ts'
+import { openHandlers } from './handlers.ts'
+import { type Handlers, openHttp } from './http.ts'
+import { type LoadedModel, loadModel } from './model.ts'
+import { checkOptions, type GgufEngineOptions } from './options.ts'
+
+export type { GgufEngineOptions } from './options.ts'
+
+/**
+ * The built-in engine: serves one GGUF file over HTTP as any OpenAI-style engine would, until SIGTERM or SIGINT.
+ * Resolves when everything is closed. Throws Failure when it cannot start: `invalid_value` for the options,
+ * `worker_error` for the model.
+ */
+export async function runGgufEngine(options: GgufEngineOptions, { log }: { log: Log }): Promise<void> {
+  checkOptions(options)
+  const started = performance.now()
+  const stop = new AbortController()
+  const onSignal = () => stop.abort()
+  process.once('SIGTERM', onSignal)
+  process.once('SIGINT', onSignal)
+  const stopped = new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve(), { once: true }))
+
+  let progress = 0
+  let handlers: Handlers | undefined
+  let loaded: LoadedModel | undefined
+  let server: Awaited<ReturnType<typeof openHttp>> | undefined
+  try {
+    server = await openHttp({
+      ...options,
+      log,
+      health: () => (handlers ? { status: 'ok' } : { status: 'loading', progress }),
+      handlers: () => handlers,
+    })
+    const onProgress = (now: number) => {
+      progress = Math.min(now, 0.99)
+    }
+    loaded = await loadModel(options, { log, onProgress, signal: stop.signal })
+    handlers = await openHandlers(loaded, options)
+    log.info('The engine is ready', {
+      model: options.id,
+      address: options.socket ?? `http://127.0.0.1:${server.port}`,
+      gpu: String(loaded.llama.gpu),
+      ms: Math.round(performance.now() - started),
+    })
+    await stopped
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+  } finally {
+    process.off('SIGTERM', onSignal)
+    process.off('SIGINT', onSignal)
+    await server?.close()
+    await loaded?.close()
+  }
+}

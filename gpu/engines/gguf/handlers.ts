@@ -1,0 +1,125 @@
+import type { Token } from 'node-llama-cpp'
+import { Failure } from '../../../core/failure.ts'
+import type { Task } from '../../../core/tasks/tasks.ts'
+import { openChat } from './chat.ts'
+import { openEmbedder, openEmbeddings } from './embeddings.ts'
+import type { Handler, Handlers } from './http.ts'
+import { attempt, type LoadedModel } from './model.ts'
+import { contextTokens, type GgufEngineOptions } from './options.ts'
+import { batchOf } from './prompt.ts'
+import { openRanker, rankingTemplate } from './ranker.ts'
+import { openRerank } from './rerank.ts'
+import { openRounds } from './rounds.ts'
+import { openScore, scoreByRanker, scoreByVectors } from './score.ts'
+import { openSequences } from './sequences.ts'
+import { openTemplate } from './template.ts'
+import { openVocabulary } from './vocabulary.ts'
+
+const routes: Record<Task, string> = {
+  'std/chat-completion': 'POST /v1/chat/completions',
+  'std/embeddings': 'POST /v1/embeddings',
+  'std/rerank': 'POST /v1/rerank',
+  'std/score': 'POST /v1/score',
+}
+
+/** Chats that may wait for a free sequence before more are refused. */
+const queue = 1024
+
+/**
+ * Makes the contexts that the tasks need, runs a token through each, and gives what answers. A task that was not asked
+ * for is refused by name. Throws Failure `worker_error` when the model cannot do one of them.
+ */
+export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptions): Promise<Handlers> {
+  const { model } = loaded
+  const { id, tasks, threads } = options
+  const wants = (task: Task) => tasks.includes(task)
+  const vocabulary = openVocabulary(model)
+  const handlers: Partial<Record<Task, Handler>> = {}
+  const ranks = model.fileInsights.supportsRanking
+  const context = contextTokens('encoder', options.context, model.trainContextSize)
+  // A text must be shorter than its context, and is only understood when it is computed in one batch.
+  const encoder = { threads, contextSize: context + 1, batchSize: context + 1 }
+
+  if (wants('std/chat-completion')) handlers['std/chat-completion'] = await openChatHandler(loaded, options, vocabulary)
+  if (wants('std/embeddings') || (wants('std/score') && !ranks)) {
+    const embedding = await attempt('The model cannot make embeddings', () => model.createEmbeddingContext(encoder))
+    const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
+    const embedder = openEmbedder(parts)
+    await attempt('The model cannot make embeddings', () => embedder.embed([firstToken(model)]))
+    if (wants('std/embeddings')) handlers['std/embeddings'] = openEmbeddings(parts, embedder)
+    if (wants('std/score') && !ranks)
+      handlers['std/score'] = openScore({ id, context, scorePairs: scoreByVectors(embedder) })
+  }
+  if (wants('std/rerank') || (wants('std/score') && ranks)) {
+    const template = rankingTemplate(model)
+    const ranking = await attempt('The model cannot rerank', () => model.createRankingContext({ ...encoder, template }))
+    const ranker = openRanker({ model, ranking, context })
+    await attempt('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))
+    if (wants('std/rerank')) handlers['std/rerank'] = openRerank({ id, context, ranker })
+    if (wants('std/score') && ranks)
+      handlers['std/score'] = openScore({ id, context, scorePairs: scoreByRanker(ranker) })
+  }
+
+  const created = Math.floor(Date.now() / 1000)
+  const models: Handler = (_body, reply) =>
+    reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] })
+  const unable =
+    (task: Task): Handler =>
+    () => {
+      throw new Failure('unsupported_task', `This engine was started for ${tasks.join(', ')}, not for ${task}.`)
+    }
+  return {
+    'GET /v1/models': models,
+    ...Object.fromEntries((Object.keys(routes) as Task[]).map(task => [routes[task], handlers[task] ?? unable(task)])),
+  }
+}
+
+async function openChatHandler(
+  { llama, model, library }: LoadedModel,
+  { id, threads, parallel, context: asked, gpu }: GgufEngineOptions,
+  vocabulary: ReturnType<typeof openVocabulary>,
+): Promise<Handler> {
+  const { bosString: bos, eosString: eos } = model.tokens
+  const render = openTemplate({
+    source: model.fileInfo.metadata.tokenizer.chat_template,
+    bos,
+    eos,
+    controls: vocabulary.controls,
+  })
+  const context = contextTokens('chat', asked, model.trainContextSize)
+  // A processor gains nothing from longer pieces, and everyone else waits for them; a GPU wants them long.
+  const piece = gpu === 'off' || llama.gpu === false ? 128 : 512
+  const memory = await attempt('The model cannot chat', () =>
+    model.createContext({
+      contextSize: context,
+      sequences: parallel,
+      threads,
+      batchSize: Math.max(512, parallel),
+      batching: { itemPrioritizationStrategy: batchOf },
+      failedCreationRemedy: false,
+    }),
+  )
+  const sequences = openSequences(memory, queue)
+  const none = new AbortController()
+  const slot = await sequences.take([], none.signal)
+  await attempt('The model cannot chat', async () => {
+    for await (const _token of slot.sequence.evaluate([firstToken(model)])) break
+    await slot.sequence.clearHistory()
+  })
+  sequences.give(slot)
+  return openChat({
+    id,
+    fingerprint: `fp_gguf-${llama.llamaCppRelease.release}`,
+    model,
+    vocabulary,
+    render,
+    sequences,
+    step: openRounds(),
+    context,
+    piece,
+    newBias: () => library.TokenBias.for(model),
+  })
+}
+
+/** Some token of the model, to see whether it computes at all. */
+const firstToken = (model: LoadedModel['model']): Token => model.tokens.bos ?? model.tokens.eos ?? (0 as Token)

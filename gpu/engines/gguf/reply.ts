@@ -1,0 +1,69 @@
+import type { ServerResponse } from 'node:http'
+import type { Failure } from '../../../core/failure.ts'
+
+/** One answer on its way out. Either `json` once, or `write` any number of times and then `end`. */
+export interface Reply {
+  json(body: unknown): void
+  /** Sends a part of an event stream; resolves when there is room for more. Headers go out with the first. */
+  write(frames: string): void | Promise<void>
+  end(frames: string): void
+  /** Raised with a Failure when the caller has gone or the engine stops. */
+  readonly signal: AbortSignal
+}
+
+/** The reply over an HTTP response. */
+export function openReply(response: ServerResponse, signal: AbortSignal): Reply {
+  const begin = () => {
+    if (!response.headersSent)
+      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+  }
+  return {
+    signal,
+    json: body => send(response, 200, body),
+    write(frames) {
+      begin()
+      if (response.write(frames) || response.destroyed) return undefined
+      return drained(response, signal)
+    },
+    end(frames) {
+      begin()
+      response.end(frames)
+    },
+  }
+}
+
+function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      response.off('drain', go)
+      reject(signal.reason as Error)
+    }
+    const go = () => {
+      signal.removeEventListener('abort', leave)
+      resolve()
+    }
+    if (signal.aborted) return leave()
+    response.once('drain', go)
+    signal.addEventListener('abort', leave, { once: true })
+  })
+}
+
+/** A whole answer in JSON. */
+export function send(response: ServerResponse, status: number, body: unknown): void {
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length })
+  response.end(bytes)
+}
+
+/** A Failure: as a status where nothing was sent yet, or else as the last frame of the stream. */
+export function sendFailure(response: ServerResponse, failure: Failure): void {
+  if (response.destroyed || response.writableEnded) return
+  const { code, message, type, param = null, retryAfterMs } = failure
+  const body = { error: { code, message, type, param } }
+  if (response.headersSent) {
+    response.end(`data: ${JSON.stringify(body)}\n\n`)
+    return
+  }
+  if (retryAfterMs !== undefined) response.setHeader('retry-after', Math.ceil(retryAfterMs / 1000))
+  send(response, failure.status, body)
+}

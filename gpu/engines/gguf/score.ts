@@ -1,0 +1,115 @@
+import { Failure } from '../../../core/failure.ts'
+import { ulid } from '../../../core/ids.ts'
+import { failureOf } from '../../../core/schemas/issues.ts'
+import { ScoreRequest, type ScoreResponse } from '../../../core/schemas/vectors.ts'
+import { type Embedder, truncation } from './embeddings.ts'
+import type { Ranker } from './ranker.ts'
+import type { Reply } from './reply.ts'
+
+/** The names under which clients send a pair. */
+const sideNames = [
+  ['text_1', 'text_2'],
+  ['queries', 'documents'],
+  ['queries', 'items'],
+  ['data_1', 'data_2'],
+] as const
+
+/** One text of a pair and the name of its place in the request. */
+export interface Text {
+  text: string
+  param: string
+}
+
+/** The pairs of a request: 1↔1, 1↔N, N↔1 or N↔N. Throws Failure for anything else. */
+export function pairsOf(request: ScoreRequest): [Text, Text][] {
+  const names = sideNames.find(([one, two]) => request[one] != null && request[two] != null)
+  if (!names)
+    throw new Failure(
+      'missing_required_parameter',
+      "Send a pair to compare: 'text_1' and 'text_2' (or 'queries' and 'documents').",
+      { param: 'text_1' },
+    )
+  const [left, right] = names.map((name): Text[] => {
+    const texts = request[name]!
+    return typeof texts === 'string'
+      ? [{ text: texts, param: name }]
+      : texts.map((text, at) => ({ text, param: `${name}[${at}]` }))
+  }) as [Text[], Text[]]
+  if (left.length !== right.length && left.length !== 1 && right.length !== 1)
+    throw new Failure(
+      'invalid_value',
+      `'${names[0]}' has ${left.length} entries and '${names[1]}' has ${right.length}; send as many of both, or a single one.`,
+      { param: names[1] },
+    )
+  const at = (side: Text[], pair: number) => side[side.length === 1 ? 0 : pair]!
+  return Array.from({ length: Math.max(left.length, right.length) }, (_, pair) => [at(left, pair), at(right, pair)])
+}
+
+/** Scores pairs one after the other and counts their tokens. */
+export type ScorePairs = (
+  pairs: readonly [Text, Text][],
+  most: number | null,
+  signal: AbortSignal,
+) => Promise<{ scores: number[]; promptTokens: number }>
+
+/** By a cross-encoder that reads both texts together: probabilities. */
+export const scoreByRanker =
+  (ranker: Ranker): ScorePairs =>
+  async (pairs, most, signal) => {
+    const ready = pairs.map(([one, two]) =>
+      ranker.pair(ranker.tokensOf(one.text, one.param), two.text, two.param, most),
+    )
+    const scores: number[] = []
+    for (const pair of ready) {
+      signal.throwIfAborted()
+      scores.push(await ranker.score(pair))
+    }
+    return { scores, promptTokens: ready.reduce((sum, pair) => sum + pair.promptTokens, 0) }
+  }
+
+/** By the angle between their vectors: cosines, −1 to 1. A text that stands in many pairs is read once. */
+export const scoreByVectors =
+  (embedder: Embedder): ScorePairs =>
+  async (pairs, most, signal) => {
+    const texts = [...new Set(pairs.flat())].map(text => ({
+      text,
+      tokens: embedder.tokensOf(text.text, text.param, most),
+    }))
+    const vectors = new Map<Text, number[]>()
+    let promptTokens = 0
+    for (const { text, tokens } of texts) {
+      signal.throwIfAborted()
+      promptTokens += embedder.count(tokens)
+      vectors.set(text, await embedder.embed(tokens))
+    }
+    const cosine = (one: Text, two: Text) => {
+      const other = vectors.get(two)!
+      return vectors.get(one)!.reduce((sum, value, at) => sum + value * other[at]!, 0)
+    }
+    return { scores: pairs.map(([one, two]) => cosine(one, two)), promptTokens }
+  }
+
+/** Answers POST /v1/score. */
+export function openScore({ id, context, scorePairs }: { id: string; context: number; scorePairs: ScorePairs }) {
+  return async function score(body: unknown, reply: Reply): Promise<void> {
+    const checked = ScoreRequest.safeParse(body)
+    if (!checked.success) throw failureOf(checked.error, body)
+    const pairs = pairsOf(checked.data)
+    const most = truncation(checked.data.truncate_prompt_tokens, context)
+    const { scores, promptTokens } = await scorePairs(pairs, most, reply.signal)
+    const response: ScoreResponse = {
+      id: `score-${ulid()}`,
+      object: 'list',
+      created: Math.floor(Date.now() / 1000),
+      model: id,
+      data: scores.map((value, index) => ({ index, object: 'score', score: value })),
+      usage: {
+        prompt_tokens: promptTokens,
+        total_tokens: promptTokens,
+        completion_tokens: 0,
+        prompt_tokens_details: null,
+      },
+    }
+    reply.json(response)
+  }
+}

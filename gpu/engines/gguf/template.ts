@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto'
+import { Template } from '@huggingface/jinja'
+import { Failure } from '../../../core/failure.ts'
+import type { ChatRequest } from '../../../core/schemas/chat.ts'
+
+type Message = ChatRequest['messages'][number]
+
+/** A stretch of the prompt. In `plain` ones the texts of control tokens are only texts. */
+export interface Stretch {
+  text: string
+  plain: boolean
+}
+
+export interface TemplateOptions {
+  /** The Jinja source out of the model file; ChatML when it has none. */
+  source: string | undefined
+  /** Texts of the tokens that begin and end a text, for templates that write them. */
+  bos: string | null
+  eos: string | null
+  /** Texts of all control tokens. */
+  controls: readonly string[]
+}
+
+const chatMl =
+  "{%- for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + (message['content'] or '') + '<|im_end|>\\n' }}{% endfor -%}" +
+  "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif -%}"
+
+/**
+ * A model's chat template. `render` gives the prompt in stretches, so that what a caller wrote cannot become a
+ * control token: a user who types `<|im_end|>` has typed ten characters and not ended his turn. Such texts are
+ * replaced by marks that nobody can guess before the template runs and are put back afterwards, because templates
+ * trim, compare and search contents, which must otherwise be as they are.
+ * Throws Failure `worker_error` for a template that cannot be read.
+ */
+export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOptions) {
+  let template: Template
+  try {
+    template = new Template(source)
+  } catch (cause) {
+    throw new Failure('worker_error', `The chat template of the model cannot be read: ${(cause as Error).message}.`, {
+      cause,
+    })
+  }
+  const nonce = randomBytes(8).toString('hex')
+  const mark = new RegExp(`\uE000${nonce}:(\\d+)\uE001`)
+  const control = controls.length
+    ? new RegExp(
+        controls
+          .toSorted((a, b) => b.length - a.length)
+          .map(escaped)
+          .join('|'),
+        'g',
+      )
+    : undefined
+  const knowsDeveloper = source.includes('developer')
+
+  /** Throws Failure `invalid_value` when the template refuses the messages; its own words are in the message. */
+  return function render(messages: readonly Message[], variables: Record<string, unknown> = {}): Stretch[] {
+    const hidden: string[] = []
+    const hide = (text: string) =>
+      control ? text.replace(control, found => `\uE000${nonce}:${hidden.push(found) - 1}\uE001`) : text
+    const role = (message: Message) =>
+      message.role === 'function' ? 'tool' : message.role === 'developer' && !knowsDeveloper ? 'system' : message.role
+    const conversation = messages.map((message, at) =>
+      eachString({ ...withObjects(message), role: role(message), content: contentOf(message, at) }, hide),
+    )
+    let text: string
+    try {
+      text = template.render({
+        ...(eachString(variables, hide) as Record<string, unknown>),
+        messages: conversation,
+        add_generation_prompt: true,
+        bos_token: bos ?? '',
+        eos_token: eos ?? '',
+      })
+    } catch (cause) {
+      throw new Failure(
+        'invalid_value',
+        `The chat template of this model refuses these messages: ${(cause as Error).message}.`,
+        {
+          param: 'messages',
+          cause,
+        },
+      )
+    }
+    if (hidden.length === 0) return [{ text, plain: false }]
+    // Splitting with a group in the pattern gives text, number, text, number, …, text.
+    return text
+      .split(mark)
+      .map((part, at) => (at % 2 ? { text: hidden[Number(part)]!, plain: true } : { text: part, plain: false }))
+      .filter(stretch => stretch.text !== '')
+  }
+}
+
+/** A message's text: parts are joined by line breaks. Throws Failure `unsupported_parameter` for what is not text. */
+export function contentOf(message: Message, at: number): string | null {
+  const { content } = message
+  if (content === null || content === undefined || typeof content === 'string') return content ?? null
+  return content
+    .map((part, place) => {
+      if (part.type === 'text') return part.text
+      if (part.type === 'refusal') return part.refusal
+      throw new Failure(
+        'unsupported_parameter',
+        `The built-in engine reads text only; '${part.type}' parts need another engine.`,
+        {
+          param: `messages[${at}].content[${place}]`,
+        },
+      )
+    })
+    .join('\n')
+}
+
+/** Templates write the arguments of earlier tool calls themselves and want them as objects. */
+function withObjects(message: Message): Message | object {
+  if (message.role !== 'assistant' || !message.tool_calls) return message
+  return {
+    ...message,
+    tool_calls: message.tool_calls.map(call => ({
+      ...call,
+      function: { ...call.function, arguments: parsed(call.function.arguments) },
+    })),
+  }
+}
+
+const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}
+
+function eachString(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value)
+  if (Array.isArray(value)) return value.map(entry => eachString(entry, change))
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, eachString(entry, change)]))
+}
