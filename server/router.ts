@@ -24,8 +24,13 @@ const nodeOf = (event: H3Event) => event.runtime!.node as { req: IncomingMessage
 export function openRouter(dispatch: Dispatcher, log: Log): H3 {
   const app = new H3({
     onError(error, event) {
-      log.error('The router failed', {}, error.cause ?? error)
-      refuse(nodeOf(event).res, Failure.from(error), newId('req'))
+      const malformed = error.status < 500
+      if (!malformed) log.error('The router failed', {}, error.cause ?? error)
+      refuse(
+        nodeOf(event).res,
+        malformed ? new Failure('invalid_value', 'The URL is malformed.') : Failure.from(error),
+        newId('req'),
+      )
       return handled
     },
   })

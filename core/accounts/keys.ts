@@ -1,17 +1,17 @@
-import { hkdfSync, randomBytes } from 'node:crypto'
+import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../failure.ts'
 
 /** Keys derived from the master key, one for each use, so that none can stand in for another. */
 export interface Keys {
-  tokenPepper: Buffer
-  urlSigning: Buffer
-  cursorSigning: Buffer
+  tokenPepper: KeyObject
+  urlSigning: KeyObject
+  cursorSigning: KeyObject
 }
 
-const derive = (master: Uint8Array, use: string): Buffer =>
-  Buffer.from(hkdfSync('sha256', master, '', `infer/${use}/v1`, 32))
+const derive = (master: Uint8Array, use: string): KeyObject =>
+  createSecretKey(Buffer.from(hkdfSync('sha256', master, '', `infer/${use}/v1`, 32)))
 
 /**
  * The keys of this installation, from 32 bytes of base64: given (`INFER_MASTER_KEY`, already removed from the

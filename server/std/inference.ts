@@ -43,7 +43,7 @@ export async function infer(task: Task, call: Call): Promise<void> {
   call.header('x-job-id', jobId)
   let startedAt: number | null = null
   let engineId: string | null = null
-  let end: StreamEnd = { how: 'failed', failure: Failure.from(undefined), usage: nothing }
+  let end: StreamEnd | undefined
   try {
     for (let attempt = 1; ; attempt++) {
       using lease = await fleet.lease(model, { waitMs: model.dispatch_wait_ms, signal: call.gone })
@@ -67,12 +67,12 @@ export async function infer(task: Task, call: Call): Promise<void> {
     if (end.how === 'failed') throw end.failure
   } catch (thrown) {
     const failure = Failure.from(thrown)
-    if (end.how !== 'failed' || end.failure !== failure)
+    if (end?.how !== 'failed')
       end =
         failure.code === 'cancelled' ? { how: 'cancelled', usage: nothing } : { how: 'failed', failure, usage: nothing }
     throw failure
   } finally {
-    record(call, { jobId, task, model, engineId, createdAt, startedAt, end })
+    record(call, { jobId, task, model, engineId, createdAt, startedAt, end: end! })
   }
 }
 
