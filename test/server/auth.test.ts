@@ -1,9 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { expect, test } from 'vitest'
 import { credentialOf } from '../../server/auth.ts'
 import { durationText } from '../../server/call.ts'
 import { tidy } from '../../server/router.ts'
 
-test.each<[object, string | undefined]>([
+test.each<[IncomingHttpHeaders, string | undefined]>([
   [{ authorization: 'Bearer sk-1' }, 'sk-1'],
   [{ authorization: 'bearer  sk-1 ' }, 'sk-1'],
   [{ authorization: 'Key sk-1' }, 'sk-1'],

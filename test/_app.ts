@@ -1,0 +1,84 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { type App, openApp } from '../cli/app.ts'
+import { openLog } from '../core/log.ts'
+
+const node = process.execPath
+export const fakeEngine = join(import.meta.dirname, 'fixtures', 'engine.ts')
+
+/** A model that the fake engine plays, as an entry of infer.yaml. */
+export const fakeModel = (id: string, flags: string[] = [], more: object = {}) => ({
+  id,
+  engine: 'custom',
+  command: [node, fakeEngine, '--port', '{port}', ...flags],
+  health_path: '/health',
+  devices: 'cpu',
+  memory: '16MiB',
+  tasks: ['std/chat-completion', 'std/embeddings', 'std/rerank', 'std/score'],
+  stop_grace: '500ms',
+  ...more,
+})
+
+export interface TestApp extends AsyncDisposable {
+  app: App
+  url: string
+  /** The root token's secret. */
+  secret: string
+  organizationId: string
+  dataDir: string
+  /** Lines that the server logged as errors; a test that expects some empties it, any left fail the test's end. */
+  errors: string[]
+  fetch(
+    path: string,
+    options?: {
+      method?: string
+      body?: unknown
+      token?: string | null
+      headers?: Record<string, string>
+      signal?: AbortSignal
+    },
+  ): Promise<Response>
+}
+
+/** The whole program in this process: real store, real sockets, engines as real children, in a directory of its own. */
+export async function startApp(
+  config: { models?: object[]; limits?: object; allowed_hosts?: string[] } = {},
+): Promise<TestApp> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
+  const configPath = join(dataDir, 'infer.yaml')
+  // Small disks are no reason for a test to fail: the free-space mark has tests of its own.
+  writeFileSync(
+    configPath,
+    stringify({ models: [fakeModel('fake')], ...config, limits: { min_free_disk: 0, ballast: 0, ...config.limits } }),
+  )
+  const errors: string[] = []
+  const log = openLog('info', line => line.includes('"level":"error"') && errors.push(line))
+  const app = await openApp({ dataDir, configPath, listen: '127.0.0.1:0', drainTimeoutMs: 2_000, log })
+  const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
+  return {
+    app,
+    url: app.url,
+    secret,
+    organizationId: app.firstStart!.organizationId,
+    dataDir,
+    errors,
+    fetch: (path, { method, body, token = secret, headers, signal } = {}) =>
+      fetch(app.url + path, {
+        method: method ?? (body === undefined ? 'GET' : 'POST'),
+        headers: {
+          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(signal ? { signal } : {}),
+      }),
+    async [Symbol.asyncDispose]() {
+      await app.close()
+      rmSync(dataDir, { recursive: true, force: true })
+      if (errors.length > 0) throw new Error(`The server logged errors:\n${errors.join('')}`)
+    },
+  }
+}

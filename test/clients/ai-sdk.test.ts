@@ -1,0 +1,76 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { embed, generateText, jsonSchema, Output, streamText, tool } from 'ai'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../_app.ts'
+
+let app: TestApp
+let provider: ReturnType<typeof createOpenAICompatible>
+beforeAll(async () => {
+  app = await startApp()
+  provider = createOpenAICompatible({
+    name: 'infer',
+    baseURL: `${app.url}/std/v1`,
+    apiKey: app.secret,
+    supportsStructuredOutputs: true,
+    includeUsage: true,
+  })
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const prompt = 'Hello'
+
+test('chat', async () => {
+  const { text, usage, finishReason } = await generateText({ model: provider('fake'), prompt, maxRetries: 0 })
+  expect(text).toBeTruthy()
+  expect(finishReason).toBe('stop')
+  expect(usage.outputTokens).toBeGreaterThan(0)
+})
+
+test('a stream', async () => {
+  const result = streamText({ model: provider('fake'), prompt, maxRetries: 0 })
+  let text = ''
+  for await (const part of result.textStream) text += part
+  expect(text).toBe((await generateText({ model: provider('fake'), prompt })).text)
+  expect((await result.usage).outputTokens).toBeGreaterThan(0)
+})
+
+test('tools', async () => {
+  const weather = tool({
+    description: 'Weather',
+    inputSchema: jsonSchema<{ city?: string }>({ type: 'object', properties: { city: { type: 'string' } } }),
+  })
+  const { toolCalls } = await generateText({
+    model: provider('fake'),
+    prompt,
+    tools: { weather },
+    toolChoice: 'required',
+    maxRetries: 0,
+  })
+  expect(toolCalls[0]!.toolName).toBe('weather')
+})
+
+test('structured output, whose schema names its dialect', async () => {
+  const schema = jsonSchema<Record<string, unknown>>({
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    type: 'object',
+    properties: {},
+  })
+  const { output } = await generateText({
+    model: provider('fake'),
+    prompt,
+    output: Output.object({ schema }),
+    maxRetries: 0,
+  })
+  expect(output).toBeTypeOf('object')
+})
+
+test('embeddings', async () => {
+  const { embedding } = await embed({ model: provider.embeddingModel('fake'), value: 'a', maxRetries: 0 })
+  expect(embedding.length).toBeGreaterThan(1)
+})
+
+test('errors carry our sentence', async () => {
+  await expect(generateText({ model: provider('none'), prompt, maxRetries: 0 })).rejects.toThrow(
+    /The model 'none' does not exist here/,
+  )
+})

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openAccounts } from '../../core/accounts/accounts.ts'
+import { openKeys } from '../../core/accounts/keys.ts'
+import { newId } from '../../core/ids.ts'
+import { openLog } from '../../core/log.ts'
+import { openAdminStore } from '../../core/store/sqlite/admin.ts'
+import { type Scope, scopes } from '../../core/store/store.ts'
+import { routes } from '../../server/routes.ts'
+import { startApp, type TestApp } from '../_app.ts'
+
+/** Written from the specification and the contract, not from the code: what each endpoint needs. */
+const written: Record<string, string> = {
+  'POST /std/v1/chat/completions': 'user:write',
+  'POST /std/v1/embeddings': 'user:write',
+  'POST /std/v1/rerank': 'user:write',
+  'POST /std/v1/score': 'user:write',
+  'GET /std/v1/models': 'user:read',
+  'GET /std/v1/models/**:id': 'user:read',
+  'GET /api/model-status': 'user:read',
+  'GET /api/me': 'user:read',
+  'POST /api/jobs': 'user:write',
+  'GET /api/jobs/:id': 'user:read',
+  'POST /api/jobs/:id/cancel': 'user:write',
+  'POST /api/organizations/:organization/tokens': 'admin:write',
+  'GET /api/organizations/:organization/tokens': 'admin:read',
+  'GET /api/organizations/:organization/tokens/:id': 'admin:read',
+  'PATCH /api/organizations/:organization/tokens/:id': 'admin:write',
+  'DELETE /api/organizations/:organization/tokens/:id': 'admin:write',
+  'POST /api/organizations/:organization/tokens/:id/revoke': 'admin:write',
+  'POST /api/organizations/:organization/tokens/:id/rotate': 'admin:write',
+  'GET /livez': 'public',
+  'GET /readyz': 'public',
+  'GET /metrics': 'loopback',
+  'GET /openapi.json': 'public',
+  'GET /docs': 'public',
+  'GET /docs/start.js': 'public',
+  'GET /docs/scalar.js': 'public',
+}
+
+let app: TestApp
+beforeAll(async () => void (app = await startApp()))
+afterAll(() => app[Symbol.asyncDispose]())
+
+const token = async (wanted: Scope[]) => {
+  const made = await app.fetch(`/api/organizations/${app.organizationId}/tokens`, {
+    body: { name: 'x', scopes: wanted },
+  })
+  return ((await made.json()) as { secret: string }).secret
+}
+const filled = (path: string, organization = app.organizationId, id: string = newId('tok')) =>
+  path.replace(':organization', organization).replace(/(\*\*)?:id/, id)
+const withoutId = (text: string) => text.replace(/req_[0-9A-Z]{26}/g, 'req')
+
+test('the table of routes is the written one: none is missing, none is unlisted', () => {
+  expect(Object.fromEntries(routes.map(route => [`${route.method} ${route.path}`, route.scope]))).toEqual(written)
+})
+
+test('every route × every set of scopes: in with the scope, 403 that names it without', async () => {
+  const subsets = Array.from({ length: 16 }, (_, bits) => scopes.filter((_, at) => bits & (1 << at)))
+  for (const subset of subsets.filter(({ length }) => length > 0)) {
+    const secret = await token(subset)
+    for (const route of routes.filter(({ scope }) => scope !== 'public')) {
+      const needed = route.scope === 'loopback' ? 'admin:read' : route.scope
+      for (const path of [route.path, ...(route.aliases ?? [])]) {
+        const response = await app.fetch(filled(path), {
+          method: route.method,
+          token: secret,
+          ...(route.method === 'GET' || route.method === 'DELETE' ? {} : { body: {} }),
+        })
+        const body = await response.text()
+        const refused = response.status === 403 && body.includes('insufficient_scope')
+        expect([route.method, path, subset.join(), refused], body).toEqual([
+          route.method,
+          path,
+          subset.join(),
+          !subset.includes(needed as Scope),
+        ])
+        if (refused) expect(body).toContain(`"required_scope":"${needed}"`)
+      }
+    }
+  }
+})
+
+test.each([
+  ['no token', null, 'missing_api_key'],
+  ['a wrong token', 'sk-infer-wrong', 'invalid_api_key'],
+])('%s: 401 on every route that is not public', async (_, secret, code) => {
+  for (const route of routes.filter(({ scope }) => scope !== 'public' && scope !== 'loopback')) {
+    const response = await app.fetch(filled(route.path), {
+      method: route.method,
+      token: secret,
+      ...(route.method === 'GET' ? {} : { body: {} }),
+    })
+    const body = (await response.json()) as { error: { code: string } }
+    // Past a number of wrong tokens a minute the address is told to wait instead.
+    expect([
+      [401, code],
+      [429, 'rate_limit'],
+    ]).toContainEqual([response.status, body.error.code])
+    if (response.status === 401) expect(response.headers.get('www-authenticate')).toBe('Bearer')
+  }
+})
+
+test('a foreign job is byte for byte an absent one', async () => {
+  const mine = (await (
+    await app.fetch('/api/jobs', { body: { task: 'std/embeddings', model_id: 'fake', inputs: { input: 'a' } } })
+  ).json()) as { id: string }
+  const other = await otherOrganization()
+  for (const [method, path] of [
+    ['GET', '/api/jobs/:id'],
+    ['POST', '/api/jobs/:id/cancel'],
+  ] as const) {
+    const absent = newId('job')
+    const answers = await Promise.all(
+      [mine.id, absent].map(async id => {
+        const response = await app.fetch(path.replace(':id', id), {
+          method,
+          token: other.secret,
+          ...(method === 'POST' ? { body: {} } : {}),
+        })
+        return [response.status, withoutId(await response.text()).replaceAll(id, 'ID')]
+      }),
+    )
+    expect(answers[0]).toEqual(answers[1])
+    expect(answers[0]![0]).toBe(404)
+  }
+})
+
+test('a foreign organization is refused, existing or not, in the same words', async () => {
+  const other = await otherOrganization()
+  for (const route of routes.filter(({ path }) => path.includes(':organization'))) {
+    const answers = await Promise.all(
+      [app.organizationId, newId('org')].map(async organization => {
+        const response = await app.fetch(filled(route.path, organization), {
+          method: route.method,
+          token: other.secret,
+          ...(route.method === 'GET' || route.method === 'DELETE' ? {} : { body: { name: 'x' } }),
+        })
+        return [response.status, withoutId(await response.text())]
+      }),
+    )
+    expect(answers[0]).toEqual(answers[1])
+    expect(answers[0]![0]).toBe(403)
+  }
+})
+
+test('a foreign token under the own organization is absent', async () => {
+  const other = await otherOrganization()
+  const rootId = ((await (await app.fetch('/api/me')).json()) as { token: { id: string } }).token.id
+  for (const id of [rootId, newId('tok')]) {
+    const response = await app.fetch(`/api/organizations/${other.organizationId}/tokens/${id}`, { token: other.secret })
+    expect(response.status).toBe(404)
+  }
+})
+
+async function otherOrganization(): Promise<{ organizationId: string; secret: string }> {
+  const log = openLog('error')
+  const store = await openAdminStore(app.dataDir, log)
+  try {
+    const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
+    const organization = await accounts.createOrganization({
+      name: newId('org'),
+      requestsPerMinute: 0,
+      jobsPerMinute: 0,
+    })
+    const { secret } = await accounts.issue({ organizationId: organization.id, name: 'all', scopes: [...scopes] })
+    return { organizationId: organization.id, secret }
+  } finally {
+    await store.close()
+  }
+}
