@@ -1,0 +1,77 @@
+import { Failure, type FailureCode } from '../../failure.ts'
+import { type Connection, meaningOf } from './database.ts'
+
+/** A command by name and its one argument. */
+export type Asked = readonly [name: string, argument: unknown]
+
+/** A Failure on its way between threads. */
+export interface SentFailure {
+  code: FailureCode
+  message: string
+  retryAfterMs?: number
+  /** For the log of the other side: the stack of what was thrown. */
+  cause?: string
+}
+
+/** What came of a batch: one value per command, and at these positions a failure instead. */
+export interface Answers {
+  values: unknown[]
+  failures: [at: number, failure: SentFailure][]
+}
+
+export type CommandTable = Readonly<Record<string, (argument: never) => unknown>>
+
+/**
+ * Runs many commands as one transaction with one commit, which is one fsync. Each has a savepoint: one that fails is
+ * undone alone and answered with its failure. What concerns all of them (no room, broken disk, locked by another
+ * process) is thrown with nothing changed; `meaningOf` says what it is.
+ */
+export function openBatch(connection: Connection, commands: CommandTable): (asked: readonly Asked[]) => Answers {
+  const begin = connection.prepare('BEGIN IMMEDIATE')
+  const commit = connection.prepare('COMMIT')
+  const savepoint = connection.prepare('SAVEPOINT command')
+  const keep = connection.prepare('RELEASE command')
+  const undo = connection.prepare('ROLLBACK TO command')
+
+  function run(asked: readonly Asked[]): Answers {
+    const answers: Answers = { values: [], failures: [] }
+    for (const [at, [name, argument]] of asked.entries()) {
+      savepoint.run()
+      try {
+        const command = commands[name] as ((argument: unknown) => unknown) | undefined
+        if (!command) throw new Error(`No store command '${name}'`)
+        answers.values.push(command(argument))
+      } catch (thrown) {
+        // SQLite may have rolled back everything on its own: then the commands before this one are gone as well.
+        if (meaningOf(thrown) !== 'command' || !connection.inTransaction) throw thrown
+        undo.run()
+        answers.values.push(undefined)
+        answers.failures.push([at, sendable(thrown)])
+      }
+      keep.run()
+    }
+    return answers
+  }
+
+  return asked => {
+    begin.run()
+    try {
+      const answers = run(asked)
+      commit.run()
+      return answers
+    } catch (thrown) {
+      if (connection.inTransaction) connection.exec('ROLLBACK')
+      throw thrown
+    }
+  }
+}
+
+/** A failure as it crosses a thread; what is not a Failure becomes `internal_error` with its stack as the cause. */
+export function sendable(thrown: unknown): SentFailure {
+  const failure = Failure.from(thrown)
+  const { code, message, retryAfterMs, cause } = failure
+  return { code, message, retryAfterMs, cause: cause instanceof Error ? (cause.stack ?? cause.message) : undefined }
+}
+
+export const received = ({ code, message, retryAfterMs, cause }: SentFailure): Failure =>
+  new Failure(code, message, { retryAfterMs, cause })

@@ -1,0 +1,107 @@
+import { existsSync, mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { LogFields } from '../../log.ts'
+import { StoreRefusal } from '../refusal.ts'
+import type { Store } from '../store.ts'
+import { type Connection, meaningOf, openDatabase, sqliteCode } from './database.ts'
+import { createPrivate, placesIn, syncDirectory } from './directory.ts'
+import { openLedger } from './ledger.ts'
+import { migrate, refuseForeign } from './migrations.ts'
+import { recoverJobs } from './recovery.ts'
+
+export interface BootWish {
+  role: 'server' | 'admin'
+  dataDir: string
+  boot: string
+  created: boolean
+  say: (level: 'info' | 'warn', message: string, fields: LogFields) => void
+}
+
+/**
+ * Opens the writing connection: structure checked, schema brought up to date, interrupted jobs given back, in this
+ * order. Throws StoreRefusal with a sentence that says what to do; never starts on a database that it cannot trust.
+ */
+export function bootDatabase(wish: BootWish): { connection: Connection; recovery: Store['recovery'] } {
+  const { database } = placesIn(wish.dataDir)
+  if (wish.created && statSync(database).size === 0)
+    throw damaged(wish.dataDir, 'it is empty, although it has held data before')
+  let connection: Connection | undefined
+  try {
+    connection = openDatabase(database)
+    return { connection, recovery: prepare(connection, database, wish) }
+  } catch (thrown) {
+    connection?.close()
+    throw refusalFor(thrown, wish.dataDir)
+  }
+}
+
+function prepare(connection: Connection, database: string, wish: BootWish): Store['recovery'] {
+  const { boot, role, dataDir, say } = wish
+  refuseForeign(connection, database)
+  if (role === 'server') {
+    const [finding] = connection.pragma('quick_check(1)') as { quick_check: string }[]
+    if (finding?.quick_check !== 'ok') throw damaged(dataDir, finding?.quick_check ?? 'it cannot be checked')
+  }
+  const migratedFrom = withBallast(dataDir, () =>
+    migrate(connection, { backup: from => backupBefore(connection, dataDir, from, say) }),
+  )
+  const repaired =
+    role === 'admin'
+      ? { requeued: 0, crashed: 0 }
+      : withBallast(dataDir, () => recoverJobs(connection, { boot, ledger: openLedger(connection), at: Date.now() }))
+  return { ...repaired, migratedFrom, bootId: boot }
+}
+
+/** On a full disk the ballast makes the room that a start needs; it is put back once there is space again. */
+function withBallast<Result>(dataDir: string, work: () => Result): Result {
+  try {
+    return work()
+  } catch (thrown) {
+    const { ballast } = placesIn(dataDir)
+    if (meaningOf(thrown) !== 'full' || !existsSync(ballast)) throw thrown
+    unlinkSync(ballast)
+    return work()
+  }
+}
+
+/** A whole copy beside the database before its schema changes; `VACUUM INTO` because nothing else runs yet. */
+function backupBefore(connection: Connection, dataDir: string, from: number, say: BootWish['say']): void {
+  const { backups } = placesIn(dataDir)
+  mkdirSync(backups, { recursive: true, mode: 0o700 })
+  const to = join(backups, `before-upgrade-from-${from}-${new Date().toISOString().replaceAll(':', '-')}.db`)
+  createPrivate(to)
+  connection.prepare('VACUUM INTO ?').run(to)
+  syncDirectory(backups)
+  say('info', 'Made a backup before the upgrade of the database', { file: to, schema: from })
+}
+
+function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {
+  if (thrown instanceof StoreRefusal) return thrown
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  const code = sqliteCode(thrown)
+  if (
+    code &&
+    /^SQLITE_(FULL|IOERR|CANTOPEN|READONLY|PERM|NOMEM|BUSY|LOCKED)/.test(code) &&
+    code !== 'SQLITE_IOERR_DATA'
+  )
+    return new StoreRefusal(74, `The database in ${dataDir} cannot be opened: ${message} (${code}).`, thrown)
+  return damaged(dataDir, message, thrown)
+}
+
+function damaged(dataDir: string, finding: string, cause?: unknown): StoreRefusal {
+  const file = newestBackup(placesIn(dataDir).backups) ?? '<backup file>'
+  return new StoreRefusal(
+    65,
+    `The database ${placesIn(dataDir).database} is damaged: ${finding.split('\n')[0]}. ` +
+      `Nothing was changed. Restore a good copy with: infer restore ${file} --data-dir ${dataDir}`,
+    cause,
+  )
+}
+
+function newestBackup(backups: string): string | undefined {
+  if (!existsSync(backups)) return undefined
+  const files = readdirSync(backups)
+    .filter(name => name.endsWith('.db'))
+    .map(name => join(backups, name))
+  return files.sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs).at(-1)
+}

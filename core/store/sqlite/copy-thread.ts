@@ -1,0 +1,26 @@
+import { Worker } from 'node:worker_threads'
+import { workerPath } from '../../assets.ts'
+import { StoreRefusal } from '../refusal.ts'
+import type { FromCopy, ThreadStart } from './protocol.ts'
+
+/**
+ * `copyDatabase` in a thread of its own: neither the event loop nor the writer wait for its reading, writing and
+ * final fsync. Rejects with StoreRefusal.
+ */
+export function copyInThread(
+  from: string,
+  to: string,
+  onProgress: (done: number, total: number) => void = () => {},
+): Promise<{ bytes: number }> {
+  return new Promise((resolve, reject) => {
+    const start: ThreadStart = { role: 'copy', from, to }
+    new Worker(workerPath('store-writer'), { workerData: start, name: 'store-copy' })
+      .on('message', (message: FromCopy) => {
+        if (message.kind === 'progress') onProgress(message.done, message.total)
+        else if (message.kind === 'copied') resolve({ bytes: message.bytes })
+        else reject(new StoreRefusal(message.exitCode, message.message))
+      })
+      .on('error', thrown => reject(new StoreRefusal(74, `The backup to ${to} failed: ${String(thrown)}.`, thrown)))
+      .on('exit', () => reject(new StoreRefusal(74, `The backup to ${to} was not finished.`)))
+  })
+}

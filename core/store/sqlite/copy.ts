@@ -1,0 +1,90 @@
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { StoreRefusal } from '../refusal.ts'
+import { openCopy, openDatabase, sqliteCode } from './database.ts'
+import { createPrivate, syncDirectory } from './directory.ts'
+import { brokenLinks } from './ledger.ts'
+import { refuseForeign } from './migrations.ts'
+
+/** A megabyte a step: some 3 ms of a thread, so that one that also does other work can. */
+const pagesPerStep = 256
+
+/**
+ * Copies a database that is in use to a new file: whole, from one moment, checked, 0600, and there under its name
+ * only when all that is done. Writers go on meanwhile. `onProgress` hears pages. Throws StoreRefusal.
+ */
+export async function copyDatabase(
+  from: string,
+  to: string,
+  onProgress: (done: number, total: number) => void = () => {},
+): Promise<{ bytes: number }> {
+  if (existsSync(to)) throw new StoreRefusal(64, `The file ${to} exists already. Choose another name for the backup.`)
+  const partial = `${resolve(to)}.partial`
+  try {
+    rmSync(partial, { force: true })
+    createPrivate(partial)
+    await copyPages(from, partial, onProgress)
+    makeSingleFile(partial)
+    verifyCopy(partial)
+    const file = openSync(partial, 'r')
+    fsyncSync(file)
+    closeSync(file)
+    renameSync(partial, to)
+    syncDirectory(dirname(resolve(to)))
+    return { bytes: statSync(to).size }
+  } catch (thrown) {
+    rmSync(partial, { force: true })
+    if (thrown instanceof StoreRefusal) throw thrown
+    const exitCode = /^SQLITE_(CORRUPT|NOTADB)/.test(sqliteCode(thrown) ?? '') ? 65 : 74
+    throw new StoreRefusal(exitCode, `The backup to ${to} was not made: ${(thrown as Error).message}.`, thrown)
+  }
+}
+
+async function copyPages(from: string, to: string, onProgress: (done: number, total: number) => void): Promise<void> {
+  const source = openDatabase(from, { readonly: true })
+  try {
+    // One read transaction around all steps: without it every commit of another connection starts the copy anew,
+    // and beside a busy server it would never end.
+    source.exec('BEGIN')
+    source.prepare('SELECT count(*) FROM sqlite_schema').get()
+    await source.backup(to, {
+      progress({ totalPages, remainingPages }) {
+        onProgress(totalPages - remainingPages, totalPages)
+        return pagesPerStep
+      },
+    })
+  } finally {
+    source.close()
+  }
+}
+
+/** Out of WAL mode, so that the copy is complete in one file wherever it is carried. */
+function makeSingleFile(path: string): void {
+  const copy = openCopy(path)
+  try {
+    copy.pragma('journal_mode = DELETE')
+  } finally {
+    copy.close()
+  }
+}
+
+/** Throws StoreRefusal (65) unless the file is a whole database of ours, with an unbroken ledger, of a schema we know. */
+export function verifyCopy(path: string): void {
+  let finding: string | undefined
+  try {
+    const copy = openCopy(path, { readonly: true })
+    try {
+      refuseForeign(copy, path)
+      const [checked] = copy.pragma('integrity_check(1)') as { integrity_check: string }[]
+      if (checked?.integrity_check !== 'ok') finding = checked?.integrity_check ?? 'it cannot be checked'
+      else [finding] = brokenLinks(copy, undefined, 1)
+    } finally {
+      copy.close()
+    }
+  } catch (thrown) {
+    if (thrown instanceof StoreRefusal) throw thrown
+    finding = (thrown as Error).message
+  }
+  if (finding !== undefined)
+    throw new StoreRefusal(65, `The copy ${path} is not usable: ${finding.split('\n')[0]}. Use another backup.`)
+}

@@ -1,0 +1,113 @@
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { StoreRefusal } from '../refusal.ts'
+import { type Connection, openLockFile, sqliteCode } from './database.ts'
+
+/** What lies where in a data directory. */
+export const placesIn = (dataDir: string) => ({
+  database: join(dataDir, 'infer.db'),
+  lock: join(dataDir, 'instance.lock'),
+  ballast: join(dataDir, 'ballast'),
+  backups: join(dataDir, 'backups'),
+})
+
+/**
+ * Makes sure of the data directory (0700) and of an empty database file (0600; SQLite gives its side files the same
+ * mode). Refuses a directory that others can write to: whoever can swap files there owns every token.
+ */
+export function prepareDirectory(dataDir: string): void {
+  try {
+    // A recursive mkdir below these never returns in Node 24.
+    if (/^\/(proc|sys)(\/|$)/.test(resolve(dataDir))) throw new Error('it lies in a file system of the kernel')
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    const { mode } = statSync(dataDir)
+    if (mode & 0o022)
+      throw new StoreRefusal(
+        64,
+        `Others can write to the data directory ${dataDir} (mode ${(mode & 0o777).toString(8)}). Run: chmod 700 ${dataDir}`,
+      )
+    createPrivate(placesIn(dataDir).lock)
+    createPrivate(placesIn(dataDir).database)
+  } catch (cause) {
+    if (cause instanceof StoreRefusal) throw cause
+    throw new StoreRefusal(
+      74,
+      `The data directory ${dataDir} cannot be used: ${(cause as Error).message}. Choose another with --data-dir.`,
+      cause,
+    )
+  }
+}
+
+/**
+ * Creates the file 0600 unless it is there. A file that exists is never opened here: closing any descriptor of a
+ * file drops all locks that this process holds on it, and with them SQLite's.
+ */
+export function createPrivate(path: string): void {
+  if (existsSync(path)) {
+    if (statSync(path).mode & 0o077) chmodSync(path, 0o600)
+    return
+  }
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause
+  }
+}
+
+/** Makes a rename or a new file in the directory survive power loss. */
+export function syncDirectory(path: string): void {
+  const directory = openSync(path, 'r')
+  try {
+    fsyncSync(directory)
+  } finally {
+    closeSync(directory)
+  }
+}
+
+/** The right to be the only server, and whether a database has ever been created here. */
+export interface InstanceLock {
+  readonly created: boolean
+  /** Remembers that there is a database, so that an emptied file is told from a first start. */
+  markCreated(): void
+  release(): void
+}
+
+/**
+ * Takes the lock that makes this the only server of the data directory: an exclusive SQLite lock on `instance.lock`,
+ * which ends with the process however it ends. Refuses with exit code 64 after `patienceMs` (a command of the CLI
+ * may hold it for the moment of a migration).
+ */
+export function takeInstanceLock(dataDir: string, patienceMs = 300): InstanceLock {
+  let held: Connection | undefined
+  try {
+    held = openLockFile(placesIn(dataDir).lock, patienceMs)
+    // With this mode the lock outlives a COMMIT, so that `markCreated` leaves no gap for another server.
+    held.pragma('locking_mode = EXCLUSIVE')
+    held.exec('BEGIN EXCLUSIVE')
+    const lock = held
+    const created = lock.pragma('user_version', { simple: true }) === 1
+    return {
+      created,
+      markCreated() {
+        if (lock.pragma('user_version', { simple: true }) === 1) return
+        lock.exec('PRAGMA user_version = 1; COMMIT; BEGIN EXCLUSIVE')
+      },
+      release: () => lock.close(),
+    }
+  } catch (cause) {
+    held?.close()
+    if (sqliteCode(cause)?.startsWith('SQLITE_BUSY'))
+      throw new StoreRefusal(
+        64,
+        `Another infer is running on the data directory ${dataDir}. Stop it, or choose another directory with --data-dir.`,
+        cause,
+      )
+    if (sqliteCode(cause) === 'SQLITE_NOTADB' || sqliteCode(cause) === 'SQLITE_CORRUPT')
+      throw new StoreRefusal(
+        65,
+        `The file ${placesIn(dataDir).lock} is damaged. It holds no data: remove it and start again.`,
+        cause,
+      )
+    throw new StoreRefusal(74, `The data directory ${dataDir} cannot be locked: ${(cause as Error).message}.`, cause)
+  }
+}

@@ -1,0 +1,57 @@
+import type { CommandTable } from './batch.ts'
+import { type Answers, type Asked, openBatch, type SentFailure } from './batch.ts'
+import { growing } from './commands.ts'
+import { type Connection, meaningOf } from './database.ts'
+
+/** How long a caller should wait when the disk has no room. */
+export const fullRetryMs = 5000
+
+export const diskFull: SentFailure = {
+  code: 'disk_full',
+  message:
+    'The disk of this server is full: it takes no new work until there is room. Running work goes on. Retry later.',
+  retryAfterMs: fullRetryMs,
+}
+
+/**
+ * Runs a group of commands as one transaction. When the disk has no room, what would only add work is refused and the
+ * rest is tried again with the ballast given up, so that what runs can finish and be cancelled.
+ * Throws only what `meaningOf` calls busy or fatal.
+ */
+export function openGroup(connection: Connection, commands: CommandTable, releaseBallast: () => void) {
+  const batch = openBatch(connection, commands)
+  const refuses = (name: string) => growing.has(name) || name === 'jobs.claim'
+
+  function withoutRoom(asked: readonly Asked[]): Answers {
+    releaseBallast()
+    const essential = asked.filter(([name]) => !refuses(name))
+    const done = tryAgain(essential)
+    const answers: Answers = { values: [], failures: [] }
+    let next = 0
+    for (const [at, [name]] of asked.entries()) {
+      const position = refuses(name) ? undefined : next++
+      const failure = position === undefined ? diskFull : done.failures.find(([of]) => of === position)?.[1]
+      answers.values.push(position === undefined ? undefined : done.values[position])
+      if (failure) answers.failures.push([at, failure])
+    }
+    return answers
+  }
+
+  function tryAgain(asked: readonly Asked[]): Answers {
+    try {
+      return batch(asked)
+    } catch (thrown) {
+      if (meaningOf(thrown) !== 'full') throw thrown
+      return { values: asked.map(() => undefined), failures: asked.map((_, at) => [at, diskFull]) }
+    }
+  }
+
+  return (asked: readonly Asked[]): { answers: Answers; full: boolean } => {
+    try {
+      return { answers: batch(asked), full: false }
+    } catch (thrown) {
+      if (meaningOf(thrown) !== 'full') throw thrown
+      return { answers: withoutRoom(asked), full: true }
+    }
+  }
+}

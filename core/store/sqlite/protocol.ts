@@ -1,0 +1,31 @@
+import type { LogFields } from '../../log.ts'
+import type { Store } from '../store.ts'
+import type { Answers, Asked } from './batch.ts'
+
+/** How a thread of this folder is started (`workerData`). */
+export type ThreadStart =
+  | {
+      /** `server` repairs and checks before it writes; `admin` writes beside a server that has done so. */
+      role: 'server' | 'admin'
+      dataDir: string
+      boot: string
+      /** Whether there has been a database here before. */
+      created: boolean
+    }
+  | { role: 'copy'; from: string; to: string }
+
+export type ToWriter = { kind: 'commands'; asked: Asked[] } | { kind: 'close' }
+
+export type FromWriter =
+  | { kind: 'ready'; recovery: Store['recovery'] }
+  | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
+  | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
+  /** The answers to the oldest commands that have none yet, in order. `full`: the disk had no room for all of them. */
+  | { kind: 'answers'; answers: Answers; full: boolean }
+  | { kind: 'fatal'; code: string; message: string }
+  | { kind: 'closed' }
+
+export type FromCopy =
+  | { kind: 'progress'; done: number; total: number }
+  | { kind: 'copied'; bytes: number }
+  | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }

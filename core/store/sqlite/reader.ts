@@ -1,0 +1,41 @@
+import { Failure } from '../../failure.ts'
+import { meaningOf, openDatabase } from './database.ts'
+import { jobReads } from './job-reads.ts'
+import { ledgerLength } from './ledger.ts'
+import { organizationReads } from './organizations.ts'
+import { tokenReads } from './tokens.ts'
+
+/**
+ * The read-only connection of the calling thread. Every read is one or two short statements that are never left open,
+ * because an open one keeps the WAL from being emptied. A read sees every commit that has been answered.
+ */
+export function openReader(database: string, onFatal: (failure: Error, exitCode: number) => void) {
+  const connection = openDatabase(database, { readonly: true })
+  const length = ledgerLength(connection)
+
+  function guarded<Given extends unknown[], Result>(read: (...given: Given) => Result): (...given: Given) => Result {
+    return (...given) => {
+      try {
+        return read(...given)
+      } catch (thrown) {
+        if (meaningOf(thrown) === 'fatal') onFatal(thrown as Error, 74)
+        throw connection.open
+          ? Failure.from(thrown)
+          : new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })
+      }
+    }
+  }
+  const all = <Reads extends Record<string, (...given: never[]) => unknown>>(reads: Reads): Reads =>
+    Object.fromEntries(Object.entries(reads).map(([name, read]) => [name, guarded(read)])) as unknown as Reads
+
+  return {
+    organizations: all(organizationReads(connection)),
+    tokens: all(tokenReads(connection)),
+    jobs: all(jobReads(connection)),
+    ledgerRows: guarded(length),
+    close: () => {
+      connection.close()
+    },
+  }
+}
+export type Reader = ReturnType<typeof openReader>

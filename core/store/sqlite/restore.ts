@@ -1,0 +1,86 @@
+import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { StoreRefusal } from '../refusal.ts'
+import { copyDatabase, verifyCopy } from './copy.ts'
+import { openDatabase } from './database.ts'
+import { createPrivate, placesIn, prepareDirectory, syncDirectory, takeInstanceLock } from './directory.ts'
+
+/**
+ * Makes an online copy of the database of a data directory, whether a server runs on it or not: from one moment,
+ * verified after writing, 0600. Rejects with StoreRefusal. Other than `Store.backup` it works in the calling thread.
+ */
+export async function backupDatabase(
+  dataDir: string,
+  to: string,
+  onProgress?: (done: number, total: number) => void,
+): Promise<{ bytes: number }> {
+  const { database } = placesIn(dataDir)
+  if (!existsSync(database)) throw new StoreRefusal(64, `There is no database in ${dataDir}.`)
+  return copyDatabase(database, to, onProgress)
+}
+
+/**
+ * Puts a backup in the place of the database. The file is verified first; the swap is one rename, so that a crash
+ * leaves the old database or the new one; the old one stays beside under the returned name. Rejects with StoreRefusal
+ * while a server runs on the directory, and when the backup is damaged, foreign or newer than this program.
+ */
+export async function restoreDatabase(
+  dataDir: string,
+  file: string,
+  onStep: (step: 'verifying' | 'copying' | 'swapping') => void = () => {},
+): Promise<{ bytes: number; previous: string | null }> {
+  if (!existsSync(file) || !statSync(file).isFile()) throw new StoreRefusal(64, `There is no backup file ${file}.`)
+  prepareDirectory(dataDir)
+  const lock = takeInstanceLock(dataDir)
+  const { database } = placesIn(dataDir)
+  const incoming = `${database}.restoring`
+  try {
+    onStep('copying')
+    rmSync(incoming, { force: true })
+    createPrivate(incoming)
+    copyFileSync(file, incoming)
+    const copied = await open(incoming, 'r+')
+    await copied.chmod(0o600)
+    await copied.sync()
+    await copied.close()
+    // The copy and not the original: what is checked is what will be used, and the original is left untouched.
+    onStep('verifying')
+    verifyCopy(incoming)
+    onStep('swapping')
+    const previous = setAside(database)
+    renameSync(incoming, database)
+    syncDirectory(dataDir)
+    lock.markCreated()
+    return { bytes: statSync(database).size, previous }
+  } catch (cause) {
+    rmSync(incoming, { force: true })
+    if (cause instanceof StoreRefusal) throw cause
+    throw new StoreRefusal(74, `The backup ${file} was not restored: ${(cause as Error).message}.`, cause)
+  } finally {
+    lock.release()
+  }
+}
+
+/**
+ * Gives the old database a second name beside. Its WAL must not survive the swap: SQLite would play the old frames
+ * into the new database. A sound database takes it in first; of a damaged one it is kept under the second name too.
+ */
+function setAside(database: string): string | null {
+  if (statSync(database).size === 0) return null
+  const previous = `${database}.before-restore-${new Date().toISOString().replaceAll(':', '-')}`
+  try {
+    const old = openDatabase(database)
+    old.pragma('wal_checkpoint(TRUNCATE)')
+    old.close()
+  } catch {
+    // Damaged: that is why it is being replaced.
+  }
+  try {
+    linkSync(database, previous)
+  } catch {
+    // A file system without hard links.
+    copyFileSync(database, previous)
+  }
+  for (const side of ['-wal', '-shm']) if (existsSync(database + side)) renameSync(database + side, previous + side)
+  return previous
+}

@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../../log.ts'
+import type { Store } from '../store.ts'
+import { assemble } from './assemble.ts'
+import { placesIn, prepareDirectory, takeInstanceLock } from './directory.ts'
+import { openReader, type Reader } from './reader.ts'
+import { openSpace } from './space.ts'
+import { openWriterThread } from './writer-thread.ts'
+
+export interface StoreWish {
+  dataDir: string
+  log: Log
+  /** Below this much free disk no new work is taken. */
+  minFreeBytes: number
+  /** Size of the file that is given up when the disk is full. */
+  ballastBytes: number
+  /** The program must end now with this exit code: 74 the disk, 70 ourselves. Every later call rejects. */
+  onFatal: (failure: Error, exitCode: number) => void
+}
+
+/**
+ * Opens the data directory as its only server: takes the instance lock, checks the structure, migrates (with a backup
+ * first), gives back what an earlier boot was running. Rejects with StoreRefusal, which carries the exit code.
+ */
+export async function openSqliteStore(wish: StoreWish): Promise<Store> {
+  const { dataDir, log, onFatal } = wish
+  const { database, ballast } = placesIn(dataDir)
+  await using opened = new AsyncDisposableStack()
+  prepareDirectory(dataDir)
+  const lock = takeInstanceLock(dataDir)
+  opened.defer(() => lock.release())
+  const space = await openSpace({ ...wish, directory: dataDir, ballast })
+  opened.defer(() => space.close())
+  // Closed after the writer: what is answered last is still read back.
+  let reader: Reader | undefined
+  opened.defer(() => reader?.close())
+  const writer = await openWriterThread({
+    start: { role: 'server', dataDir, boot: randomUUID(), created: lock.created },
+    log,
+    onFatal,
+    onFull: () => space.full(),
+  })
+  opened.defer(() => writer.close())
+  lock.markCreated()
+  reader = openReader(database, onFatal)
+  const open = opened.move()
+  return assemble({ writer, reader, space, database, close: () => open.disposeAsync() })
+}

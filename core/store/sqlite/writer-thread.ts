@@ -1,0 +1,173 @@
+import { Worker } from 'node:worker_threads'
+import { workerPath } from '../../assets.ts'
+import { Failure } from '../../failure.ts'
+import type { Log } from '../../log.ts'
+import { StoreRefusal } from '../refusal.ts'
+import type { Store } from '../store.ts'
+import { type Asked, received } from './batch.ts'
+import { type CommandName, type Commands, growing } from './commands.ts'
+import type { FromWriter, ThreadStart, ToWriter } from './protocol.ts'
+
+/** How many commands may wait. Work that is under way may use as many again, so that new work cannot shut it out. */
+export const mostQueued = 10_000
+/** How much their texts may hold together, in characters. */
+const mostQueuedText = 256 << 20
+/** Callers told of their answers in one turn of the event loop: about half a millisecond of their work. */
+const answersPerTurn = 32
+
+interface Waiting {
+  name: string
+  weight: number
+  resolve: (value: never) => void
+  reject: (failure: Error) => void
+}
+
+export interface WriterWish {
+  start: Extract<ThreadStart, { role: 'server' | 'admin' }>
+  log: Log
+  /** The database is not to be written any more; 74 for the disk, 70 when the thread itself broke. */
+  onFatal: (failure: Error, exitCode: 70 | 74) => void
+  /** The disk had no room for a group. */
+  onFull: () => void
+}
+
+/**
+ * Starts the writer thread and resolves when it has checked, migrated and repaired the database. Rejects with
+ * StoreRefusal. Commands of one turn travel in one message, and so do their answers.
+ */
+export async function openWriterThread({ start, log, onFatal, onFull }: WriterWish) {
+  const thread = new Worker(workerPath('store-writer'), { workerData: start, name: 'store-writer' })
+  const recovery = await started(thread, log)
+  const tell = (message: ToWriter) => thread.postMessage(message, [])
+
+  const waiting: Waiting[] = []
+  const outgoing: Asked[] = []
+  const incoming: (() => void)[] = []
+  let queued = 0
+  let queuedText = 0
+  let commits = 0
+  let commands = 0
+  let flushing = false
+  let delivering = false
+  let ended: Failure | undefined
+  let closed: (() => void) | undefined
+
+  thread.on('message', (message: FromWriter) => {
+    if (message.kind === 'answers') arrived(message)
+    else if (message.kind === 'log') log[message.level](message.message, message.fields)
+    else if (message.kind === 'fatal')
+      broken(
+        new Error(`The database failed: ${message.message} (${message.code}).`),
+        message.code === 'internal' ? 70 : 74,
+      )
+    else if (message.kind === 'closed') closed?.()
+  })
+  thread.on('error', thrown => broken(thrown as Error, 70))
+  thread.on('exit', () => {
+    if (!closed) broken(new Error('The store thread ended unexpectedly.'), 70)
+    closed?.()
+  })
+
+  function broken(failure: Error, exitCode: 70 | 74): void {
+    if (ended) return
+    ended = new Failure('shutting_down', 'The database of this server failed and it is stopping. Retry later.', {
+      cause: failure,
+      retryAfterMs: 5000,
+    })
+    for (const { reject } of waiting.splice(0)) reject(ended)
+    outgoing.length = 0
+    onFatal(failure, exitCode)
+  }
+
+  function arrived({ answers, full }: Extract<FromWriter, { kind: 'answers' }>): void {
+    commits += 1
+    commands += answers.values.length
+    if (full) onFull()
+    const failures = new Map(answers.failures)
+    for (const [at, { resolve, reject, name, weight }] of waiting.splice(0, answers.values.length).entries()) {
+      queued -= 1
+      queuedText -= weight
+      const sent = failures.get(at)
+      if (!sent) incoming.push(() => resolve(answers.values[at] as never))
+      else {
+        const failure = received(sent)
+        if (failure.code === 'internal_error') log.error('A store command failed', { command: name }, failure.cause)
+        incoming.push(() => reject(failure))
+      }
+    }
+    if (!delivering) deliver()
+  }
+
+  function deliver(): void {
+    for (const tell of incoming.splice(0, answersPerTurn)) tell()
+    delivering = incoming.length > 0
+    if (delivering) setImmediate(deliver)
+  }
+
+  function flush(): void {
+    flushing = false
+    if (outgoing.length > 0) tell({ kind: 'commands', asked: outgoing.splice(0) })
+  }
+
+  return {
+    recovery,
+    /**
+     * Resolves after the commit. Rejects with the command's own Failure, with `no_capacity` when too much waits, and
+     * with `shutting_down` once the store is closed or broken. `weight` is the length of its texts.
+     */
+    ask<Name extends CommandName>(
+      name: Name,
+      argument: Parameters<Commands[Name]>[0],
+      weight = 0,
+    ): Promise<ReturnType<Commands[Name]>> {
+      if (ended) return Promise.reject(ended)
+      if (queued >= (growing.has(name) ? mostQueued : 2 * mostQueued) || queuedText + weight > mostQueuedText)
+        return Promise.reject(
+          new Failure('no_capacity', 'This server has more to write than its disk can take. Retry in a moment.', {
+            retryAfterMs: 1000,
+          }),
+        )
+      queued += 1
+      queuedText += weight
+      outgoing.push([name, argument])
+      if (!flushing) {
+        flushing = true
+        setImmediate(flush)
+      }
+      return new Promise((resolve, reject) => waiting.push({ name, weight, resolve, reject }))
+    },
+    stats: () => ({ queuedCommands: queued, commits, commands }),
+    /** Answers what was asked before, then ends the thread. */
+    async close(): Promise<void> {
+      if (!ended) {
+        ended = new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })
+        const done = new Promise<void>(resolve => (closed = resolve))
+        flush()
+        tell({ kind: 'close' })
+        await done
+        while (incoming.length > 0) await new Promise(resolve => setImmediate(resolve))
+      }
+      closed ??= () => {}
+      await thread.terminate()
+    },
+  }
+}
+export type WriterThread = Awaited<ReturnType<typeof openWriterThread>>
+
+/** The first thing that the thread says apart from log lines. */
+function started(thread: Worker, log: Log): Promise<Store['recovery']> {
+  return new Promise((resolve, reject) => {
+    const hear = (message: FromWriter) => {
+      if (message.kind === 'log') return log[message.level](message.message, message.fields)
+      settle()
+      if (message.kind === 'ready') resolve(message.recovery)
+      else if (message.kind === 'refused') reject(new StoreRefusal(message.exitCode, message.message))
+    }
+    const fail = (thrown: unknown) => {
+      settle()
+      reject(new StoreRefusal(74, `The store thread did not start: ${String(thrown)}.`, thrown))
+    }
+    const settle = () => thread.off('message', hear).off('error', fail).off('exit', fail)
+    thread.on('message', hear).on('error', fail).on('exit', fail)
+  })
+}

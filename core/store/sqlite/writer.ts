@@ -1,0 +1,167 @@
+import { rmSync } from 'node:fs'
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { StoreRefusal } from '../refusal.ts'
+import type { Asked } from './batch.ts'
+import { bootDatabase } from './boot.ts'
+import { openCommands } from './commands.ts'
+import { copyDatabase } from './copy.ts'
+import { type Connection, meaningOf, pragmas, sqliteCode } from './database.ts'
+import { placesIn } from './directory.ts'
+import { openGroup } from './group.ts'
+import { keyLifetimeMs } from './jobs.ts'
+import { openLedger } from './ledger.ts'
+import type { FromCopy, FromWriter, ThreadStart, ToWriter } from './protocol.ts'
+import { forgetKeys, releaseOwn } from './recovery.ts'
+
+/**
+ * The writer thread: the one connection that writes. Whatever is queued when the commit before has ended becomes the
+ * next transaction, so the duration of the fsync is the window in which a group forms, and an answer follows it.
+ */
+const mostInGroup = 512
+const idleMs = 1000
+const forgetEveryMs = 5000
+const forgetAtOnce = 2000
+
+if (parentPort) start(parentPort, workerData as ThreadStart)
+
+function start(port: MessagePort, wish: ThreadStart): void {
+  if (wish.role === 'copy') {
+    const tell = (message: FromCopy) => port.postMessage(message)
+    copyDatabase(wish.from, wish.to, (done, total) => tell({ kind: 'progress', done, total })).then(
+      ({ bytes }) => tell({ kind: 'copied', bytes }),
+      (thrown: unknown) => tell({ kind: 'refused', ...refused(thrown) }),
+    )
+    return
+  }
+  const tell = (message: FromWriter) => port.postMessage(message)
+  try {
+    const { connection, recovery } = bootDatabase({
+      ...wish,
+      say: (level, message, fields) => tell({ kind: 'log', level, message, fields }),
+    })
+    serve(port, connection, wish)
+    tell({ kind: 'ready', recovery })
+  } catch (thrown) {
+    tell({ kind: 'refused', ...refused(thrown) })
+    port.close()
+  }
+}
+
+function refused(thrown: unknown): { exitCode: 64 | 65 | 74; message: string } {
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  return { exitCode: thrown instanceof StoreRefusal ? thrown.exitCode : 74, message }
+}
+
+function serve(
+  port: MessagePort,
+  connection: Connection,
+  { role, dataDir, boot }: { role: 'server' | 'admin'; dataDir: string; boot: string },
+): void {
+  const tell = (message: FromWriter) => port.postMessage(message)
+  const group = openGroup(connection, openCommands(connection, { boot, ledger: openLedger(connection) }), () =>
+    rmSync(placesIn(dataDir).ballast, { force: true }),
+  )
+  const forget = forgetKeys(connection)
+  const queue: Asked[] = []
+  let scheduled = false
+  let closing = false
+  let dirty = true
+  const idle = setTimeout(checkpoint, idleMs)
+  const forgetting = role === 'server' ? setInterval(forgetOldKeys, forgetEveryMs) : undefined
+
+  port.on('message', (message: ToWriter) => {
+    take(message)
+    schedule()
+  })
+
+  function take(message: ToWriter): void {
+    if (message.kind === 'close') closing = true
+    else for (const asked of message.asked) queue.push(asked)
+  }
+
+  function schedule(): void {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(run)
+  }
+
+  function run(): void {
+    scheduled = false
+    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) take(more.message as ToWriter)
+    if (queue.length > 0) {
+      const asked = queue.slice(0, mostInGroup)
+      try {
+        tell({ kind: 'answers', ...group(asked) })
+        queue.splice(0, asked.length)
+        dirty = true
+        idle.refresh()
+      } catch (thrown) {
+        // Another process has held the lock for all of busy_timeout: the callers wait, they never see it.
+        if (meaningOf(thrown) !== 'busy') return die(thrown)
+        tell({ kind: 'log', level: 'warn', message: 'Another process keeps the database locked', fields: {} })
+      }
+    }
+    if (queue.length > 0) schedule()
+    else if (closing) close()
+  }
+
+  /** Runs what nobody waits for; no room and a locked database are no harm here, the next time will do. */
+  function quietly(work: () => void): void {
+    try {
+      work()
+    } catch (thrown) {
+      const meaning = meaningOf(thrown)
+      if (meaning === 'fatal' || meaning === 'command') die(thrown)
+    }
+  }
+
+  /** Empties the WAL while nothing happens, so that it does not stay at the size of the last rush. */
+  function checkpoint(): void {
+    if (!dirty) return
+    dirty = false
+    quietly(() => {
+      // A reader in another process (a backup) may hold the WAL: not worth five seconds of waiting.
+      connection.pragma('busy_timeout = 0')
+      connection.pragma('wal_checkpoint(TRUNCATE)')
+    })
+    connection.pragma(`busy_timeout = ${pragmas.busy_timeout}`)
+  }
+
+  function forgetOldKeys(): void {
+    quietly(() => {
+      if (forget(Date.now() - keyLifetimeMs, forgetAtOnce) > 0) {
+        dirty = true
+        idle.refresh()
+      }
+    })
+  }
+
+  function stop(): void {
+    clearTimeout(idle)
+    clearInterval(forgetting)
+    port.close()
+  }
+
+  /**
+   * Fail-stop: after such an error SQLite would take the next write, and nobody could say what is on the disk.
+   * The connection is left as it is: closing it would write once more.
+   */
+  function die(thrown: unknown): void {
+    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    tell({ kind: 'fatal', code: sqliteCode(thrown) ?? 'internal', message })
+    stop()
+  }
+
+  function close(): void {
+    try {
+      if (role === 'server') releaseOwn(connection, boot)
+      dirty = true
+      checkpoint()
+      connection.close()
+      tell({ kind: 'closed' })
+      stop()
+    } catch (thrown) {
+      die(thrown)
+    }
+  }
+}

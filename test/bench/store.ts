@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { newId } from '../../core/ids.ts'
+import { openLog } from '../../core/log.ts'
+import { openDatabase } from '../../core/store/sqlite/database.ts'
+import { openSqliteStore } from '../../core/store/sqlite/store.ts'
+import type { NewJob } from '../../core/store/store.ts'
+
+/**
+ * Durable acknowledgements a second at 256 submitters, each of which waits for one before it asks for the next, with
+ * idempotency keys. Beside it, in the same run, what the least code reaches: one thread, one table, the same pragmas,
+ * a commit for whatever is queued. Prints one line.
+ */
+const submitters = 256
+const seconds = Number(process.argv[2] ?? 3)
+const inputs = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(300) }] })
+
+const job = (at: number): NewJob => ({
+  id: newId('job'),
+  queueId: newId('q'),
+  organizationId: 'org_bench',
+  tokenId: 'tok_bench',
+  task: 'std/chat-completion',
+  modelId: 'tiny-chat',
+  inputs,
+  priority: 0,
+  maxAttempts: 3,
+  notBefore: at,
+  createdAt: at,
+  metadata: null,
+  idempotency: { key: `POST /api/jobs ${randomUUID()}`, bodyHash: 'a'.repeat(64) },
+})
+
+async function measure(submit: (job: NewJob) => Promise<unknown>): Promise<{ rate: number; p99: number }> {
+  let acknowledged = 0
+  const end = new AbortController()
+  const submitter = async () => {
+    while (!end.signal.aborted) {
+      await submit(job(Date.now()))
+      acknowledged += 1
+    }
+  }
+  const all = Array.from({ length: submitters }, submitter)
+  const after = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+  await after(500)
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  delay.enable()
+  const [start, before] = [performance.now(), acknowledged]
+  await after(seconds * 1000)
+  const rate = ((acknowledged - before) / (performance.now() - start)) * 1000
+  delay.disable()
+  end.abort()
+  await Promise.all(all)
+  return { rate, p99: delay.percentile(99) / 1e6 }
+}
+
+/** What one would write by hand: the rows of a job in one table, and one commit for all that asked in this turn. */
+function openBare(directory: string) {
+  const connection = openDatabase(join(directory, 'bare.db'))
+  connection.exec(`CREATE TABLE jobs (id TEXT PRIMARY KEY, idempotency TEXT UNIQUE, body_hash TEXT, organization TEXT,
+    queue TEXT, token TEXT, task TEXT, model TEXT, inputs TEXT, priority INTEGER, state TEXT, attempt INTEGER,
+    max_attempts INTEGER, boot TEXT, result TEXT, created_at INTEGER); CREATE INDEX jobs_state ON jobs (state);`)
+  const insert = connection.prepare(
+    `INSERT INTO jobs (id, idempotency, body_hash, organization, queue, token, task, model, inputs, priority, state,
+       attempt, max_attempts, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?)
+     ON CONFLICT (idempotency) DO NOTHING`,
+  )
+  const [begin, commit] = [connection.prepare('BEGIN IMMEDIATE'), connection.prepare('COMMIT')]
+  let queue: { it: NewJob; done: () => void }[] = []
+  function flush() {
+    const group = queue
+    queue = []
+    begin.run()
+    for (const { it } of group)
+      insert.run(
+        it.id,
+        it.idempotency!.key,
+        it.idempotency!.bodyHash,
+        it.organizationId,
+        it.queueId,
+        it.tokenId,
+        it.task,
+        it.modelId,
+        it.inputs,
+        it.priority,
+        it.maxAttempts,
+        it.createdAt,
+      )
+    commit.run()
+    for (const { done } of group) done()
+  }
+  return {
+    submit: (it: NewJob) =>
+      new Promise<void>(done => {
+        if (queue.push({ it, done }) === 1) setImmediate(flush)
+      }),
+    close: () => connection.close(),
+  }
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'infer-bench-'))
+try {
+  const bare = openBare(directory)
+  const floor = await measure(bare.submit)
+  bare.close()
+
+  const store = await openSqliteStore({
+    dataDir: join(directory, 'data'),
+    log: openLog('warn'),
+    minFreeBytes: 0,
+    ballastBytes: 0,
+    onFatal: failure => {
+      throw failure
+    },
+  })
+  await store.organizations.create({
+    id: 'org_bench',
+    name: 'bench',
+    plan: 'enterprise',
+    requestsPerMinute: null,
+    jobsPerMinute: null,
+    createdAt: Date.now(),
+  })
+  const ours = await measure(it => store.jobs.submit(it))
+  const { commits, commands } = store.stats()
+  await store.close()
+
+  process.stdout.write(
+    `store: ${Math.round(ours.rate)} durable acks/s at ${submitters} submitters, ${(commands / commits).toFixed(0)} a commit, ` +
+      `main loop p99 ${ours.p99.toFixed(1)} ms; bare writer ${Math.round(floor.rate)}/s, p99 ${floor.p99.toFixed(1)} ms; ` +
+      `ratio ${(ours.rate / floor.rate).toFixed(2)}\n`,
+  )
+} finally {
+  rmSync(directory, { recursive: true, force: true })
+}
