@@ -16,8 +16,9 @@ export async function runGgufEngine(options: GgufEngineOptions, { log }: { log: 
   const started = performance.now()
   const stop = new AbortController()
   const onSignal = () => stop.abort()
-  process.once('SIGTERM', onSignal)
-  process.once('SIGINT', onSignal)
+  // Not `once`: a library below (signal-exit) ends the process when it finds itself the only listener left.
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
   const stopped = new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve(), { once: true }))
 
   let progress = 0

@@ -79,6 +79,9 @@ async function openChatHandler(
   { id, threads, parallel, context: asked, gpu }: GgufEngineOptions,
   vocabulary: ReturnType<typeof openVocabulary>,
 ): Promise<Handler> {
+  // llama.cpp does not refuse these: it draws tokens from memory that nobody has written.
+  if (model.fileInfo.architectureMetadata.attention?.causal === false || !model.fileInsights.hasDecoder)
+    throw new Failure('worker_error', 'The model cannot chat: it reads texts but does not continue them.')
   const { bosString: bos, eosString: eos } = model.tokens
   const render = openTemplate({
     source: model.fileInfo.metadata.tokenizer.chat_template,

@@ -44,7 +44,7 @@ export function openSequences(context: LlamaContext, queue: number) {
      * when that comes first.
      */
     take(prompt: readonly Token[], signal: AbortSignal): Promise<Slot> {
-      signal.throwIfAborted()
+      if (signal.aborted) return Promise.reject(signal.reason as Error)
       if (free.length > 0) {
         const common = ({ sequence, usedAt }: Slot) => ({
           common: sequence.compareContextTokens(prompt as Token[]).firstDifferentIndex,

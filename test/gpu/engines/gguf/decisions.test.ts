@@ -1,0 +1,398 @@
+import type { LlamaContext, Token } from 'node-llama-cpp'
+import { describe, expect, test } from 'vitest'
+import { Failure } from '../../../../core/failure.ts'
+import { ChatRequest } from '../../../../core/schemas/chat.ts'
+import { base64Of, normalized, shortened, truncation } from '../../../../gpu/engines/gguf/embeddings.ts'
+import { checkOptions, contextTokens, type GgufEngineOptions } from '../../../../gpu/engines/gguf/options.ts'
+import { batchOf, evaluatePrompt, exactAfter, reusable } from '../../../../gpu/engines/gguf/prompt.ts'
+import { logit, ranked } from '../../../../gpu/engines/gguf/rerank.ts'
+import { openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
+import { answerLimit, samplingOf, seedOf, stopsOf } from '../../../../gpu/engines/gguf/sampling.ts'
+import { chooseSlot, openSequences, type Slot } from '../../../../gpu/engines/gguf/sequences.ts'
+import { type PieceForm, type PieceKind, pieceBytes } from '../../../../gpu/engines/gguf/vocabulary.ts'
+
+const failing = (run: () => unknown): Failure => {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof Failure) return error
+    throw error
+  }
+  throw new Error('It did not fail.')
+}
+
+describe('options', () => {
+  const good: GgufEngineOptions = {
+    model: 'm.gguf',
+    id: 'm',
+    tasks: ['std/chat-completion'],
+    port: 0,
+    threads: 1,
+    parallel: 1,
+    gpu: 'off',
+  }
+  test('that can work', () => {
+    expect(() => checkOptions(good)).not.toThrow()
+    expect(() => checkOptions({ ...good, port: undefined, socket: '/run/m.sock', parallel: 256 })).not.toThrow()
+  })
+  test.each([
+    ['no task', { tasks: [] }, 'task'],
+    ['nowhere to listen', { port: undefined }, 'socket'],
+    ['two places to listen', { socket: '/run/m.sock' }, 'socket'],
+    ['a path that no socket can have', { port: undefined, socket: `/${'x'.repeat(107)}` }, 'socket'],
+    ['a port that does not exist', { port: 65_536 }, 'port'],
+    ['no thread', { threads: 0 }, 'threads'],
+    ['half a thread', { threads: 1.5 }, 'threads'],
+    ['more sequences than llama.cpp has', { parallel: 257 }, 'parallel'],
+    ['a context for nothing', { context: 1 }, 'context'],
+  ])('%s', (_rule, change, param) => {
+    const failure = failing(() => checkOptions({ ...good, ...change }))
+    expect([failure.code, failure.param]).toEqual(['invalid_value', param])
+  })
+  test.each([
+    ['chat', undefined, 131_072, 4096],
+    ['chat', 8192, 131_072, 8192],
+    ['chat', 8192, 2048, 2048],
+    ['encoder', undefined, 512, 512],
+    ['encoder', undefined, 8192, 2048],
+    ['encoder', 8192, 8192, 8192],
+  ] as const)('context of %s, asked %s, trained %s: %s', (kind, asked, trained, expected) =>
+    expect(contextTokens(kind, asked, trained)).toBe(expected),
+  )
+})
+
+describe('sampling', () => {
+  const request = (fields: object) =>
+    ChatRequest.parse({ model: 'm', messages: [{ role: 'user', content: 'hi' }], ...fields })
+  const sampling = (fields: object) => samplingOf(request(fields), 100, 5)
+  test('what is left open', () =>
+    expect(sampling({})).toEqual({
+      temperature: 0.8,
+      topK: 40,
+      topP: 0.95,
+      minP: 0.05,
+      seed: 5,
+      penalties: undefined,
+      bias: new Map(),
+      reproducible: false,
+    }))
+  test.each([
+    ['top_k −1 means all', { top_k: -1 }, { topK: 0 }],
+    ['a temperature near 0 is 0', { temperature: 1e-30 }, { temperature: 0 }],
+    ['top_p 0 leaves one token', { top_p: 0, temperature: 2 }, { temperature: 0, topP: 1 }],
+    ['a seed is to be kept to', { seed: 0 }, { seed: 0, reproducible: true }],
+    ['null is not a seed', { seed: null }, { seed: 5, reproducible: false }],
+    ['one penalty', { presence_penalty: 1 }, { penalties: { penalty: 1, presencePenalty: 1, frequencyPenalty: 0 } }],
+    ['penalties that change nothing', { presence_penalty: 0, repetition_penalty: 1 }, { penalties: undefined }],
+    ['a bias of 0 is none', { logit_bias: { 1: 0, 2: -3 } }, { bias: new Map([[2, -3]]) }],
+  ])('%s', (_rule, fields, expected) => expect(sampling(fields)).toMatchObject(expected))
+  test.each([
+    [{ repetition_penalty: 0 }, 'repetition_penalty'],
+    [{ logit_bias: { 100: 1 } }, 'logit_bias'],
+    [{ logit_bias: { '1e1': 1 } }, 'logit_bias'],
+  ])('%j is refused', (fields, param) => expect(failing(() => sampling(fields)).param).toBe(param))
+
+  test.each([
+    [0, 0],
+    [2 ** 32, 0],
+    [2 ** 32 + 9, 9],
+    [-1, 2 ** 32 - 2],
+    [2 ** 32 - 1, 2 ** 32 - 2],
+    [-2, 2 ** 32 - 2],
+  ])('seed %d becomes %d', (given, seed) => expect(seedOf(given)).toBe(seed))
+  test.each([
+    [undefined, []],
+    [null, []],
+    ['x', ['x']],
+    [
+      ['x', '', 'y'],
+      ['x', 'y'],
+    ],
+  ])('stop %j', (given, stops) => expect(stopsOf(given)).toEqual(stops))
+
+  test.each([
+    [10, 100, undefined, 90],
+    [10, 100, 5, 5],
+    [10, 100, 500, 90],
+    [99, 100, 5, 1],
+  ])('a prompt of %d in a context of %d, asked %s: %d', (prompt, context, asked, limit) =>
+    expect(answerLimit(prompt, context, asked)).toBe(limit),
+  )
+  test('no room for an answer', () => {
+    const failure = failing(() => answerLimit(100, 100, 1))
+    expect(failure.code).toBe('context_length_exceeded')
+    expect(failure.message).toMatch(/100 tokens.* 100/)
+  })
+})
+
+describe('which slot a prompt goes to', () => {
+  test.each([
+    [
+      'the one that holds most of it',
+      [
+        { common: 0, usedAt: 0 },
+        { common: 80, usedAt: 9 },
+      ],
+      100,
+      1,
+    ],
+    [
+      'half is enough',
+      [
+        { common: 0, usedAt: 0 },
+        { common: 50, usedAt: 9 },
+      ],
+      100,
+      1,
+    ],
+    [
+      'less than half leaves others their memory',
+      [
+        { common: 49, usedAt: 9 },
+        { common: 0, usedAt: 3 },
+      ],
+      100,
+      1,
+    ],
+    [
+      'the longest unused, where none fits',
+      [
+        { common: 0, usedAt: 4 },
+        { common: 0, usedAt: 2 },
+        { common: 0, usedAt: 3 },
+      ],
+      10,
+      1,
+    ],
+    [
+      'of equally good ones the longest unused',
+      [
+        { common: 90, usedAt: 4 },
+        { common: 90, usedAt: 2 },
+      ],
+      100,
+      1,
+    ],
+    ['the only one', [{ common: 0, usedAt: 7 }], 100, 0],
+  ])('%s', (_rule, slots, length, expected) => expect(chooseSlot(slots, length)).toBe(expected))
+
+  test.each([
+    ['all that agrees', 40, 0, 99, 16, false, 40],
+    ['never the last token of the prompt', 100, 0, 99, 16, false, 99],
+    ['with a seed only what was computed in whole pieces', 40, 64, 99, 16, true, 32],
+    ['and no more than was computed so', 40, 20, 99, 16, true, 16],
+    ['or all of exactly the same prompt', 120, 99, 99, 16, true, 99],
+    ['but not its last piece for a longer one', 99, 99, 120, 16, true, 96],
+    ['nor for a shorter one', 99, 99, 50, 16, true, 48],
+    ['nothing of what was computed otherwise', 99, 0, 99, 16, true, 0],
+  ])('reuses %s', (_rule, common, exact, wanted, piece, reproducible, expected) =>
+    expect(reusable(common, exact, wanted, piece, reproducible)).toBe(expected),
+  )
+
+  test.each([
+    [99, 99, 99],
+    [99, 120, 99],
+    [99, 98, 96],
+    [99, 15, 0],
+  ])('of %d exact tokens, when %d are kept, %d stay exact', (exact, kept, expected) =>
+    expect(exactAfter(exact, kept, 16)).toBe(expected),
+  )
+
+  test('a batch holds all that may share it, the short ones first, or one that is alone', () => {
+    const item = (length: number, evaluationPriority: number) => ({
+      tokens: Array.from({ length }),
+      evaluationPriority,
+    })
+    const [one, prompt, alone] = [item(1, 5), item(100, 5), item(1, 1)]
+    const amounts = (items: ReturnType<typeof item>[]) =>
+      batchOf({ items, size: 64 }).map(({ item, processAmount }) => [item.tokens.length, processAmount])
+    expect(amounts([prompt, alone, one])).toEqual([
+      [1, 1],
+      [100, 63],
+    ])
+    expect(amounts([alone, item(7, 1)])).toEqual([[1, 1]])
+    expect(batchOf({ items: [prompt, item(80, 5)], size: 64 })).toHaveLength(1)
+  })
+})
+
+describe('slots', () => {
+  const context = (count: number) =>
+    ({
+      totalSequences: count,
+      getSequence: () => ({ compareContextTokens: () => ({ firstDifferentIndex: 0 }) }),
+    }) as unknown as LlamaContext
+  const stays = new AbortController().signal
+
+  test('are given first come, first served', async () => {
+    const sequences = openSequences(context(1), 10)
+    const slot = await sequences.take([], stays)
+    const order: string[] = []
+    const waiting = ['a', 'b', 'c'].map(name => sequences.take([], stays).then(given => (order.push(name), given)))
+    expect(sequences.waiting).toBe(3)
+    for (const next of waiting) {
+      sequences.give(slot)
+      expect(await next).toBe(slot)
+    }
+    expect(order).toEqual(['a', 'b', 'c'])
+  })
+
+  test('pass over who has left', async () => {
+    const sequences = openSequences(context(1), 10)
+    const slot = await sequences.take([], stays)
+    const leaver = new AbortController()
+    const [gone, stayed] = [sequences.take([], leaver.signal), sequences.take([], stays)]
+    const refused = expect(gone).rejects.toThrow('gone')
+    leaver.abort(new Failure('cancelled', 'gone'))
+    await refused
+    sequences.give(slot)
+    expect(await stayed).toBe(slot)
+    await expect(sequences.take([], leaver.signal)).rejects.toThrow('gone')
+  })
+
+  test('are refused when too many wait', async () => {
+    const sequences = openSequences(context(1), 1)
+    const slot = await sequences.take([], stays)
+    const waiting = sequences.take([], stays)
+    await expect(sequences.take([], stays)).rejects.toMatchObject({ code: 'queue_full', retryAfterMs: 1000 })
+    sequences.give(slot)
+    expect(await waiting).toBe(slot)
+  })
+})
+
+describe('a prompt', () => {
+  /** A sequence that only remembers; `cannotForget` drops everything instead of a part, as recurrent models do. */
+  function fakeSlot(held: number[], cannotForget = false) {
+    let state = held
+    const evaluated: number[][] = []
+    const sequence = {
+      compareContextTokens: (tokens: number[]) => {
+        const at = state.findIndex((token, at) => token !== tokens[at])
+        return { firstDifferentIndex: at < 0 ? state.length : at }
+      },
+      adaptStateToTokens: async (tokens: number[]) => {
+        state = cannotForget && state.length > tokens.length ? [] : state.slice(0, tokens.length)
+      },
+      clearHistory: async () => {
+        state = []
+      },
+      evaluateWithoutGeneratingNewTokens: async (tokens: number[]) => {
+        evaluated.push(tokens)
+        state = [...state, ...tokens]
+      },
+      get nextTokenIndex() {
+        return state.length
+      },
+    }
+    return { slot: { sequence, usedAt: 0, exact: 0 } as unknown as Slot, evaluated }
+  }
+  const work = (slot: Slot, length: number, more: object = {}) => ({
+    slot,
+    prompt: Array.from({ length }, (_, at) => at) as Token[],
+    piece: 4,
+    reproducible: false,
+    step: <T>(run: () => Promise<T>) => run(),
+    signal: new AbortController().signal,
+    ...more,
+  })
+
+  test('is computed in pieces, all but its last token', async () => {
+    const { slot, evaluated } = fakeSlot([])
+    expect(await evaluatePrompt(work(slot, 10))).toBe(0)
+    expect(evaluated).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [8]])
+  })
+  test('goes on from what the slot holds', async () => {
+    const { slot, evaluated } = fakeSlot([0, 1, 2, 99, 98])
+    expect(await evaluatePrompt(work(slot, 6))).toBe(3)
+    expect(evaluated).toEqual([[3, 4]])
+  })
+  test('with a seed goes on from whole pieces only, and from the same prompt', async () => {
+    const { slot, evaluated } = fakeSlot([0, 1, 2, 3, 4, 5])
+    expect(await evaluatePrompt(work(slot, 10, { reproducible: true }))).toBe(0)
+    expect(await evaluatePrompt(work(slot, 10, { reproducible: true }))).toBe(9)
+    expect(await evaluatePrompt(work(slot, 12, { reproducible: true }))).toBe(8)
+    expect(evaluated.slice(3)).toEqual([[8, 9, 10]])
+    expect(slot.exact).toBe(11)
+  })
+  test('starts anew where the model cannot forget a part', async () => {
+    const { slot, evaluated } = fakeSlot([0, 1, 99], true)
+    expect(await evaluatePrompt(work(slot, 4))).toBe(0)
+    expect(evaluated).toEqual([[0, 1, 2]])
+  })
+  test('is given up between two pieces', async () => {
+    const { slot, evaluated } = fakeSlot([])
+    const controller = new AbortController()
+    const step = async <T>(run: () => Promise<T>) => {
+      const result = await run()
+      if (evaluated.length === 2) controller.abort(new Failure('cancelled', 'gone'))
+      return result
+    }
+    await expect(evaluatePrompt(work(slot, 40, { step, signal: controller.signal }))).rejects.toThrow('gone')
+    expect(evaluated).toHaveLength(2)
+  })
+})
+
+describe('rounds', () => {
+  test('bring together who asks at the same time, and wait for the slowest', async () => {
+    const step = openRounds()
+    const begun: string[] = []
+    const slow = Promise.withResolvers<void>()
+    const rounds = [
+      step(async () => void begun.push('a')),
+      step(async () => {
+        begun.push('b')
+        await slow.promise
+      }),
+    ]
+    await rounds[0]
+    rounds.push(step(async () => void begun.push('c')))
+    await new Promise(setImmediate)
+    expect(begun).toEqual(['a', 'b'])
+    slow.resolve()
+    await Promise.all(rounds)
+    expect(begun).toEqual(['a', 'b', 'c'])
+  })
+  test('survive who fails, and begin again after a pause', async () => {
+    const step = openRounds()
+    await expect(step(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
+    expect(await step(() => Promise.resolve(1))).toBe(1)
+  })
+})
+
+describe('bytes of a piece of vocabulary', () => {
+  test.each<[string, string, PieceKind, PieceForm, number[]]>([
+    ['a space before a word', '▁cat', 'normal', 'spaces', [32, 99, 97, 116]],
+    ['what a user defined stays', '▁', 'user', 'spaces', [0xe2, 0x96, 0x81]],
+    ['a byte', '<0xE2>', 'byte', 'spaces', [0xe2]],
+    ['control tokens say nothing', '<|im_end|>', 'control', 'spaces', []],
+    ['a space in the alphabet of GPT-2', 'Ġcat', 'normal', 'gpt2', [32, 99, 97, 116]],
+    ['a line break in it', 'Ċ', 'normal', 'gpt2', [10]],
+    ['part of a character in it', 'âĤ', 'normal', 'gpt2', [0xe2, 0x82]],
+    ['the first and the last byte', 'Āÿ', 'normal', 'gpt2', [0, 255]],
+    ['what is not of that alphabet', '中', 'normal', 'gpt2', [...Buffer.from('中')]],
+  ])('%s', (_rule, text, kind, form, bytes) => expect([...pieceBytes(text, kind, form)]).toEqual(bytes))
+})
+
+describe('numbers', () => {
+  test('length 1, also for nothing', () => {
+    expect(normalized([3, 4])).toEqual([0.6, 0.8])
+    expect(normalized([0, 0])).toEqual([0, 0])
+    expect(shortened([0.6, 0.8], 1)).toEqual([1])
+    expect(shortened([0.6, 0.8], null)).toEqual([0.6, 0.8])
+    expect(failing(() => shortened([1], 2)).param).toBe('dimensions')
+  })
+  test('base64 of little-endian floats', () => expect(base64Of([1, -2])).toBe('AACAPwAAAMA='))
+  test.each([
+    [null, null],
+    [0, null],
+    [-1, 512],
+    [9, 9],
+  ])('truncation %s', (asked, most) => expect(truncation(asked, 512)).toBe(most))
+  test('by score, then by place', () => {
+    expect(ranked([0.1, 0.9, 0.1, 0.5], 0).map(item => item.index)).toEqual([1, 3, 0, 2])
+    expect(ranked([0.1, 0.9], 5)).toHaveLength(2)
+  })
+  test('a probability back as a logit', () => {
+    expect(logit(0.5)).toBe(0)
+    expect([logit(0), logit(1)].every(Number.isFinite)).toBe(true)
+  })
+})

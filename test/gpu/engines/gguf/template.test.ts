@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest'
+import { Failure } from '../../../../core/failure.ts'
+import type { ChatRequest } from '../../../../core/schemas/chat.ts'
+import { openTemplate } from '../../../../gpu/engines/gguf/template.ts'
+
+type Messages = ChatRequest['messages']
+const controls = ['<s>', '<|im_start|>', '<|im_end|>', '[x]']
+const open = (source?: string, more: object = {}) =>
+  openTemplate({ source, bos: '<s>', eos: '</s>', controls, ...more })
+const text = (source: string | undefined, messages: Messages, variables?: Record<string, unknown>) =>
+  open(source)(messages, variables)
+    .map(stretch => stretch.text)
+    .join('')
+const user = (content: string): Messages[number] => ({ role: 'user', content })
+const each = '{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}'
+
+describe('what a template sees', () => {
+  test.each<[string, string | undefined, Messages, string]>([
+    [
+      'ChatML where the model has none',
+      undefined,
+      [user('hi')],
+      '<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n',
+    ],
+    ['the marks of begin and end', '{{ bos_token }}{{ eos_token }}', [user('hi')], '<s></s>'],
+    ['that an answer is wanted', '{% if add_generation_prompt %}yes{% endif %}', [user('hi')], 'yes'],
+    [
+      'parts of text as one',
+      each,
+      [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'a' },
+            { type: 'text', text: 'b' },
+          ],
+        },
+      ],
+      'user=a\nb;',
+    ],
+    ['developers as system', each, [{ role: 'developer', content: 'a' }], 'system=a;'],
+    [
+      'developers as such, where it knows them',
+      `${each}{# developer #}`,
+      [{ role: 'developer', content: 'a' }],
+      'developer=a;',
+    ],
+    ['functions as tools', each, [{ role: 'function', name: 'f', content: 'a' }], 'tool=a;'],
+    [
+      'arguments of tool calls as objects',
+      '{{ messages[0].tool_calls[0].function.arguments.city }}',
+      [
+        {
+          role: 'assistant',
+          tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"city":"Rome"}' } }],
+        },
+      ],
+      'Rome',
+    ],
+    ['no content as none', '{{ messages[0].content is none }}', [{ role: 'assistant', content: null }], 'true'],
+  ])('%s', (_rule, source, messages, expected) => expect(text(source, messages)).toBe(expected))
+
+  test('variables of the caller, but never in the place of ours', () => {
+    expect(text('{{ thinking }}', [user('hi')], { thinking: 'on' })).toBe('on')
+    expect(text(each, [user('hi')], { messages: [] })).toBe('user=hi;')
+  })
+})
+
+describe('what a caller writes is no control token', () => {
+  test.each<[string, string, [string, boolean][]]>([
+    ['nothing to hide', 'hi', [['user=hi;', false]]],
+    [
+      'in the middle',
+      'a<|im_end|>b',
+      [
+        ['user=a', false],
+        ['<|im_end|>', true],
+        ['b;', false],
+      ],
+    ],
+    [
+      'several, and in brackets',
+      '[x]<s>',
+      [
+        ['user=', false],
+        ['[x]', true],
+        ['<s>', true],
+        [';', false],
+      ],
+    ],
+  ])('%s', (_rule, content, stretches) =>
+    expect(open(each)([user(content)])).toEqual(stretches.map(([text, plain]) => ({ text, plain }))),
+  )
+
+  test('also where the template changes and searches contents', () => {
+    const source =
+      "{% for m in messages %}{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1] | trim }}{% endif %}{% endfor %}"
+    expect(open(source)([user('secret</think>  <|im_end|> said ')])).toEqual([
+      { text: '<|im_end|>', plain: true },
+      { text: ' said', plain: false },
+    ])
+  })
+
+  test('in names, calls and variables too, and in none that the template itself writes', () => {
+    const source = '<s>{{ messages[0].name }}{{ kind }}'
+    const stretches = open(source)([{ role: 'user', content: '', name: '<s>' }], { kind: '<|im_end|>' })
+    expect(stretches.filter(stretch => stretch.plain).map(stretch => stretch.text)).toEqual(['<s>', '<|im_end|>'])
+    expect(stretches[0]).toEqual({ text: '<s>', plain: false })
+  })
+})
+
+describe('what goes wrong', () => {
+  const failing = (run: () => unknown) => {
+    try {
+      run()
+    } catch (error) {
+      return error as Failure
+    }
+    throw new Error('It did not fail.')
+  }
+  test('a template that refuses the messages says why', () => {
+    const failure = failing(() => open("{{ raise_exception('Roles must alternate') }}")([user('hi')]))
+    expect([failure.code, failure.param]).toEqual(['invalid_value', 'messages'])
+    expect(failure.message).toContain('Roles must alternate')
+  })
+  test('a template that cannot be read fails the start', () =>
+    expect(failing(() => open('{% if %}')).code).toBe('worker_error'))
+  test('a picture is refused at its place', () => {
+    const picture: Messages[number] = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }] }
+    const failure = failing(() => open()([user('hi'), picture]))
+    expect([failure.code, failure.param]).toEqual(['unsupported_parameter', 'messages[1].content[0]'])
+  })
+})
