@@ -1,0 +1,63 @@
+export interface Message {
+  role: 'system' | 'user' | 'assistant'
+  content: string
+}
+
+/** How the model is asked, from the command's flags; what is undefined is left to the server. */
+export interface Manner {
+  temperature?: number
+  maxTokens?: number
+  seed?: number
+}
+
+/** What was said so far, with whom, and under which instruction. */
+export function openConversation({
+  model,
+  system,
+  manner,
+}: {
+  model: string
+  system: string | undefined
+  manner: Manner
+}) {
+  let said: Message[] = []
+  const state = { model, system }
+
+  return {
+    model: (): string => state.model,
+    system: (): string | undefined => state.system,
+    talkTo(id: string): void {
+      state.model = id
+    },
+    instruct(text: string | undefined): void {
+      state.system = text
+    },
+    clear(): void {
+      said = []
+    },
+    /** The request that puts `text` to the model; changes nothing yet. */
+    requestFor(text: string): Record<string, unknown> {
+      return requestOf(state, [...said, { role: 'user', content: text }], manner)
+    },
+    /** Keeps a question and its answer. An answer of nothing (stopped at once, or failed) leaves no trace. */
+    keep(question: string, answer: string): void {
+      if (answer !== '') said.push({ role: 'user', content: question }, { role: 'assistant', content: answer })
+    },
+  }
+}
+export type Conversation = ReturnType<typeof openConversation>
+
+/** The body of a chat completion; streaming is added by who streams. */
+export function requestOf(
+  { model, system }: { model: string; system: string | undefined },
+  messages: readonly Message[],
+  { temperature, maxTokens, seed }: Manner,
+): Record<string, unknown> {
+  return {
+    model,
+    messages: [...(system === undefined ? [] : [{ role: 'system', content: system }]), ...messages],
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxTokens === undefined ? {} : { max_completion_tokens: maxTokens }),
+    ...(seed === undefined ? {} : { seed }),
+  }
+}

@@ -1,0 +1,49 @@
+import { usage } from '../exit-codes.ts'
+import type { Terminal } from '../terminal.ts'
+import { type Asking, streamAnswer, wholeAnswer } from './ask.ts'
+import { type Manner, requestOf } from './conversation.ts'
+
+/** The server's own bound on a chat body; more than this it would refuse anyway. */
+const longestPrompt = 32 << 20
+
+/** One question from standard input, one answer to standard output. */
+export async function chatInPipe(
+  terminal: Terminal,
+  asking: Asking,
+  { model, system, manner, json }: { model: string; system: string | undefined; manner: Manner; json: boolean },
+): Promise<void> {
+  const prompt = await readAll(terminal.stdin)
+  if (prompt.trim() === '')
+    throw usage('Standard input holds no prompt. Write: echo "Hello" | infer chat, or run it in a terminal.')
+  const body = requestOf({ model, system }, [{ role: 'user', content: prompt }], manner)
+  const onWait = () => terminal.remark(`${model} is being loaded…`)
+  if (json) {
+    terminal.json(await wholeAnswer(body, { ...asking, onWait }))
+    return
+  }
+  let last = '\n'
+  for await (const piece of streamAnswer(body, { ...asking, onWait })) {
+    if (piece.kind === 'text') {
+      terminal.stdout.write(piece.text)
+      last = piece.text
+    } else if (piece.kind === 'end' && piece.finishReason === 'length') {
+      terminal.remark('The answer was cut at its longest; --max-tokens raises that.')
+    }
+  }
+  if (!last.endsWith('\n')) terminal.stdout.write('\n')
+}
+
+async function readAll(stream: NodeJS.ReadStream): Promise<string> {
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const piece of stream) {
+    const bytes = Buffer.from(piece as Buffer | string)
+    size += bytes.length
+    if (size > longestPrompt) throw usage(`The prompt is longer than ${longestPrompt >> 20} MiB. Send less.`)
+    pieces.push(bytes)
+  }
+  // A newline at the end comes from echo, not from the question.
+  return Buffer.concat(pieces)
+    .toString('utf8')
+    .replace(/\r?\n$/, '')
+}

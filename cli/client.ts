@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import type { z } from 'zod'
+import { remote } from '../core/config.ts'
+import { Failure } from '../core/failure.ts'
+import { CommandFailure, exitCodes, refused } from './exit-codes.ts'
+import { readText, send } from './http.ts'
+import { refusal } from './refusal.ts'
+import { runningServer } from './server-file.ts'
+import { openSseParser, type SseEvent } from './sse.ts'
+
+export interface Request<S extends z.ZodType> {
+  method: 'GET' | 'POST' | 'DELETE'
+  /** Begins with a slash; what is variable in it is already encoded. */
+  path: string
+  body?: unknown
+  /** The least that the answer must be; further members are kept out. */
+  answer: S
+  signal?: AbortSignal
+}
+
+/** Bytes. An answer without streaming is bounded by what engines may answer; a refusal is short. */
+const longestAnswer = 64 << 20
+const longestRefusal = 1 << 20
+
+/**
+ * Speaks to one server: the one that INFER_URL and INFER_TOKEN name, else the one that runs on the data directory.
+ * What the server refuses is thrown as a Failure with its own sentence.
+ */
+export function openClient(dataDir: string) {
+  const { url, token, isRemote } = findServer(dataDir)
+
+  async function open(method: string, path: string, body: unknown, signal: AbortSignal | undefined) {
+    let message: IncomingMessage
+    try {
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      message = await send({ method, url: url + path, token, body: text, signal })
+    } catch (cause) {
+      signal?.throwIfAborted()
+      throw unreachable(url, isRemote, dataDir, cause)
+    }
+    const status = message.statusCode ?? 0
+    if (status >= 200 && status < 300) return message
+    throw refusal(url, await readText(message, longestRefusal).catch(() => ''), { status, headers: message.headers })
+  }
+
+  return {
+    url,
+    isRemote,
+
+    /** Asks for JSON. */
+    async ask<S extends z.ZodType>({ method, path, body, answer, signal }: Request<S>): Promise<z.output<S>> {
+      const message = await open(method, path, body, signal)
+      try {
+        return answer.parse(JSON.parse(await readText(message, longestAnswer)))
+      } catch (cause) {
+        signal?.throwIfAborted()
+        throw refused(
+          'worker_error',
+          `${url}${path} answered with something that infer does not know. Is it an infer server of another version?`,
+          { cause },
+        )
+      }
+    },
+
+    /** Asks for a stream of events; they come as the server sends them. Leaving the loop ends the request. */
+    async *stream(path: string, body: unknown, signal?: AbortSignal): AsyncGenerator<SseEvent, void, void> {
+      const message = await open('POST', path, body, signal)
+      const parser = openSseParser()
+      try {
+        for await (const bytes of message as AsyncIterable<Buffer>) yield* parser.feed(bytes)
+      } catch (cause) {
+        signal?.throwIfAborted()
+        if (cause instanceof Failure) throw cause
+        throw refused('worker_error', `The connection to ${url} broke in the middle of the answer. Ask again.`, {
+          cause,
+        })
+      }
+    },
+  }
+}
+export type Client = ReturnType<typeof openClient>
+
+function findServer(dataDir: string): { url: string; token: string; isRemote: boolean } {
+  const far = remote()
+  if (far) {
+    if (!URL.canParse(far.url) || !/^https?:/.test(far.url))
+      throw new CommandFailure(
+        exitCodes.usage,
+        'invalid_value',
+        `INFER_URL is '${far.url}', which is no address. Write it as http://host:8787.`,
+      )
+    if (!far.token)
+      throw new CommandFailure(
+        exitCodes.usage,
+        'missing_api_key',
+        'INFER_URL is set, but INFER_TOKEN is not. Set it to a token of that server.',
+      )
+    // People paste the base address of an OpenAI client.
+    return { url: far.url.replace(/(\/std)?\/v1$/, ''), token: far.token, isRemote: true }
+  }
+  const server = runningServer(dataDir)
+  if (!server) throw notRunning(dataDir)
+  return { url: connectable(server.url), token: rootToken(dataDir), isRemote: false }
+}
+
+function rootToken(dataDir: string): string {
+  const path = join(dataDir, 'root-token')
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (cause) {
+    throw refused(
+      'missing_api_key',
+      `The root token ${path} cannot be read. Run this as the user of the server, or set INFER_URL and INFER_TOKEN.`,
+      { cause },
+    )
+  }
+}
+
+/** A server that listens on every address is reached over loopback. */
+const connectable = (url: string): string =>
+  url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1').replace(/\/+$/, '')
+
+const notRunning = (dataDir: string): Failure =>
+  refused('no_capacity', `No server is running on ${dataDir}. Start one with: infer serve`)
+
+function unreachable(url: string, isRemote: boolean, dataDir: string, thrown: unknown): Failure {
+  const { code, message } = thrown as NodeJS.ErrnoException
+  if (!isRemote && code === 'ECONNREFUSED') return notRunning(dataDir)
+  return refused(
+    'no_capacity',
+    `The server ${url} cannot be reached (${code ?? message}). ${isRemote ? 'Check INFER_URL and whether it runs.' : 'Look into its log.'}`,
+    { cause: thrown },
+  )
+}

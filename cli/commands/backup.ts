@@ -1,0 +1,28 @@
+import { join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { sizeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** `infer backup <file>`: a whole, verified copy of the database from one moment, while the server goes on. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .argument('<file>', 'a new file')
+    .action(async (file: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const { backupDatabase } = await import('../../core/store/sqlite/admin.ts')
+      const folder = dataDirectory(dataDir)
+      const { bytes } = await backupDatabase(folder, file, (done, total) =>
+        terminal.progress(`Copying ${Math.floor((100 * done) / Math.max(1, total))} %`),
+      ).finally(() => terminal.progress(''))
+      if (json) terminal.json({ file: resolve(file), bytes })
+      else {
+        terminal.print(`Copied ${sizeText(bytes)} to ${file} and verified it.`)
+        terminal.remark(`Keep ${join(folder, 'master-key')} too: without it no token of the copy works.`)
+      }
+    })
+  withExamples(command, [
+    ['infer backup /backups/infer-monday.db', 'while the server runs'],
+    ['infer backup copy.db --data-dir /var/lib/infer', 'of a service'],
+  ])
+}

@@ -1,0 +1,47 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { sizeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+
+const looking = {
+  structure: 'Checking the structure',
+  ledger: 'Checking the chain of the ledger',
+  references: 'Checking references',
+  jobs: 'Comparing jobs and ledger',
+} as const
+
+/** `infer db check`: looks for damage, beside a running server or without one. Ends with 65 when there is some. */
+export function define(command: Command, terminal: Terminal): void {
+  const check = withDataDir(withJson(command.command('check')))
+    .summary('look for damage')
+    .description(
+      'Looks for damage, while the server runs or not, and changes nothing. Checks the structure, the hash chain of the ledger and what belongs together.',
+    )
+    .option('--quick', 'structure and ledger only')
+    .action(async ({ dataDir, json, quick }: { dataDir?: string; json?: boolean; quick?: boolean }) => {
+      const { checkDatabase } = await import('../../core/store/sqlite/admin.ts')
+      const folder = dataDirectory(dataDir)
+      const report = await checkDatabase(folder, {
+        quick: quick === true,
+        onStep: step => terminal.progress(`${looking[step]}…`),
+      }).finally(() => terminal.progress(''))
+      const { findings, schema, bytes, jobs, ledgerRows } = report
+      if (json) terminal.json({ whole: findings.length === 0, findings, schema, bytes, jobs, ledger_rows: ledgerRows })
+      else if (findings.length === 0)
+        terminal.print(
+          `The database is whole: ${sizeText(bytes)}, schema ${schema}, ${ledgerRows} ledger rows${quick ? '' : `, ${jobs} jobs`}.`,
+        )
+      else {
+        for (const finding of findings) terminal.print(finding)
+        terminal.remark(`Restore a backup: infer restore <file> --data-dir ${folder}`)
+      }
+      if (findings.length > 0) terminal.leaveWith(exitCodes.data)
+    })
+  withExamples(check, [
+    ['infer db check', 'everything'],
+    ['infer db check --quick --json', 'structure and ledger, for a program'],
+  ])
+  withExamples(command, [['infer db check', 'look for damage']])
+}

@@ -1,0 +1,96 @@
+import { type Command, Option } from 'commander'
+import { dataDirectory, remote } from '../../core/config.ts'
+import { newId } from '../../core/ids.ts'
+import { type Organization, type Plan, plans } from '../../core/store/store.ts'
+import { usage } from '../exit-codes.ts'
+import type { Installation } from '../installation.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
+import { timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+
+interface CreateOptions {
+  name?: string
+  plan?: Plan
+  requestsPerMinute?: number
+  jobsPerMinute?: number
+  dataDir?: string
+  json?: boolean
+}
+
+const readLimit = readCount(0, 1_000_000_000)
+
+/** `infer org create|list`: organizations of the server on this machine, while it runs or not. */
+export function define(command: Command, terminal: Terminal): void {
+  const create = withDataDir(withJson(command.command('create')))
+    .summary('create an organization')
+    .description('Creates an organization. It has no token yet: infer token create makes one.')
+    .argument('[name]', 'its name; the id when left out')
+    .addOption(new Option('--name <name>', 'the same as an option').hideHelp())
+    .addOption(new Option('--plan <plan>', 'its limits').choices(plans))
+    .option('--requests-per-minute <count>', 'instead of the plan; 0 is no limit', readLimit)
+    .option('--jobs-per-minute <count>', 'instead of the plan; 0 is no limit', readLimit)
+    .action(async (argument: string | undefined, { name, json, dataDir, ...limits }: CreateOptions) => {
+      const id = newId('org')
+      const chosen = (argument ?? name ?? id).trim()
+      if (chosen === '' || chosen.length > 128) throw usage('The name of an organization has 1 to 128 characters.')
+      await withInstallation(dataDir, async ({ accounts }) => {
+        const organization = await accounts.createOrganization({ id, name: chosen, ...limits })
+        if (json) terminal.json({ organization: viewOf(organization) })
+        else {
+          terminal.print(`Created the organization ${organization.name} (${organization.id}).`)
+          terminal.remark(`Give it a token: infer token create --org ${organization.id}`)
+        }
+      })
+    })
+  withExamples(create, [
+    ['infer org create acme', 'with the default plan'],
+    ['infer org create acme --plan pro --json', 'for a program'],
+  ])
+
+  withDataDir(withJson(command.command('list')))
+    .summary('list the organizations')
+    .description('Lists the organizations.')
+    .action(async ({ json, dataDir }: { json?: boolean; dataDir?: string }) => {
+      await withInstallation(dataDir, async ({ accounts }) => {
+        const all = (await accounts.organizations()).map(viewOf)
+        if (json) terminal.json({ organizations: all })
+        else
+          terminal.table(
+            ['id', 'name', 'plan', 'status', 'created'],
+            all.map(({ id, name, plan, status, created_at }) => [id, name, plan, status, timeText(created_at * 1000)]),
+          )
+      })
+    })
+  withExamples(command, [
+    ['infer org create acme', 'make one'],
+    ['infer org list', 'see them'],
+  ])
+}
+
+async function withInstallation(
+  dataDir: string | undefined,
+  work: (installation: Installation) => Promise<void>,
+): Promise<void> {
+  const far = remote()
+  if (far)
+    throw usage(
+      `Organizations are managed on the machine of the server. INFER_URL is set to ${far.url}: run this there, or unset it.`,
+    )
+  const { openInstallation } = await import('../installation.ts')
+  const installation = await openInstallation(dataDirectory(dataDir))
+  try {
+    await work(installation)
+  } finally {
+    await installation.close()
+  }
+}
+
+const viewOf = (organization: Organization) => ({
+  id: organization.id,
+  name: organization.name,
+  plan: organization.plan,
+  status: organization.status,
+  requests_per_minute: organization.requestsPerMinute,
+  jobs_per_minute: organization.jobsPerMinute,
+  created_at: Math.floor(organization.createdAt / 1000),
+})

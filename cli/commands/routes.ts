@@ -1,0 +1,27 @@
+import type { Command } from 'commander'
+import { withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** `infer routes`: the table of every path, with the scope that opens it. */
+export function define(command: Command, terminal: Terminal): void {
+  withJson(command).action(async (options: { json?: boolean }) => {
+    const { routes } = await import('../../server/routes.ts')
+    const shown = routes.map(({ method, path, aliases, scope, summary }) => ({
+      method,
+      path,
+      aliases: aliases ?? [],
+      scope,
+      summary,
+    }))
+    if (options.json) terminal.json(shown)
+    else
+      terminal.table(
+        ['method', 'path', 'scope', 'does'],
+        shown.map(({ method, path, scope, summary }) => [method, path, scope, summary]),
+      )
+  })
+  withExamples(command, [
+    ['infer routes', 'as a table'],
+    ['infer routes --json', 'for a program, with aliases'],
+  ])
+}

@@ -1,0 +1,118 @@
+import { writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Command, Option } from 'commander'
+import { version } from '../../core/assets.ts'
+import { dataDirectory } from '../../core/config.ts'
+import { type LogLevel, openLog } from '../../core/log.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { readDuration, readListen, withDataDir, withExamples } from '../options.ts'
+import { paintFor } from '../paint.ts'
+import { greeting, plainGreeting } from '../serve/greeting.ts'
+import { logLine } from '../serve/log-line.ts'
+import type { Terminal } from '../terminal.ts'
+
+interface Options {
+  dataDir?: string
+  config?: string
+  listen?: string
+  drainTimeout?: number
+  logLevel?: LogLevel
+}
+
+const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
+
+/**
+ * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once; SIGHUP is
+ * passed over, so that a closed terminal does not stop a server.
+ */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(command)
+    .option('--config <path>', 'the configuration (infer.yaml in the data directory, when there is one)')
+    .option('--listen <address>', 'host:port to answer on, such as 0.0.0.0:8787', readListen)
+    .option(
+      '--drain-timeout <time>',
+      'how long running requests may take to finish after SIGTERM, such as 60s',
+      readDuration,
+    )
+    .addOption(
+      new Option('--log-level <level>', 'the least that is logged (warn in a terminal, else info)').choices([
+        'debug',
+        'info',
+        'warn',
+        'error',
+      ]),
+    )
+    .action((options: Options) => serve(options, terminal))
+  withExamples(command, [
+    ['infer serve', 'on 127.0.0.1:8787, with what infer.yaml lists'],
+    ['infer serve --listen 127.0.0.1:9000', 'on another port'],
+    ['infer serve --data-dir /var/lib/infer --config /etc/infer.yaml', 'as a service'],
+  ])
+}
+
+async function serve(options: Options, terminal: Terminal): Promise<void> {
+  const dataDir = dataDirectory(options.dataDir)
+  const log = openServerLog(options.logLevel, terminal)
+  const cut = Promise.withResolvers<{ exitCode: number }>()
+  let stopping = false
+  let close: (() => Promise<void>) | undefined
+
+  const stop = (signal: keyof typeof signalNumbers) => {
+    if (stopping) {
+      log.warn('Stopping at once, because a second signal came')
+      cut.resolve({ exitCode: 128 + signalNumbers[signal] })
+      return
+    }
+    stopping = true
+    if (terminal.isTerminal) terminal.remark('\nFinishing what runs. Press Ctrl-C again to stop at once.')
+    void end()
+  }
+  const end = () =>
+    close?.().catch((cause: unknown) => {
+      log.error('Stopping failed', {}, cause)
+      cut.resolve({ exitCode: exitCodes.internal })
+    })
+  process.on('SIGTERM', () => stop('SIGTERM'))
+  process.on('SIGINT', () => stop('SIGINT'))
+  process.on('SIGHUP', () => undefined)
+  // After an error that nobody expected nothing can be relied on: what was acknowledged is on disk, the rest is not.
+  process.on('uncaughtException', cause => {
+    log.error('Something unexpected went wrong, so the server ends', {}, cause)
+    cut.resolve({ exitCode: exitCodes.internal })
+  })
+
+  const { openApp } = await import('../app.ts')
+  const opening = openApp({
+    dataDir,
+    configPath: options.config,
+    listen: options.listen,
+    drainTimeoutMs: options.drainTimeout,
+    log,
+  })
+  const app = await Promise.race([opening, cut.promise])
+  if ('exitCode' in app) {
+    terminal.leaveWith(app.exitCode)
+    return
+  }
+  close = () => app.close()
+  if (stopping) void end()
+  else {
+    const started = {
+      version,
+      url: app.url,
+      tokenPath: join(dataDir, 'root-token'),
+      firstStart: app.firstStart,
+      models: app.models,
+    }
+    terminal.print(terminal.isTerminal ? greeting(started, terminal.paint) : plainGreeting(started))
+  }
+  const { exitCode } = await Promise.race([app.stopped, cut.promise])
+  terminal.leaveWith(exitCode)
+}
+
+/** JSON lines for a machine, readable lines for a person. Written at once: the last line before a death counts most. */
+function openServerLog(level: LogLevel | undefined, terminal: Terminal) {
+  if (!terminal.stderr.isTTY) return openLog(level ?? 'info')
+  const paint = paintFor(true)
+  return openLog(level ?? 'warn', line => writeSync(2, logLine(line, paint)))
+}

@@ -1,0 +1,162 @@
+import { type Command, Option } from 'commander'
+import { longestOverlapMs } from '../../core/accounts/accounts.ts'
+import { dataDirectory, remote } from '../../core/config.ts'
+import type { Scope, TokenStatus } from '../../core/store/store.ts'
+import { usage } from '../exit-codes.ts'
+import { readDuration, readExpiry, readList, readScopes, withDataDir, withExamples, withJson } from '../options.ts'
+import { timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import type { Desk, TokenView } from '../tokens/desk.ts'
+
+interface Common {
+  org?: string
+  json?: boolean
+  dataDir?: string
+}
+
+const shared = (command: Command): Command =>
+  withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
+
+/** `infer token …`: tokens of the server on this machine, or of the one that INFER_URL names. */
+export function define(command: Command, terminal: Terminal): void {
+  const create = shared(command.command('create'))
+    .summary('create a token; its secret is shown this once')
+    .description('Creates a token and shows its secret, this once.')
+    .option('--name <name>', 'what it is for', 'token')
+    .option('--scopes <list>', 'what it may do: user:read, user:write, admin:read, admin:write', readScopes, [
+      'user:read',
+      'user:write',
+    ] satisfies Scope[])
+    .option('--expires <when>', '90d, a date or never (90d with an admin scope, else never)', (text: string) =>
+      readExpiry(text),
+    )
+    .option('--models <list>', 'models that it may use, such as qwen/*; all when left out', readList)
+    .action(
+      async ({
+        org,
+        json,
+        dataDir,
+        name,
+        scopes,
+        expires,
+        models,
+      }: Common & { name: string; scopes: Scope[]; expires?: number | 'never'; models?: string[] }) => {
+        if (name.trim() === '' || name.length > 128) throw usage('The name of a token has 1 to 128 characters.')
+        await withDesk(dataDir, async desk => {
+          const expiresAt = expires === 'never' ? null : expires
+          const made = await desk.create({ organization: org, name, scopes, expiresAt, models })
+          if (json) terminal.json(made)
+          else {
+            terminal.print(made.secret)
+            terminal.remark(`${describe(made.token)} Keep the secret: it cannot be shown again.`)
+          }
+        })
+      },
+    )
+  withExamples(create, [
+    ['infer token create --name app', 'for an application'],
+    ['infer token create --name ci --expires 90d --models "qwen/*"', 'short-lived, for some models'],
+    ['infer token create --org acme --scopes admin:read,admin:write --json', 'to manage tokens'],
+  ])
+
+  shared(command.command('list'))
+    .summary('list tokens, newest first')
+    .description('Lists tokens, newest first. Secrets are not among what is known of them.')
+    .addOption(new Option('--status <status>', 'only these').choices(['active', 'disabled', 'revoked', 'expired']))
+    .action(async ({ org, json, dataDir, status }: Common & { status?: TokenStatus }) => {
+      await withDesk(dataDir, async desk => {
+        const tokens = await desk.list({ organization: org, status })
+        if (json) terminal.json({ tokens })
+        else terminal.table(['id', 'name', 'status', 'secret', 'expires', 'last used', 'scopes'], tokens.map(rowOf))
+      })
+    })
+
+  shared(command.command('revoke'))
+    .summary('end a token, at once')
+    .description('Ends a token, at once. What it has running may finish.')
+    .argument('<id>', 'tok_…')
+    .option('--force', 'even if it is the last one that can manage tokens, or the one in use')
+    .action(async (id: string, { org, json, dataDir, force }: Common & { force?: boolean }) => {
+      await withDesk(dataDir, async desk => {
+        await desk.revoke(id, { organization: org, force: force === true })
+        if (json) terminal.json({ id, object: 'token', deleted: true })
+        else terminal.print(`Revoked ${id}.`)
+      })
+    })
+
+  shared(command.command('rotate'))
+    .summary('give a token a new secret')
+    .description('Replaces a token by one with a new secret and the same rights.')
+    .argument('<id>', 'tok_…')
+    .option('--overlap <time>', 'how long the old secret goes on working, up to 24h', readDuration, 0)
+    .action(async (id: string, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
+      if (overlap > longestOverlapMs) throw usage('--overlap is at most 24h.')
+      await withDesk(dataDir, async desk => {
+        const made = await desk.rotate(id, { organization: org, overlapMs: overlap })
+        if (json) terminal.json(made)
+        else {
+          terminal.print(made.secret)
+          terminal.remark(
+            `${describe(made.token)} The old secret works until ${timeText(made.previous_valid_until * 1000)}.`,
+          )
+        }
+      })
+    })
+
+  const scan = withDataDir(withJson(command.command('scan')))
+    .summary('find secrets in files')
+    .description(
+      'Finds secrets in files and folders, .git and binary files included, and says which are live. Ends with 1 when one is. Compressed files are not looked into.',
+    )
+    .argument('<paths...>', 'files and folders; - is standard input')
+    .action(async (paths: string[], { json, dataDir }: { json?: boolean; dataDir?: string }) => {
+      const { scan: run } = await import('../tokens/scan.ts')
+      await run(terminal, paths, { dataDir: dataDirectory(dataDir), json: json === true })
+    })
+  withExamples(scan, [
+    ['infer token scan .', 'everything below this folder'],
+    ['git log -p | infer token scan -', 'the history of a repository'],
+  ])
+  withExamples(command, [
+    ['infer token create --name app', 'make one'],
+    ['infer token list', 'see them'],
+    ['infer token revoke tok_…', 'end one'],
+    ['infer token scan .', 'look for leaked ones'],
+  ])
+}
+
+async function withDesk(dataDir: string | undefined, work: (desk: Desk) => Promise<void>): Promise<void> {
+  const desk = await openDesk(dataDirectory(dataDir))
+  try {
+    await work(desk)
+  } finally {
+    await desk.close()
+  }
+}
+
+async function openDesk(dataDir: string): Promise<Desk> {
+  if (remote()) {
+    const [{ openRemoteDesk }, { openClient }] = [await import('../tokens/remote.ts'), await import('../client.ts')]
+    return openRemoteDesk(openClient(dataDir))
+  }
+  const [{ openLocalDesk }, { openInstallation }] = [
+    await import('../tokens/local.ts'),
+    await import('../installation.ts'),
+  ]
+  return openLocalDesk(await openInstallation(dataDir))
+}
+
+const time = (seconds: number | null): string => timeText(seconds === null ? null : seconds * 1000)
+
+const describe = (token: TokenView): string =>
+  `Token ${token.name} (${token.id}), ${token.scopes.join(' ')}, ${token.expires_at === null ? 'without end' : `until ${time(token.expires_at)}`}.`
+
+const rowOf = (token: TokenView): string[] => [
+  token.id,
+  token.name,
+  token.status,
+  token.hint,
+  time(token.expires_at),
+  time(token.last_used_at),
+  token.scopes.join(' '),
+]

@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs'
+import { totalmem } from 'node:os'
+import { join } from 'node:path'
+import { packaged, version } from '../../core/assets.ts'
+import { type Config, readConfig } from '../../core/config.ts'
+import { defaultModels } from '../../core/models/defaults.ts'
+import { checkDatabase } from '../../core/store/sqlite/admin.ts'
+import { cpuDevice } from '../../gpu/devices/cpu.ts'
+import { discover } from '../../gpu/devices/discover.ts'
+import { probeWrapper } from '../../gpu/launcher/probe.ts'
+import { failureOf } from '../exit-codes.ts'
+import { broken, type Finding, fine } from './finding.ts'
+import { judgeAddress, judgeConfiguration, judgeDirectory, judgeDisk, judgeModelFiles } from './installation.ts'
+import {
+  judgeCards,
+  judgeLibc,
+  judgeMemory,
+  judgeOpenFiles,
+  judgeProgram,
+  judgeWrapper,
+  openFilesLimit,
+} from './machine.ts'
+import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText } from './measure.ts'
+
+export interface Examined {
+  dataDir: string
+  configPath: string | undefined
+  environment: Record<string, string | undefined>
+}
+
+/** Every check, in order, each when it is asked for. One that fails in itself is a finding like any other. */
+export async function* examine({ dataDir, configPath, environment }: Examined): AsyncGenerator<Finding, void, void> {
+  const { config, facts } = readConfiguration(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
+  const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
+    ['program', () => judgeProgram({ version, packaged, node: process.versions.node, path: process.execPath })],
+    ['system library', () => judgeLibc(glibcVersion())],
+    ['configuration', () => judgeConfiguration(facts)],
+    ['model files', () => judgeModelFiles(modelFiles(config))],
+    ['data directory', () => judgeDirectory(directoryFacts(dataDir))],
+    [
+      'disk',
+      () => judgeDisk({ path: dataDir, freeBytes: freeBytes(dataDir), minFreeBytes: config.limits.min_free_disk }),
+    ],
+    ['database', () => judgeDatabase(dataDir)],
+    ['address', async () => judgeAddress(await addressFacts(config.listen, dataDir))],
+    ['engine wrapper', async () => judgeWrapper(await probeWrapper(environment))],
+    ['open files', () => judgeOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
+    ['memory', judgeThisMemory],
+    ['GPUs', async () => judgeCards(await discover({ environment }))],
+  ]
+  for (const [name, check] of checks) {
+    try {
+      yield await check()
+    } catch (thrown) {
+      yield broken(name, failureOf(thrown).message, 'Look at the message; the check itself could not be made.')
+    }
+  }
+}
+
+/** A wrong configuration is a finding of its own; the other checks go on with the defaults. */
+function readConfiguration(
+  path: string,
+  required: boolean,
+): { config: Config; facts: Parameters<typeof judgeConfiguration>[0] } {
+  const exists = existsSync(path)
+  try {
+    const config = readConfig(path, required)
+    return { config, facts: { path, exists, fault: undefined, models: config.models.length } }
+  } catch (thrown) {
+    return { config: readConfig('', false), facts: { path, exists, fault: failureOf(thrown).message, models: 0 } }
+  }
+}
+
+/** What a model loads from a path; the name of a hub or another server's address is not looked up. */
+function modelFiles(config: Config): { id: string; source: string; exists: boolean }[] {
+  return (config.models.length > 0 ? config.models : defaultModels()).flatMap(({ id, enabled, engine, source }) =>
+    enabled && source !== undefined && (engine === 'gguf' || /^\.{0,2}\//.test(source))
+      ? [{ id, source, exists: existsSync(source) }]
+      : [],
+  )
+}
+
+async function judgeDatabase(dataDir: string): Promise<Finding> {
+  if (!existsSync(join(dataDir, 'infer.db'))) return fine('database', 'made at the first start')
+  const { findings } = await checkDatabase(dataDir, { quick: true })
+  return findings.length === 0
+    ? fine('database', 'structure and ledger are whole')
+    : broken('database', findings.join('; '), `Restore a backup: infer restore <file> --data-dir ${dataDir}`)
+}
+
+function judgeThisMemory(): Finding {
+  const { totalBytes, cores } = cpuDevice()
+  const score = kernelText('/proc/self/oom_score_adj')
+  return judgeMemory({
+    totalBytes: totalmem(),
+    limitBytes: totalBytes,
+    cores: cores ?? 1,
+    oomScore: score === undefined ? undefined : Number(score),
+  })
+}

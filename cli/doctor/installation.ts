@@ -1,0 +1,126 @@
+import { sizeText } from '../quantities-text.ts'
+import { broken, type Finding, fine, warning } from './finding.ts'
+
+/** Judgements about the data directory, the configuration and the address. Pure: what is measured is passed in. */
+
+export interface DirectoryFacts {
+  path: string
+  /** Permission bits; undefined when there is no such directory yet. */
+  mode: number | undefined
+  owner: number
+  user: number
+  /** What statfs calls the kind of file system. */
+  fileSystem: number
+  /** Files in it that hold secrets and that others can read. */
+  readable: readonly string[]
+}
+
+const networkFileSystems: Record<number, string> = {
+  0x6969: 'NFS',
+  0xff534d42: 'SMB',
+  0xfe534d42: 'SMB',
+  0x517b: 'SMB',
+  0x65735546: 'FUSE',
+  0x00c36400: 'Ceph',
+}
+
+export function judgeDirectory({ path, mode, owner, user, fileSystem, readable }: DirectoryFacts): Finding {
+  const name = 'data directory'
+  if (mode === undefined) return fine(name, `${path} is made at the first start`)
+  if (owner !== user && user !== 0)
+    return broken(
+      name,
+      `${path} belongs to user ${owner}, you are ${user}`,
+      `Run infer as its owner, or: sudo chown -R ${user} ${path}`,
+    )
+  if (mode & 0o022) return broken(name, `others can write to ${path} (mode ${octal(mode)})`, `chmod 700 ${path}`)
+  const network = networkFileSystems[fileSystem]
+  if (network)
+    return warning(
+      name,
+      `${path} lies on ${network}; what was acknowledged may be lost there`,
+      'Put it on a local disk with --data-dir.',
+    )
+  if (readable.length > 0)
+    return warning(
+      name,
+      `others can read ${readable.join(' and ')} in ${path}`,
+      `chmod 600 ${readable.map(file => `${path}/${file}`).join(' ')}`,
+    )
+  if (mode & 0o077) return warning(name, `others can look into ${path} (mode ${octal(mode)})`, `chmod 700 ${path}`)
+  return fine(name, `${path}, yours only`)
+}
+
+export function judgeDisk({
+  path,
+  freeBytes,
+  minFreeBytes,
+}: {
+  path: string
+  freeBytes: number
+  minFreeBytes: number
+}): Finding {
+  const detail = `${sizeText(freeBytes)} free at ${path}`
+  if (freeBytes < minFreeBytes)
+    return broken(
+      'disk',
+      `${detail}, below the mark of ${sizeText(minFreeBytes)}: new jobs are refused`,
+      'Make room, or lower limits.min_free_disk in infer.yaml.',
+    )
+  return freeBytes < 2 * minFreeBytes
+    ? warning('disk', `${detail}; below ${sizeText(minFreeBytes)} new jobs are refused`, 'Make room soon.')
+    : fine('disk', detail)
+}
+
+export interface AddressFacts {
+  listen: string
+  /** The server of this data directory, when its process is alive. */
+  running: { url: string; pid: number; ready: boolean } | undefined
+  /** Why the address cannot be listened on, as the system says it; undefined when it can. */
+  refusal: string | undefined
+}
+
+export function judgeAddress({ listen, running, refusal }: AddressFacts): Finding {
+  if (running)
+    return running.ready
+      ? fine('address', `the server runs at ${running.url} (process ${running.pid})`)
+      : warning(
+          'address',
+          `the server at ${running.url} (process ${running.pid}) is not ready`,
+          'Wait a moment, or look into its log.',
+        )
+  if (refusal === undefined) return fine('address', `${listen} is free`)
+  if (refusal === 'EADDRINUSE')
+    return broken('address', `${listen} is taken by another program`, 'Stop it, or choose another with --listen.')
+  return broken('address', `${listen} cannot be listened on (${refusal})`, 'Choose another with --listen.')
+}
+
+export interface ConfigurationFacts {
+  path: string
+  exists: boolean
+  /** What is wrong in it, as a sentence. */
+  fault: string | undefined
+  models: number
+}
+
+export function judgeConfiguration({ path, exists, fault, models }: ConfigurationFacts): Finding {
+  if (fault !== undefined) return broken('configuration', fault, `Correct ${path}.`)
+  if (!exists) return fine('configuration', `none at ${path}; the models that ship are offered`)
+  return fine(
+    'configuration',
+    `${path}: ${models === 0 ? 'no models, so those that ship are offered' : `${models} ${models === 1 ? 'model' : 'models'}`}`,
+  )
+}
+
+/** Models whose file is named by its path and is not there. */
+export function judgeModelFiles(models: readonly { id: string; source: string; exists: boolean }[]): Finding {
+  const missing = models.filter(({ exists }) => !exists)
+  if (missing.length === 0) return fine('model files', models.length === 0 ? 'none to look for' : 'all there')
+  return broken(
+    'model files',
+    missing.map(({ id, source }) => `${id}: there is no ${source}`).join('; '),
+    'Put the files there, or correct "source" in infer.yaml.',
+  )
+}
+
+const octal = (mode: number): string => (mode & 0o777).toString(8)

@@ -1,0 +1,67 @@
+import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
+import { runningServer } from '../server-file.ts'
+import type { AddressFacts, DirectoryFacts } from './installation.ts'
+
+/** Measurements of this machine for the doctor. None of them changes anything. */
+
+export function directoryFacts(path: string): DirectoryFacts {
+  const user = process.getuid?.() ?? 0
+  if (!existsSync(path)) return { path, mode: undefined, owner: user, user, fileSystem: 0, readable: [] }
+  const { mode, uid } = statSync(path)
+  const readable = ['master-key', 'root-token', 'infer.db'].filter(file => {
+    const place = join(path, file)
+    return existsSync(place) && (statSync(place).mode & 0o077) !== 0
+  })
+  return { path, mode: mode & 0o777, owner: uid, user, fileSystem: statfsSync(path).type, readable }
+}
+
+/** Free space where the directory is, or will be made. Bytes that this user may take. */
+export function freeBytes(path: string): number {
+  let place = path
+  while (!existsSync(place) && dirname(place) !== place) place = dirname(place)
+  const { bavail, bsize } = statfsSync(place)
+  return bavail * bsize
+}
+
+export async function addressFacts(listen: string, dataDir: string): Promise<AddressFacts> {
+  const server = runningServer(dataDir)
+  if (server) {
+    const ready = await fetch(`${server.url}/readyz`, { signal: AbortSignal.timeout(2_000) }).then(
+      answer => answer.ok,
+      () => false,
+    )
+    return { listen, running: { ...server, ready }, refusal: undefined }
+  }
+  return { listen, running: undefined, refusal: await tryToListen(listen) }
+}
+
+function tryToListen(listen: string): Promise<string | undefined> {
+  const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(listen)
+  if (!match) return Promise.resolve('it is not host:port')
+  return new Promise(resolve => {
+    const server = createServer()
+    server.once('error', (cause: NodeJS.ErrnoException) => resolve(cause.code ?? cause.message))
+    server.listen({ host: match[1] ?? (match[2] || '127.0.0.1'), port: Number(match[3]) }, () =>
+      server.close(() => resolve(undefined)),
+    )
+  })
+}
+
+/** The version of glibc that this process runs with; undefined on musl. */
+export function glibcVersion(): string | undefined {
+  // Without this the report asks the network for the names of all peers, which takes seconds.
+  Object.assign(process.report, { excludeNetwork: true })
+  const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } }
+  return header?.glibcVersionRuntime
+}
+
+/** The text of a file of the kernel; undefined where it is not there. */
+export function kernelText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

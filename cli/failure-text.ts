@@ -1,0 +1,36 @@
+import type { Failure } from '../core/failure.ts'
+import { CommandFailure } from './exit-codes.ts'
+import type { Paint } from './paint.ts'
+
+/** A Failure as lines for a person: the sentence, the fields that are wrong, when a retry makes sense. */
+export function failureText(failure: Failure, paint: Paint): string {
+  const lines = [`${paint.bad('Error:')} ${failure.message}`]
+  for (const detail of failure.details ?? []) lines.push(`  ${paint.name(detail.path)}: ${detail.message}`)
+  if (failure.retryAfterMs !== undefined) lines.push(paint.faint(`Try again in ${seconds(failure.retryAfterMs)}.`))
+  const requestId = failure.facts?.request_id
+  if (typeof requestId === 'string') lines.push(paint.faint(`Request ${requestId}`))
+  // What nobody expected is shown whole: on the command line the operator is the one who can report it.
+  if (failure.code === 'internal_error' && failure.cause instanceof Error && !(failure instanceof CommandFailure))
+    lines.push(paint.faint(failure.cause.stack ?? failure.cause.message))
+  return `${lines.join('\n')}\n`
+}
+
+/** The same for a program: the error body of the HTTP API, on one line. */
+export function failureJson(failure: Failure): string {
+  return `${JSON.stringify({
+    error: {
+      code: failure.code,
+      message: failure.message,
+      type: failure.type,
+      param: failure.param ?? null,
+      ...(failure.retryAfterMs === undefined ? {} : { retry_after: Math.ceil(failure.retryAfterMs / 1000) }),
+      ...(failure.details ? { details: failure.details } : {}),
+      ...failure.facts,
+    },
+  })}\n`
+}
+
+const seconds = (ms: number): string => {
+  const whole = Math.max(1, Math.ceil(ms / 1000))
+  return whole === 1 ? '1 second' : `${whole} seconds`
+}

@@ -1,0 +1,42 @@
+import { type IncomingMessage, request as plainRequest } from 'node:http'
+import { request as secureRequest } from 'node:https'
+
+export interface Sent {
+  method: string
+  url: string
+  token: string
+  /** JSON. */
+  body: string | undefined
+  signal: AbortSignal | undefined
+}
+
+/**
+ * One request; resolves with the head of the answer, whose body is still to be read. Follows no redirect, so that a
+ * token never reaches another host. Node's own client and not fetch, which refuses some hundred port numbers.
+ * Rejects with the error of the system, or the signal's reason.
+ */
+export function send({ method, url, token, body, signal }: Sent): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      accept: 'application/json, text/event-stream',
+      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+    }
+    const request = url.startsWith('https:') ? secureRequest : plainRequest
+    request(url, { method, headers, agent: false, ...(signal ? { signal } : {}) }, resolve)
+      .on('error', reject)
+      .end(body)
+  })
+}
+
+/** The whole body as text. Rejects when it is longer than `most` bytes or breaks off. */
+export async function readText(message: IncomingMessage, most: number): Promise<string> {
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const piece of message as AsyncIterable<Buffer>) {
+    size += piece.length
+    if (size > most) throw new Error(`it is longer than ${most} bytes`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString('utf8')
+}

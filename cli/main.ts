@@ -1,0 +1,34 @@
+#!/usr/bin/env node
+import { forkedScript, runForked } from '../core/assets.ts'
+import { exitCodeOf, exitCodes, failureOf } from './exit-codes.ts'
+import { failureOfUsage, isHelp, openProgram } from './program.ts'
+import { openTerminal } from './terminal.ts'
+
+// No top-level await: the bundle is CommonJS.
+const forked = forkedScript()
+void (forked === undefined ? run(process.argv.slice(2)) : runForked(forked))
+
+async function run(args: string[]): Promise<never> {
+  // What this program writes is for its own user only, and `__proto__` in somebody's JSON leads nowhere.
+  process.umask(0o077)
+  Reflect.deleteProperty(Object.prototype, '__proto__')
+
+  const terminal = openTerminal(process)
+  // `infer model list | head -1` ends quietly; a server must outlive whoever read its output.
+  const outlivesReaders = args[0] === 'serve' || args[0] === 'engine'
+  for (const stream of [process.stdout, process.stderr])
+    stream.on('error', () => {
+      if (!outlivesReaders) process.exit(exitCodes.fine)
+    })
+  try {
+    const program = await openProgram(args, terminal)
+    await program.parseAsync(args.length > 0 ? args : ['--help'], { from: 'user' })
+  } catch (thrown) {
+    if (!isHelp(thrown)) {
+      const failure = failureOfUsage(thrown, args) ?? failureOf(thrown)
+      terminal.failed(failure, args.includes('--json'))
+      terminal.leaveWith(exitCodeOf(failure))
+    }
+  }
+  process.exit(terminal.exitCode())
+}

@@ -1,0 +1,44 @@
+import type { Paint } from '../paint.ts'
+import { tryNext } from './try-next.ts'
+
+/** What there is to say once the server is ready. */
+export interface Started {
+  version: string
+  url: string
+  tokenPath: string
+  firstStart: { organizationId: string; secret: string } | undefined
+  models: readonly { id: string; tasks: readonly string[]; description?: string | undefined }[]
+}
+
+/** The greeting in a terminal. The secret is in it only at the first start. */
+export function greeting({ version, url, tokenPath, firstStart, models }: Started, paint: Paint): string {
+  const width = Math.max(0, ...models.map(({ id }) => id.length))
+  const lines = ['', `${paint.strong(`infer ${version}`)} is ready at ${paint.name(url)}`, '']
+  if (models.length === 0) lines.push('No model is configured yet. Add one under "models" in infer.yaml.')
+  for (const { id, tasks, description } of models) {
+    lines.push(`  ${paint.good(id.padEnd(width))}  ${tasks.join(', ')}`)
+    if (description) lines.push(`  ${' '.repeat(width)}  ${paint.faint(description)}`)
+  }
+  lines.push('')
+  if (firstStart)
+    lines.push(
+      `${paint.strong('Root token')}  ${firstStart.secret}`,
+      `            Shown this once. It can do everything in ${firstStart.organizationId} and lies in ${tokenPath}`,
+      '',
+    )
+  lines.push(paint.strong('Try next'))
+  for (const { label, lines: shell } of tryNext({ url, tokenPath, models }))
+    lines.push('', `  ${paint.faint(label)}`, ...shell.map(line => `  ${line}`))
+  lines.push('', paint.faint(`Reference: ${url}/docs   Check this machine: infer doctor   Stop: Ctrl-C`), '')
+  return lines.join('\n')
+}
+
+/** The same for a pipe: one fact a line, its name first. */
+export function plainGreeting({ url, tokenPath, firstStart, models }: Started): string {
+  return [
+    `ready ${url}`,
+    ...models.map(({ id, tasks }) => `model ${id} ${tasks.join(',')}`),
+    `root-token ${tokenPath}`,
+    ...(firstStart ? [`organization ${firstStart.organizationId}`, `secret ${firstStart.secret}`] : []),
+  ].join('\n')
+}

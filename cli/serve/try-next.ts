@@ -1,0 +1,57 @@
+/** What the examples need to know. */
+export interface TryFacts {
+  url: string
+  tokenPath: string
+  models: readonly { id: string; tasks: readonly string[] }[]
+}
+
+/** One thing to paste into a shell. */
+export interface Example {
+  label: string
+  lines: string[]
+}
+
+/** A word for a POSIX shell, quoted where it has to be. */
+export const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+
+/**
+ * Commands that work as they are pasted: curl, and the OpenAI clients of Python and JavaScript, which take address and
+ * token from the environment. The token is read from its file, so that it stays out of the shell's history.
+ */
+export function tryNext({ url, tokenPath, models }: TryFacts): Example[] {
+  const token = `$(cat ${shellWord(tokenPath)})`
+  const chat = models.find(({ tasks }) => tasks.includes('std/chat-completion'))
+  const embeddings = models.find(({ tasks }) => tasks.includes('std/embeddings'))
+  const curl = (path: string, body?: object): string =>
+    `curl ${url}${path} -H "Authorization: Bearer ${token}"${body ? ` -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'` : ''}`
+  if (!chat) {
+    const line = embeddings
+      ? curl('/std/v1/embeddings', { model: embeddings.id, input: 'Hello' })
+      : curl('/std/v1/models')
+    return [{ label: 'curl', lines: [line] }]
+  }
+  const environment = `export OPENAI_BASE_URL=${url}/std/v1 OPENAI_API_KEY="${token}"`
+  const request = `model="${chat.id}", messages=[{"role": "user", "content": "Hello"}]`
+  return [
+    { label: 'In this terminal', lines: ['infer chat'] },
+    {
+      label: 'curl',
+      lines: [curl('/std/v1/chat/completions', { model: chat.id, messages: [{ role: 'user', content: 'Hello' }] })],
+    },
+    {
+      label: 'Python (pip install openai)',
+      lines: [
+        environment,
+        `python3 -c 'from openai import OpenAI; print(OpenAI().chat.completions.create(${request}).choices[0].message.content)'`,
+      ],
+    },
+    {
+      label: 'JavaScript (npm install openai)',
+      lines: [
+        environment,
+        `node --input-type=module -e 'import OpenAI from "openai"; console.log((await new OpenAI().chat.completions.create({ model: "${chat.id}", messages: [{ role: "user", content: "Hello" }] })).choices[0].message.content)'`,
+      ],
+    },
+  ]
+}

@@ -1,0 +1,39 @@
+import { stripAnsi } from 'consola/utils'
+import type { Paint } from './paint.ts'
+
+const segmenter = new Intl.Segmenter()
+/** What a reader takes for one character each. */
+const signsOf = (text: string): string[] => Array.from(segmenter.segment(stripAnsi(text)), ({ segment }) => segment)
+const widthOf = (text: string): number => signsOf(text).length
+
+/**
+ * Rows under a head, columns two spaces apart, without trailing spaces. Cells longer than `width` leaves room for are
+ * cut with an ellipsis in the last column only, so that ids stay whole; no width means no cutting.
+ */
+export function drawTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  paint: Paint,
+  width = 0,
+): string {
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map(row => widthOf(row[column] ?? ''))))
+  const last = head.length - 1
+  const room = width - widths.slice(0, last).reduce((sum, one) => sum + one + 2, 0)
+  return all
+    .map((row, at) => {
+      const cells = head.map((_, column) => {
+        const cell = row[column] ?? ''
+        if (column === last)
+          return width > 0 && room > 8 && widthOf(cell) > room
+            ? `${signsOf(cell)
+                .slice(0, room - 1)
+                .join('')}…`
+            : cell
+        return cell + ' '.repeat(widths[column]! - widthOf(cell))
+      })
+      const line = cells.join('  ').trimEnd()
+      return at === 0 ? paint.faint(line) : line
+    })
+    .join('\n')
+}

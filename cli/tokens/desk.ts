@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import type { Failure } from '../../core/failure.ts'
+import type { Scope, TokenStatus } from '../../core/store/store.ts'
+import { refused } from '../exit-codes.ts'
+
+/** A token as the API shows it: times in seconds, never a secret. */
+export const TokenView = z.object({
+  id: z.string(),
+  name: z.string(),
+  scopes: z.array(z.string()),
+  status: z.enum(['active', 'disabled', 'revoked', 'expired']),
+  hint: z.string(),
+  models: z.array(z.string()).nullable(),
+  created_at: z.number(),
+  expires_at: z.number().nullable(),
+  last_used_at: z.number().nullable(),
+  created_by: z.string().nullable(),
+})
+export type TokenView = z.output<typeof TokenView>
+
+export interface Wish {
+  /** Id or name of the organization; the only one there is when undefined. */
+  organization: string | undefined
+  name: string
+  scopes: Scope[]
+  /** Epoch milliseconds; null never; undefined is left to the server. */
+  expiresAt: number | null | undefined
+  models: string[] | undefined
+}
+
+/** Where tokens are managed: on this machine's store, or over HTTP on another server. */
+export interface Desk {
+  create(wish: Wish): Promise<{ token: TokenView; secret: string }>
+  /** Newest first, all of them. */
+  list(want: { organization: string | undefined; status: TokenStatus | undefined }): Promise<TokenView[]>
+  /** Throws Failure `not_found`, or `conflict` where `force` is needed. */
+  revoke(id: string, want: { organization: string | undefined; force: boolean }): Promise<void>
+  rotate(
+    id: string,
+    want: { organization: string | undefined; overlapMs: number },
+  ): Promise<{ token: TokenView; secret: string; previous_valid_until: number }>
+  close(): Promise<void>
+}
+
+/** The answer for an id that no organization here has. */
+export const noToken = (id: string): Failure =>
+  refused('not_found', `There is no token '${id}' here. "infer token list" shows them.`)

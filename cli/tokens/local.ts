@@ -1,0 +1,81 @@
+import { type Accounts, statusAt } from '../../core/accounts/accounts.ts'
+import type { TokenRecord } from '../../core/store/store.ts'
+import type { Installation } from '../installation.ts'
+import { findOrganization } from '../organizations.ts'
+import { type Desk, noToken, type TokenView } from './desk.ts'
+
+const pageSize = 100
+const seconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000))
+
+/** Tokens of the server on this machine, straight on its store; works whether it runs or not. */
+export function openLocalDesk({ accounts, close }: Installation): Desk {
+  /** The organization that has the token: the one that was named, else whichever it is. */
+  async function ownerOf(id: string, organization: string | undefined): Promise<string> {
+    const named =
+      organization === undefined ? await accounts.organizations() : [await findOrganization(accounts, organization)]
+    for (const { id: candidate } of named) if (await accounts.token(candidate, id)) return candidate
+    throw noToken(id)
+  }
+
+  return {
+    async create({ organization, name, scopes, expiresAt, models }) {
+      const { id: organizationId } = await findOrganization(accounts, organization)
+      const { token, secret } = await accounts.issue({
+        organizationId,
+        name,
+        scopes,
+        expiresAt,
+        models: models ?? null,
+        createdBy: null,
+      })
+      return { token: viewOf(token, Date.now()), secret }
+    },
+
+    async list({ organization, status }) {
+      const { id } = await findOrganization(accounts, organization)
+      return (await allTokens(accounts, id))
+        .map(token => viewOf(token, Date.now()))
+        .filter(token => status === undefined || token.status === status)
+    },
+
+    async revoke(id, { organization, force }) {
+      if (!(await accounts.revoke(await ownerOf(id, organization), id, force))) throw noToken(id)
+    },
+
+    async rotate(id, { organization, overlapMs }) {
+      const rotated = await accounts.rotate(await ownerOf(id, organization), id, overlapMs)
+      if (!rotated) throw noToken(id)
+      return {
+        token: viewOf(rotated.token, Date.now()),
+        secret: rotated.secret,
+        previous_valid_until: seconds(rotated.previousValidUntil)!,
+      }
+    },
+
+    close,
+  }
+}
+
+async function allTokens(accounts: Accounts, organizationId: string): Promise<TokenRecord[]> {
+  const found: TokenRecord[] = []
+  for (;;) {
+    const after = found.at(-1)?.id
+    const page = await accounts.list(organizationId, { limit: pageSize, ...(after === undefined ? {} : { after }) })
+    found.push(...page)
+    if (page.length < pageSize) return found
+  }
+}
+
+/** A stored token as the API shows it. */
+export const viewOf = (token: TokenRecord, now: number): TokenView => ({
+  id: token.id,
+  name: token.name,
+  scopes: token.scopes,
+  status: statusAt(token, now),
+  hint: token.hint,
+  models: token.models,
+  created_at: Math.floor(token.createdAt / 1000),
+  expires_at: seconds(token.expiresAt),
+  last_used_at: seconds(token.lastUsedAt),
+  created_by: token.createdBy,
+})

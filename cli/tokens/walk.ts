@@ -1,0 +1,53 @@
+import { createReadStream } from 'node:fs'
+import { lstat, opendir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Found, openSecretFinder } from './secrets.ts'
+
+/** One thing met while walking: a secret, or a path that could not be read. */
+export type Met = { path: string } & ({ found: Found } | { unreadable: string })
+
+/**
+ * Every secret in the files at and below the given paths, binary files and .git included. Links are followed only when
+ * they are named themselves; what is neither a file nor a folder is passed over. `onFile` hears of each file read.
+ */
+export async function* walkForSecrets(
+  paths: readonly string[],
+  onFile: (path: string) => void = () => undefined,
+): AsyncGenerator<Met, void, void> {
+  for (const path of paths) {
+    try {
+      yield* walk(path, (await stat(path)).isDirectory() ? 'folder' : 'file', onFile)
+    } catch (cause) {
+      yield { path, unreadable: (cause as Error).message }
+    }
+  }
+}
+
+async function* walk(
+  path: string,
+  kind: 'file' | 'folder',
+  onFile: (path: string) => void,
+): AsyncGenerator<Met, void, void> {
+  try {
+    if (kind === 'file') {
+      onFile(path)
+      yield* secretsIn(path, createReadStream(path, { highWaterMark: 1 << 20 }))
+      return
+    }
+    for await (const entry of await opendir(path)) {
+      const inner = join(path, entry.name)
+      // Some file systems do not say in the listing what an entry is.
+      const facts = entry.isFile() || entry.isDirectory() || entry.isSymbolicLink() ? entry : await lstat(inner)
+      if (facts.isDirectory()) yield* walk(inner, 'folder', onFile)
+      else if (facts.isFile()) yield* walk(inner, 'file', onFile)
+    }
+  } catch (cause) {
+    yield { path, unreadable: (cause as Error).message }
+  }
+}
+
+/** Every secret in one stream of bytes. */
+export async function* secretsIn(path: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<Met, void, void> {
+  const finder = openSecretFinder()
+  for await (const piece of bytes) for (const found of finder.feed(piece)) yield { path, found }
+}

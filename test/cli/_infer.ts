@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { execa } from 'execa'
+import { onTestFinished } from 'vitest'
+
+export const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+
+export interface Ended {
+  exitCode: number
+  stdout: string
+  stderr: string
+}
+
+/** An empty folder that is gone after the test. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-cli-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Runs the command line from source as a child, with an environment of its own, and waits for its end. */
+export async function infer(
+  args: readonly string[],
+  { env = {}, input = '' }: { env?: Record<string, string>; input?: string | Uint8Array } = {},
+): Promise<Ended> {
+  const child = execa(process.execPath, [entry, ...args], {
+    env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env },
+    extendEnv: false,
+    input,
+    reject: false,
+    timeout: 50_000,
+    stripFinalNewline: false,
+  })
+  const { exitCode, stdout, stderr } = await child
+  return { exitCode: exitCode ?? -1, stdout, stderr }
+}
+
+/** The one JSON document that a command printed. */
+export const json = ({ stdout }: Ended): unknown => JSON.parse(stdout)

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { type Piece, readAnswer } from '../../../cli/chat/answer.ts'
+
+const delta = (content: object, finish: string | null = null) =>
+  JSON.stringify({ choices: [{ index: 0, delta: content, finish_reason: finish }] })
+
+async function pieces(...data: string[]): Promise<Piece[]> {
+  async function* events() {
+    for (const one of data) yield { event: 'message', data: one }
+  }
+  const found: Piece[] = []
+  for await (const piece of readAnswer('http://server', events())) found.push(piece)
+  return found
+}
+
+test('words come one by one, then the end with its reason and its tokens', async () => {
+  expect(
+    await pieces(
+      delta({ role: 'assistant', content: '' }),
+      delta({ content: 'Hel' }),
+      delta({ content: 'lo' }),
+      delta({}, 'length'),
+      '{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}',
+      '[DONE]',
+    ),
+  ).toEqual([
+    { kind: 'text', text: 'Hel' },
+    { kind: 'text', text: 'lo' },
+    { kind: 'end', finishReason: 'length', tokens: { input: 3, output: 2 } },
+  ])
+})
+
+test('reasoning is told from the answer', async () => {
+  expect(
+    await pieces(delta({ content: null, reasoning_content: 'hm' }), delta({ content: 'Yes' }), '[DONE]'),
+  ).toMatchObject([{ kind: 'reasoning', text: 'hm' }, { kind: 'text', text: 'Yes' }, { kind: 'end' }])
+})
+
+test('nothing is read behind the end mark', async () => {
+  expect(await pieces('[DONE]', 'not json')).toHaveLength(1)
+})
+
+test('chunks without a choice, a delta or usage say nothing', async () => {
+  expect(await pieces('{}', '{"choices":[]}', '{"choices":[{}],"usage":null}', '[DONE]')).toEqual([
+    { kind: 'end', finishReason: 'stop', tokens: undefined },
+  ])
+})
+
+test.each([
+  [
+    'an error frame is thrown as what it was',
+    ['{"error":{"code":"worker_error","message":"Engine exited."}}'],
+    'Engine exited.',
+  ],
+  ['a stream that stops early is broken', [delta({ content: 'Hel' })], 'broke off'],
+  ['a stream of nothing is broken', [], 'broke off'],
+  ['what is no JSON ends it', ['{"choices'], 'no JSON'],
+  ['what is no object ends it', ['null'], 'no JSON'],
+])('%s', async (_, data, message) => {
+  await expect(pieces(...data)).rejects.toThrow(message)
+})

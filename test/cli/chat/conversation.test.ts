@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { openConversation } from '../../../cli/chat/conversation.ts'
+import { footer } from '../../../cli/chat/session.ts'
+
+test('a request holds the instruction, what was said and the new question', () => {
+  const talk = openConversation({ model: 'm', system: 'Be brief.', manner: { temperature: 0, maxTokens: 9, seed: 7 } })
+  talk.keep('Hi', 'Hello')
+  expect(talk.requestFor('How?')).toEqual({
+    model: 'm',
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Hello' },
+      { role: 'user', content: 'How?' },
+    ],
+    temperature: 0,
+    max_completion_tokens: 9,
+    seed: 7,
+  })
+})
+
+test('asking alone keeps nothing, and an answer of nothing leaves no trace', () => {
+  const talk = openConversation({ model: 'm', system: undefined, manner: {} })
+  talk.requestFor('Hi')
+  talk.keep('Hi', '')
+  expect(talk.requestFor('How?')).toEqual({ model: 'm', messages: [{ role: 'user', content: 'How?' }] })
+})
+
+test('clearing forgets what was said, not the instruction', () => {
+  const talk = openConversation({ model: 'm', system: 'Be brief.', manner: {} })
+  talk.keep('Hi', 'Hello')
+  talk.clear()
+  expect(talk.requestFor('How?').messages).toHaveLength(2)
+})
+
+test('model and instruction can change in between', () => {
+  const talk = openConversation({ model: 'm', system: 'Be brief.', manner: {} })
+  talk.talkTo('n')
+  talk.instruct(undefined)
+  expect(talk.requestFor('How?')).toEqual({ model: 'n', messages: [{ role: 'user', content: 'How?' }] })
+})
+
+test.each([
+  ['stop', 30, 1500, '30 tokens · 20.0 tokens/s · 1.5 s'],
+  ['length', 1, 1000, 'cut at its longest · 1 token · 1.0 tokens/s · 1.0 s'],
+  ['tool_calls', undefined, 200, 'tool_calls · 0.2 s'],
+])('under an answer that ended with %s', (reason, tokens, ms, text) => {
+  expect(footer(reason, tokens, ms)).toBe(text)
+})

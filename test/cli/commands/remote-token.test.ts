@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest'
+import { infer, json } from '../_infer.ts'
+import { answer, fakeServer } from '../_server.ts'
+
+const token = (id: string) => ({
+  id,
+  name: 'ci',
+  scopes: ['user:read'],
+  status: 'active',
+  hint: '…abcd',
+  models: null,
+  created_at: 1_767_225_600,
+  expires_at: null,
+  last_used_at: null,
+  created_by: null,
+})
+const me = { organization: { id: 'org_1', name: 'acme' } }
+const env = (url: string) => ({ env: { INFER_URL: url, INFER_TOKEN: 'sk-admin' } })
+
+test('a token is created in the organization of the token in use', async () => {
+  const { url, seen } = await fakeServer(({ path }, response) =>
+    path === '/api/me'
+      ? answer(response, 200, me)
+      : answer(response, 201, { token: token('tok_1'), secret: 'sk-infer-x' }),
+  )
+  const ended = await infer(
+    [
+      'token',
+      'create',
+      '--name',
+      'ci',
+      '--scopes',
+      'user:read',
+      '--expires',
+      'never',
+      '--models',
+      'qwen/*,llama',
+      '--json',
+    ],
+    env(url),
+  )
+  expect(ended.exitCode).toBe(0)
+  expect(json(ended)).toEqual({ token: token('tok_1'), secret: 'sk-infer-x' })
+  expect(seen[1]).toMatchObject({
+    method: 'POST',
+    path: '/api/organizations/org_1/tokens',
+    authorization: 'Bearer sk-admin',
+    body: { name: 'ci', scopes: ['user:read'], expires_at: null, models: ['qwen/*', 'llama'] },
+  })
+})
+
+test('a pipe gets the secret alone', async () => {
+  const { url } = await fakeServer((_, response) =>
+    answer(response, 201, { token: token('tok_1'), secret: 'sk-infer-x' }),
+  )
+  const ended = await infer(['token', 'create', '--org', 'org_9'], env(url))
+  expect(ended.stdout).toBe('sk-infer-x\n')
+  expect(ended.stderr).toContain('cannot be shown again')
+})
+
+test('a list is followed to its end', async () => {
+  const { url, seen } = await fakeServer(({ path }, response) => {
+    const after = new URL(path, 'http://x').searchParams.get('after')
+    answer(
+      response,
+      200,
+      after === null
+        ? { tokens: [token('tok_2')], has_more: true, next_cursor: 'tok_2' }
+        : { tokens: [token('tok_1')], has_more: false, next_cursor: null },
+    )
+  })
+  const ended = await infer(['token', 'list', '--org', 'org/1', '--status', 'active', '--json'], env(url))
+  expect(json(ended)).toMatchObject({ tokens: [{ id: 'tok_2' }, { id: 'tok_1' }] })
+  expect(seen.map(({ path }) => path)).toEqual([
+    '/api/organizations/org%2F1/tokens?limit=100&status=active',
+    '/api/organizations/org%2F1/tokens?limit=100&status=active&after=tok_2',
+  ])
+})
+
+test('a token is revoked, by force when asked to', async () => {
+  const { url, seen } = await fakeServer((_, response) =>
+    answer(response, 200, { id: 'tok_1', object: 'token', deleted: true }),
+  )
+  const ended = await infer(['token', 'revoke', 'tok_1', '--org', 'org_1', '--force', '--json'], env(url))
+  expect(json(ended)).toEqual({ id: 'tok_1', object: 'token', deleted: true })
+  expect(seen[0]).toMatchObject({ method: 'DELETE', path: '/api/organizations/org_1/tokens/tok_1?force=true' })
+})
+
+test('a token is rotated with the overlap in seconds', async () => {
+  const rotated = { token: token('tok_2'), secret: 'sk-infer-y', previous_valid_until: 1_767_225_600 }
+  const { url, seen } = await fakeServer((_, response) => answer(response, 200, rotated))
+  const ended = await infer(['token', 'rotate', 'tok_1', '--org', 'org_1', '--overlap', '1h', '--json'], env(url))
+  expect(json(ended)).toEqual(rotated)
+  expect(seen[0]).toMatchObject({
+    path: '/api/organizations/org_1/tokens/tok_1/rotate',
+    body: { overlap_seconds: 3600 },
+  })
+})
+
+test('a refusal of the server ends with 1 and its sentence', async () => {
+  const { url } = await fakeServer((_, response) =>
+    answer(response, 403, { error: { code: 'insufficient_scope', message: 'This token lacks the scope admin:read.' } }),
+  )
+  const ended = await infer(['token', 'list', '--org', 'org_1'], env(url))
+  expect(ended).toEqual({ exitCode: 1, stdout: '', stderr: 'Error: This token lacks the scope admin:read.\n' })
+})
+
+test.each([[['create', 'acme']], [['list']]])('org %j says that it runs on the machine of the server', async args => {
+  const ended = await infer(['org', ...args], env('http://127.0.0.1:9'))
+  expect(ended.exitCode).toBe(64)
+  expect(ended.stderr).toContain('Organizations are managed on the machine of the server.')
+})

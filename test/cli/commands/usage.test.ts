@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+import { version } from '../../../core/assets.ts'
+import { entry, infer, json } from '../_infer.ts'
+
+test('--version prints the version and nothing else', async () => {
+  expect(await infer(['--version'])).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' })
+})
+
+test.each([[['--help']], [[]], [['help']]])('%j lists every command', async args => {
+  const { exitCode, stdout, stderr } = await infer(args)
+  expect([exitCode, stderr]).toEqual([0, ''])
+  for (const name of ['serve', 'chat', 'model', 'org', 'token', 'doctor', 'backup', 'restore', 'db', 'routes'])
+    expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'))
+})
+
+test.each([
+  [['serve', '--help']],
+  [['chat', '--help']],
+  [['help', 'chat']],
+  [['model', 'list', '--help']],
+  [['org', 'create', '--help']],
+  [['token', 'create', '--help']],
+  [['token', 'scan', '--help']],
+  [['doctor', '--help']],
+  [['backup', '--help']],
+  [['restore', '--help']],
+  [['db', 'check', '--help']],
+  [['routes', '--help']],
+  [['engine', 'gguf', '--help']],
+])('%j shows usage and examples', async args => {
+  const { exitCode, stdout, stderr } = await infer(args)
+  expect([exitCode, stderr]).toEqual([0, ''])
+  expect(stdout).toContain('Usage: infer ')
+  expect(stdout).toMatch(/\nExamples:\n {2}/)
+})
+
+const wrong: [args: string[], said: string][] = [
+  [['srve'], "Unknown command 'srve'. Did you mean 'serve'? See: infer --help"],
+  [['frobnicate'], "Unknown command 'frobnicate'. See: infer --help"],
+  [['--frobnicate'], "Unknown option '--frobnicate'. See: infer --help"],
+  [['serve', '--lisen', ':1'], "Unknown option '--lisen'. Did you mean '--listen'? See: infer serve --help"],
+  [['serve', '--listen', 'nowhere'], 'Write it as host:port'],
+  [['serve', '--drain-timeout', 'soon'], 'Write a length of time as 250ms, 30s, 5m, 2h or 90d.'],
+  [['serve', '--log-level', 'loud'], 'debug, info, warn, error'],
+  [['serve', 'now'], 'Too many arguments'],
+  [['token', 'creat'], "Unknown command 'creat'. Did you mean 'create'? See: infer token --help"],
+  [['token'], 'Say what to do: infer token --help lists it.'],
+  [['token', 'revoke'], "Missing required argument 'id'"],
+  [['token', 'create', '--scopes', 'root'], "There is no scope 'root'."],
+  [['token', 'create', '--expires', 'soon'], 'Write it as 90d, 12h, 2027-01-31 or never.'],
+  [['token', 'rotate', 'tok_1', '--overlap', '25h'], '--overlap is at most 24h.'],
+  [['org', 'create', 'x', '--plan', 'gold'], 'free, pro, enterprise'],
+  [['org', 'create', 'x'.repeat(129)], '1 to 128 characters'],
+  [['chat', '--temperature', 'hot'], 'Write a number from 0 to 2.'],
+  [['engine', 'gguf', '--id', 'x'], "Required option '--model <path>' not specified."],
+  [['engine', 'gguf', '--model', 'x', '--id', 'x', '--task', 'std/magic'], "There is no task 'std/magic'."],
+  [['engine', 'gguf', '--model', 'x', '--id', 'x'], 'Say where to listen'],
+]
+
+test.each(wrong)('%j is wrong usage: 64 and one sentence', async (args, said) => {
+  const { exitCode, stdout, stderr } = await infer(args)
+  expect(stdout).toBe('')
+  expect(stderr).toContain(said)
+  expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+  expect(exitCode).toBe(64)
+})
+
+test('with --json wrong usage is an error body', async () => {
+  const { exitCode, stderr } = await infer(['token', 'create', '--scopes', 'root', '--json'])
+  expect(exitCode).toBe(64)
+  expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'invalid_value' } })
+})
+
+test('routes --json is the whole table with scopes', async () => {
+  const ended = await infer(['routes', '--json'])
+  expect(ended.exitCode).toBe(0)
+  const routes = json(ended) as { method: string; path: string; scope: string; summary: string }[]
+  expect(routes.length).toBeGreaterThan(10)
+  expect(routes.every(route => route.scope && route.summary && route.path.startsWith('/'))).toBe(true)
+  expect(routes.find(({ path }) => path === '/std/v1/chat/completions')).toMatchObject({
+    method: 'POST',
+    scope: 'user:write',
+  })
+})
+
+test('a reader that goes away ends the program quietly', async () => {
+  const child = spawn(process.execPath, [entry, 'routes'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  child.stdout.destroy()
+  let stderr = ''
+  child.stderr.on('data', piece => (stderr += String(piece)))
+  const [exitCode] = (await once(child, 'close')) as [number]
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+})

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { drawFinding, drawVerdict, type State } from '../../../cli/doctor/finding.ts'
+import {
+  judgeAddress,
+  judgeConfiguration,
+  judgeDirectory,
+  judgeDisk,
+  judgeModelFiles,
+} from '../../../cli/doctor/installation.ts'
+import { plain } from '../../../cli/paint.ts'
+
+const directory = { path: '/data', mode: 0o700, owner: 1000, user: 1000, fileSystem: 0xef53, readable: [] }
+
+test.each([
+  ['a private directory of ours', {}, 'fine', 'yours only'],
+  ['one that is not there yet', { mode: undefined }, 'fine', 'first start'],
+  ['one of somebody else', { owner: 0 }, 'broken', 'belongs to user 0'],
+  ['one of somebody else, as root', { owner: 1000, user: 0 }, 'fine', 'yours only'],
+  ['one that others can write to', { mode: 0o777 }, 'broken', 'mode 777'],
+  ['one that the group can write to', { mode: 0o770 }, 'broken', 'mode 770'],
+  ['one that others can look into', { mode: 0o755 }, 'warning', 'mode 755'],
+  ['secrets that others can read', { mode: 0o755, readable: ['root-token'] }, 'warning', 'root-token'],
+  ['one on NFS', { fileSystem: 0x6969 }, 'warning', 'NFS'],
+])('the data directory: %s', (_, facts, state, detail) => {
+  const finding = judgeDirectory({ ...directory, ...facts })
+  expect(finding.state).toBe(state)
+  expect(finding.detail).toContain(detail)
+})
+
+const gib = 2 ** 30
+test.each([
+  [10 * gib, 'fine'],
+  [2 * gib, 'fine'],
+  [1.5 * gib, 'warning'],
+  [gib, 'warning'],
+  [gib - 1, 'broken'],
+])('with %d bytes free and a mark of 1 GiB the disk is %s', (freeBytes, state) => {
+  expect(judgeDisk({ path: '/data', freeBytes, minFreeBytes: gib }).state).toBe(state)
+})
+
+const running = { url: 'http://127.0.0.1:8787', pid: 7, ready: true }
+test.each([
+  ['free', { running: undefined, refusal: undefined }, 'fine', 'is free'],
+  ['that of the running server', { running, refusal: undefined }, 'fine', 'process 7'],
+  ['that of a server that is not ready', { running: { ...running, ready: false }, refusal: undefined }, 'warning', ''],
+  ['taken', { running: undefined, refusal: 'EADDRINUSE' }, 'broken', 'taken by another program'],
+  ['not of this machine', { running: undefined, refusal: 'EADDRNOTAVAIL' }, 'broken', 'EADDRNOTAVAIL'],
+])('the address is %s', (_, facts, state, detail) => {
+  const finding = judgeAddress({ listen: '127.0.0.1:8787', ...facts })
+  expect(finding.state).toBe(state)
+  expect(finding.detail).toContain(detail)
+})
+
+const configuration = { path: '/data/infer.yaml', exists: true, fault: undefined, models: 1 }
+test.each([
+  ['a good one', {}, 'fine', '1 model'],
+  ['none', { exists: false, models: 0 }, 'fine', 'models that ship'],
+  ['one without models', { models: 0 }, 'fine', 'those that ship'],
+  ['a wrong one', { fault: 'infer.yaml:3: models.0.id: wrong' }, 'broken', 'infer.yaml:3'],
+])('the configuration: %s', (_, facts, state, detail) => {
+  const finding = judgeConfiguration({ ...configuration, ...facts })
+  expect(finding.state).toBe(state)
+  expect(finding.detail).toContain(detail)
+})
+
+test('a model whose file is missing is named', () => {
+  const there = { id: 'a', source: '/a.gguf', exists: true }
+  expect(judgeModelFiles([]).state).toBe('fine')
+  expect(judgeModelFiles([there]).state).toBe('fine')
+  expect(judgeModelFiles([there, { id: 'b', source: '/b.gguf', exists: false }])).toMatchObject({
+    state: 'broken',
+    detail: 'b: there is no /b.gguf',
+  })
+})
+
+test('a finding is one line, and what to do stands below it', () => {
+  expect(drawFinding({ name: 'disk', state: 'fine', detail: 'enough', advice: null }, plain)).toBe(
+    'fine     disk              enough',
+  )
+  expect(drawFinding({ name: 'disk', state: 'broken', detail: 'full', advice: 'Make room.' }, plain)).toBe(
+    'broken   disk              full\n                           → Make room.',
+  )
+})
+
+test.each([
+  [['fine', 'fine'], 'Everything is fine.'],
+  [['fine', 'warning'], 'Everything works; 1 warning.'],
+  [['broken', 'fine'], '1 thing to repair.'],
+  [['broken', 'broken', 'warning', 'warning'], '2 things to repair, 2 warnings.'],
+] as [State[], string][])('%j: %s', (states, verdict) => {
+  expect(drawVerdict(states.map(state => ({ name: '', state, detail: '', advice: null })))).toBe(verdict)
+})

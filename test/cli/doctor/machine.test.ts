@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import {
+  judgeCards,
+  judgeLibc,
+  judgeMemory,
+  judgeOpenFiles,
+  judgeProgram,
+  judgeWrapper,
+  openFilesLimit,
+} from '../../../cli/doctor/machine.ts'
+
+test.each([
+  ['24.21.0', 'fine'],
+  ['26.0.0', 'fine'],
+  ['20.20.2', 'broken'],
+])('Node %s is %s', (node, state) => {
+  expect(judgeProgram({ version: '1.0.0', packaged: false, node, path: '/usr/bin/node' }).state).toBe(state)
+})
+
+test.each([
+  ['2.34', 'fine'],
+  ['2.41', 'fine'],
+  ['3.0', 'fine'],
+  ['2.33', 'broken'],
+  ['2.9', 'broken'],
+  [undefined, 'broken'],
+])('glibc %s is %s', (glibc, state) => {
+  expect(judgeLibc(glibc).state).toBe(state)
+})
+
+test.each([
+  [1024, 'warning'],
+  [4096, 'fine'],
+  [Number.POSITIVE_INFINITY, 'fine'],
+])('%d open files are %s', (limit, state) => {
+  expect(judgeOpenFiles(limit).state).toBe(state)
+})
+
+test.each([
+  ['Max open files            1024                 524288               files', 1024],
+  ['Max open files            unlimited            unlimited            files', Number.POSITIVE_INFINITY],
+  ['', Number.POSITIVE_INFINITY],
+])('the soft limit is read off "%s"', (text, limit) => {
+  expect(openFilesLimit(`Limit   Soft Limit   Hard Limit   Units\n${text}\nMax locked memory 1 1 bytes\n`)).toBe(limit)
+})
+
+const gib = 2 ** 30
+
+test('a control group that allows less is said', () => {
+  const finding = judgeMemory({ totalBytes: 64 * gib, limitBytes: 8 * gib, cores: 2, oomScore: 0 })
+  expect(finding.state).toBe('fine')
+  expect(finding.detail).toBe('8.0 GiB (control group limit; the machine has 64.0 GiB), 2 cores')
+})
+
+test('being the first to be killed is a warning', () => {
+  const facts = { totalBytes: gib, limitBytes: Number.POSITIVE_INFINITY, cores: 1 }
+  expect(judgeMemory({ ...facts, oomScore: 500 }).state).toBe('warning')
+  expect(judgeMemory({ ...facts, oomScore: undefined }).state).toBe('fine')
+})
+
+test('no wrapper is a warning that says why', () => {
+  const finding = judgeWrapper({
+    wrapper: { name: 'plain', promise: 'Engines stay.' },
+    tried: [
+      { command: 'setpriv --pdeathsig KILL', why: 'operation not permitted' },
+      { command: 'bwrap --unshare-pid', why: 'bwrap is not installed' },
+    ],
+  })
+  expect(finding.state).toBe('warning')
+  expect(finding.detail).toContain('setpriv: operation not permitted; bwrap: bwrap is not installed')
+})
+
+test('a wrapper that works is named with its promise', () => {
+  expect(judgeWrapper({ wrapper: { name: 'unshare', promise: 'All end.' }, tried: [] })).toMatchObject({
+    state: 'fine',
+    detail: 'unshare: All end.',
+  })
+})
+
+test.each([
+  [
+    'cards are listed with their memory',
+    {
+      devices: [{ id: 'gpu0', name: 'H200', totalBytes: 141 * gib, usedBytes: 41 * gib }],
+      reason: null,
+      broken: false,
+    },
+    'fine',
+    'gpu0 H200, 100 GiB free of 141 GiB',
+  ],
+  ['no card is fine', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
+  ['a fault is broken', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
+])('%s', (_, discovery, state, detail) => {
+  const finding = judgeCards(discovery)
+  expect(finding.state).toBe(state)
+  expect(finding.detail).toContain(detail)
+})

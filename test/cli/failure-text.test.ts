@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { failureOf, usage } from '../../cli/exit-codes.ts'
+import { failureJson, failureText } from '../../cli/failure-text.ts'
+import { plain } from '../../cli/paint.ts'
+import { Failure } from '../../core/failure.ts'
+
+test('a failure is its sentence', () => {
+  expect(failureText(usage('Write it so.'), plain)).toBe('Error: Write it so.\n')
+})
+
+test('wrong fields, the time to wait and the request stand below', () => {
+  const failure = new Failure('rate_limit', 'Too many.', {
+    retryAfterMs: 1500,
+    facts: { request_id: 'req_1' },
+    details: [{ path: 'messages[0]', message: 'is missing', code: 'invalid_value' }],
+  })
+  expect(failureText(failure, plain)).toBe(
+    'Error: Too many.\n  messages[0]: is missing\nTry again in 2 seconds.\nRequest req_1\n',
+  )
+})
+
+test('the stack is shown for what nobody expected, and for nothing else', () => {
+  expect(failureText(failureOf(new TypeError('odd')), plain)).toContain('TypeError: odd\n    at ')
+  const expected = Object.assign(new Error('ENOENT: no'), { code: 'ENOENT', syscall: 'open' })
+  expect(failureText(failureOf(expected), plain)).not.toContain('    at ')
+})
+
+test('for a program it is the error body of the API on one line', () => {
+  const failure = new Failure('rate_limit', 'Too many.', { retryAfterMs: 1500, facts: { request_id: 'req_1' } })
+  const text = failureJson(failure)
+  expect(text.endsWith('}\n') && !text.slice(0, -1).includes('\n')).toBe(true)
+  expect(JSON.parse(text)).toEqual({
+    error: {
+      code: 'rate_limit',
+      message: 'Too many.',
+      type: 'rate_limit_error',
+      param: null,
+      retry_after: 2,
+      request_id: 'req_1',
+    },
+  })
+})

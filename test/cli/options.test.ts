@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import { readCount, readDuration, readExpiry, readList, readListen, readNumber, readScopes } from '../../cli/options.ts'
+
+const now = Date.UTC(2026, 0, 1)
+
+test.each([
+  ['90d', now + 90 * 86_400_000],
+  ['12h', now + 12 * 3_600_000],
+  ['2027-01-31', Date.UTC(2027, 0, 31)],
+  ['2027-01-31T10:00:00Z', Date.UTC(2027, 0, 31, 10)],
+  ['never', 'never'],
+])('a token may end at %s', (text, at) => {
+  expect(readExpiry(text, now)).toBe(at)
+})
+
+test.each([
+  ['soon', '90d, 12h, 2027-01-31 or never'],
+  ['', '90d, 12h, 2027-01-31 or never'],
+  ['90', '90d, 12h, 2027-01-31 or never'],
+  ['2027-13-45', '90d, 12h, 2027-01-31 or never'],
+  ['2025-12-31', 'has passed'],
+  ['0d', 'has passed'],
+])('a token cannot end at "%s"', (text, why) => {
+  expect(() => readExpiry(text, now)).toThrow(why)
+})
+
+test.each([
+  ['100ms', 100],
+  ['1.5s', 1500],
+  ['0s', 0],
+  ['2h', 7_200_000],
+])('%s is a length of time', (text, ms) => {
+  expect(readDuration(text)).toBe(ms)
+})
+
+test.each(['60', '', 'abc', '-1s', '1y'])('"%s" is no length of time', text => {
+  expect(() => readDuration(text)).toThrow('Write a length of time')
+})
+
+test('scopes stand between commas, each once', () => {
+  expect(readScopes('user:read, admin:write,user:read')).toEqual(['user:read', 'admin:write'])
+})
+
+test('an unknown scope is named, with those that there are', () => {
+  expect(() => readScopes('user:read,user:*')).toThrow(
+    "There is no scope 'user:*'. The scopes are user:read, user:write, admin:read, admin:write.",
+  )
+})
+
+test('a list of nothing is none', () => {
+  expect(() => readList(' , ')).toThrow('Name at least one')
+})
+
+test.each(['127.0.0.1:8787', '[::1]:80', ':0', 'localhost:65535'])('%s can be listened on', text => {
+  expect(readListen(text)).toBe(text)
+})
+
+test.each(['8787', 'localhost', '127.0.0.1:65536', 'http://x:80', '::1:80'])('%s cannot be listened on', text => {
+  expect(() => readListen(text)).toThrow('host:port')
+})
+
+test.each(['', '-1', '1.5', '11', '1e1', ' 1'])('"%s" is no whole number from 0 to 10', text => {
+  expect(() => readCount(0, 10)(text)).toThrow('from 0 to 10')
+})
+
+test.each(['', 'x', '2.1', '-0.1', 'NaN', 'Infinity'])('"%s" is no number from 0 to 2', text => {
+  expect(() => readNumber(0, 2)(text)).toThrow('from 0 to 2')
+})
+
+test('numbers in their range are read', () => {
+  expect([readCount(0, 10)('10'), readNumber(0, 2)('0.7')]).toEqual([10, 0.7])
+})

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { chooseOrganization } from '../../cli/organizations.ts'
+import type { Organization } from '../../core/store/store.ts'
+
+const named = (id: string, name: string): Organization => ({
+  id,
+  name,
+  plan: 'free',
+  requestsPerMinute: null,
+  jobsPerMinute: null,
+  createdAt: 0,
+  status: 'active',
+})
+const acme = named('org_1', 'acme')
+const first = named('org_2', 'default')
+const tricky = named('org_3', 'org_1')
+
+test.each([
+  ['by its id', [acme, first], 'org_1', acme],
+  ['by its name', [acme, first], 'acme', acme],
+  ['by its id rather than by the name of another', [tricky, acme], 'org_1', acme],
+  ['unnamed when it is the only one', [acme], undefined, acme],
+  ['unnamed when it is the one of the first start', [acme, first], undefined, first],
+] as const)('an organization is found %s', (_, all, idOrName, found) => {
+  expect(chooseOrganization(all, idOrName)).toBe(found)
+})
+
+test('with several and none of them the first, it must be named', () => {
+  expect(() => chooseOrganization([acme, tricky], undefined)).toThrow('Say which one with --org: acme, org_1.')
+})
+
+test('an unknown one is refused with those that there are', () => {
+  expect(() => chooseOrganization([acme, first], 'acne')).toThrow(
+    "There is no organization 'acne'. Known here: acme, default.",
+  )
+})
+
+test('a long list is cut', () => {
+  const many = Array.from({ length: 30 }, (_, at) => named(`org_${at}`, `n${at}`))
+  expect(() => chooseOrganization(many, 'x')).toThrow(/n9 and 20 more\.$/)
+})
+
+test('without any it says how to get one', () => {
+  expect(() => chooseOrganization([], undefined)).toThrow('infer serve')
+})

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { plain } from '../../../cli/paint.ts'
+import { greeting, plainGreeting, type Started } from '../../../cli/serve/greeting.ts'
+import { logLine } from '../../../cli/serve/log-line.ts'
+
+const started: Started = {
+  version: '1.2.3',
+  url: 'http://127.0.0.1:8787',
+  tokenPath: '/data/root-token',
+  firstStart: undefined,
+  models: [{ id: 'm', tasks: ['std/chat-completion'], description: 'A toy.' }],
+}
+const first: Started = { ...started, firstStart: { organizationId: 'org_1', secret: 'sk-infer-abc' } }
+
+test('a later start shows the address, the models and what to try, and no secret', () => {
+  const text = greeting(started, plain)
+  expect(text).toContain('infer 1.2.3 is ready at http://127.0.0.1:8787')
+  expect(text).toContain('m  std/chat-completion')
+  expect(text).toContain('A toy.')
+  expect(text).toContain('curl http://127.0.0.1:8787/std/v1/chat/completions')
+  expect(text).not.toContain('sk-infer')
+})
+
+test('the first start shows the secret once', () => {
+  expect(greeting(first, plain).split('sk-infer-abc')).toHaveLength(2)
+})
+
+test('without models it says how to add one', () => {
+  expect(greeting({ ...started, models: [] }, plain)).toContain('infer.yaml')
+})
+
+test('in a pipe each fact is a line', () => {
+  expect(plainGreeting(first)).toBe(
+    'ready http://127.0.0.1:8787\nmodel m std/chat-completion\nroot-token /data/root-token\norganization org_1\nsecret sk-infer-abc',
+  )
+  expect(plainGreeting(started)).not.toContain('secret')
+})
+
+test.each([
+  [
+    'time, level, message and fields',
+    { time: '2026-01-01T10:20:30.000Z', level: 'info', message: 'Ready', url: 'http://x', models: 3 },
+    '10:20:30 info  Ready  url=http://x models=3\n',
+  ],
+  [
+    'the cause below, indented',
+    { time: '2026-01-01T10:20:30.000Z', level: 'error', message: 'Bad', cause: 'Error: x\n    at y' },
+    '10:20:30 error Bad\n    Error: x\n        at y\n',
+  ],
+  [
+    'no control characters',
+    { time: '2026-01-01T10:20:30.000Z', level: 'odd', message: 'a\u001b[2Jb' },
+    '10:20:30 odd   a[2Jb\n',
+  ],
+])('a line of the log for a person: %s', (_, entry, line) => {
+  expect(logLine(`${JSON.stringify(entry)}\n`, plain)).toBe(line)
+})
+
+test('what is no line of the log is passed on', () => {
+  expect(logLine('plain text\n', plain)).toBe('plain text\n')
+})

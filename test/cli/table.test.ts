@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { paintFor, plain, printable } from '../../cli/paint.ts'
+import { sizeText, timeText } from '../../cli/quantities-text.ts'
+import { drawTable } from '../../cli/table.ts'
+
+test('columns are as wide as their longest cell, and no line ends in spaces', () => {
+  expect(
+    drawTable(
+      ['id', 'name'],
+      [
+        ['a', 'first'],
+        ['long', ''],
+      ],
+      plain,
+    ),
+  ).toBe('id    name\na     first\nlong')
+})
+
+test('colours do not count toward the width', () => {
+  const red = '\u001b[31mab\u001b[39m'
+  expect(drawTable(['x', 'y'], [[red, '1']], plain)).toBe(`x   y\n${red}  1`)
+})
+
+test('only the last column is cut to the width of the terminal', () => {
+  expect(drawTable(['id', 'note'], [['tok_123', 'a long explanation']], plain, 20)).toBe(
+    'id       note\ntok_123  a long exp…',
+  )
+})
+
+test('without rows there is a head', () => {
+  expect(drawTable(['id'], [], plain)).toBe('id')
+})
+
+test('missing cells are empty', () => {
+  expect(drawTable(['a', 'b', 'c'], [['1']], plain)).toBe('a  b  c\n1')
+})
+
+test('a pipe gets no colours, whatever the environment says', () => {
+  expect(paintFor(false).bad('x')).toBe('x')
+})
+
+test.each([
+  ['an escape sequence', 'a\u001b[2Jb', 'a[2Jb'],
+  ['a carriage return that would overwrite', 'safe\rbad', 'safebad'],
+  ['a C1 control', 'a\u009bb', 'ab'],
+  ['newlines and tabs stay', 'a\n\tb', 'a\n\tb'],
+  ['other scripts stay', 'grüße 日本 🚀', 'grüße 日本 🚀'],
+])('text from outside cannot steer the terminal: %s', (_, text, shown) => {
+  expect(printable(text)).toBe(shown)
+})
+
+test.each([
+  [0, '0 B'],
+  [1023, '1023 B'],
+  [1024, '1.0 KiB'],
+  [1536, '1.5 KiB'],
+  [200 * 2 ** 20, '200 MiB'],
+  [24 * 2 ** 30, '24.0 GiB'],
+  [5000 * 2 ** 40, '5000 TiB'],
+])('%i bytes are %s', (bytes, text) => {
+  expect(sizeText(bytes)).toBe(text)
+})
+
+test('a time is UTC to the minute, and none is a dash', () => {
+  expect(timeText(Date.UTC(2027, 0, 31, 9, 5, 59))).toBe('2027-01-31 09:05Z')
+  expect(timeText(null)).toBe('-')
+})
