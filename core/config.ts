@@ -22,6 +22,12 @@ export const Limits = z
     stream_ping: Duration.default(15_000),
     engine_answer: Bytes.default(32 << 20),
     stream_frame: Bytes.default(4 << 20),
+    engine_backoff: Duration.default(1_000).describe(
+      'Before an engine that failed to start is started again; doubles with every failure, up to five minutes.',
+    ),
+    engine_turn: Duration.default(10_000).describe(
+      'How long a model waits for busy memory before the models there must let it have its turn.',
+    ),
     drain_timeout: Duration.default(60_000),
     min_free_disk: Bytes.default(1 << 30),
     ballast: Bytes.default(64 << 20),
@@ -60,6 +66,9 @@ export function masterKey(): string | undefined {
   delete process.env.INFER_MASTER_KEY
   return key
 }
+
+/** The environment of this process, for what is built for children out of parts of it. */
+export const hostEnvironment = (): Readonly<Record<string, string | undefined>> => process.env
 
 /** The address and token of a remote server, where INFER_URL says that the command line speaks to one. */
 export const remote = (): { url: string; token: string | undefined } | undefined =>

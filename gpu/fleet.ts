@@ -1,0 +1,210 @@
+import type { Limits } from '../core/config.ts'
+import { hostEnvironment } from '../core/config.ts'
+import type { Failure } from '../core/failure.ts'
+import type { Fleet, FleetSnapshot, Lease } from '../core/fleet.ts'
+import { newId } from '../core/ids.ts'
+import type { Log } from '../core/log.ts'
+import type { Model } from '../core/models/model.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { cpuDevice } from './devices/cpu.ts'
+import { discover } from './devices/discover.ts'
+import { defaultRules } from './effects.ts'
+import { estimate } from './estimate.ts'
+import { openLocalLauncher } from './launcher/local.ts'
+import { probeWrapper } from './launcher/probe.ts'
+import type { Wrapper } from './launcher/wrapper.ts'
+import { EngineLease } from './lease.ts'
+import { type Line, type Resident, shuttingDown } from './line.ts'
+import { type DeviceSource, openMemory } from './memory.ts'
+import type { Wanted } from './place.ts'
+import { presetOf, traitsOf } from './presets/presets.ts'
+import { openResidency, type Residency } from './residency.ts'
+import { openRunning } from './running.ts'
+
+export interface FleetOptions {
+  /** The models as they are configured now; asked again whenever it matters. */
+  models(): readonly Model[]
+  dataDir: string
+  /** Of this run of the server; processes of other runs in the same directory are ended. */
+  bootId: string
+  log: Log
+  limits: Pick<Limits, 'engine_backoff' | 'engine_turn'>
+  clock?: Clock
+  devices?: DeviceSource
+  /** What an engine's environment is built from; this process's own where not given. */
+  environment?: Readonly<Record<string, string | undefined>>
+  /** How engines are started; found out by trying where not given. */
+  wrapper?: Wrapper
+}
+
+/**
+ * Opens the GPU side: ends what earlier runs left, finds the devices, starts loading what is kept loaded, and hands
+ * out slots of engines. Resolves before anything is loaded.
+ */
+export async function openFleet(options: FleetOptions): Promise<Fleet> {
+  const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
+  const { wrapper = (await probeWrapper(environment)).wrapper } = options
+  const launcher = await openLocalLauncher({ ...options, host: environment, wrapper })
+  const source = options.devices ?? { cards: () => discover({ environment }), cpu: cpuDevice() }
+  // The three below need each other: the residency decides, the engines do, the memory knows what there is.
+  let residency: Residency | undefined
+  const memory = await openMemory({
+    source,
+    log,
+    residents: () => residency?.residents() ?? [],
+    changed: () => residency?.refresh(),
+  })
+  const engines = openRunning({ launcher, memory, environment, log, events: () => residency! })
+  if (wrapper.name === 'plain') log.warn(wrapper.promise)
+  let cancelWake = () => {}
+  residency = openResidency(
+    {
+      ...engines.effects,
+      now: clock.now,
+      wake(at) {
+        cancelWake()
+        cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency!.tick())
+      },
+      newEngineId: () => newId('wkr'),
+    },
+    memory.places,
+    {
+      ...defaultRules,
+      backoff: { ...defaultRules.backoff, firstMs: limits.engine_backoff },
+      holdMs: limits.engine_turn,
+    },
+  )
+  const { take, request, find, residents, activity } = residency
+  let closing: Promise<void> | undefined
+  let idle: (() => void) | undefined
+
+  /** The line of a model with what it needs now; its size is looked up only while it may have to be placed. */
+  async function lineOf(model: Model): Promise<Line> {
+    const preset = presetOf(model)
+    const slots = model.concurrency ?? preset.slots
+    const known = find(model.id)
+    const wanted: Line['wanted'] = { modelId: model.id, bytes: 0, ...whereFor(model, preset.runsOn) }
+    if (known && known.residents.length > 0) wanted.bytes = known.wanted.bytes
+    else wanted.bytes = wanted.kind === 'none' ? 0 : ((await estimate(model, wanted.kind)) ?? ofUnknownSize(wanted))
+    return residency!.line(model, wanted, slots)
+  }
+
+  function whereFor(model: Model, runsOn: string): Pick<Wanted, 'kind' | 'devices'> {
+    if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
+    if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
+    const cards = memory.devices().some(device => device.kind === 'nvidia')
+    return runsOn === 'gpu' || cards ? { kind: 'nvidia', devices: model.devices } : { kind: 'cpu', devices: 1 }
+  }
+
+  /** A model whose size nobody knows gets its cards to itself, or a quarter of the processor's memory. */
+  function ofUnknownSize({ kind, devices }: Pick<Wanted, 'kind' | 'devices'>): number {
+    const capacities = memory.places().flatMap(place => (place.kind === kind ? [place.capacity] : []))
+    if (capacities.length === 0) return 0
+    return kind === 'cpu' ? capacities[0]! / 4 : Math.min(...capacities) * devices
+  }
+
+  const returned = (resident: Resident, ranMs: number | null): void => {
+    residency!.release(resident, ranMs)
+    if (idle && !busy()) idle()
+  }
+  const busy = () => residents().some(resident => resident.leases > 0)
+  const leaseOf = (resident: Resident, waitedMs: number, loadedMs: number): Lease =>
+    new EngineLease(resident, engines.link(resident.engineId), returned, waitedMs, loadedMs)
+
+  async function queue(model: Model, want: { waitMs: number; signal?: AbortSignal }): Promise<Lease> {
+    const askedAt = clock.now()
+    const line = await lineOf(model)
+    const { signal } = want
+    signal?.throwIfAborted()
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        cancel()
+        reject(signal!.reason)
+      }
+      const settled = () => signal?.removeEventListener('abort', leave)
+      signal?.addEventListener('abort', leave, { once: true })
+      const cancel = request(line, {
+        slot: true,
+        waitMs: Math.max(0, want.waitMs - (clock.now() - askedAt)),
+        grant(resident, _waitedMs, loadedMs) {
+          settled()
+          resolve(leaseOf(resident, clock.now() - askedAt, loadedMs))
+        },
+        refuse(failure: Failure) {
+          settled()
+          reject(failure)
+        },
+      })
+    })
+  }
+
+  async function close(deadlineMs: number): Promise<void> {
+    residency!.close()
+    if (busy() && deadlineMs > 0)
+      await new Promise<void>(done => {
+        idle = done
+        clock.after(deadlineMs, done)
+      })
+    engines.end(shuttingDown)
+    residency!.stopAll('the server is shutting down')
+    await engines.allGone()
+    cancelWake()
+    memory.close()
+    launcher.close()
+  }
+
+  for (const model of models().filter(one => one.enabled && one.replicas.min > 0)) await lineOf(model)
+  residency.refresh()
+
+  return {
+    traits: traitsOf,
+    lease(model, want) {
+      if (closing) return Promise.reject(shuttingDown())
+      if (want.signal?.aborted) return Promise.reject(want.signal.reason)
+      const resident = take(model.id)
+      return resident ? Promise.resolve(leaseOf(resident, 0, 0)) : queue(model, want)
+    },
+    async load(model) {
+      if (closing) throw shuttingDown()
+      const line = await lineOf(model)
+      await new Promise<void>((resolve, reject) => {
+        request(line, { slot: false, waitMs: Number.POSITIVE_INFINITY, grant: () => resolve(), refuse: reject })
+      })
+    },
+    async unload(modelId) {
+      const leaving = residents().filter(resident => resident.line.model.id === modelId)
+      residency!.unload(modelId)
+      await Promise.all(leaving.map(resident => engines.parted(resident.engineId)))
+    },
+    snapshot(): FleetSnapshot {
+      const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))
+      return {
+        devices: memory.snapshot(),
+        residents: residents().map(resident => ({
+          engineId: resident.engineId,
+          modelId: resident.line.model.id,
+          state: resident.state,
+          pid: engines.pid(resident.engineId),
+          devices: [...resident.devices],
+          bytes: resident.bytes,
+          slots: resident.slots,
+          leases: resident.leases,
+          startedAt: epoch(resident.startedAt),
+          lastUsedAt: epoch(resident.lastUsedAt),
+        })),
+        models: Object.fromEntries(
+          models().map(model => {
+            const line = find(model.id)
+            return [model.id, line ? activity({ ...line, model }) : untouched(model)]
+          }),
+        ),
+      }
+    },
+    close: deadlineMs => (closing ??= close(deadlineMs)),
+  }
+}
+
+const untouched = (model: Model): FleetSnapshot['models'][string] => ({
+  ...{ status: model.enabled ? 'cold' : 'disabled', waiting: 0, reason: null, etaMs: null },
+  ...{ engineStarts: 0, engineFailures: 0 },
+})

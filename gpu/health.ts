@@ -1,0 +1,37 @@
+import { Client } from 'undici'
+import type { Endpoint } from './launcher/launcher.ts'
+
+/** What an engine says of itself: `ready`, `loading` (nobody listens yet, or 503), or another answer with its status. */
+export type Health = 'ready' | 'loading' | { status: number }
+
+/** Asks an engine for its health once. Never throws; an engine that does not answer in time is `loading`. */
+export async function askHealth(
+  endpoint: Endpoint,
+  path: string,
+  headers: readonly string[],
+  timeoutMs: number,
+): Promise<{ health: Health; body: string }> {
+  const client = new Client(endpoint.origin, {
+    socketPath: endpoint.socketPath,
+    connectTimeout: timeoutMs,
+    maxResponseSize: 64 << 10,
+    allowH2: false,
+  })
+  try {
+    const { statusCode, body } = await client.request({
+      path,
+      method: 'GET',
+      headers: [...headers],
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    const text = await body.text()
+    const ok = statusCode >= 200 && statusCode < 300
+    return { health: ok ? 'ready' : statusCode === 503 ? 'loading' : { status: statusCode }, body: text }
+  } catch {
+    return { health: 'loading', body: '' }
+  } finally {
+    await client.destroy()
+  }
+}

@@ -1,0 +1,108 @@
+import { Client } from 'undici'
+import type { Failure } from '../core/failure.ts'
+import type { EngineExchange } from './exchange.ts'
+import type { Endpoint } from './launcher/launcher.ts'
+
+export interface LinkOptions {
+  engineId: string
+  modelId: string
+  endpoint: Endpoint
+  /** Headers of every request, names and values in turn. */
+  headers: string[]
+  /** An engine that sends nothing for this long on any request is stuck. */
+  noProgressMs: number
+  keepAliveMs: number
+  /** True for a process of ours, of whose end we hear; a broken connection then waits a moment to say why. */
+  watched: boolean
+  failureOf(status: number, body: string): Failure
+  /** Nothing has come from the engine for as long as `noProgressMs`, on no request at all. */
+  stuck(): void
+  /** A listener threw: a fault of ours, to be logged. */
+  fault(thrown: unknown): void
+}
+
+/** How long a broken connection waits for the end of its engine to be known, which makes the better message. */
+const obituaryMs = 1_000
+
+/**
+ * One ready engine as requests see it. It owns the connections: one for each slot and used by nobody else, so that a
+ * request never waits behind another and there is no pool to search. Connections are made when first needed and the
+ * one used last is used next, which keeps few of them busy at low load.
+ */
+export class Link {
+  readonly options: LinkOptions
+  /** Requests on their way. */
+  readonly open = new Set<EngineExchange>()
+  /** When the engine last sent anything, on the monotonic clock. */
+  lastProgressAt = performance.now()
+  #free: Client[] = []
+  #all = new Set<Client>()
+  #death: (() => Failure) | undefined
+  #mourners = new Set<(death: (() => Failure) | undefined) => void>()
+
+  constructor(options: LinkOptions) {
+    this.options = options
+  }
+
+  /** A connection of one's own, until it is given back. */
+  take(): Client {
+    return this.#free.pop() ?? this.#connect()
+  }
+
+  give(client: Client): void {
+    this.#free.push(client)
+  }
+
+  /** Makes the failure of every request from here on; undefined while the engine lives. */
+  get death(): (() => Failure) | undefined {
+    return this.#death
+  }
+
+  /** Ends every request at once with the reason, and refuses those that come. */
+  die(death: () => Failure): void {
+    this.#death ??= death
+    for (const mourner of this.#mourners) mourner(death)
+    this.#mourners.clear()
+    for (const exchange of this.open) exchange.cut(death())
+    this.close()
+  }
+
+  /** Calls back once with how the engine died, or with undefined when it seems to live on. */
+  afterDeath(tell: (death: (() => Failure) | undefined) => void): void {
+    if (this.#death || !this.options.watched) return tell(this.#death)
+    const mourner = (death: (() => Failure) | undefined) => {
+      clearTimeout(timer)
+      this.#mourners.delete(mourner)
+      tell(death)
+    }
+    const timer = setTimeout(mourner, obituaryMs, undefined)
+    this.#mourners.add(mourner)
+  }
+
+  /** A request has waited in vain. It condemns the engine only if nobody else has heard from it either. */
+  stalled(): void {
+    // Timers are a little coarse, and one that fires early must not let a frozen engine off.
+    if (performance.now() - this.lastProgressAt >= this.options.noProgressMs * 0.9) this.options.stuck()
+  }
+
+  close(): void {
+    for (const client of this.#all) void client.destroy().catch(() => {})
+    this.#all.clear()
+  }
+
+  #connect(): Client {
+    const { endpoint, noProgressMs, keepAliveMs } = this.options
+    const client = new Client(endpoint.origin, {
+      socketPath: endpoint.socketPath,
+      pipelining: 1,
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMs,
+      headersTimeout: noProgressMs,
+      bodyTimeout: noProgressMs,
+      connectTimeout: Math.max(1_000, Math.min(noProgressMs, 5_000)),
+      allowH2: false,
+    })
+    this.#all.add(client)
+    return client
+  }
+}

@@ -1,0 +1,143 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { DeviceSnapshot } from '../core/fleet.ts'
+import type { Log } from '../core/log.ts'
+import type { Device, Discovery } from './devices/device.ts'
+import type { Resident } from './line.ts'
+import type { Place } from './place.ts'
+
+/** Where devices are learnt from; tests bring their own. */
+export interface DeviceSource {
+  /** The cards; never throws. */
+  cards(): Promise<Discovery>
+  cpu: Device
+}
+
+/** How much of a device may be booked: drivers and the rest of the machine need some, and estimates err. */
+const bookable = { nvidia: 0.97, cpu: 0.8 }
+
+/** A freed card shows it 0.5 to 1.5 s after the process is gone; one that does not by then will not. */
+const settleMs = 5_000
+const settleStepMs = 250
+
+/** Cards are looked at this often while there are any; when a fault keeps them from us, this seldom. */
+const pollMs = 5_000
+const brokenPollMs = 60_000
+
+/** What of a resident's bytes lies on one of its devices. */
+export const shareOf = (resident: Resident): number =>
+  resident.devices.length > 0 ? resident.bytes / resident.devices.length : 0
+
+/**
+ * The devices and what is known of their memory. Measured figures are for waiting and for showing; what is decided by
+ * is our own book, because two engines that start at once both see an empty card.
+ */
+export async function openMemory({
+  source,
+  residents,
+  log,
+  changed,
+}: {
+  source: DeviceSource
+  residents(): readonly Resident[]
+  log: Log
+  /** Called when there are other devices, or other amounts that may be booked, than before. */
+  changed(): void
+}) {
+  let cards: Device[] = []
+  let reason: string | null = null
+  /** What others use of a card: what was measured there when nobody of ours was on it. */
+  const foreign = new Map<string, number>()
+  let timer: NodeJS.Timeout | undefined
+  let closed = false
+
+  const on = (id: string) => residents().filter(resident => resident.devices.includes(id))
+
+  async function measure(): Promise<void> {
+    const before = new Set(residents().flatMap(resident => resident.devices))
+    const found = await source.cards()
+    if (found.reason !== reason && found.broken) log.warn('The GPUs cannot be used', { reason: found.reason })
+    reason = found.reason
+    // That the driver does not answer says nothing about the cards that were there a moment ago.
+    if (!found.broken) cards = found.devices
+    for (const card of cards)
+      if (card.usedBytes !== null && !before.has(card.id) && on(card.id).length === 0)
+        foreign.set(card.id, card.usedBytes)
+    if (!closed && (cards.length > 0 || found.broken)) {
+      clearTimeout(timer)
+      timer = setTimeout(poll, found.broken ? brokenPollMs : pollMs)
+      timer.unref()
+    }
+  }
+
+  function poll(): void {
+    const before = JSON.stringify(places())
+    void measure().then(() => {
+      if (!closed && JSON.stringify(places()) !== before) changed()
+    })
+  }
+
+  const devices = (): Device[] => [...cards, source.cpu]
+
+  const places = (): Place[] =>
+    devices().map(({ id, kind, totalBytes }) => ({
+      id,
+      kind,
+      capacity: Math.max(0, Math.floor(totalBytes * bookable[kind]) - (foreign.get(id) ?? 0)),
+    }))
+
+  const cardsOf = (resident: Resident): Device[] => cards.filter(card => resident.devices.includes(card.id))
+
+  await measure()
+  return {
+    devices,
+    places,
+    cardsOf,
+    /** Why there are no cards, or none that can be used; null when there are some. */
+    reason: (): string | null => reason,
+    cores: source.cpu.cores ?? 1,
+    /** The part of each of its cards that belongs to a resident, what others use there included: 0 to 1. */
+    shareOfCard(resident: Resident): number {
+      const parts = cardsOf(resident).map(card => (shareOf(resident) + (foreign.get(card.id) ?? 0)) / card.totalBytes)
+      return parts.length > 0 ? Math.max(...parts) : 1
+    },
+    /** What CUDA_VISIBLE_DEVICES says for it. */
+    visibleTo: (resident: Resident): string =>
+      cardsOf(resident)
+        .map(card => card.cudaId)
+        .join(','),
+    /** Waits until the resident's cards have the room that others have left, as far as that can be measured. */
+    async settle(resident: Resident): Promise<void> {
+      const deadline = performance.now() + settleMs
+      while (performance.now() < deadline) {
+        if (cardsOf(resident).every(card => card.usedBytes === null)) return
+        await measure()
+        const share = shareOf(resident)
+        if (!cardsOf(resident).some(card => card.totalBytes - (card.usedBytes ?? 0) < share)) return
+        await pause(settleStepMs)
+      }
+    },
+    /** What a resident takes on its cards as they show it now, in bytes; null where that cannot be told. */
+    async taken(resident: Resident): Promise<number | null> {
+      if (cardsOf(resident).length === 0) return null
+      await measure()
+      let sum = 0
+      for (const card of cardsOf(resident)) {
+        const others = on(card.id).filter(other => other !== resident)
+        // Another one that is loading or leaving beside it makes every difference meaningless.
+        if (card.usedBytes === null || others.some(other => other.state !== 'ready')) return null
+        sum += card.usedBytes - (foreign.get(card.id) ?? 0) - others.reduce((all, other) => all + shareOf(other), 0)
+      }
+      return sum > 0 ? sum : null
+    },
+    snapshot: (): DeviceSnapshot[] =>
+      devices().map(({ id, name, kind, totalBytes, usedBytes }) => ({
+        ...{ id, name, kind, totalBytes, usedBytes },
+        bookedBytes: Math.round(on(id).reduce((sum, resident) => sum + shareOf(resident), 0)),
+      })),
+    close(): void {
+      closed = true
+      clearTimeout(timer)
+    },
+  }
+}
+export type Memory = Awaited<ReturnType<typeof openMemory>>

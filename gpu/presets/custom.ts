@@ -1,0 +1,41 @@
+import { everything, openAiPaths, type Preset, traitsFor } from './preset.ts'
+import { refusal } from './refusal.ts'
+
+/**
+ * Any command that speaks OpenAI-style HTTP. In its arguments `{model}` is the source, `{id}` the name that requests
+ * carry, `{threads}` a fitting number, and `{port}` or `{socket}` where it shall listen. It finds the secret that we
+ * send along in INFER_ENGINE_KEY and may check it or not.
+ */
+export const custom: Preset = {
+  name: 'custom',
+  runsOn: 'either',
+  lacks: model =>
+    model.command?.some(part => part.includes('{port}') || part.includes('{socket}'))
+      ? undefined
+      : "it needs 'command', which says where to listen with {port} or {socket}.",
+  slots: 16,
+  channel: model => (model.command?.some(part => part.includes('{socket}')) ? 'socket' : 'port'),
+  command: (model, { threads }) =>
+    [...(model.command ?? []), ...model.args].map(part =>
+      part.replaceAll(/\{(model|id|threads)\}/g, (_all, name: 'model' | 'id' | 'threads') =>
+        name === 'model' ? (model.source ?? '') : name === 'id' ? (model.upstream_id ?? model.id) : String(threads),
+      ),
+    ),
+  env: (_model, key) => ({ INFER_ENGINE_KEY: key }),
+  key: (_model, launchKey) => launchKey,
+  address: () => undefined,
+  healthPath: model => model.health_path ?? '/health',
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 4_000,
+  traits: model =>
+    traitsFor(model, {
+      paths: openAiPaths,
+      features: everything,
+      rerankScores: 'probability',
+      scoreBy: 'score',
+      dimensions: false,
+      base64: false,
+      streamUsage: true,
+    }),
+  failureOf: (status, body) => refusal(status, body),
+}

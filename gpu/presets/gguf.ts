@@ -1,0 +1,42 @@
+import { selfCommand } from '../../core/assets.ts'
+import { openAiPaths, type Preset, traitsFor } from './preset.ts'
+import { refusal } from './refusal.ts'
+
+/**
+ * The built-in engine: this program, run again. It computes on the processor; the CUDA builds of its library are half
+ * a gigabyte and need a newer driver than most machines have, so cards are for the other engines.
+ */
+export const gguf: Preset = {
+  name: 'gguf',
+  runsOn: 'cpu',
+  lacks: model => (model.source ? undefined : "it needs 'source', the GGUF file."),
+  slots: 4,
+  channel: () => 'socket',
+  command(model, { slots, threads }) {
+    const { file, args } = selfCommand([
+      ...['engine', 'gguf', '--model', model.source ?? '', '--id', model.upstream_id ?? model.id],
+      ...model.tasks.flatMap(task => ['--task', task]),
+      ...['--socket', '{socket}', '--threads', String(threads), '--parallel', String(slots)],
+      ...(model.context_length ? ['--context', String(model.context_length)] : []),
+      ...model.args,
+    ])
+    return [file, ...args]
+  },
+  env: (_model, key) => ({ INFER_ENGINE_KEY: key }),
+  key: (_model, launchKey) => launchKey,
+  address: () => undefined,
+  healthPath: () => '/health',
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 110_000,
+  traits: model =>
+    traitsFor(model, {
+      paths: openAiPaths,
+      features: ['top_k', 'min_p', 'penalties', 'repetition_penalty'],
+      rerankScores: 'probability',
+      scoreBy: 'score',
+      dimensions: false,
+      base64: false,
+      streamUsage: true,
+    }),
+  failureOf: (status, body) => refusal(status, body),
+}

@@ -1,0 +1,71 @@
+import type { Failure } from '../../core/failure.ts'
+import type { EngineTraits } from '../../core/fleet.ts'
+import type { Feature, Model } from '../../core/models/model.ts'
+import { features } from '../../core/models/model.ts'
+import type { Task } from '../../core/tasks/tasks.ts'
+
+/** What is known about a launch when its command is put together. */
+export interface LaunchFacts {
+  /** Requests at once. */
+  slots: number
+  /** Threads for an engine that computes on the processor. */
+  threads: number
+  /** How many cards it was given; 0 on the processor. */
+  gpus: number
+  /** The share of each card's memory that was booked for it, what others use there included; 1 on the processor. */
+  memoryShare: number
+}
+
+/**
+ * One kind of engine: data and small pure functions. Everything that differs between engines stands in one of these;
+ * no code anywhere asks which engine it is.
+ */
+export interface Preset {
+  name: string
+  /** What can run it: cards only, the processor only, either, or nothing here because it runs elsewhere. */
+  runsOn: 'gpu' | 'cpu' | 'either' | 'elsewhere'
+  /** What the model's configuration must say and does not, as the end of a sentence; undefined when nothing. */
+  lacks(model: Model): string | undefined
+  /** Requests at once where the model's configuration does not say. */
+  slots: number
+  channel(model: Model): 'port' | 'socket'
+  /** Program and arguments; `{port}` and `{socket}` stand for what the launcher finds. Empty when it runs elsewhere. */
+  command(model: Model, facts: LaunchFacts): string[]
+  /** Added to the environment that every engine gets. `key` is the secret of this launch. */
+  env(model: Model, key: string): Record<string, string>
+  /** The secret to send along as a bearer token: the one of the launch, or another. */
+  key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
+  /** Where it runs when it runs elsewhere. */
+  address(model: Model): string | undefined
+  /** Answers 2xx when it can work and 503 or nothing before; null for an engine that is always taken to be ready. */
+  healthPath(model: Model): string | null
+  /** How long a load may show nothing new before it has failed, in milliseconds. */
+  loadStallMs(model: Model): number
+  /** How long it keeps an idle connection open, in milliseconds; ours are closed before. */
+  keepAliveMs: number
+  traits(model: Model): EngineTraits
+  /** What an answer that is not 2xx means: the caller's mistake, or `worker_error`. */
+  failureOf(status: number, body: string): Failure
+}
+
+/** Every feature, for engines that are taken at their word. */
+export const everything: readonly Feature[] = features
+
+export interface Abilities extends Omit<EngineTraits, 'features' | 'upstreamId'> {
+  features: readonly Feature[]
+}
+
+/** What a preset says its engine can do, with what the model's configuration says instead. */
+export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => ({
+  ...abilities,
+  features: new Set(model.features ?? abilities.features),
+  upstreamId: model.upstream_id ?? model.id,
+})
+
+/** The routes that OpenAI-style servers share. */
+export const openAiPaths: Partial<Record<Task, string>> = {
+  'std/chat-completion': '/v1/chat/completions',
+  'std/embeddings': '/v1/embeddings',
+  'std/rerank': '/v1/rerank',
+  'std/score': '/v1/score',
+}

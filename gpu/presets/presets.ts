@@ -1,0 +1,30 @@
+import { Failure } from '../../core/failure.ts'
+import type { EngineTraits } from '../../core/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
+import { custom } from './custom.ts'
+import { gguf } from './gguf.ts'
+import { llamaServer } from './llama-server.ts'
+import type { Preset } from './preset.ts'
+import { remote } from './remote.ts'
+import { vllm } from './vllm.ts'
+
+/** Every kind of engine, by the name that `engine:` in infer.yaml uses. */
+export const presets: ReadonlyMap<string, Preset> = new Map(
+  [gguf, llamaServer, vllm, custom, remote].map(preset => [preset.name, preset]),
+)
+
+/**
+ * The preset of a model. Throws Failure `invalid_value` that names the model, when there is none of that name or the
+ * model lacks what the preset cannot do without.
+ */
+export function presetOf(model: Model): Preset {
+  const preset = presets.get(model.engine)
+  const wrong = (message: string) => new Failure('invalid_value', `Model '${model.id}': ${message}`)
+  if (!preset) throw wrong(`there is no engine '${model.engine}'. Known: ${[...presets.keys()].join(', ')}.`)
+  const lacks = preset.lacks(model)
+  if (lacks) throw wrong(`the engine '${preset.name}' cannot run it: ${lacks}`)
+  return preset
+}
+
+/** What the engine of this model can do. Pure data; starts nothing. Throws as `presetOf`. */
+export const traitsOf = (model: Model): EngineTraits => presetOf(model).traits(model)

@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto'
+import type { Failure } from '../core/failure.ts'
+import { Failure as Fault } from '../core/failure.ts'
+import type { Log } from '../core/log.ts'
+import type { Effects } from './effects.ts'
+import { Engine } from './engine.ts'
+import type { Launcher } from './launcher/launcher.ts'
+import { openRemoteLauncher } from './launcher/remote.ts'
+import type { Resident } from './line.ts'
+import { Link } from './link.ts'
+import type { Memory } from './memory.ts'
+import { presetOf } from './presets/presets.ts'
+import type { Residency } from './residency.ts'
+
+interface Running {
+  engine: Engine
+  link: Link | undefined
+}
+
+/** Carries out what the residency decides: the engines behind its residents, and the links to those that are ready. */
+export function openRunning({
+  launcher,
+  memory,
+  environment,
+  log,
+  events,
+}: {
+  launcher: Launcher
+  memory: Memory
+  environment: Readonly<Record<string, string | undefined>>
+  log: Log
+  events(): Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'measured'>
+}) {
+  const running = new Map<string, Running>()
+  const elsewhere = openRemoteLauncher()
+  /** Those who wait for an engine to be gone. */
+  const partings = new Map<string, PromiseWithResolvers<void>>()
+
+  function gone(resident: Resident, reason: string): void {
+    const { engineId } = resident
+    const link = running.get(engineId)?.link
+    running.delete(engineId)
+    // First, so that the slots which its requests are about to give back are not handed to anybody.
+    events().gone(engineId, reason)
+    link?.die(() => fault(resident, reason))
+    part(engineId)
+  }
+
+  function part(engineId: string): void {
+    partings.get(engineId)?.resolve()
+    partings.delete(engineId)
+  }
+
+  const fault = (resident: Resident, reason: string): Failure =>
+    new Fault('worker_error', `The engine of '${resident.line.model.id}' is gone. ${reason}`)
+
+  function make(resident: Resident): Engine {
+    const { line, engineId, slots } = resident
+    const { model } = line
+    const preset = presetOf(model)
+    const launchKey = randomBytes(32).toString('base64url')
+    const address = preset.address(model)
+    const facts = {
+      slots,
+      threads: Math.max(1, memory.cores - 1),
+      gpus: memory.cardsOf(resident).length,
+      memoryShare: memory.shareOfCard(resident),
+    }
+    const key = preset.key(model, launchKey, environment)
+    return new Engine(
+      {
+        ...{ engineId, modelId: model.id, channel: preset.channel(model), address },
+        argv: preset.command(model, facts),
+        env: { ...preset.env(model, launchKey), ...model.env },
+        visibleDevices: memory.visibleTo(resident),
+        healthPath: preset.healthPath(model),
+        headers: key === undefined ? [] : ['authorization', `Bearer ${key}`],
+        loadStallMs: preset.loadStallMs(model),
+        graceMs: model.stop_grace,
+      },
+      address === undefined ? launcher : elsewhere,
+    )
+  }
+
+  function connect(resident: Resident, engine: Engine): Link {
+    const { model } = resident.line
+    const preset = presetOf(model)
+    return new Link({
+      ...{ engineId: resident.engineId, modelId: model.id, endpoint: engine.endpoint! },
+      headers: ['content-type', 'application/json', ...engine.order.headers],
+      noProgressMs: model.no_progress,
+      keepAliveMs: preset.keepAliveMs,
+      watched: engine.order.address === undefined,
+      failureOf: preset.failureOf,
+      stuck() {
+        const reason = `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`
+        log.warn('An engine is stuck', { model: model.id, engine: resident.engineId })
+        events().stuck(resident.engineId, reason)
+      },
+      fault: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
+    })
+  }
+
+  async function start(resident: Resident): Promise<void> {
+    const { engineId, line } = resident
+    const name = { model: line.model.id, engine: engineId }
+    const startedAt = performance.now()
+    try {
+      const engine = make(resident)
+      const one: Running = { engine, link: undefined }
+      running.set(engineId, one)
+      engine.once('exit', reason => {
+        log.warn('An engine has ended by itself', { ...name, reason })
+        gone(resident, reason)
+      })
+      await engine.ready()
+      one.link = connect(resident, engine)
+      log.info('Engine ready', { ...name, load_ms: Math.round(performance.now() - startedAt) })
+      events().ready(engineId)
+      void memory.taken(resident).then(bytes => bytes !== null && events().measured(engineId, bytes))
+    } catch (thrown) {
+      const reason = thrown instanceof Error ? thrown.message : String(thrown)
+      const output = running.get(engineId)?.engine.logs().slice(-10).join('\n')
+      if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...name, reason, output })
+      running.delete(engineId)
+      events().startFailed(engineId, reason)
+      part(engineId)
+    }
+  }
+
+  async function stop(resident: Resident, reason: string, kill: boolean): Promise<void> {
+    const { engineId, line } = resident
+    const one = running.get(engineId)
+    log.info('Stopping an engine', { model: line.model.id, engine: engineId, reason })
+    if (kill) one?.link?.die(() => fault(resident, reason))
+    await one?.engine.stop(reason, kill ? 0 : undefined)
+    gone(resident, reason)
+  }
+
+  /** Resolves when the engine is gone; it must be there, or on its way out. */
+  function parted(engineId: string): Promise<void> {
+    const parting = partings.get(engineId) ?? Promise.withResolvers<void>()
+    partings.set(engineId, parting)
+    return parting.promise
+  }
+
+  return {
+    effects: {
+      start: resident => void start(resident),
+      stop: (resident, reason, kill) => void stop(resident, reason, kill),
+      settle: resident => void memory.settle(resident).then(() => events().settled(resident.engineId)),
+    } satisfies Partial<Effects>,
+    link: (engineId: string): Link => running.get(engineId)!.link!,
+    pid: (engineId: string): number | null => running.get(engineId)?.engine.pid ?? null,
+    parted,
+    /** Ends every request of every engine with this failure. */
+    end(why: () => Failure): void {
+      for (const { link } of running.values()) link?.die(why)
+    },
+    async allGone(): Promise<void> {
+      while (running.size > 0) await Promise.all([...running.keys()].map(parted))
+    },
+  }
+}
