@@ -1,0 +1,143 @@
+import { readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+import { type BuildOptions, build as bundle, type Plugin } from 'esbuild'
+
+export const root = join(import.meta.dirname, '..')
+const packages = realpathSync(join(root, 'node_modules'))
+
+/** Where esbuild writes the build's id; it is known only once everything else is. */
+export const buildIdPlace = '@@@@build-id@@@@'
+
+export interface Output {
+  path: string
+  text: string
+}
+
+/** Changes one expression of a package's file. Fails the build when the expression is not there exactly once. */
+function patch(file: string, from: string, to: string): Plugin {
+  const path = join(packages, file)
+  return {
+    name: `patch ${file}`,
+    setup(build): void {
+      build.onLoad({ filter: new RegExp(`/${file.replaceAll('.', '\\.')}$`) }, () => {
+        const source = readFileSync(path, 'utf8')
+        if (source.split(from).length !== 2)
+          throw new Error(`${file} no longer holds exactly once: ${from}. See bin/README.md.`)
+        return { contents: source.replace(from, () => to), loader: 'js' }
+      })
+    },
+  }
+}
+
+/** Own code finds its files through core/assets.ts only: any other path is wrong in two of the three forms. */
+const onlyAssetsKnowPlaces: Plugin = {
+  name: 'only core/assets.ts knows where files lie',
+  setup(build): void {
+    build.onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const contents = readFileSync(path, 'utf8')
+      const own = !path.includes(`${sep}node_modules${sep}`)
+      if (own && /import\.meta\b/.test(contents) && path !== join(root, 'core/assets.ts'))
+        throw new Error(`${relative(root, path)} uses import.meta, which a bundle does not keep. Ask core/assets.ts.`)
+      return { contents, loader: 'ts' }
+    })
+  },
+}
+
+const common: BuildOptions = {
+  absWorkingDir: root,
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  legalComments: 'none',
+  write: false,
+  outdir: '/',
+  metafile: true,
+  logLevel: 'warning',
+}
+
+/** The program and the code of its threads, each in one CommonJS file: what the executable can hold. */
+export async function bundleProgram(version: string, entry = 'cli/main.ts'): Promise<Output[]> {
+  const { outputFiles } = await bundle({
+    ...common,
+    entryPoints: {
+      main: entry,
+      'store-writer': 'core/store/sqlite/writer.ts',
+      'cpu-worker': join(packages, 'piscina/dist/worker.js'),
+    },
+    format: 'cjs',
+    outExtension: { '.js': '.cjs' },
+    define: {
+      __INFER_VERSION__: JSON.stringify(version),
+      __INFER_BUILD__: JSON.stringify(buildIdPlace),
+      'import.meta.url': '__importMetaUrl',
+    },
+    banner: { js: `const __importMetaUrl = require('node:url').pathToFileURL(__filename).href;` },
+    plugins: [
+      onlyAssetsKnowPlaces,
+      // piscina starts the file beside it and lets that require the one with the task: here they are one file.
+      patch(
+        'piscina/dist/index.js',
+        `(0, node_path_1.resolve)(__dirname, 'worker.js')`,
+        `require(${JSON.stringify(join(root, 'core/assets.ts'))}).threadEntry('cpu-worker')`,
+      ),
+      patch(
+        'piscina/dist/worker.js',
+        'Promise.resolve(`${filename}`).then(s => __importStar(require(s)))',
+        `__importStar(require(${JSON.stringify(join(root, 'core/cpu/worker.ts'))}))`,
+      ),
+    ],
+    // Optional native parts of packages, loaded inside a try.
+    external: ['@napi-rs/nice', '@parcel/watcher', 'supports-color'],
+  })
+  return (outputFiles ?? []).map(file => ({ path: relative('/', file.path), text: file.text }))
+}
+
+/**
+ * node-llama-cpp in two files instead of 860 in 95 packages, which halves the start of an engine. It must stay two:
+ * it forks the second to find out whether its native code runs on this machine at all.
+ */
+export async function bundleLlama(): Promise<Output[]> {
+  const folder = join(packages, 'node-llama-cpp/dist')
+  const selfTest = 'bindings/utils/testBindingBinary.js'
+  const files = await Promise.all(
+    ['index.js', selfTest].map(async entry => {
+      const from = dirname(join(folder, entry))
+      const stayInPlace: Plugin = {
+        name: 'files of node-llama-cpp believe to be where they were',
+        setup(build): void {
+          build.onResolve({ filter: /\/testBindingBinary\.js$/ }, ({ kind }) =>
+            kind === 'entry-point'
+              ? undefined
+              : { path: `./${relative(from, join(folder, selfTest))}`, external: true },
+          )
+          build.onLoad({ filter: /\/node-llama-cpp\/dist\/.*\.js$/ }, ({ path }) => {
+            const source = readFileSync(path, 'utf8')
+            const own = `new URL(${JSON.stringify(`./${relative(from, path)}`)}, import.meta.url).href`
+            return { contents: source.replaceAll('import.meta.url', own), loader: 'js' }
+          })
+        },
+      }
+      const { outputFiles } = await bundle({
+        ...common,
+        entryPoints: [join(folder, entry)],
+        format: 'esm',
+        // Its CommonJS dependencies ask for Node's own modules.
+        banner: {
+          js: `import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);`,
+        },
+        plugins: [stayInPlace],
+        external: ['@node-llama-cpp/*', '@reflink/reflink', 'electron', 'supports-color'],
+      })
+      return { path: join('node_modules/node-llama-cpp/dist', entry), text: outputFiles![0]!.text }
+    }),
+  )
+  return files
+}
+
+/** Paths of all files in the folder and below it, relative to it. */
+export function filesBelow(folder: string, within = ''): string[] {
+  return readdirSync(join(folder, within), { withFileTypes: true }).flatMap(entry => {
+    const path = join(within, entry.name)
+    return entry.isDirectory() ? filesBelow(folder, path) : entry.isFile() ? [path] : []
+  })
+}

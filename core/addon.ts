@@ -1,0 +1,21 @@
+import { Failure } from './failure.ts'
+
+/** Loads native code from a file. Throws Failure `internal_error` with what to do about it. */
+export function loadAddon(path: string): unknown {
+  const module = { exports: {} as unknown }
+  try {
+    process.dlopen(module, path)
+  } catch (cause) {
+    throw new Failure('internal_error', addonRefusal(path, (cause as Error).message), { cause })
+  }
+  return module.exports
+}
+
+/** Why native code could not be loaded, as one sentence, from what the system's loader says. */
+export function addonRefusal(path: string, said: string): string {
+  if (/version .?(GLIBC|GLIBCXX|CXXABI)_/.test(said))
+    return 'This system is too old for infer: it needs glibc 2.34 and libstdc++ of GCC 11 or newer, as in Debian 12, Ubuntu 22.04 or RHEL 9.'
+  if (/failed to map segment|Operation not permitted/.test(said))
+    return `${path} lies on a file system that forbids running code (noexec); set INFER_CACHE_DIR to a directory elsewhere.`
+  return `Native code could not be loaded: ${said.trim()}.`
+}
