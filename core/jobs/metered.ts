@@ -1,0 +1,10 @@
+import type { Usage } from '../store/store.ts'
+
+/** A whole number that a bill may hold. An engine's figures are untrusted: NaN, negative and fractions become this. */
+export const metered = (amount: number): number =>
+  Number.isFinite(amount) ? Math.min(Math.max(0, Math.round(amount)), Number.MAX_SAFE_INTEGER) : 0
+
+export const meteredUsage = ({ inputTokens, outputTokens }: Usage): Usage => ({
+  inputTokens: metered(inputTokens),
+  outputTokens: metered(outputTokens),
+})

@@ -1,0 +1,102 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Failure } from '../failure.ts'
+import type { Log } from '../log.ts'
+import type { FinishedCall, Store } from '../store/store.ts'
+import { metered, meteredUsage } from './metered.ts'
+
+export interface RecorderWish {
+  store: Store
+  log: Log
+  /** How many records may wait; from there on `full` is true and the gate takes no calls. */
+  most?: number
+}
+
+const batchSize = 512
+const everyMs = 50
+const longestBackOffMs = 5000
+/** How long a close goes on trying against a store that does not take the records. */
+const closePatienceMs = 10_000
+
+/**
+ * Records of synchronous calls after their end. `record` costs a push; the records travel to the store in batches.
+ * A batch that fails is sent again, which is safe because the store passes over what it has.
+ */
+export function openRecorder({ store, log, most = 50_000 }: RecorderWish) {
+  let waiting: FinishedCall[] = []
+  let timer: NodeJS.Timeout | undefined
+  let flushing: Promise<void> | undefined
+  let closingUntil: number | undefined
+
+  function start(): void {
+    clearTimeout(timer)
+    timer = undefined
+    flushing ??= flush().finally(() => {
+      flushing = undefined
+      if (waiting.length >= batchSize) start()
+      else if (waiting.length > 0) later()
+    })
+  }
+
+  function later(): void {
+    timer ??= setTimeout(start, everyMs)
+  }
+
+  async function flush(): Promise<void> {
+    let backOffMs = everyMs
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, batchSize)
+      try {
+        await write(batch)
+        waiting = waiting.slice(batch.length)
+        backOffMs = everyMs
+      } catch (thrown) {
+        if (closingUntil !== undefined && performance.now() > closingUntil) return abandon(thrown)
+        log.warn('Records of finished calls wait for the store', { waiting: waiting.length }, thrown)
+        await delay(backOffMs, undefined, { ref: false })
+        backOffMs = Math.min(2 * backOffMs, longestBackOffMs)
+      }
+    }
+  }
+
+  async function write(batch: FinishedCall[]): Promise<void> {
+    try {
+      await store.jobs.record(batch)
+    } catch (thrown) {
+      if (Failure.from(thrown).retryable) throw thrown
+      // One that the store cannot hold must not keep the others from being billed.
+      if (batch.length === 1) return log.error('A finished call could not be recorded', { job: batch[0]!.id }, thrown)
+      for (const one of batch) await write([one])
+    }
+  }
+
+  function abandon(thrown: unknown): void {
+    log.error('Records of finished calls were not written', { calls: waiting.length }, thrown)
+    waiting = []
+  }
+
+  return {
+    /** Takes the record of a call that has ended. Never throws, never waits. */
+    record(finished: FinishedCall): void {
+      waiting.push({ ...finished, usage: meteredUsage(finished.usage), cost: metered(finished.cost) })
+      if (waiting.length >= batchSize) start()
+      else if (!flushing) later()
+    },
+    /** Whether so much waits that no call may begin: a call that cannot be billed must not be made. */
+    get full(): boolean {
+      return waiting.length >= most
+    },
+    get waiting(): number {
+      return waiting.length
+    },
+    /** Writes what waits. What a broken store does not take within ten seconds is reported as lost. */
+    async close(): Promise<void> {
+      closingUntil = performance.now() + closePatienceMs
+      while (waiting.length > 0) {
+        start()
+        await flushing
+      }
+      clearTimeout(timer)
+    },
+  }
+}
+export type Recorder = ReturnType<typeof openRecorder>
