@@ -38,6 +38,12 @@ export interface TokenWish {
 }
 
 const day = 86_400_000
+/**
+ * How long a token's row is trusted without looking again. Changes made through this server count at once; what another
+ * process writes (the command line beside it) counts within this time. The look costs 4 µs of every request otherwise.
+ */
+const trustMs = 50
+const mostTrusted = 4_096
 /** The longest that a rotated secret may go on working beside its successor. */
 export const longestOverlapMs = day
 
@@ -79,6 +85,30 @@ export function openAccounts({
   now?: () => number
 }) {
   const uses = new Map<string, number>()
+  const trusted = new Map<string, VerifiableToken>()
+  let trustedUntil = 0
+
+  function rowOf(publicId: string): VerifiableToken | undefined {
+    const at = performance.now()
+    if (at >= trustedUntil || trusted.size >= mostTrusted) {
+      trusted.clear()
+      trustedUntil = at + trustMs
+    }
+    const known = trusted.get(publicId)
+    if (known) return known
+    const row = store.tokens.verify(publicId)
+    if (row) trusted.set(publicId, row)
+    return row
+  }
+
+  /** Runs a change of tokens; from its end on nobody is judged by an earlier look. */
+  async function changing<T>(change: Promise<T>): Promise<T> {
+    try {
+      return await change
+    } finally {
+      trusted.clear()
+    }
+  }
 
   function draft(wish: TokenWish): { secret: string; token: NewToken } {
     const { secret, publicId } = mintSecret()
@@ -105,14 +135,14 @@ export function openAccounts({
   /** Live means: this exact secret would be accepted now. Used by the leak scan. */
   function find(secret: string): VerifiableToken | undefined {
     const publicId = parseSecret(secret)
-    const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
+    const row = publicId === undefined ? undefined : rowOf(publicId)
     return digestMatches(row?.digest, digestOf(keys.tokenPepper, secret)) ? row : undefined
   }
 
   return {
     /**
      * The caller behind a secret. Throws Failure `missing_api_key`, `invalid_api_key`, `token_revoked`,
-     * `token_expired`, `organization_disabled`. Synchronous and about 5 µs; a revoke counts at once.
+     * `token_expired`, `organization_disabled`. Synchronous and about 4 µs.
      */
     authenticate(secret: string | undefined): Caller {
       if (!secret)
@@ -173,7 +203,7 @@ export function openAccounts({
       store.tokens.list(organizationId, page),
     token: (organizationId: string, id: string) => store.tokens.find(organizationId, id),
     update: (organizationId: string, id: string, change: TokenChange) =>
-      store.tokens.update(organizationId, id, change),
+      changing(store.tokens.update(organizationId, id, change)),
 
     /** Refuses with `conflict` to revoke the last active token that can manage tokens; nobody could let one in again. */
     async revoke(organizationId: string, id: string, force = false): Promise<TokenRecord | undefined> {
@@ -189,7 +219,7 @@ export function openAccounts({
           'conflict',
           `The token '${token.name}' is the last one with the scope admin:write. Create another one first, or force it.`,
         )
-      return store.tokens.revoke(organizationId, id, now())
+      return changing(store.tokens.revoke(organizationId, id, now()))
     },
 
     /** A new secret under a new id with the same rights; the old one works until `overlapMs` from now (at most a day). */
@@ -211,7 +241,7 @@ export function openAccounts({
         now() + Math.min(overlapMs, longestOverlapMs),
         old.expiresAt ?? Number.POSITIVE_INFINITY,
       )
-      const created = await store.tokens.rotate(organizationId, id, token, previousValidUntil)
+      const created = await changing(store.tokens.rotate(organizationId, id, token, previousValidUntil))
       return created && { token: created, secret, previousValidUntil }
     },
 

@@ -94,7 +94,7 @@ function finding(issue: Issue, input: unknown): FailureDetail {
       if (issue.errors.length === 0)
         return say(
           'invalid_value',
-          `${name} has a value that is not known here: ${String(JSON.stringify(value)).slice(0, 60)}.`,
+          `${name} has a value that is not known here: ${JSON.stringify(value)?.slice(0, 60)}.`,
         )
       return say('invalid_type', `${name} has a form that is not accepted here (${nameOf(value)}).`)
     default:

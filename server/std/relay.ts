@@ -18,6 +18,8 @@ export type StreamEnd =
 
 const done = Buffer.from('data: [DONE]\n\n')
 const ping = ': ping\n\n'
+/** Engines are always asked for usage and say this in every chunk; only a caller who asked too is to see it. */
+const noUsage = ',"usage":null'
 
 interface RelayOptions {
   call: Call
@@ -168,11 +170,15 @@ export class StreamRelay implements EngineListener, WatchedStream {
 
   #writePart(all: Buffer, text: string, from: number, to: number): void {
     const upstream = this.#options.upstreamModel
-    if (upstream === undefined) this.#write(from === 0 && to === all.length ? all : all.subarray(from, to))
-    else
-      this.#write(
-        Buffer.from(text.slice(from, to).replaceAll(upstream, JSON.stringify(this.#options.want.modelId)), 'latin1'),
-      )
+    const bareUsage = !this.#options.want.includeUsage && text.includes(noUsage)
+    if (upstream === undefined && !bareUsage) {
+      this.#write(from === 0 && to === all.length ? all : all.subarray(from, to))
+      return
+    }
+    let part = text.slice(from, to)
+    if (upstream !== undefined) part = part.replaceAll(upstream, JSON.stringify(this.#options.want.modelId))
+    if (bareUsage) part = part.replaceAll(noUsage, '')
+    this.#write(Buffer.from(part, 'latin1'))
   }
 
   #write(bytes: Buffer | string): void {

@@ -148,30 +148,16 @@ async function limitedToken(
   before: string[],
   env: NodeJS.ProcessEnv,
 ): Promise<string> {
-  const run = async (...args: string[]) => {
+  const run = async <T>(...args: string[]) => {
     const child = spawn(file, [...before, ...args, '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
     let out = ''
     child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
     await new Promise(resolve => child.once('exit', resolve))
-    return JSON.parse(out) as Record<string, never>
+    return JSON.parse(out) as T
   }
-  const organization = await run(
-    'org',
-    'create',
-    'bench',
-    '--jobs-per-minute',
-    '100000000',
-    '--requests-per-minute',
-    '100000000',
-  )
-  const { secret } = (await run(
-    'token',
-    'create',
-    '--org',
-    organization.id as unknown as string,
-    '--name',
-    'bench',
-  )) as unknown as { secret: string }
+  const limits = ['--jobs-per-minute', '100000000', '--requests-per-minute', '100000000']
+  const { organization } = await run<{ organization: { id: string } }>('org', 'create', 'bench', ...limits)
+  const { secret } = await run<{ secret: string }>('token', 'create', '--org', organization.id, '--name', 'bench')
   const me = await fetch(`http://127.0.0.1:${port}/api/me`, { headers: { authorization: `Bearer ${secret}` } })
   if (!me.ok || !root) throw new Error(`The bench token does not work: ${await me.text()}`)
   return secret
