@@ -22,7 +22,7 @@ export async function chatInTerminal(
   const lines = openLines()
   let answering: AbortController | undefined
   let wake: (() => void) | undefined
-  let open = true
+  let closed = false
 
   // readline keeps the terminal in raw mode and must go on reading, or Ctrl-C would not arrive; only its echo stops.
   const screen = new Writable({
@@ -55,7 +55,7 @@ export async function chatInTerminal(
     }
   })
   line.on('close', () => {
-    open = false
+    closed = true
     answering?.abort()
     wake?.()
   })
@@ -68,11 +68,12 @@ export async function chatInTerminal(
     if (text !== undefined && (await obey(text)) === 'leave') break
   }
   stdout.off('resize', resized)
+  // Ctrl-D leaves the cursor behind the prompt.
+  if (closed) terminal.print('')
   line.close()
-  if (open) terminal.print('')
 
   async function nextLine(): Promise<string | undefined> {
-    if (!open) return undefined
+    if (closed) return undefined
     line.setPrompt(lines.isOpen() ? paint.faint('... ') : paint.name('> '))
     line.prompt()
     if (waiting.length === 0) await new Promise<void>(resolve => (wake = resolve))

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
-import { version } from '../../core/assets.ts'
+import { packaged, version } from '../../core/assets.ts'
 import { dataDirectory } from '../../core/config.ts'
 import { type LogLevel, openLog } from '../../core/log.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -9,6 +9,7 @@ import { readDuration, readListen, withDataDir, withExamples } from '../options.
 import { paintFor } from '../paint.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
 import { logLine } from '../serve/log-line.ts'
+import { shellWord } from '../serve/try-next.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options {
@@ -99,6 +100,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   else {
     const started = {
       version,
+      chat: chatCommand(dataDir),
       url: app.url,
       tokenPath: join(dataDir, 'root-token'),
       firstStart: app.firstStart,
@@ -108,6 +110,13 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   }
   const { exitCode } = await Promise.race([app.stopped, cut.promise])
   terminal.leaveWith(exitCode)
+}
+
+/** How a user of this form of the program talks to this server. */
+function chatCommand(dataDir: string): string {
+  // As it was typed: `infer`, `./infer`. From its folder it is reached through npm.
+  const program = packaged ? shellWord(process.argv0) : 'npx infer'
+  return `${program} chat${dataDir === dataDirectory() ? '' : ` --data-dir ${shellWord(dataDir)}`}`
 }
 
 /** JSON lines for a machine, readable lines for a person. Written at once: the last line before a death counts most. */

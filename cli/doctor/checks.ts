@@ -35,7 +35,7 @@ export async function* examine({ dataDir, configPath, environment }: Examined): 
     ['program', () => judgeProgram({ version, packaged, node: process.versions.node, path: process.execPath })],
     ['system library', () => judgeLibc(glibcVersion())],
     ['configuration', () => judgeConfiguration(facts)],
-    ['model files', () => judgeModelFiles(modelFiles(config))],
+    ['model files', () => judgeModelFiles(modelFiles(config), config.models.length === 0)],
     ['data directory', () => judgeDirectory(directoryFacts(dataDir))],
     [
       'disk',

@@ -112,10 +112,14 @@ export function judgeConfiguration({ path, exists, fault, models }: Configuratio
   )
 }
 
-/** Models whose file is named by its path and is not there. */
-export function judgeModelFiles(models: readonly { id: string; source: string; exists: boolean }[]): Finding {
+/** Models whose file is named by its path and is not there. `shipped`: they are those that come with the program. */
+export function judgeModelFiles(
+  models: readonly { id: string; source: string; exists: boolean }[],
+  shipped: boolean,
+): Finding {
   const missing = models.filter(({ exists }) => !exists)
   if (missing.length === 0) return fine('model files', models.length === 0 ? 'none to look for' : 'all there')
+  if (shipped) return broken('model files', 'the models that ship are not built yet', 'Run: npm run build')
   return broken(
     'model files',
     missing.map(({ id, source }) => `${id}: there is no ${source}`).join('; '),

@@ -4,6 +4,8 @@ import { tryNext } from './try-next.ts'
 /** What there is to say once the server is ready. */
 export interface Started {
   version: string
+  /** The command that talks to this server. */
+  chat: string
   url: string
   tokenPath: string
   firstStart: { organizationId: string; secret: string } | undefined
@@ -11,7 +13,7 @@ export interface Started {
 }
 
 /** The greeting in a terminal. The secret is in it only at the first start. */
-export function greeting({ version, url, tokenPath, firstStart, models }: Started, paint: Paint): string {
+export function greeting({ version, chat, url, tokenPath, firstStart, models }: Started, paint: Paint): string {
   const width = Math.max(0, ...models.map(({ id }) => id.length))
   const lines = ['', `${paint.strong(`infer ${version}`)} is ready at ${paint.name(url)}`, '']
   if (models.length === 0) lines.push('No model is configured yet. Add one under "models" in infer.yaml.')
@@ -27,7 +29,7 @@ export function greeting({ version, url, tokenPath, firstStart, models }: Starte
       '',
     )
   lines.push(paint.strong('Try next'))
-  for (const { label, lines: shell } of tryNext({ url, tokenPath, models }))
+  for (const { label, lines: shell } of tryNext({ chat, url, tokenPath, models }))
     lines.push('', `  ${paint.faint(label)}`, ...shell.map(line => `  ${line}`))
   lines.push('', paint.faint(`Reference: ${url}/docs   Check this machine: infer doctor   Stop: Ctrl-C`), '')
   return lines.join('\n')

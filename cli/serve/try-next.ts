@@ -1,5 +1,7 @@
 /** What the examples need to know. */
 export interface TryFacts {
+  /** How this program is called in the user's shell, with the flag that leads to the same data directory. */
+  chat: string
   url: string
   tokenPath: string
   models: readonly { id: string; tasks: readonly string[] }[]
@@ -19,7 +21,7 @@ export const shellWord = (text: string): string =>
  * Commands that work as they are pasted: curl, and the OpenAI clients of Python and JavaScript, which take address and
  * token from the environment. The token is read from its file, so that it stays out of the shell's history.
  */
-export function tryNext({ url, tokenPath, models }: TryFacts): Example[] {
+export function tryNext({ chat: chatCommand, url, tokenPath, models }: TryFacts): Example[] {
   const token = `$(cat ${shellWord(tokenPath)})`
   const chat = models.find(({ tasks }) => tasks.includes('std/chat-completion'))
   const embeddings = models.find(({ tasks }) => tasks.includes('std/embeddings'))
@@ -34,7 +36,7 @@ export function tryNext({ url, tokenPath, models }: TryFacts): Example[] {
   const environment = `export OPENAI_BASE_URL=${url}/std/v1 OPENAI_API_KEY="${token}"`
   const request = `model="${chat.id}", messages=[{"role": "user", "content": "Hello"}]`
   return [
-    { label: 'In this terminal', lines: ['infer chat'] },
+    { label: 'In this terminal', lines: [chatCommand] },
     {
       label: 'curl',
       lines: [curl('/std/v1/chat/completions', { model: chat.id, messages: [{ role: 'user', content: 'Hello' }] })],

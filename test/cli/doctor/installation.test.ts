@@ -65,9 +65,11 @@ test.each([
 
 test('a model whose file is missing is named', () => {
   const there = { id: 'a', source: '/a.gguf', exists: true }
-  expect(judgeModelFiles([]).state).toBe('fine')
-  expect(judgeModelFiles([there]).state).toBe('fine')
-  expect(judgeModelFiles([there, { id: 'b', source: '/b.gguf', exists: false }])).toMatchObject({
+  expect(judgeModelFiles([], false).state).toBe('fine')
+  expect(judgeModelFiles([there], false).state).toBe('fine')
+  const missing = { id: 'b', source: '/b.gguf', exists: false }
+  expect(judgeModelFiles([missing], true).advice).toBe('Run: npm run build')
+  expect(judgeModelFiles([there, missing], false)).toMatchObject({
     state: 'broken',
     detail: 'b: there is no /b.gguf',
   })

@@ -1,0 +1,98 @@
+import { chmodSync, existsSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Finding } from '../../../cli/doctor/finding.ts'
+import { infer, json, temporaryFolder } from '../_infer.ts'
+import { fakeServer } from '../_server.ts'
+
+interface Report {
+  healthy: boolean
+  findings: Finding[]
+}
+
+/** A port that is taken for as long as the test runs. */
+async function takenPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+const examine = async (dataDir: string) => {
+  const ended = await infer(['doctor', '--json', '--data-dir', dataDir])
+  const report = json(ended) as Report
+  return { ...ended, report, found: (name: string) => report.findings.find(finding => finding.name === name)! }
+}
+
+/** Offers nothing that must lie on disk, so that the doctor does not miss it. */
+const configuration = (listen: string) =>
+  `listen: ${listen}\nlimits: {min_free_disk: 1MiB}\nmodels: [{id: far, engine: remote, url: 'http://127.0.0.1:1/v1'}]\n`
+
+test('a sound installation is healthy, line by line', async () => {
+  const dataDir = temporaryFolder()
+  writeFileSync(join(dataDir, 'infer.yaml'), configuration('127.0.0.1:0'))
+  await infer(['org', 'create', 'acme', '--data-dir', dataDir])
+  const { exitCode, report, found } = await examine(dataDir)
+  expect(report.findings.filter(({ state }) => state === 'broken')).toEqual([])
+  expect([exitCode, report.healthy]).toEqual([0, true])
+  for (const name of ['program', 'system library', 'configuration', 'data directory', 'database', 'engine wrapper'])
+    expect(found(name), name).toBeDefined()
+  expect(found('database').detail).toContain('whole')
+
+  const text = await infer(['doctor', '--data-dir', dataDir])
+  expect(text.exitCode).toBe(0)
+  expect(
+    text.stdout
+      .trimEnd()
+      .split('\n')
+      .filter(line => /^(fine|warning|broken)/.test(line)),
+  ).toHaveLength(report.findings.length)
+})
+
+test('what is broken ends with 1 and says what to do, each by itself', async () => {
+  const dataDir = temporaryFolder()
+  const port = await takenPort()
+  writeFileSync(
+    join(dataDir, 'infer.yaml'),
+    `listen: 127.0.0.1:${port}\nmodels: [{id: m, source: /nonexistent.gguf}]\n`,
+  )
+  writeFileSync(join(dataDir, 'infer.db'), 'this is no database. '.repeat(500))
+  chmodSync(dataDir, 0o777)
+  const { exitCode, report, found } = await examine(dataDir)
+  expect([exitCode, report.healthy]).toEqual([1, false])
+  for (const name of ['model files', 'data directory', 'database', 'address'])
+    expect(found(name), name).toMatchObject({ state: 'broken', advice: expect.any(String) as string })
+  expect(found('address').detail).toContain('taken')
+})
+
+test('a wrong configuration is a finding, and the other checks go on', async () => {
+  const dataDir = temporaryFolder()
+  writeFileSync(join(dataDir, 'infer.yaml'), 'listen: [1]\n')
+  const { exitCode, found } = await examine(dataDir)
+  expect(exitCode).toBe(1)
+  expect(found('configuration')).toMatchObject({
+    state: 'broken',
+    detail: expect.stringContaining('infer.yaml:1') as string,
+  })
+  expect(found('GPUs')).toBeDefined()
+})
+
+test('a server that runs is asked whether it is ready', async () => {
+  const { url, seen } = await fakeServer((_, response) => response.end('ready'))
+  const dataDir = temporaryFolder()
+  writeFileSync(join(dataDir, 'server.json'), JSON.stringify({ url, pid: process.pid }))
+  expect((await examine(dataDir)).found('address')).toMatchObject({
+    state: 'fine',
+    detail: `the server runs at ${url} (process ${process.pid})`,
+  })
+  expect(seen.map(({ path }) => path)).toEqual(['/readyz'])
+})
+
+test('the doctor makes nothing', async () => {
+  const dataDir = join(temporaryFolder(), 'data')
+  const { found } = await examine(dataDir)
+  expect(found('data directory')).toMatchObject({ state: 'fine', detail: `${dataDir} is made at the first start` })
+  expect(existsSync(dataDir)).toBe(false)
+})

@@ -1,0 +1,201 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { plain } from '../../../cli/paint.ts'
+import { greeting } from '../../../cli/serve/greeting.ts'
+import { tryNext } from '../../../cli/serve/try-next.ts'
+import { entry, infer, json, temporaryFolder } from '../_infer.ts'
+import { answer, fakeServer, streamWords } from '../_server.ts'
+import { hasTerminal, inTerminal } from '../_terminal.ts'
+
+/** A server from source on a port of its own, whose one model is relayed to `upstream`. */
+function prepare(upstream = 'http://127.0.0.1:9'): string {
+  const dataDir = temporaryFolder()
+  writeFileSync(
+    join(dataDir, 'infer.yaml'),
+    `listen: 127.0.0.1:0\nlimits: {min_free_disk: 1MiB, ballast: 1MiB}\nmodels: [{id: far, engine: remote, url: '${upstream}/v1'}]\n`,
+  )
+  return dataDir
+}
+
+async function serve(dataDir: string, args: string[] = [], env: Record<string, string> = {}) {
+  const child: ChildProcess = spawn(process.execPath, [entry, 'serve', '--data-dir', dataDir, ...args], {
+    env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let stdout = ''
+  let stderr = ''
+  const ended = once(child, 'close') as Promise<[number | null]>
+  child.stdout!.on('data', piece => {
+    stdout += String(piece)
+    child.emit('said')
+  })
+  child.stderr!.on('data', piece => {
+    stderr += String(piece)
+    child.emit('said')
+  })
+  const until = async (met: () => boolean) => {
+    while (!met()) {
+      const over = await Promise.race([once(child, 'said').then(() => false), ended.then(() => true)])
+      if (over && !met()) throw new Error(`The server ended: ${stderr}`)
+    }
+  }
+  await until(() => stdout.includes('root-token'))
+  return {
+    child,
+    until,
+    url: /^ready (\S+)$/m.exec(stdout)![1]!,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    ends: async () => (await ended)[0],
+  }
+}
+
+test('a first start says where it is, shows the secret once, and SIGTERM ends it with 0', async () => {
+  const dataDir = prepare()
+  const first = await serve(dataDir)
+  const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
+  await first.until(() => first.stdout().includes('secret'))
+  expect(first.stdout()).toContain(`model far std/chat-completion\nroot-token ${join(dataDir, 'root-token')}\n`)
+  expect(first.stdout().split(secret)).toHaveLength(2)
+  expect(statSync(join(dataDir, 'root-token')).mode & 0o777).toBe(0o600)
+  expect(statSync(join(dataDir, 'server.json')).mode & 0o777).toBe(0o600)
+  expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
+  first.child.kill('SIGHUP')
+  first.child.kill('SIGTERM')
+  expect(await first.ends()).toBe(0)
+  expect(first.stderr()).not.toContain(secret)
+  expect(existsSync(join(dataDir, 'server.json'))).toBe(false)
+
+  const second = await serve(dataDir)
+  second.child.kill('SIGINT')
+  expect(await second.ends()).toBe(0)
+  expect(second.stdout()).not.toContain('secret')
+})
+
+test('commands find the server that runs, and tokens made beside it are accepted at once', async () => {
+  const { url: upstream } = await fakeServer((_, response) => streamWords(response, ['from ', 'afar']))
+  const dataDir = prepare(upstream)
+  const server = await serve(dataDir)
+  const run = (...args: string[]) => infer([...args, '--data-dir', dataDir], { input: 'Hi' })
+  expect(await run('chat')).toEqual({ exitCode: 0, stdout: 'from afar\n', stderr: '' })
+  expect(json(await run('model', 'list', '--json'))).toMatchObject({ models: [{ model_id: 'far', engine: 'remote' }] })
+  const { secret } = json(await run('token', 'create', '--json')) as { secret: string }
+  const there = { env: { INFER_URL: server.url, INFER_TOKEN: secret }, input: 'Hi' }
+  expect((await infer(['chat', 'far'], there)).stdout).toBe('from afar\n')
+  expect((await run('db', 'check')).exitCode).toBe(0)
+  expect((await run('backup', join(dataDir, 'copy.db'))).exitCode).toBe(0)
+
+  const refused = await run('restore', join(dataDir, 'copy.db'))
+  expect(refused.exitCode).toBe(64)
+  expect(refused.stderr).toContain('Another infer is running')
+  const doctor = json(await run('doctor', '--json')) as { findings: { name: string; detail: string }[] }
+  expect(doctor.findings.find(({ name }) => name === 'address')?.detail).toContain(server.url)
+})
+
+test('a second server on the same data directory is refused with 64', async () => {
+  const dataDir = prepare()
+  await serve(dataDir)
+  const second = await infer(['serve', '--data-dir', dataDir])
+  expect(second.exitCode).toBe(64)
+  expect(second.stderr).toContain('Another infer is running on the data directory')
+})
+
+test('an address that is taken ends with 74', async () => {
+  const { url } = await fakeServer(() => undefined)
+  const ended = await infer(['serve', '--data-dir', prepare(), '--listen', url.replace('http://', '')])
+  expect(ended.exitCode).toBe(74)
+  expect(ended.stderr).toContain('--listen')
+})
+
+test('a wrong configuration ends with 65 and names the line', async () => {
+  const dataDir = prepare()
+  writeFileSync(join(dataDir, 'infer.yaml'), 'listen: 127.0.0.1:0\nmodels: 3\n')
+  const ended = await infer(['serve', '--data-dir', dataDir])
+  expect(ended.exitCode).toBe(65)
+  expect(ended.stderr).toContain('infer.yaml:2')
+})
+
+test('a damaged database ends with 65', async () => {
+  const dataDir = prepare()
+  writeFileSync(join(dataDir, 'infer.db'), 'no database '.repeat(1000))
+  expect((await infer(['serve', '--data-dir', dataDir])).exitCode).toBe(65)
+})
+
+test('a drain waits for a running answer; a second signal does not', async () => {
+  const started = Promise.withResolvers<void>()
+  const { url: upstream } = await fakeServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"}}]}\n\n')
+    started.resolve()
+  })
+  const dataDir = prepare(upstream)
+  const server = await serve(dataDir, ['--drain-timeout', '60s'])
+  const chat = infer(['chat', '--data-dir', dataDir], { input: 'Hi' })
+  await started.promise
+  server.child.kill('SIGTERM')
+  await server.until(() => server.stderr().includes('"Stopping"'))
+  server.child.kill('SIGTERM')
+  expect(await server.ends()).toBe(128 + 15)
+  expect((await chat).exitCode).toBe(1)
+})
+
+test('after an error that nobody expected the server ends with 70, and its last line says why', async () => {
+  const throwing = 'process.on("SIGUSR2",()=>{throw new Error("injected")})'
+  const server = await serve(prepare(), [], {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(throwing)}`,
+  })
+  server.child.kill('SIGUSR2')
+  expect(await server.ends()).toBe(70)
+  expect(JSON.parse(server.stderr().trimEnd().split('\n').at(-1)!)).toMatchObject({
+    level: 'error',
+    cause: expect.stringContaining('injected') as string,
+  })
+})
+
+test.skipIf(!hasTerminal)('in a terminal it greets, and Ctrl-C ends it', async () => {
+  const dataDir = prepare()
+  const terminal = inTerminal(['serve', '--data-dir', dataDir])
+  await terminal.sees('is ready at ')
+  await terminal.sees('far')
+  await terminal.sees('Root token')
+  await terminal.sees('Try next')
+  await terminal.sees(`npx infer chat --data-dir ${dataDir}`)
+  await terminal.sees('Stop: Ctrl-C')
+  terminal.types('\u0003')
+  await terminal.sees('Finishing what runs.')
+  expect(await terminal.ends()).toBe(0)
+})
+
+test('what the greeting says to try works as it is pasted', async () => {
+  const { url, seen } = await fakeServer((_, response) =>
+    answer(response, 200, {
+      id: 'x',
+      object: 'chat.completion',
+      created: 1,
+      model: 'far',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'It works' }, finish_reason: 'stop' }],
+    }),
+  )
+  const tokenPath = join(temporaryFolder(), "it's a token")
+  writeFileSync(tokenPath, 'sk-infer-pasted\n')
+  const models = [{ id: 'org/far', tasks: ['std/chat-completion'] }]
+  const facts = { chat: 'infer chat', url, tokenPath, models }
+  const shown = greeting({ ...facts, version: '1', firstStart: undefined }, plain)
+  const [, curl, , javascript] = tryNext(facts)
+  const hasCurl = spawnSync('curl', ['--version']).status === 0
+  for (const { lines } of [javascript!, ...(hasCurl ? [curl!] : [])]) {
+    expect(lines.every(line => shown.includes(`  ${line}\n`))).toBe(true)
+    const { stdout } = await execa('sh', ['-c', lines.join('\n')], {
+      env: { PATH: `${join(process.execPath, '..')}:${process.env.PATH}` },
+    })
+    expect(stdout).toContain('It works')
+  }
+  for (const { authorization, path } of seen)
+    expect(`${authorization} ${path}`).toBe('Bearer sk-infer-pasted /std/v1/chat/completions')
+  expect(seen[0]!.body).toEqual({ model: 'org/far', messages: [{ role: 'user', content: 'Hello' }] })
+})
