@@ -1,15 +1,14 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { isMainThread } from 'node:worker_threads'
-import { execa } from 'execa'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
 import { openAddresses } from './address.ts'
+import { spawnChild } from './child.ts'
 import { engineEnvironment } from './environment.ts'
 import type { Exit, Launch, Launched, Launcher, LaunchOrder } from './launcher.ts'
-import { lastWords, type Output, openOutput } from './output.ts'
+import { lastWords, type Output } from './output.ts'
 import { childrenOf, descendantsOf, identityOf, send } from './processes.ts'
 import { findProgram } from './program.ts'
 import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
@@ -17,9 +16,11 @@ import { statusOf, type Wrapper, wrapped } from './wrapper.ts'
 
 interface Child extends Launch {
   pid: number
-  exited: Promise<Exit>
+  exited: Promise<Exit> | undefined
   /** Set once it has been asked to end. */
   stopping: Promise<void> | undefined
+  /** Set once it has been killed by us: wrappers differ in what they make of that. */
+  killed: boolean
 }
 
 /** Logs of launches that have ended which are kept; at most a megabyte each. */
@@ -55,85 +56,57 @@ export async function openLocalLauncher({
     log.error('Processes of an earlier run cannot be ended', { pids: swept.left.map(one => one.pid).join(' ') })
 
   async function start(order: LaunchOrder): Promise<Launched> {
-    // A child told to die with its parent dies with the thread that made it, so it must be one that stays.
-    if (!isMainThread) throw new Error('Engines are started from the main thread only.')
     const { launchId, modelId } = order
     const { endpoint, port } = await addresses.take(order.channel, launchId)
-    const env = engineEnvironment({ ...order, host, home, bootId, more: order.env })
-    const fill = (part: string) =>
-      part.replaceAll('{port}', String(port ?? '')).replaceAll('{socket}', endpoint.socketPath ?? '')
-    const argv = order.argv.map(fill)
-    if (!findProgram(argv[0] ?? '', env.PATH!)) {
-      addresses.give(endpoint, port)
-      throw new Failure(
-        'worker_error',
-        `The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`,
-      )
-    }
-    record.put({ launchId, bootId, modelId, process: null })
-    const { file, args } = wrapped(wrapper, argv)
-    const child = execa(file, args, {
-      env,
-      extendEnv: false,
-      cwd: home,
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'pipe',
-      buffer: false,
-      reject: false,
-      // A group of its own: asking it to end reaches its workers, and a Ctrl-C at our terminal does not.
-      detached: true,
-      cleanup: false,
-    })
-    const output = openOutput()
-    outputs.set(launchId, output)
-    const pid = child.pid
-    if (pid === undefined) {
-      const { shortMessage } = (await child) as { shortMessage?: string }
+    const giveUp = (why: string): never => {
       forget(launchId)
       addresses.give(endpoint, port)
-      throw new Failure('worker_error', `The engine of '${modelId}' cannot be started: ${shortMessage ?? file}.`)
+      throw new Failure('worker_error', why)
     }
-    let lastOutputAt = performance.now()
-    const listen = (chunk: Buffer) => {
-      const before = output.news
-      output.push(chunk)
-      if (output.news !== before) lastOutputAt = performance.now()
-    }
-    child.stdout.on('data', listen)
-    child.stderr.on('data', listen)
-    // Not execa's own promise: it waits for the pipes, and a stray grandchild can hold those open for ever.
-    const ended = new Promise<{ code: number | null; by: string | null }>(settle => {
-      child.nodeChildProcess.once('exit', (code, by) => settle({ code, by }))
-    })
-    child.catch(() => {})
-    const streams = Promise.all(
-      [child.stdout, child.stderr].map(stream => new Promise(done => stream.once('close', done))),
+    const env = engineEnvironment({ ...order, host, home, bootId, more: order.env })
+    const argv = order.argv.map(part =>
+      part.replaceAll('{port}', String(port ?? '')).replaceAll('{socket}', endpoint.socketPath ?? ''),
     )
-    preferVictim(pid)
-    const located = { pid }
-    const exited = (async (): Promise<Exit> => {
-      const { code, by } = await ended
-      await Promise.race([streams, pause(250)])
-      output.end()
-      const { left } = await endAll({ INFER_LAUNCH_ID: new Set([launchId]) }, 5_000)
-      if (left.length > 0)
-        log.error('An engine left processes that cannot be ended', {
-          model: modelId,
-          pids: left.map(p => p.pid).join(),
-        })
+    if (!findProgram(argv[0] ?? '', env.PATH!))
+      giveUp(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
+    record.put({ launchId, bootId, modelId, process: null })
+    const spawned = await spawnChild({ ...wrapped(wrapper, argv), env, cwd: home })
+    if (typeof spawned === 'string') return giveUp(spawned)
+    const { pid, output, lastOutputAt } = spawned
+    outputs.set(launchId, output)
+    const child: Child = {
+      launchId,
+      modelId,
+      pid,
+      startedAt: Date.now(),
+      stopping: undefined,
+      killed: false,
+      exited: undefined,
+    }
+    children.set(launchId, child)
+    const exited = spawned.ended.then(async ({ code, signal }): Promise<Exit> => {
+      await endLeftovers(child)
       children.delete(launchId)
       addresses.give(endpoint, port)
       forget(launchId)
-      return { status: statusOf(wrapper, code, by, constants.signals), lastWords: lastWords(output.lines()) }
-    })()
-    children.set(launchId, { launchId, modelId, pid, startedAt: Date.now(), exited, stopping: undefined })
+      const status = child.killed ? 'SIGKILL' : statusOf(wrapper, code, signal, constants.signals)
+      return { status, lastWords: lastWords(output.lines()) }
+    })
+    child.exited = exited
+    let engine = pid
+    void locate(pid, wrapper.depth, found => {
+      engine = found
+    })
     const identity = await identityOf(pid)
     if (identity && children.has(launchId)) record.put({ launchId, bootId, modelId, process: identity })
-    void locate(pid, wrapper.depth, found => {
-      located.pid = found
-    })
-    return { launchId, pid: () => located.pid, endpoint, exited, lastOutputAt: () => lastOutputAt }
+    return { launchId, pid: () => engine, endpoint, exited, lastOutputAt }
+  }
+
+  /** What an engine left in sessions of their own, where no namespace took them along. */
+  async function endLeftovers({ launchId, modelId }: Child): Promise<void> {
+    const { left } = await endAll({ INFER_LAUNCH_ID: new Set([launchId]) }, 5_000)
+    const pids = left.map(one => one.pid).join(' ')
+    if (pids) log.error('An engine left processes that cannot be ended', { model: modelId, pids })
   }
 
   function forget(launchId: string): void {
@@ -154,19 +127,20 @@ export async function openLocalLauncher({
     if (graceMs > 0) {
       if (wrapper.signals === 'group') send(-child.pid, 'SIGTERM')
       else for (const pid of await descendantsOf(child.pid)) send(pid, 'SIGTERM')
-      if (await within(child.exited, graceMs)) return
+      if (await within(child.exited!, graceMs)) return
     }
     await kill(child)
-    if (await within(child.exited, 10_000)) return
+    if (await within(child.exited!, 10_000)) return
     log.error('An engine does not end even when killed', { model: child.modelId, pid: child.pid })
     await child.exited
   }
 
   /** From the inside out: the wrapper ends by itself once its namespace is empty, which is how we know that it is. */
   async function kill(child: Child): Promise<void> {
+    child.killed = true
     const inside = wrapper.depth > 0 ? await descendantsOf(child.pid) : []
     for (const pid of inside) send(pid, 'SIGKILL')
-    if (inside.length > 0 && (await within(child.exited, 2_000))) return
+    if (inside.length > 0 && (await within(child.exited!, 2_000))) return
     send(-child.pid, 'SIGKILL')
     send(child.pid, 'SIGKILL')
   }
@@ -179,15 +153,6 @@ export async function openLocalLauncher({
     logs: launchId => outputs.get(launchId)?.lines() ?? [],
     swept,
     close: () => addresses.close(),
-  }
-}
-
-/** When memory runs out the kernel shall take an engine, which can be started again, and not the server. */
-function preferVictim(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, '500')
-  } catch {
-    // Not every container allows it, and it only decides who goes first.
   }
 }
 

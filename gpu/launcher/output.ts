@@ -66,7 +66,7 @@ export function openOutput({ lineBytes = 64 << 10, ringBytes = 1 << 20 } = {}): 
 }
 
 const telling = /error|exception|fatal|out of memory|cannot|can't|could not|failed|abort|invalid|no such|not found/i
-const noise = /^\s*(at |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault)/
+const noise = /^\s*(at |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault|Killed|Terminated|unshare: child exit failed)/
 
 /** The line that says best why a process ended: the last one that speaks of a fault, else the last one at all. */
 export function lastWords(lines: readonly string[]): string {
@@ -75,7 +75,7 @@ export function lastWords(lines: readonly string[]): string {
   // An engine's output reaches callers in this one line: no control characters, no endless text.
   return said
     .replaceAll(/\p{Cc}\[[0-9;]*m/gu, '')
-    .replaceAll(/\p{Cc}/gu, ' ')
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
     .trim()
     .slice(0, 300)
 }

@@ -1,4 +1,5 @@
 import { execa } from 'execa'
+import { findProgram } from './program.ts'
 import { candidates, plain, type Wrapper, wrapped } from './wrapper.ts'
 
 export interface Probe {
@@ -13,12 +14,23 @@ export interface Probe {
  */
 export async function probeWrapper(environment: { PATH?: string | undefined }): Promise<Probe> {
   const tried: Probe['tried'] = []
-  for (const wrapper of candidates) {
-    const why = await attempt(wrapper, environment.PATH ?? '/usr/local/bin:/usr/bin:/bin')
-    tried.push({ command: wrapper.prefix.slice(0, wrapper.prefix.lastIndexOf('--')).join(' '), why })
-    if (why === null) return { wrapper, tried }
+  const path = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin'
+  for (const candidate of candidates) {
+    const wrapper = found(candidate, path)
+    const why = typeof wrapper === 'string' ? wrapper : await attempt(wrapper, path)
+    tried.push({ command: candidate.prefix.slice(0, candidate.prefix.lastIndexOf('--')).join(' '), why })
+    if (why === null && typeof wrapper !== 'string') return { wrapper, tried }
   }
   return { wrapper: plain, tried }
+}
+
+/** The wrapper with the places of its programs, for a model may be given a PATH of its own; or what is missing. */
+function found(wrapper: Wrapper, path: string): Wrapper | string {
+  const places = wrapper.programs.map(name => [name, findProgram(name, path)] as const)
+  const missing = places.find(([, place]) => place === undefined)
+  if (missing) return `${missing[0]} is not installed`
+  const placeOf = new Map(places)
+  return { ...wrapper, prefix: wrapper.prefix.map(part => placeOf.get(part) ?? part) }
 }
 
 async function attempt(wrapper: Wrapper, path: string): Promise<string | null> {
@@ -35,7 +47,7 @@ async function attempt(wrapper: Wrapper, path: string): Promise<string | null> {
     })
     if (done.exitCode === 42) return null
     if (done.timedOut) return 'it does not answer'
-    if (done.exitCode === undefined) return done.code === 'ENOENT' ? `${file} is not installed` : `${done.code}`
+    if (done.exitCode === undefined) return String(done.code ?? done.signal)
     return done.stderr.trim().split('\n').at(-1) || `it ended with ${done.exitCode}`
   } catch (cause) {
     return String(cause)

@@ -6,6 +6,8 @@
  */
 export interface Wrapper {
   name: 'unshare' | 'bubblewrap' | 'plain'
+  /** The programs it needs. */
+  programs: readonly string[]
   /** Put before the engine's own program and arguments. */
   prefix: readonly string[]
   /**
@@ -30,6 +32,7 @@ const replaced = ['/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine']
 
 const unshare = (...flags: string[]): Wrapper => ({
   name: 'unshare',
+  programs: ['setpriv', 'unshare'],
   prefix: [
     ...['setpriv', '--pdeathsig', 'KILL', '--no-new-privs', '--'],
     ...['unshare', ...flags, '--pid', '--fork', '--kill-child=SIGKILL', '--'],
@@ -42,6 +45,7 @@ const unshare = (...flags: string[]): Wrapper => ({
 
 const bubblewrap: Wrapper = {
   name: 'bubblewrap',
+  programs: ['bwrap'],
   prefix: ['bwrap', '--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', '--', ...replaced],
   signals: 'inside',
   depth: 2,
@@ -51,6 +55,7 @@ const bubblewrap: Wrapper = {
 /** The last resort, which always works. */
 export const plain: Wrapper = {
   name: 'plain',
+  programs: [],
   prefix: [],
   signals: 'group',
   depth: 0,

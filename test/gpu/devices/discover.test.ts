@@ -1,0 +1,69 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { discover } from '../../../gpu/devices/discover.ts'
+
+const made: string[] = []
+afterAll(() => made.forEach(directory => rmSync(directory, { recursive: true, force: true })))
+
+/** A PATH whose nvidia-smi is this shell text; the machine's own tools stay reachable through absolute paths. */
+function pathWith(script: string | undefined): string {
+  const directory = mkdtempSync(join(tmpdir(), 'infer-smi-'))
+  made.push(directory)
+  if (script !== undefined) {
+    writeFileSync(join(directory, 'nvidia-smi'), `#!/bin/sh\n${script}\n`)
+    chmodSync(join(directory, 'nvidia-smi'), 0o755)
+  }
+  return directory
+}
+const look = (script: string | undefined, timeoutMs = 10_000) =>
+  discover({ environment: { PATH: pathWith(script) }, timeoutMs })
+
+const two = `echo '0, GPU-1, NVIDIA H200, 580.159.03, 9.0, 143771, 4, Disabled'
+echo '1, GPU-2, NVIDIA H200, 580.159.03, 9.0, 143771, 900, Disabled'`
+
+test('cards are found through the nvidia-smi of the PATH that was given', async () => {
+  const found = await look(two)
+  expect(found).toMatchObject({ reason: null, broken: false })
+  expect(found.devices.map(({ id, cudaId, usedBytes }) => [id, cudaId, usedBytes])).toEqual([
+    ['gpu0', '0', 4 * 2 ** 20],
+    ['gpu1', '1', 900 * 2 ** 20],
+  ])
+})
+
+test('an old driver that does not know a field is asked for the short list', async () => {
+  const found = await look(`case "$1" in
+    *mig.mode*) echo 'Field "mig.mode.current" is not a valid field to query.'; exit 2;;
+    *) echo '0, GPU-1, Tesla K80, 11441, 12, 418.87';;
+  esac`)
+  expect(found.devices).toMatchObject([{ id: 'gpu0', name: 'Tesla K80' }])
+})
+
+test('MIG slices are listed by a second call', async () => {
+  const found = await look(`case "$1" in
+    -L) echo 'GPU 0: A100 (UUID: GPU-1)'; echo '  MIG 1g.5gb     Device  0: (UUID: MIG-7)';;
+    *) echo '0, GPU-1, A100, 550.1, 8.0, 40960, 0, Enabled';;
+  esac`)
+  expect(found.devices).toMatchObject([{ id: 'gpu0.0', cudaId: 'MIG-7', name: 'A100 MIG 1g.5gb' }])
+})
+
+const nothing: [name: string, script: string | undefined, broken: boolean, reason: RegExp][] = [
+  ['no nvidia-smi at all', undefined, false, /not installed/],
+  ['a driver that is not loaded', 'echo "couldn\'t communicate with the NVIDIA driver" >&2; exit 9', true, /driver/],
+  ['a machine without cards', 'echo "No devices were found"; exit 6', false, /no card/],
+  ['garbage with exit 0', 'echo "<html>"', true, /no card/],
+  ['a crash', 'kill -SEGV $$', true, /failed/],
+]
+test.each(nothing)('%s gives no devices and says why', async (_name, script, broken, reason) => {
+  const found = await look(script)
+  expect(found.devices).toEqual([])
+  expect(found.broken).toBe(broken)
+  expect(found.reason).toMatch(reason)
+})
+
+test('a tool that hangs is given up', async () => {
+  const found = await look('exec /bin/sleep 600', 300)
+  expect(found).toMatchObject({ devices: [], broken: true })
+  expect(found.reason).toMatch(/does not answer/)
+})

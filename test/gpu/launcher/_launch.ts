@@ -1,0 +1,59 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { Log } from '../../../core/log.ts'
+import type { LaunchOrder } from '../../../gpu/launcher/launcher.ts'
+import { openLocalLauncher } from '../../../gpu/launcher/local.ts'
+import { probeWrapper } from '../../../gpu/launcher/probe.ts'
+import { processesWith } from '../../../gpu/launcher/processes.ts'
+import { plain, type Wrapper } from '../../../gpu/launcher/wrapper.ts'
+
+export const fakeEngine = join(import.meta.dirname, '../../fixtures/engine.ts')
+
+/** The wrappers that can be tested here: the best one of this machine, and plain. */
+export const wrappersHere: Wrapper[] = [
+  ...new Map([(await probeWrapper(process.env)).wrapper, plain].map(wrapper => [wrapper.name, wrapper])).values(),
+]
+
+export const temporary = (): string => {
+  const directory = mkdtempSync(join(tmpdir(), 'infer-gpu-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  return directory
+}
+
+/** A log that keeps its lines, to look at. */
+export function keptLog(): Log & { lines: string[] } {
+  const lines: string[] = []
+  const at =
+    (level: string) =>
+    (message: string, fields: object = {}): void =>
+      void lines.push(`${level} ${message} ${JSON.stringify(fields)}`)
+  return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+/** A launcher in a directory of its own; what it started is ended with the test. */
+export async function launcherIn(dataDir: string, wrapper: Wrapper, bootId = 'boot-1') {
+  const log = keptLog()
+  const launcher = await openLocalLauncher({ dataDir, bootId, host: process.env, wrapper, log })
+  onTestFinished(async () => {
+    for (const { launchId } of await launcher.list()) await launcher.stop(launchId, 0)
+    launcher.close()
+  })
+  return { ...launcher, log }
+}
+
+export const order = (launchId: string, flags: string[], more: Partial<LaunchOrder> = {}): LaunchOrder => ({
+  ...{ launchId, modelId: 'fake', channel: 'socket', env: {}, visibleDevices: '' },
+  argv: [process.execPath, fakeEngine, '--socket', '{socket}', ...flags],
+  ...more,
+})
+
+/** Every process that belongs to a launch, also those in sessions of their own. */
+export const survivors = async (launchId: string): Promise<number[]> =>
+  (await processesWith({ INFER_LAUNCH_ID: new Set([launchId]) })).map(({ pid }) => pid).sort((a, b) => a - b)
+
+/** Waits until something holds. The test's own timeout is the bound. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise(next => setTimeout(next, 10))
+}

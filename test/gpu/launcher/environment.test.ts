@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { engineEnvironment } from '../../../gpu/launcher/environment.ts'
+
+const built = (host: Record<string, string | undefined>, more: Record<string, string> = {}) =>
+  engineEnvironment({ host, home: '/data/home', bootId: 'boot', launchId: 'launch', visibleDevices: '0,1', more })
+
+test('an engine gets what it needs and nothing of ours', () => {
+  const host = { INFER_MASTER_KEY: 'secret', AWS_SECRET_ACCESS_KEY: 'x', HOME: '/root', USER: 'root', SHELL: '/bin/sh' }
+  expect(built(host)).toEqual({
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    HOME: '/data/home',
+    LANG: 'C.UTF-8',
+    HF_HOME: '/root/.cache/huggingface',
+    HF_HUB_OFFLINE: '1',
+    VLLM_HOST_IP: '127.0.0.1',
+    OMP_WAIT_POLICY: 'PASSIVE',
+    CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
+    CUDA_VISIBLE_DEVICES: '0,1',
+    INFER_BOOT_ID: 'boot',
+    INFER_LAUNCH_ID: 'launch',
+  })
+})
+
+test('the way to programs and libraries is passed on', () => {
+  const host = {
+    PATH: '/opt/bin',
+    LD_LIBRARY_PATH: '/opt/lib',
+    NVIDIA_DRIVER_CAPABILITIES: 'all',
+    CUDA_HOME: '/cuda',
+    HF_HOME: '/hub',
+  }
+  expect(built(host)).toMatchObject(host)
+})
+
+test("the model's configuration may change everything but the marks that the sweep goes by", () => {
+  const env = built({}, { OMP_WAIT_POLICY: 'ACTIVE', MINE: '1', INFER_BOOT_ID: 'forged', INFER_LAUNCH_ID: 'forged' })
+  expect(env).toMatchObject({ OMP_WAIT_POLICY: 'ACTIVE', MINE: '1', INFER_BOOT_ID: 'boot', INFER_LAUNCH_ID: 'launch' })
+})
+
+test('an engine on the processor sees no card at all', () => {
+  const env = engineEnvironment({ host: {}, home: '/h', bootId: 'b', launchId: 'l', visibleDevices: '', more: {} })
+  expect(env.CUDA_VISIBLE_DEVICES).toBe('')
+})

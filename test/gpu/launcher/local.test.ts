@@ -1,0 +1,130 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { describe, expect, test } from 'vitest'
+import { askHealth } from '../../../gpu/health.ts'
+import { plain } from '../../../gpu/launcher/wrapper.ts'
+import { launcherIn, order, survivors, temporary, until, wrappersHere } from './_launch.ts'
+
+const listening = (lines: string[]) => lines.some(line => line.startsWith('listening'))
+
+describe.each(wrappersHere)('through $name', wrapper => {
+  test('an engine is started, answers at its socket and ends when asked', async () => {
+    const dataDir = temporary()
+    const launcher = await launcherIn(dataDir, wrapper)
+    const launched = await launcher.start(order('one', []))
+    await until(() => listening(launcher.logs('one')))
+    expect((await askHealth(launched.endpoint, '/health', [], 5_000)).health).toBe('ready')
+    expect(statSync(join(dataDir, 'run')).mode & 0o777).toBe(0o700)
+    expect(await launcher.list()).toMatchObject([{ launchId: 'one', modelId: 'fake' }])
+    expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toContain('"one"')
+
+    const { body } = await askHealth(launched.endpoint, '/stats', [], 5_000)
+    // The engine numbers itself inside its namespace; from here it has the number that we know it by.
+    await until(() => readFileSync(`/proc/${launched.pid()}/cmdline`, 'utf8').startsWith(process.execPath))
+    expect(JSON.parse(body)).toMatchObject({ environment: { CUDA_VISIBLE_DEVICES: '', OMP_WAIT_POLICY: 'PASSIVE' } })
+
+    await launcher.stop('one', 5_000)
+    expect(await launched.exited).toMatchObject({ status: '0' })
+    expect(await survivors('one')).toEqual([])
+    expect(await launcher.list()).toEqual([])
+    expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toBe('[]')
+    expect(listening(launcher.logs('one'))).toBe(true)
+    await launcher.stop('one', 0)
+  })
+
+  test('an engine that ends by itself leaves how and why', async () => {
+    const launcher = await launcherIn(temporary(), wrapper)
+    const { exited } = await launcher.start(order('dies', ['--exit', '3']))
+    expect(await exited).toEqual({ status: '3', lastWords: 'RuntimeError: CUDA out of memory' })
+  })
+
+  test('a segmentation fault is told as such', async () => {
+    const launcher = await launcherIn(temporary(), wrapper)
+    const { exited } = await launcher.start(order('faults', ['--segfault-after', '50']))
+    expect((await exited).status).toBe('SIGSEGV')
+  })
+
+  test('one that ignores SIGTERM is killed after its grace, with a grandchild in a session of its own', async () => {
+    const launcher = await launcherIn(temporary(), wrapper)
+    const { exited } = await launcher.start(order('stubborn', ['--ignore-term', '--grandchild']))
+    await until(() => listening(launcher.logs('stubborn')))
+    expect(await survivors('stubborn')).not.toHaveLength(0)
+    await launcher.stop('stubborn', 200)
+    expect(launcher.logs('stubborn')).toContain('SIGTERM ignored')
+    expect((await exited).status).toBe('SIGKILL')
+    expect(await survivors('stubborn')).toEqual([])
+  })
+
+  test('a stopped (SIGSTOP) one is killed all the same', async () => {
+    const launcher = await launcherIn(temporary(), wrapper)
+    const launched = await launcher.start(order('frozen', []))
+    await until(() => listening(launcher.logs('frozen')))
+    process.kill(launched.pid()!, 'SIGSTOP')
+    await launcher.stop('frozen', 100)
+    expect((await launched.exited).status).toBe('SIGKILL')
+  })
+
+  test('a grandchild does not outlive an engine that ends by itself', async () => {
+    const launcher = await launcherIn(temporary(), wrapper)
+    const { exited } = await launcher.start(order('parent', ['--grandchild', '--exit', '1', '--exit-after', '300']))
+    await exited
+    expect(launcher.logs('parent').some(line => line.startsWith('grandchild'))).toBe(true)
+    expect(await survivors('parent')).toEqual([])
+  })
+
+  test('asking to kill during the grace does not wait for it', async () => {
+    const launcher = await launcherIn(temporary(), wrapper)
+    await launcher.start(order('hurry', ['--ignore-term']))
+    await until(() => listening(launcher.logs('hurry')))
+    const gentle = launcher.stop('hurry', 3_600_000)
+    await until(() => launcher.logs('hurry').includes('SIGTERM ignored'))
+    await launcher.stop('hurry', 0)
+    await gentle
+    expect(await survivors('hurry')).toEqual([])
+  })
+})
+
+test('a port is found for those that cannot listen on a socket', async () => {
+  const launcher = await launcherIn(temporary(), plain)
+  const argv = [process.execPath, join(import.meta.dirname, '../../fixtures/engine.ts'), '--port', '{port}']
+  const { endpoint } = await launcher.start(order('port', [], { argv, channel: 'port' }))
+  expect(endpoint.origin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+  await until(async () => (await askHealth(endpoint, '/health', [], 5_000)).health === 'ready')
+})
+
+test('a data directory with a long name still gets sockets', async () => {
+  const launcher = await launcherIn(join(temporary(), 'x'.repeat(120)), plain)
+  const { endpoint } = await launcher.start(order('long', []))
+  expect(endpoint.socketPath!.length).toBeLessThan(108)
+  await until(async () => (await askHealth(endpoint, '/health', [], 5_000)).health === 'ready')
+})
+
+test('a program that is not there is named', async () => {
+  const launcher = await launcherIn(temporary(), plain)
+  const started = launcher.start(order('none', [], { argv: ['no-such-engine', '{socket}'] }))
+  await expect(started).rejects.toMatchObject({
+    code: 'worker_error',
+    message: "The program 'no-such-engine' that runs 'fake' is not installed here, or not on PATH.",
+  })
+})
+
+test('engines are not started from a worker thread, with which they would die', async () => {
+  const dataDir = temporary()
+  const script = join(dataDir, 'worker.mts')
+  const local = join(import.meta.dirname, '../../../gpu/launcher/local.ts')
+  const wrapper = join(import.meta.dirname, '../../../gpu/launcher/wrapper.ts')
+  writeFileSync(
+    script,
+    `import { parentPort } from 'node:worker_threads'
+     import { openLocalLauncher } from ${JSON.stringify(local)}
+     import { plain } from ${JSON.stringify(wrapper)}
+     const launcher = await openLocalLauncher({ dataDir: ${JSON.stringify(dataDir)}, bootId: 'b', host: {}, wrapper: plain, log: {} })
+     await launcher.start({ launchId: 'a', modelId: 'm', argv: ['/bin/true'], channel: 'port', env: {}, visibleDevices: '' })
+       .then(() => parentPort.postMessage('started'), error => parentPort.postMessage(error.message))`,
+  )
+  const worker = new Worker(script)
+  const said = await new Promise(resolve => worker.once('message', resolve))
+  await worker.terminate()
+  expect(said).toMatch(/main thread/)
+})

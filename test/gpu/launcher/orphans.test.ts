@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { plain } from '../../../gpu/launcher/wrapper.ts'
+import { launcherIn, order, survivors, temporary, until, wrappersHere } from './_launch.ts'
+
+const script = join(import.meta.dirname, '../fixtures/parent.ts')
+const rounds = process.env.CI ? 20 : 6
+const protectedHere = wrappersHere.some(wrapper => wrapper.name !== 'plain')
+
+/** A parent that has an engine and its grandchild running. */
+async function parentWith(dataDir: string, bootId: string, launchId: string, how = ''): Promise<ChildProcess> {
+  const parent = spawn(process.execPath, [script, dataDir, bootId, launchId, how], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void parent.kill('SIGKILL'))
+  await once(parent.stdout!, 'data')
+  return parent
+}
+
+async function killed(parent: ChildProcess): Promise<void> {
+  const gone = once(parent, 'exit')
+  parent.kill('SIGKILL')
+  await gone
+}
+
+test.skipIf(!protectedHere)(
+  `a server that is killed leaves no engine and no grandchild, ${rounds} times`,
+  { timeout: 120_000 },
+  async () => {
+    const left: number[] = []
+    for (let round = 0; round < rounds; round++) {
+      const launchId = `round-${process.pid}-${round}`
+      const parent = await parentWith(temporary(), `boot-${round}`, launchId)
+      const before = await survivors(launchId)
+      // The engine, its grandchild, and the shell above them; the wrapper itself does not carry the mark everywhere.
+      expect(before.length).toBeGreaterThanOrEqual(2)
+      await killed(parent)
+      const deadline = performance.now() + 2_000
+      let after = await survivors(launchId)
+      while (after.length > 0 && performance.now() < deadline) after = await survivors(launchId)
+      left.push(after.length)
+    }
+    expect(left).toEqual(Array(rounds).fill(0))
+  },
+)
+
+test('without a wrapper they stay, and the next start of the same server ends them before anything else', async () => {
+  const dataDir = temporary()
+  const launchId = `plain-${process.pid}`
+  const parent = await parentWith(dataDir, 'boot-1', launchId, 'plain')
+  await killed(parent)
+  const left = await survivors(launchId)
+  expect(left.length).toBeGreaterThanOrEqual(2)
+
+  // A server with another data directory has no business with them.
+  await launcherIn(temporary(), plain, 'boot-2')
+  expect(await survivors(launchId)).toEqual(left)
+
+  const { swept, log } = await launcherIn(dataDir, plain, 'boot-2')
+  expect(swept).toEqual({ ended: left.length, left: [] })
+  expect(await survivors(launchId)).toEqual([])
+  expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toBe('[]')
+  expect(log.lines).toEqual([expect.stringContaining('Ended what an earlier run')])
+})
+
+test('the sweep leaves alone what this run has started, and what only has the same number', async () => {
+  const dataDir = temporary()
+  const launcher = await launcherIn(dataDir, plain, 'boot-1')
+  const launchId = `mine-${process.pid}`
+  await launcher.start(order(launchId, []))
+  await until(() => launcher.logs(launchId).length > 0)
+  const before = await survivors(launchId)
+  expect((await launcherIn(dataDir, plain, 'boot-1')).swept).toEqual({ ended: 0, left: [] })
+  expect(await survivors(launchId)).toEqual(before)
+})

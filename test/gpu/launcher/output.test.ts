@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { lastWords, openOutput } from '../../../gpu/launcher/output.ts'
+
+const fed = (...chunks: (string | Buffer)[]) => {
+  const output = openOutput({ lineBytes: 10, ringBytes: 30 })
+  for (const chunk of chunks) output.push(Buffer.from(chunk))
+  output.end()
+  return output
+}
+
+describe('openOutput', () => {
+  const cases: [name: string, chunks: (string | Buffer)[], lines: string[]][] = [
+    ['lines of one chunk', ['a\nb\n'], ['a', 'b']],
+    ['a line over several chunks', ['a', 'b', 'c\n', 'd\n'], ['abc', 'd']],
+    ['a last line without an end', ['a\nb'], ['a', 'b']],
+    ['empty lines count', ['\n\na\n'], ['', '', 'a']],
+    ['windows line ends', ['a\r\nb\r\n'], ['a', 'b']],
+    ['a long line is cut', ['0123456789ABC\nx\n'], ['0123456789 … (cut)', 'x']],
+    ['a long line in many chunks is cut once', ['01234', '56789', 'AB', 'CD', '\nx\n'], ['0123456789 … (cut)', 'x']],
+    ['a character over two chunks', [Buffer.from([0xc3]), Buffer.from([0xa4, 10])], ['ä']],
+    ['the oldest lines go first', ['aaaaaaaaaa\nbbbbbbbbbb\ncccccccccc\nd\n'], ['bbbbbbbbbb', 'cccccccccc', 'd']],
+  ]
+  test.each(cases)('%s', (_name, chunks, lines) => expect(fed(...chunks).lines()).toEqual(lines))
+
+  test('a line of 100 MB costs what is kept of it', () => {
+    const output = openOutput()
+    const block = Buffer.alloc(1 << 20, 'x')
+    for (let at = 0; at < 100; at++) output.push(block)
+    output.push(Buffer.from('\nend\n'))
+    expect(output.lines().map(line => line.length)).toEqual([(64 << 10) + ' … (cut)'.length, 3])
+  })
+
+  test('saying the same again is no news', () => {
+    expect(fed('a\na\na\n').news).toBe(1)
+    expect(fed('a\nb\na\n').news).toBe(3)
+  })
+})
+
+describe('lastWords', () => {
+  const cases: [name: string, lines: string[], expected: string][] = [
+    ['nothing was said', [], ''],
+    ['the last line', ['loading', 'bye', ''], 'bye'],
+    [
+      'the last line that speaks of a fault',
+      ['RuntimeError: CUDA out of memory', 'cleaning up', 'done'],
+      'RuntimeError: CUDA out of memory',
+    ],
+    [
+      'not a stack',
+      ['TypeError: x is not a function', '    at main.js:1:1', '', 'Node.js v24.21.0'],
+      'TypeError: x is not a function',
+    ],
+    ['not what the shell adds', ['GGML_ASSERT failed: n > 0', 'Segmentation fault'], 'GGML_ASSERT failed: n > 0'],
+    ['colours and control characters go', ['\u001b[31merror: no\u001b[0m\u0007 memory'], 'error: no memory'],
+  ]
+  test.each(cases)('%s', (_name, lines, expected) => expect(lastWords(lines)).toBe(expected))
+
+  test('it is one short line', () => expect(lastWords([`error ${'x'.repeat(5000)}`])).toHaveLength(300))
+})

@@ -1,0 +1,199 @@
+import { describe, expect, test } from 'vitest'
+import { type Occupant, type Place, place, type Wanted } from '../../gpu/place.ts'
+
+const GiB = 2 ** 30
+const gpu = (id: string, gigabytes: number): Place => ({ id, kind: 'nvidia', capacity: gigabytes * GiB })
+const cpu = (gigabytes: number): Place => ({ id: 'cpu', kind: 'cpu', capacity: gigabytes * GiB })
+const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Occupant> = {}): Occupant => ({
+  ...{ engineId, modelId: engineId, devices: devices.split(' '), bytes: gigabytes * GiB },
+  ...{ busy: false, pinned: false, lastUsedAt: 0, ...of },
+})
+const want = (gigabytes: number, of: Partial<Wanted> = {}): Wanted => ({
+  ...{ modelId: 'new', bytes: gigabytes * GiB, devices: 1, kind: 'nvidia', mayEvict: true, ...of },
+})
+const busy = { busy: true }
+
+describe('place', () => {
+  const cases: [rule: string, want: Wanted, occupants: Occupant[], places: Place[], decision: object][] = [
+    ['an empty card is taken', want(10), [], [gpu('a', 24)], { do: 'load', devices: ['a'], evict: [] }],
+    [
+      'several fit beside each other',
+      want(10),
+      [on('x', 'a', 10)],
+      [gpu('a', 24)],
+      { do: 'load', devices: ['a'], evict: [] },
+    ],
+    [
+      'the card with room is preferred to one that must be cleared',
+      want(10),
+      [on('x', 'a', 20)],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', devices: ['b'], evict: [] },
+    ],
+    [
+      'the tightest fit leaves the big card free',
+      want(10),
+      [],
+      [gpu('a', 80), gpu('b', 24)],
+      { do: 'load', devices: ['b'], evict: [] },
+    ],
+    ['the idle one leaves', want(20), [on('x', 'a', 20)], [gpu('a', 24)], { do: 'load', devices: ['a'], evict: ['x'] }],
+    [
+      'the least recently used leaves first',
+      want(10),
+      [on('x', 'a', 10, { lastUsedAt: 5 }), on('y', 'a', 10, { lastUsedAt: 3 })],
+      [gpu('a', 24)],
+      { do: 'load', evict: ['y'] },
+    ],
+    [
+      'no more leave than must',
+      want(4),
+      [on('x', 'a', 10, { lastUsedAt: 1 }), on('y', 'a', 12, { lastUsedAt: 2 })],
+      [gpu('a', 24)],
+      { do: 'load', evict: ['x'] },
+    ],
+    [
+      'an idle one leaves before a busy one is waited for',
+      want(10),
+      [on('x', 'a', 12, busy), on('y', 'a', 12, { lastUsedAt: 9 })],
+      [gpu('a', 24)],
+      { do: 'load', evict: ['y'] },
+    ],
+    [
+      'a busy one is waited for, never stopped',
+      want(20),
+      [on('x', 'a', 20, busy)],
+      [gpu('a', 24)],
+      { do: 'wait', for: ['x'] },
+    ],
+    [
+      'only the busy ones among those in the way are waited for',
+      want(20),
+      [on('x', 'a', 10, busy), on('y', 'a', 10)],
+      [gpu('a', 24)],
+      { do: 'wait', for: ['x'] },
+    ],
+    [
+      'a pinned one stays',
+      want(20),
+      [on('x', 'a', 20, { pinned: true })],
+      [gpu('a', 24)],
+      { do: 'refuse', reason: "'new' does not fit beside 'x', which is kept loaded (replicas.min)." },
+    ],
+    [
+      'beside a pinned one there may be room',
+      want(4),
+      [on('x', 'a', 20, { pinned: true })],
+      [gpu('a', 24)],
+      { do: 'load', evict: [] },
+    ],
+    [
+      'too big for any card',
+      want(30),
+      [],
+      [gpu('a', 24), gpu('b', 16)],
+      { do: 'refuse', reason: "'new' needs 30.0 GiB of memory; the most that one GPU here has is 24.0 GiB." },
+    ],
+    [
+      'no card at all',
+      want(1),
+      [],
+      [cpu(64)],
+      { do: 'refuse', reason: "'new' needs a GPU, and this server has found none." },
+    ],
+    [
+      'too few cards',
+      want(1, { devices: 4 }),
+      [],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'refuse', reason: "'new' needs 4 GPUs; this server has 2." },
+    ],
+    [
+      'a model over two cards takes half of each',
+      want(40, { devices: 2 }),
+      [],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', devices: ['a', 'b'] },
+    ],
+    [
+      'and does not fit where half is too much',
+      want(60, { devices: 2 }),
+      [],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'refuse' },
+    ],
+    [
+      'of three cards the two cheapest',
+      want(40, { devices: 2 }),
+      [on('x', 'b', 20)],
+      [gpu('a', 24), gpu('b', 24), gpu('c', 24)],
+      { do: 'load', devices: ['a', 'c'], evict: [] },
+    ],
+    [
+      'a model over two cards leaves both at once',
+      want(20),
+      [on('x', 'a b', 40)],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', evict: ['x'] },
+    ],
+    [
+      'both cards of a wide model are cleared',
+      want(40, { devices: 2 }),
+      [on('x', 'a', 20), on('y', 'b', 20)],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'load', evict: ['x', 'y'] },
+    ],
+    [
+      'one busy card of a wide model is waited for',
+      want(40, { devices: 2 }),
+      [on('x', 'a', 20, busy), on('y', 'b', 20)],
+      [gpu('a', 24), gpu('b', 24)],
+      { do: 'wait', for: ['x'] },
+    ],
+    [
+      'the processor is a place of its own',
+      want(10, { kind: 'cpu' }),
+      [on('x', 'a', 20)],
+      [gpu('a', 24), cpu(16)],
+      { do: 'load', devices: ['cpu'], evict: [] },
+    ],
+    [
+      'cards do not serve models of the processor',
+      want(20, { kind: 'cpu' }),
+      [],
+      [gpu('a', 24), cpu(16)],
+      { do: 'refuse', reason: "'new' needs 20.0 GiB of memory; the most that one processor here has is 16.0 GiB." },
+    ],
+    [
+      'what runs elsewhere takes no room',
+      want(99, { kind: 'none', devices: 0 }),
+      [],
+      [],
+      { do: 'load', devices: [], evict: [] },
+    ],
+    [
+      'a further replica takes free room',
+      want(4, { mayEvict: false }),
+      [on('x', 'a', 20)],
+      [gpu('a', 24)],
+      { do: 'load', evict: [] },
+    ],
+    [
+      'a further replica stops nobody',
+      want(10, { mayEvict: false }),
+      [on('x', 'a', 20)],
+      [gpu('a', 24)],
+      { do: 'wait', for: [] },
+    ],
+    ['a card of which others have taken all', want(1), [], [gpu('a', 0)], { do: 'refuse' }],
+  ]
+  test.each(cases)('%s', (_rule, wanted, occupants, places, decision) =>
+    expect(place(wanted, occupants, places)).toMatchObject(decision),
+  )
+})
+
+test('a wait says in a sentence whom it is for', () => {
+  expect(place(want(20), [on('x', 'a', 20, busy)], [gpu('a', 24)])).toMatchObject({
+    reason: "'new' waits for 'x' to finish, whose memory it needs.",
+  })
+})
