@@ -41,7 +41,7 @@ export function openChat(parts: ChatParts) {
     if (characters > context * mostCharactersPerToken)
       throw new Failure(
         'context_length_exceeded',
-        `The messages have ${characters} characters, far more than the ${context} tokens that the context of this model holds. Shorten them.`,
+        `The messages have ${characters} characters, far more than the context length of this model, ${context} tokens. Shorten them.`,
         { param: 'messages' },
       )
     const prompt = tokensOf(model, stretches)

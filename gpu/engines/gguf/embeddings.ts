@@ -64,7 +64,7 @@ export function openEmbedder({ model, embedding, vocabularySize, context }: Embe
     if (most !== null) return known.slice(0, Math.max(1, allowed - (whole - known.length)))
     throw new Failure(
       'context_length_exceeded',
-      `'${param}' has ${whole} tokens, but this model reads at most ${context}. Shorten it or send it in parts.`,
+      `'${param}' has ${whole} tokens, but the context length of this model is ${context}. Shorten it or send it in parts.`,
       { param },
     )
   }
@@ -83,7 +83,7 @@ export function boundedText(text: string, context: number, param: string): strin
   if (text.length > context * 64)
     throw new Failure(
       'context_length_exceeded',
-      `'${param}' has ${text.length} characters, far more than the ${context} tokens that this model reads. Send it in parts.`,
+      `'${param}' has ${text.length} characters, far more than the context length of this model, ${context} tokens. Send it in parts.`,
       { param },
     )
   return text

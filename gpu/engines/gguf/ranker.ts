@@ -49,7 +49,7 @@ export function openRanker({ model, ranking, context }: RankerParts) {
       if (most !== null && room > 0) return { query, document: document.slice(0, room), promptTokens: allowed }
       throw new Failure(
         'context_length_exceeded',
-        `The query and '${param}' together have ${promptTokens} tokens, but this model reads at most ${context}. Shorten them.`,
+        `The query and '${param}' together have ${promptTokens} tokens, but the context length of this model is ${context}. Shorten them.`,
         { param },
       )
     },

@@ -89,7 +89,7 @@ export function answerLimit(promptTokens: number, context: number, asked: number
   if (room < 1)
     throw new Failure(
       'context_length_exceeded',
-      `The messages have ${promptTokens} tokens, but the context of this model holds ${context}, the answer included. Shorten them.`,
+      `The messages have ${promptTokens} tokens, but the context length of this model is ${context}, the answer included. Shorten them.`,
       { param: 'messages' },
     )
   return Math.min(asked ?? room, room)
