@@ -6,7 +6,7 @@ import type { Store } from '../store.ts'
 import { type Connection, meaningOf, openDatabase, sqliteCode } from './database.ts'
 import { createPrivate, placesIn, syncDirectory } from './directory.ts'
 import { openLedger } from './ledger.ts'
-import { migrate, refuseForeign } from './migrations.ts'
+import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
 
 export interface BootWish {
@@ -14,6 +14,8 @@ export interface BootWish {
   dataDir: string
   boot: string
   created: boolean
+  /** The schemas to bring it through; all there are unless a test says otherwise. */
+  steps?: readonly Migration[]
   say: (level: 'info' | 'warn', message: string, fields: LogFields) => void
 }
 
@@ -36,14 +38,14 @@ export function bootDatabase(wish: BootWish): { connection: Connection; recovery
 }
 
 function prepare(connection: Connection, database: string, wish: BootWish): Store['recovery'] {
-  const { boot, role, dataDir, say } = wish
-  refuseForeign(connection, database)
+  const { boot, role, dataDir, say, steps = migrations } = wish
+  refuseForeign(connection, database, steps.at(-1)!.version)
   if (role === 'server') {
     const [finding] = connection.pragma('quick_check(1)') as { quick_check: string }[]
     if (finding?.quick_check !== 'ok') throw damaged(dataDir, finding?.quick_check ?? 'it cannot be checked')
   }
   const migratedFrom = withBallast(dataDir, () =>
-    migrate(connection, { backup: from => backupBefore(connection, dataDir, from, say) }),
+    migrate(connection, { steps, backup: from => backupBefore(connection, dataDir, from, say) }),
   )
   const repaired =
     role === 'admin'

@@ -37,12 +37,20 @@ export function openGroup(connection: Connection, commands: CommandTable, releas
     return answers
   }
 
+  /** Together if they fit, otherwise one by one: a large result that does not fit must not keep a cancel from it. */
   function tryAgain(asked: readonly Asked[]): Answers {
     try {
       return batch(asked)
     } catch (thrown) {
       if (meaningOf(thrown) !== 'full') throw thrown
-      return { values: asked.map(() => undefined), failures: asked.map((_, at) => [at, diskFull]) }
+      if (asked.length === 1) return { values: [undefined], failures: [[0, diskFull]] }
+      const each = asked.map(one => tryAgain([one]))
+      return {
+        values: each.flatMap(({ values }) => values),
+        failures: each.flatMap(({ failures }, at) =>
+          failures.map(([, failure]): [number, SentFailure] => [at, failure]),
+        ),
+      }
     }
   }
 

@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { newId } from '../../../core/ids.ts'
+import { type Log, openLog } from '../../../core/log.ts'
+import { openSqliteStore, type StoreWish } from '../../../core/store/sqlite/store.ts'
+import type { FinishedCall, NewJob, NewToken, Store } from '../../../core/store/store.ts'
+
+/** A directory that is gone at the end of the scope. */
+export function temporaryDirectory(): Disposable & { path: string } {
+  const path = mkdtempSync(join(tmpdir(), 'infer-store-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** A log that keeps its lines. */
+export function keptLog(): { log: Log; lines: string[] } {
+  const lines: string[] = []
+  return { log: openLog('debug', line => lines.push(line)), lines }
+}
+
+export const organizationId = 'org_test'
+
+export type TestStore = AsyncDisposable & { store: Store; dataDir: string; fatal: [Error, number][]; lines: string[] }
+
+/** A server's store with one organization, in a directory of its own unless one is given. */
+export async function openTestStore(wish: Partial<StoreWish> = {}): Promise<TestStore> {
+  const directory = temporaryDirectory()
+  const dataDir = wish.dataDir ?? directory.path
+  const fatal: [Error, number][] = []
+  const { log, lines } = keptLog()
+  const store = await openSqliteStore({
+    dataDir,
+    log,
+    minFreeBytes: 0,
+    ballastBytes: 0,
+    onFatal: (failure, exitCode) => fatal.push([failure, exitCode]),
+    ...wish,
+  })
+  if (!(await store.organizations.find(organizationId))) await createOrganization(store)
+  return {
+    store,
+    dataDir,
+    fatal,
+    lines,
+    async [Symbol.asyncDispose]() {
+      await store.close()
+      directory[Symbol.dispose]()
+    },
+  }
+}
+
+export const createOrganization = (store: Store, id = organizationId) =>
+  store.organizations.create({
+    id,
+    name: `name of ${id}`,
+    plan: 'pro',
+    requestsPerMinute: null,
+    jobsPerMinute: 0,
+    createdAt: 1_700_000_000_000,
+  })
+
+export const newJob = (job: Partial<NewJob> = {}): NewJob => {
+  const createdAt = job.createdAt ?? Date.now()
+  return {
+    id: newId('job'),
+    queueId: newId('q'),
+    organizationId,
+    tokenId: 'tok_test',
+    task: 'std/chat-completion',
+    modelId: 'tiny-chat',
+    inputs: '{"messages":[]}',
+    priority: 0,
+    maxAttempts: 3,
+    notBefore: createdAt,
+    createdAt,
+    metadata: null,
+    idempotency: null,
+    ...job,
+  }
+}
+
+export const newToken = (token: Partial<NewToken> = {}): NewToken => ({
+  id: newId('tok'),
+  publicId: Math.random().toString(36).slice(2, 14).padEnd(12, '0'),
+  organizationId,
+  name: 'a token',
+  scopes: ['user:read', 'user:write'],
+  digest: Buffer.alloc(32, 7),
+  hint: '…abcd',
+  models: null,
+  createdAt: 1_700_000_000_000,
+  expiresAt: null,
+  createdBy: null,
+  ...token,
+})
+
+export const finishedCall = (call: Partial<FinishedCall> = {}): FinishedCall => ({
+  id: newId('job'),
+  organizationId,
+  tokenId: 'tok_test',
+  task: 'std/chat-completion',
+  modelId: 'tiny-chat',
+  status: 'completed',
+  error: null,
+  usage: { inputTokens: 10, outputTokens: 5 },
+  cost: 15,
+  engineId: 'wkr_test',
+  createdAt: Date.now(),
+  startedAt: Date.now(),
+  finishedAt: Date.now(),
+  ...call,
+})
+
+export const completed = (at = Date.now()) => ({
+  status: 'completed' as const,
+  result: '{"ok":true}',
+  usage: { inputTokens: 3, outputTokens: 4 },
+  cost: 7,
+  engineId: 'wkr_test',
+  at,
+})

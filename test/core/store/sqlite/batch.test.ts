@@ -1,0 +1,139 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Failure } from '../../../../core/failure.ts'
+import { type Asked, openBatch } from '../../../../core/store/sqlite/batch.ts'
+import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { openGroup } from '../../../../core/store/sqlite/group.ts'
+import { temporaryDirectory } from '../_store.ts'
+
+const sqliteError = (code: string) => Object.assign(new Error(code), { name: 'SqliteError', code })
+
+function setup() {
+  const directory = temporaryDirectory()
+  const connection = openDatabase(join(directory.path, 'x.db'))
+  connection.exec('CREATE TABLE t (a INTEGER PRIMARY KEY) STRICT')
+  const insert = connection.prepare('INSERT INTO t VALUES (?)')
+  const commands = {
+    add: (a: number) => insert.run(a).changes,
+    'jobs.submit': (a: number) => insert.run(a).changes,
+    addThenFail(a: number) {
+      insert.run(a)
+      throw new Failure('conflict', 'No.', { retryAfterMs: 7 })
+    },
+    addThenBreak(a: number) {
+      insert.run(a)
+      throw new TypeError('a bug')
+    },
+    corrupt(a: number) {
+      insert.run(a)
+      throw sqliteError('SQLITE_CORRUPT')
+    },
+  }
+  return {
+    connection,
+    commands,
+    rows: () => connection.prepare('SELECT a FROM t ORDER BY a').pluck().all(),
+    [Symbol.dispose]() {
+      connection.close()
+      directory[Symbol.dispose]()
+    },
+  }
+}
+
+test('a command that fails is undone alone, and the others are committed together', () => {
+  using it = setup()
+  const answers = openBatch(
+    it.connection,
+    it.commands,
+  )([
+    ['add', 1],
+    ['addThenFail', 2],
+    ['add', 1],
+    ['addThenBreak', 3],
+    ['nothing', 0],
+    ['add', 4],
+  ])
+  expect(it.rows()).toEqual([1, 4])
+  expect(it.connection.inTransaction).toBe(false)
+  expect(answers.values).toEqual([1, undefined, undefined, undefined, undefined, 1])
+  expect(answers.failures.map(([at, { code }]) => [at, code])).toEqual([
+    [1, 'conflict'],
+    [2, 'internal_error'],
+    [3, 'internal_error'],
+    [4, 'internal_error'],
+  ])
+  expect(answers.failures[0]![1]).toMatchObject({ message: 'No.', retryAfterMs: 7 })
+  expect(answers.failures[2]![1].cause).toContain('a bug')
+})
+
+test('what concerns the whole database undoes all of the batch and is thrown', () => {
+  using it = setup()
+  const batch = openBatch(it.connection, it.commands)
+  expect(() =>
+    batch([
+      ['add', 1],
+      ['corrupt', 2],
+    ]),
+  ).toThrow('SQLITE_CORRUPT')
+  expect(it.rows()).toEqual([])
+  expect(batch([['add', 5]]).values).toEqual([1])
+})
+
+/** A database that may not grow past its pages, which SQLite reports as it does a full disk. */
+function fill(connection: Connection): void {
+  const pages = connection.pragma('page_count', { simple: true }) as number
+  connection.pragma(`max_page_count = ${pages}`)
+}
+
+test('without room new work is refused, and what ends work is done with the ballast given up', () => {
+  using it = setup()
+  it.connection.exec("CREATE TABLE big (a TEXT); CREATE TABLE ballast (a TEXT); INSERT INTO ballast VALUES ('x')")
+  const grow = it.connection.prepare('INSERT INTO big VALUES (?)')
+  const commands = {
+    ...it.commands,
+    'jobs.submit': () => grow.run('x'.repeat(100_000)),
+    'jobs.settle': () => grow.run('y'.repeat(100_000)),
+  }
+  let released = 0
+  const group = openGroup(it.connection, commands, () => {
+    released += 1
+    it.connection.pragma('max_page_count = 1000000')
+  })
+  fill(it.connection)
+  const asked: Asked[] = [
+    ['add', 1],
+    ['jobs.submit', 0],
+    ['jobs.settle', 0],
+    ['jobs.claim', 0],
+    ['add', 2],
+  ]
+  const { answers, full } = group(asked)
+  expect(full).toBe(true)
+  expect(released).toBe(1)
+  expect(answers.failures.map(([at, { code, retryAfterMs }]) => [at, code, retryAfterMs])).toEqual([
+    [1, 'disk_full', 5000],
+    [3, 'disk_full', 5000],
+  ])
+  expect(it.rows()).toEqual([1, 2])
+  expect(it.connection.prepare('SELECT count(*) FROM big').pluck().get()).toBe(1)
+})
+
+test('when even the ballast does not help, what fits is done, and nothing is half done', () => {
+  using it = setup()
+  it.connection.exec('CREATE TABLE big (a TEXT)')
+  const grow = it.connection.prepare('INSERT INTO big VALUES (?)')
+  const group = openGroup(
+    it.connection,
+    { ...it.commands, 'jobs.settle': () => grow.run('y'.repeat(100_000)) },
+    () => {},
+  )
+  fill(it.connection)
+  const { answers } = group([
+    ['add', 1],
+    ['jobs.settle', 0],
+    ['add', 2],
+  ])
+  expect(answers.failures.map(([at, { code }]) => [at, code])).toEqual([[1, 'disk_full']])
+  expect(it.rows()).toEqual([1, 2])
+  expect(it.connection.prepare('SELECT count(*) FROM big').pluck().get()).toBe(0)
+})

@@ -1,0 +1,121 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
+import { bootDatabase } from '../../../../core/store/sqlite/boot.ts'
+import { verifyCopy } from '../../../../core/store/sqlite/copy.ts'
+import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { migrate, migrations, versionOf } from '../../../../core/store/sqlite/migrations.ts'
+import { newJob, openTestStore, temporaryDirectory } from '../_store.ts'
+
+const second = { version: 2, sql: 'ALTER TABLE organizations ADD COLUMN motto TEXT' }
+const broken = { version: 3, sql: 'CREATE TABLE half (a); INSERT INTO nowhere VALUES (1)' }
+
+const open = (dataDir: string) => openDatabase(join(dataDir, 'infer.db'))
+
+test('versions are numbered without a gap', () => {
+  expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, at) => at + 1))
+})
+
+test('a step that fails leaves the version before it, with nothing of it done', async () => {
+  await using opened = await openTestStore()
+  await opened.store.close()
+  const connection = open(opened.dataDir)
+  const backups: number[] = []
+  const steps = [...migrations, second, broken]
+  const backup = (from: number) => backups.push(from)
+  expect(() => migrate(connection, { backup, steps })).toThrow(/nowhere/)
+  expect(backups).toEqual([1])
+  expect(versionOf(connection)).toBe(2)
+  expect(connection.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").pluck().get()).toBe(0)
+  expect(migrate(connection, { backup, steps: [...migrations, second] })).toBeNull()
+  connection.close()
+})
+
+test('an upgrade keeps the data and leaves a verified copy of the old database', async () => {
+  await using opened = await openTestStore()
+  const { job } = await opened.store.jobs.submit(newJob())
+  await opened.store.close()
+  // The database of an older program: the same data, one version back.
+  const connection = open(opened.dataDir)
+  connection.exec('CREATE TABLE kept AS SELECT id FROM jobs')
+  connection.close()
+  const said: string[] = []
+  const booted = bootDatabase({
+    role: 'server',
+    dataDir: opened.dataDir,
+    boot: 'b',
+    created: true,
+    steps: [...migrations, second],
+    say: (_, message) => said.push(message),
+  })
+  expect(booted.recovery.migratedFrom).toBe(1)
+  expect(booted.connection.prepare('SELECT id FROM jobs').pluck().all()).toEqual([job.id])
+  expect(booted.connection.prepare('SELECT motto FROM organizations').pluck().all()).toEqual([null])
+  booted.connection.close()
+  const [copy, ...more] = readdirSync(join(opened.dataDir, 'backups'))
+  expect(more).toEqual([])
+  const path = join(opened.dataDir, 'backups', copy!)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  verifyCopy(path)
+  expect(said).toEqual([expect.stringContaining('backup before the upgrade')])
+})
+
+test('a newer database is refused with exit code 65 and left as it is', async () => {
+  await using opened = await openTestStore()
+  await opened.store.close()
+  const connection = open(opened.dataDir)
+  connection.pragma('user_version = 99')
+  connection.close()
+  const before = readFileSync(join(opened.dataDir, 'infer.db'))
+  const refusal = { exitCode: 65, message: expect.stringMatching(/schema 99.*infer restore/s) }
+  await expect(openTestStore({ dataDir: opened.dataDir })).rejects.toMatchObject(refusal)
+  await expect(openAdminStore(opened.dataDir)).rejects.toMatchObject(refusal)
+  expect(readFileSync(join(opened.dataDir, 'infer.db')).equals(before)).toBe(true)
+})
+
+test('the database of another program is refused', async () => {
+  using directory = temporaryDirectory()
+  const connection = open(directory.path)
+  connection.exec('CREATE TABLE theirs (a)')
+  connection.close()
+  await expect(openTestStore({ dataDir: directory.path })).rejects.toMatchObject({ exitCode: 65 })
+})
+
+test('a kill in the middle of a step leaves the version before it', async () => {
+  await using opened = await openTestStore()
+  await opened.store.close()
+  const script = `
+    import { openDatabase } from ${JSON.stringify(new URL('../../../../core/store/sqlite/database.ts', import.meta.url))}
+    import { migrate, migrations } from ${JSON.stringify(new URL('../../../../core/store/sqlite/migrations.ts', import.meta.url))}
+    const connection = openDatabase(${JSON.stringify(join(opened.dataDir, 'infer.db'))})
+    connection.function('die', () => process.kill(process.pid, 'SIGKILL'))
+    const sql = 'CREATE TABLE half (a); INSERT INTO half VALUES (1); SELECT die(); SELECT die()'
+    migrate(connection, { backup() {}, steps: [...migrations, { version: 2, sql }] })`
+  const child = spawnSync(process.execPath, ['--input-type=module', '-e', script])
+  expect(child.signal).toBe('SIGKILL')
+  const connection = open(opened.dataDir)
+  expect(versionOf(connection)).toBe(1)
+  expect(connection.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").pluck().get()).toBe(0)
+  connection.close()
+})
+
+test('a command creates the database where no server has run, and a server then takes it over', async () => {
+  using directory = temporaryDirectory()
+  const dataDir = join(directory.path, 'data')
+  const [one, two] = await Promise.all([openAdminStore(dataDir), openAdminStore(dataDir)])
+  await one.organizations.create({
+    id: 'org_cli',
+    name: 'made by hand',
+    plan: 'free',
+    requestsPerMinute: null,
+    jobsPerMinute: null,
+    createdAt: 1,
+  })
+  expect((await two.organizations.list()).map(({ id }) => id)).toEqual(['org_cli'])
+  await Promise.all([one.close(), two.close()])
+  await using opened = await openTestStore({ dataDir })
+  expect(opened.store.recovery.migratedFrom).toBeNull()
+  expect(await opened.store.organizations.find('org_cli')).toBeDefined()
+})

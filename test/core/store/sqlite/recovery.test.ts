@@ -1,0 +1,72 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { mostCrashes } from '../../../../core/store/sqlite/recovery.ts'
+import type { JobRecord, Store } from '../../../../core/store/store.ts'
+import { completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
+
+/** Claims in one boot, then makes the rows say that the boot has died. A store that is closed gives its jobs back. */
+async function crash(dataDir: string, work: (store: Store) => Promise<unknown>): Promise<void> {
+  const opened = await openTestStore({ dataDir })
+  await work(opened.store)
+  const { bootId } = opened.store.recovery
+  const connection = openDatabase(join(dataDir, 'infer.db'))
+  connection.prepare("UPDATE jobs SET boot = 'dead' WHERE boot = ?").run(bootId)
+  connection.close()
+  await opened.store.close()
+}
+const claimAll = (store: Store): Promise<JobRecord[]> => store.jobs.claim({ limit: 100, now: Date.now() })
+
+test('what a dead server was running is given back with its attempt charged, and its late result is dropped', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  let claimed: JobRecord[] = []
+  await crash(dataDir, async store => {
+    await store.jobs.submit(newJob())
+    await store.jobs.submit(newJob())
+    claimed = await claimAll(store)
+  })
+  await using opened = await openTestStore({ dataDir })
+  expect(opened.store.recovery).toMatchObject({ requeued: 2, crashed: 0 })
+  const again = await claimAll(opened.store)
+  expect(again.map(({ id, attempt, claims }) => [id, attempt, claims])).toEqual(claimed.map(({ id }) => [id, 2, 2]))
+  expect((await opened.store.jobs.settle(claimed[0]!, completed())).settled).toBe(false)
+  expect((await opened.store.jobs.settle(again[0]!, completed())).settled).toBe(true)
+  expect(opened.store.stats()).toMatchObject({ lateResults: 1, ledgerRows: 1 })
+})
+
+test(`a job that was running at ${mostCrashes} unclean exits ends worker_crashed, billed with nothing`, async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  const { id } = newJob()
+  await crash(dataDir, async store => {
+    await store.jobs.submit(newJob({ id, maxAttempts: 1 }))
+    await claimAll(store)
+  })
+  for (let times = 2; times <= mostCrashes; times++)
+    await crash(dataDir, async store => {
+      expect(store.recovery).toMatchObject({ requeued: 1, crashed: 0 })
+      await claimAll(store)
+    })
+  await using opened = await openTestStore({ dataDir })
+  expect(opened.store.recovery).toMatchObject({ requeued: 0, crashed: 1 })
+  expect(await opened.store.jobs.find(organizationId, id)).toMatchObject({
+    status: 'failed',
+    attempt: mostCrashes,
+    cost: 0,
+    error: { code: 'worker_crashed', retryable: false, message: expect.stringContaining('5 times') },
+  })
+  expect(opened.store.stats().ledgerRows).toBe(1)
+})
+
+test('an orderly stop is no crash and charges no attempt, however often', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  const { id } = newJob()
+  for (let times = 0; times <= mostCrashes; times++) {
+    await using opened = await openTestStore({ dataDir })
+    if (times === 0) await opened.store.jobs.submit(newJob({ id }))
+    expect(opened.store.recovery).toMatchObject({ requeued: 0, crashed: 0 })
+    expect((await claimAll(opened.store)).map(({ attempt, claims }) => [attempt, claims])).toEqual([[1, times + 1]])
+  }
+})
