@@ -81,11 +81,11 @@ export function placeTree(
       const temporary = temporaryName(path)
       try {
         writeTree(temporary, files, contents())
-        setAside(path)
-        renameSync(temporary, path)
-      } catch (cause) {
-        // ENOTEMPTY and EEXIST: another start was faster, and its tree is checked like any other.
-        if (!['ENOTEMPTY', 'EEXIST'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause
+        // What is in the way is most often the whole tree of a start that was faster, and in use: it must stay.
+        if (!moved(temporary, path) && !isTree(path, files)) {
+          setAside(path)
+          moved(temporary, path)
+        }
       } finally {
         rmSync(temporary, { recursive: true, force: true })
       }
@@ -105,21 +105,22 @@ function isTree(path: string, files: readonly TreeFile[]): boolean {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (!stat?.isDirectory()) return false
   // A file too many counts as well: one more package in the right place would be imported before ours.
+  const found = new Set(pathsBelow(path))
   return (
-    countBelow(path) === files.length &&
+    found.size === files.length &&
     files.every(file => {
-      const bytes = readRegular(join(path, file.path), file.size)
+      const bytes = found.has(file.path) ? readRegular(join(path, file.path), file.size) : undefined
       return bytes !== undefined && hash('sha256', bytes) === file.sha256
     })
   )
 }
 
-/** Own recursion, because that of `readdirSync` follows links. */
-const countBelow = (path: string): number =>
-  readdirSync(path, { withFileTypes: true }).reduce(
-    (count, entry) => count + (entry.isDirectory() ? countBelow(join(path, entry.name)) : 1),
-    0,
-  )
+/** Everything but folders, relative to the folder. Own recursion, because that of `readdirSync` follows links. */
+const pathsBelow = (folder: string, within = ''): string[] =>
+  readdirSync(join(folder, within), { withFileTypes: true }).flatMap(entry => {
+    const path = join(within, entry.name)
+    return entry.isDirectory() ? pathsBelow(folder, path) : [path]
+  })
 
 function readRegular(path: string, size: number): Buffer | undefined {
   let descriptor: number
@@ -143,6 +144,17 @@ function writeTree(path: string, files: readonly TreeFile[], contents: Uint8Arra
   for (const file of files) {
     writeFileSync(join(path, file.path), contents.subarray(at, at + file.size), { mode: 0o600, flag: 'wx' })
     at += file.size
+  }
+}
+
+/** Whether the folder could be moved there: not when something is in the way. */
+function moved(from: string, to: string): boolean {
+  try {
+    renameSync(from, to)
+    return true
+  } catch (cause) {
+    if (['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes((cause as NodeJS.ErrnoException).code ?? '')) return false
+    throw cause
   }
 }
 
