@@ -20,6 +20,13 @@ async function run(args: string[]): Promise<never> {
     stream.on('error', () => {
       if (!outlivesReaders) process.exit(exitCodes.fine)
     })
+  // A server says its last words itself, in its log.
+  if (args[0] !== 'serve')
+    process.on('uncaughtException', thrown => {
+      const failure = failureOf(thrown)
+      terminal.failed(failure, args.includes('--json'))
+      process.exit(exitCodeOf(failure))
+    })
   try {
     const program = await openProgram(args, terminal)
     await program.parseAsync(args.length > 0 ? args : ['--help'], { from: 'user' })

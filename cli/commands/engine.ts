@@ -12,7 +12,7 @@ interface Options {
   task?: Task[]
   socket?: string
   port?: number
-  threads: number
+  threads?: number
   parallel: number
   context?: number
   gpu: 'auto' | 'off'
@@ -32,16 +32,20 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--task <task>', `what it is for, repeatable: ${tasks.join(', ')}`, collectTasks)
     .option('--socket <path>', 'listen on a Unix socket')
     .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
-    .option('--threads <count>', 'processor threads', readCount(1, 1024), 1)
+    .option('--threads <count>', 'processor threads; as many as this process may use when left out', readCount(1, 1024))
     .option('--parallel <count>', 'chats worked on at once', readCount(1, 256), 1)
     .option('--context <tokens>', 'longest prompt and answer together', readCount(16, 2 ** 24))
     .option('--gpu <use>', 'auto or off', readGpu, 'auto')
-    .action(async ({ task, ...options }: Options) => {
+    .action(async ({ task, threads, ...options }: Options) => {
       const key = terminal.environment.INFER_ENGINE_KEY
       delete terminal.environment.INFER_ENGINE_KEY
+      const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
       const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
       try {
-        await runGgufEngine({ ...options, tasks: task ?? ['std/chat-completion'], key }, { log: openLog('info') })
+        await runGgufEngine(
+          { ...options, threads: threads ?? cpuDevice().cores ?? 1, tasks: task ?? ['std/chat-completion'], key },
+          { log: openLog('info') },
+        )
       } catch (thrown) {
         throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usage(thrown.message) : thrown
       }

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { version } from '../../../core/assets.ts'
 import { entry, infer, json } from '../_infer.ts'
+import { chunk, fakeServer } from '../_server.ts'
+import { hasTerminal, inTerminal } from '../_terminal.ts'
 
 test('--version prints the version and nothing else', async () => {
   expect(await infer(['--version'])).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' })
@@ -85,11 +87,64 @@ test('routes --json is the whole table with scopes', async () => {
   })
 })
 
-test('a reader that goes away ends the program quietly', async () => {
-  const child = spawn(process.execPath, [entry, 'routes'], { stdio: ['ignore', 'pipe', 'pipe'] })
-  child.stdout.destroy()
+test('a reader that goes away ends the program quietly, and what it asked for', async () => {
+  const gone = Promise.withResolvers<void>()
+  const { url } = await fakeServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const talking = setInterval(() => response.write(chunk({ content: 'and so on ' })), 5)
+    response.on('close', () => {
+      clearInterval(talking)
+      gone.resolve()
+    })
+  })
+  const child = spawn(process.execPath, [entry, 'chat', 'm'], {
+    env: { PATH: process.env.PATH, INFER_URL: url, INFER_TOKEN: 'x' },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  child.stdin.end('Hi')
   let stderr = ''
   child.stderr.on('data', piece => (stderr += String(piece)))
+  await once(child.stdout, 'data')
+  child.stdout.destroy()
   const [exitCode] = (await once(child, 'close')) as [number]
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  await gone.promise
+})
+
+/** Runs with lines of JavaScript loaded first, as an environment that is out of our hands might. */
+const injected = (code: string) => ({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` })
+
+test('what it writes is private, and the prototype of objects cannot be reached through JSON', async () => {
+  const code = `process.on('exit', () => process.stderr.write(process.umask().toString(8) + ' ' + ('__proto__' in {})))`
+  expect((await infer(['routes'], { env: injected(code) })).stderr).toBe('77 false')
+})
+
+test('an error that nobody catches ends with 70', async () => {
+  const { url } = await fakeServer(() => undefined)
+  const code = `process.on('newListener', name => {
+    if (name === 'uncaughtException') setImmediate(() => { throw new Error('injected') })
+  })`
+  const ended = await infer(['chat', 'm'], {
+    env: { ...injected(code), INFER_URL: url, INFER_TOKEN: 'x' },
+    input: 'waits for ever',
+  })
+  expect(ended.exitCode).toBe(70)
+  expect(ended.stderr).toContain('injected')
+})
+
+test.each([{ FORCE_COLOR: '1' }, { CI: 'true', GITHUB_ACTIONS: 'true' }])(
+  'a pipe gets no colours with %j',
+  async env => {
+    const { stdout } = await infer(['routes'], { env })
+    expect(stdout).toContain('/livez')
+    expect(stdout).not.toContain('\u001b')
+  },
+)
+
+test.skipIf(!hasTerminal)('a terminal gets colours, unless NO_COLOR is set', async () => {
+  const [bright, dull] = [inTerminal(['routes']), inTerminal(['routes'], { NO_COLOR: '1' })]
+  expect([await bright.ends(), await dull.ends()]).toEqual([0, 0])
+  expect(bright.everything()).toContain('\u001b[2mmethod')
+  expect(dull.everything()).toContain('method')
+  expect(dull.everything()).not.toContain('\u001b')
 })
