@@ -132,7 +132,7 @@ test('an error that nobody catches ends with 70', async () => {
   expect(ended.stderr).toContain('injected')
 })
 
-test.each([{ FORCE_COLOR: '1' }, { CI: 'true', GITHUB_ACTIONS: 'true' }])(
+test.each<Record<string, string>>([{ FORCE_COLOR: '1' }, { CI: 'true', GITHUB_ACTIONS: 'true' }])(
   'a pipe gets no colours with %j',
   async env => {
     const { stdout } = await infer(['routes'], { env })
