@@ -135,7 +135,9 @@ describe('a tree', () => {
 
   const expectWhole = (path: string) => {
     for (const [name, text] of Object.entries(parts)) expect(readFileSync(join(path, name), 'utf8')).toBe(text)
-    expect(new Set(readdirSync(path, { recursive: true }))).toEqual(new Set(['bins', 'dist', ...Object.keys(parts)]))
+    expect(new Set<unknown>(readdirSync(path, { recursive: true }))).toEqual(
+      new Set(['bins', 'dist', ...Object.keys(parts)]),
+    )
     expect(readdirSync(folder)).toEqual(['vendor'])
   }
 
