@@ -37,7 +37,7 @@ export async function openAdminStore(dataDir: string, log: Log = openLog('warn')
   })
   opened.defer(() => writer.close())
   lock?.markCreated()
-  reader = openReader(database, onFatal)
+  reader = openReader(database, failure => writer.fail(failure, 74))
   const open = opened.move()
   return assemble({ writer, reader, database, close: () => open.disposeAsync() })
 }

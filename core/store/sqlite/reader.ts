@@ -9,7 +9,7 @@ import { tokenReads } from './tokens.ts'
  * The read-only connection of the calling thread. Every read is one or two short statements that are never left open,
  * because an open one keeps the WAL from being emptied. A read sees every commit that has been answered.
  */
-export function openReader(database: string, onFatal: (failure: Error, exitCode: number) => void) {
+export function openReader(database: string, onBroken: (failure: Error) => void) {
   const connection = openDatabase(database, { readonly: true })
   const length = ledgerLength(connection)
 
@@ -18,7 +18,7 @@ export function openReader(database: string, onFatal: (failure: Error, exitCode:
       try {
         return read(...given)
       } catch (thrown) {
-        if (meaningOf(thrown) === 'fatal') onFatal(thrown as Error, 74)
+        if (meaningOf(thrown) === 'fatal') onBroken(thrown as Error)
         throw connection.open
           ? Failure.from(thrown)
           : new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { StoreRefusal } from '../refusal.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
@@ -39,13 +39,15 @@ export async function restoreDatabase(
     rmSync(incoming, { force: true })
     createPrivate(incoming)
     copyFileSync(file, incoming)
-    const copied = await open(incoming, 'r+')
-    await copied.chmod(0o600)
-    await copied.sync()
-    await copied.close()
+    chmodSync(incoming, 0o600)
     // The copy and not the original: what is checked is what will be used, and the original is left untouched.
     onStep('verifying')
     verifyCopy(incoming)
+    // Back into WAL mode, in which it is read before a server has opened it.
+    openDatabase(incoming).close()
+    const copied = await open(incoming, 'r+')
+    await copied.sync()
+    await copied.close()
     onStep('swapping')
     const previous = setAside(database)
     renameSync(incoming, database)

@@ -42,7 +42,7 @@ export async function openSqliteStore(wish: StoreWish): Promise<Store> {
   })
   opened.defer(() => writer.close())
   lock.markCreated()
-  reader = openReader(database, onFatal)
+  reader = openReader(database, failure => writer.fail(failure, 74))
   const open = opened.move()
   return assemble({ writer, reader, space, database, close: () => open.disposeAsync() })
 }

@@ -137,6 +137,8 @@ export async function openWriterThread({ start, log, onFatal, onFull }: WriterWi
       return new Promise((resolve, reject) => waiting.push({ name, weight, resolve, reject }))
     },
     stats: () => ({ queuedCommands: queued, commits, commands }),
+    /** Somebody else found the database broken: nothing is asked of it any more. */
+    fail: broken,
     /** Answers what was asked before, then ends the thread. */
     async close(): Promise<void> {
       if (!ended) {

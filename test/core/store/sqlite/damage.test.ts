@@ -1,0 +1,176 @@
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
+import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { startChild } from '../_children.ts'
+import { completed, finishedCall, newJob, newToken, openTestStore, temporaryDirectory } from '../_store.ts'
+
+const page = 4096
+
+/** A sound database of a few hundred jobs in every state, closed. */
+async function sound(dataDir: string): Promise<void> {
+  await using opened = await openTestStore({ dataDir })
+  const { store } = opened
+  for (let i = 0; i < 5; i++) await store.tokens.create(newToken({ name: `token ${i}` }))
+  const job = () => store.jobs.submit(newJob({ inputs: JSON.stringify('input '.repeat(100)) }))
+  await Promise.all(Array.from({ length: 300 }, job))
+  for (const claimed of await store.jobs.claim({ limit: 150, now: Date.now() }))
+    await store.jobs.settle(claimed, completed())
+  await store.jobs.record(Array.from({ length: 100 }, () => finishedCall()))
+}
+
+function seeded(seed: number): (below: number) => number {
+  let state = seed
+  return below => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+const damages: Record<string, (path: string, random: (below: number) => number) => void> = {
+  'a flipped bit'(path, random) {
+    const bytes = readFileSync(path)
+    bytes[random(bytes.length)]! ^= 1 << random(8)
+    writeFileSync(path, bytes)
+  },
+  'a zeroed page'(path, random) {
+    const bytes = readFileSync(path)
+    const at = random(bytes.length / page) * page
+    writeFileSync(path, bytes.fill(0, at, at + page))
+  },
+  'a truncated file'(path, random) {
+    truncateSync(path, random(statSync(path).size))
+  },
+}
+
+test('a damaged database is refused with exit code 65 or served; nothing crashes', { timeout: 120_000 }, async () => {
+  using directory = temporaryDirectory()
+  const original = join(directory.path, 'sound')
+  await sound(original)
+  const random = seeded(20_260_402)
+  const cases = Object.entries(damages).flatMap(([name, damage]) =>
+    Array.from({ length: 20 }, (_, at) => {
+      const dataDir = join(directory.path, `${name} ${at}`.replaceAll(' ', '-'))
+      mkdirSync(dataDir, { mode: 0o700 })
+      for (const file of ['infer.db', 'instance.lock']) copyFileSync(join(original, file), join(dataDir, file))
+      damage(join(dataDir, 'infer.db'), random)
+      return { name, dataDir }
+    }),
+  )
+  const child = startChild('tryAll', '-', ...cases.map(({ dataDir }) => dataDir))
+  const outcomes = new Map<string, string>()
+  child.on('message', ({ directory, outcome }: { directory?: string; outcome: string }) => {
+    if (directory !== undefined) outcomes.set(directory, outcome)
+  })
+  const [, signal] = (await once(child, 'exit')) as [number | null, string | null]
+  expect(signal).toBeNull()
+  expect(outcomes.size).toBe(cases.length)
+  for (const outcome of outcomes.values()) expect(outcome).toMatch(/^(refused 65: |served$|failed shutting_down$)/)
+  const of = (wanted: string) =>
+    cases.filter(({ name }) => name === wanted).map(({ dataDir }) => outcomes.get(dataDir)!)
+  // A cut-off file is always noticed before anything is served from it.
+  expect(of('a truncated file').filter(outcome => !outcome.startsWith('refused 65'))).toEqual([])
+  const refused = of('a zeroed page').find(outcome => outcome.startsWith('refused'))
+  expect(refused).toMatch(/infer\.db is damaged: .*infer restore <backup file> --data-dir/)
+})
+
+test('an emptied database is not taken for a first start', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  await sound(dataDir)
+  truncateSync(join(dataDir, 'infer.db'))
+  await expect(openTestStore({ dataDir })).rejects.toMatchObject({
+    exitCode: 65,
+    message: expect.stringContaining('it is empty, although it has held data'),
+  })
+})
+
+test('every bit that flips in what the ledger says is found by the check', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  {
+    await using opened = await openTestStore({ dataDir })
+    await opened.store.jobs.record(Array.from({ length: 60 }, () => finishedCall()))
+  }
+  const path = join(dataDir, 'infer.db')
+  const good = readFileSync(path)
+  expect((await checkDatabase(dataDir)).findings).toEqual([])
+  const read = (): string | undefined => {
+    const connection = openDatabase(path, { readonly: true })
+    try {
+      return JSON.stringify(connection.prepare('SELECT * FROM ledger').all())
+    } catch {
+      return undefined
+    } finally {
+      connection.close()
+    }
+  }
+  const connection = openDatabase(path, { readonly: true })
+  const pages = connection.prepare<[], number>("SELECT pageno FROM dbstat WHERE name = 'ledger'").pluck().all()
+  connection.close()
+  const said = read()
+  const random = seeded(20_260_403)
+  let changed = 0
+  const missed: number[] = []
+  while (changed < 60) {
+    const at = (pages[random(pages.length)]! - 1) * page + random(page)
+    const bytes = Buffer.from(good)
+    bytes[at]! ^= 1 << random(8)
+    writeFileSync(path, bytes)
+    // A flip in unused space changes nothing that the ledger says.
+    if (read() === said) continue
+    changed += 1
+    if ((await checkDatabase(dataDir, { quick: true })).findings.length === 0) missed.push(at)
+  }
+  expect(missed).toEqual([])
+})
+
+test('a ledger row that is taken away, added or changed by hand is found', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  {
+    await using opened = await openTestStore({ dataDir })
+    await opened.store.jobs.record(Array.from({ length: 5 }, () => finishedCall()))
+  }
+  const path = join(dataDir, 'infer.db')
+  const good = readFileSync(path)
+  const after = async (sql: string): Promise<string[]> => {
+    writeFileSync(path, good)
+    const connection = openDatabase(path)
+    expect(() => connection.exec(sql)).toThrow(/only added to/)
+    connection.exec('DROP TRIGGER ledger_is_final; DROP TRIGGER ledger_is_kept')
+    connection.exec(sql)
+    connection.close()
+    return (await checkDatabase(dataDir)).findings
+  }
+  expect(await after('UPDATE ledger SET cost = 1 WHERE sequence = 3')).toEqual([
+    expect.stringMatching(/^Ledger row 3 .* does not match its hash/),
+  ])
+  expect((await after('DELETE FROM ledger WHERE sequence = 2'))[0]).toBe('The ledger jumps from row 1 to row 3.')
+  expect(await after('DELETE FROM ledger WHERE sequence = 5')).toEqual(['1 jobs have ended and are not in the ledger.'])
+})
+
+test('damage that shows while the server runs stops it', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  await sound(dataDir)
+  await using opened = await openTestStore({ dataDir })
+  const other = openDatabase(join(dataDir, 'infer.db'))
+  other.pragma('user_version = 1')
+  // From another process: closing the file in this one would drop the locks that SQLite holds on it. The schema stays;
+  // a small write makes the server read everything else anew.
+  const script = `
+    const fs = require('node:fs')
+    const file = fs.openSync(process.argv[1], 'r+')
+    fs.writeSync(file, Buffer.alloc(fs.fstatSync(file).size - ${page}), 0, undefined, ${page})`
+  expect(spawnSync(process.execPath, ['-e', script, join(dataDir, 'infer.db')]).status).toBe(0)
+  other.pragma('user_version = 1')
+  other.close()
+  const outcomes = []
+  for (let i = 0; i < 5; i++) outcomes.push(await opened.store.jobs.submit(newJob()).catch((cause: Error) => cause))
+  expect(outcomes.at(-1)).toMatchObject({ code: 'shutting_down' })
+  expect(opened.fatal).toEqual([[expect.objectContaining({ message: expect.stringContaining('SQLITE_CORRUPT') }), 74]])
+})
