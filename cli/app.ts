@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
@@ -92,7 +92,9 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     log,
   })
   const addressFile = join(dataDir, 'server.json')
-  writeFileSync(addressFile, JSON.stringify({ url: server.url, pid: process.pid }), { mode: 0o600 })
+  // Renamed into place, so that a command never reads half an address.
+  writeFileSync(`${addressFile}.new`, JSON.stringify({ url: server.url, pid: process.pid }), { mode: 0o600 })
+  renameSync(`${addressFile}.new`, addressFile)
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
   let closing: Promise<void> | undefined
@@ -126,12 +128,12 @@ async function createFirstOrganization(
   accounts: ReturnType<typeof openAccounts>,
 ): Promise<App['firstStart']> {
   const tokenPath = join(dataDir, 'root-token')
-  const organizations = await store.organizations.list()
+  const own = (await store.organizations.list()).find(({ name }) => name === 'default')
   // A crash between the two writes of a first start must not leave an installation without a usable token.
-  if (organizations.length > 0 && existsSync(tokenPath)) return undefined
+  if (own && existsSync(tokenPath)) return undefined
   // The owner of the machine is not limited by a plan; organizations made later are, unless they are given limits.
   const organization =
-    organizations[0] ?? (await accounts.createOrganization({ name: 'default', requestsPerMinute: 0, jobsPerMinute: 0 }))
+    own ?? (await accounts.createOrganization({ name: 'default', requestsPerMinute: 0, jobsPerMinute: 0 }))
   const { secret } = await accounts.issue({
     organizationId: organization.id,
     name: 'root',

@@ -13,10 +13,10 @@ const read = (path: string) => readFileSync(path, 'utf8')
 /** Every module that a file imports, statically or not: package names as they are, own files from the root. */
 function importsOf(path: string): string[] {
   const found = read(path).matchAll(
-    /(?:^|\n)\s*(?:import|export)\b[^'"\n]*?(?:from\s+)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g,
+    /(?:^|\n)(?:import|export)\s[^;'"]*?\sfrom\s+['"]([^'"]+)['"]|(?:^|\n)import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g,
   )
   return [...found]
-    .map(match => (match[1] ?? match[2])!)
+    .map(match => (match[1] ?? match[2] ?? match[3])!)
     .map(to => (to.startsWith('.') ? normalize(join(dirname(path), to)) : to))
 }
 

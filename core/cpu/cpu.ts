@@ -14,10 +14,14 @@ import type { CpuAnswer, CpuRequest } from './worker.ts'
  */
 const inlineBytes = 32 << 10
 
+/** Whether a buffer can be given away: small ones share Node's pool with others, and would take those along. */
+const ownsItsBytes = (bytes: Buffer): bytes is Buffer<ArrayBuffer> =>
+  bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength
+
 export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; maxQueue?: number } = {}) {
   let pool: Piscina | undefined
 
-  async function ask<T>(request: CpuRequest): Promise<T> {
+  async function ask<T>(request: CpuRequest, bytes: Buffer[]): Promise<T> {
     pool ??= new Piscina({
       filename: workerPath('cpu-worker'),
       minThreads: 1,
@@ -30,7 +34,9 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
       throw new Failure('no_capacity', 'Too many large requests are being read at once. Try again in a moment.', {
         retryAfterMs: 1_000,
       })
-    const answer = (await pool.run(request)) as CpuAnswer<T>
+    const answer = (await pool.run(request, {
+      transferList: bytes.filter(ownsItsBytes).map(whole => whole.buffer),
+    })) as CpuAnswer<T>
     if ('value' in answer) return answer.value
     const { code, message, more } = answer.failure
     throw new Failure(code, message, more)
@@ -41,12 +47,12 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     prepare(task: Task, body: Buffer, catalog: Catalog, bounds: JsonBounds): Prepared | Promise<Prepared> {
       return body.length <= inlineBytes
         ? prepare(task, body, catalog, bounds)
-        : ask<Prepared>({ do: 'prepare', task, body, catalog, bounds })
+        : ask<Prepared>({ do: 'prepare', task, body, catalog, bounds }, [body])
     },
     /** `shape` of core/tasks, likewise. */
     shape(answers: Buffer[], want: Want): Shaped | Promise<Shaped> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
-      return size <= inlineBytes ? shape(answers, want) : ask<Shaped>({ do: 'shape', answers, want })
+      return size <= inlineBytes ? shape(answers, want) : ask<Shaped>({ do: 'shape', answers, want }, answers)
     },
     async close(): Promise<void> {
       await pool?.destroy()

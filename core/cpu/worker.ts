@@ -1,4 +1,4 @@
-import { move } from 'piscina'
+import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { Failure, type FailureCode, type FailureMore } from '../failure.ts'
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../tasks/catalog.ts'
@@ -25,10 +25,18 @@ function work(request: CpuRequest): Prepared | Shaped {
   return { ...prepared, bodies: prepared.bodies.map(bytes) }
 }
 
+/** The bytes are given to the main thread instead of being copied there. */
+function handOver(value: Prepared | Shaped): CpuAnswer<Prepared | Shaped> {
+  const texts = 'bodies' in value ? value.bodies : [value.body]
+  const buffers = texts.filter(text => typeof text !== 'string').map(text => text.buffer as ArrayBuffer)
+  const answer = { value }
+  return move({ [transferableSymbol]: buffers, [valueSymbol]: answer }) as unknown as typeof answer
+}
+
 /** Entry of the pool's threads. */
 export default function run(request: CpuRequest): CpuAnswer<Prepared | Shaped> {
   try {
-    return move({ value: work(request) } as never) as never
+    return handOver(work(request))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     const { code, message, param, details, facts, retryAfterMs, cause } = failure

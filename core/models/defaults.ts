@@ -29,7 +29,7 @@ export const defaultModels = (): Model[] =>
       id: 'infer/tiny-rerank',
       source: assetPath('models/tiny-rerank.gguf'),
       tasks: ['std/rerank', 'std/score'],
-      description: 'A hand-made toy reranker with made-up weights: its order is stable, not wise.',
+      description: 'A hand-made toy: documents that share words with the query come first; it knows no meaning.',
       context_length: 512,
       concurrency: 4,
     },

@@ -114,12 +114,10 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
   const { owners } = call
   const { want } = prepared
   if (want.task !== 'std/chat-completion') throw new Error(`${want.task} has no stream`)
-  const upstream = owners.registry.catalog().get(prepared.modelId)!.traits.upstreamId
   return new Promise(resolve => {
     const stream = new StreamRelay({
       call,
       want,
-      upstreamModel: upstream === prepared.modelId ? undefined : JSON.stringify(upstream),
       maxFrameBytes: owners.config.limits.stream_frame,
       streams: owners.streams,
       ended: resolve,

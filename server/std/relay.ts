@@ -20,12 +20,12 @@ const done = Buffer.from('data: [DONE]\n\n')
 const ping = ': ping\n\n'
 /** Engines are always asked for usage and say this in every chunk; only a caller who asked too is to see it. */
 const noUsage = ',"usage":null'
+/** Inside a text of the answer the quotes are escaped, so this finds the frame's own member only. */
+const modelMember = /"model"\s*:\s*"((?:[^"\\]|\\.){0,256})"/
 
 interface RelayOptions {
   call: Call
   want: ChatWant
-  /** The name in the engine's frames when it is not the public one, as the JSON text to replace. */
-  upstreamModel: string | undefined
   maxFrameBytes: number
   streams: Streams
   ended(end: StreamEnd): void
@@ -51,6 +51,8 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #contentFrames = 0
   #usage: Usage | undefined
   #first: string | undefined
+  /** The model member of the engine's frames where it is not the public name, to be replaced by that. */
+  #foreignName: string | undefined
   readonly #leave = () => this.#abandon('cancelled')
   readonly #drain = () => {
     this.blockedSince = undefined
@@ -164,19 +166,23 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (facts.data !== undefined) this.#usage = readUsage(facts.data) ?? this.#usage
     if (facts.kind === 'usage') return this.#options.want.includeUsage
     this.#contentFrames++
-    this.#first ??= text.slice(at, stop)
+    if (this.#first === undefined) {
+      this.#first = text.slice(at, stop)
+      const named = modelMember.exec(this.#first)
+      if (named && named[1] !== this.#options.want.modelId) this.#foreignName = named[0]
+    }
     return true
   }
 
   #writePart(all: Buffer, text: string, from: number, to: number): void {
-    const upstream = this.#options.upstreamModel
+    const foreign = this.#foreignName
     const bareUsage = !this.#options.want.includeUsage && text.includes(noUsage)
-    if (upstream === undefined && !bareUsage) {
+    if (foreign === undefined && !bareUsage) {
       this.#write(from === 0 && to === all.length ? all : all.subarray(from, to))
       return
     }
     let part = text.slice(from, to)
-    if (upstream !== undefined) part = part.replaceAll(upstream, JSON.stringify(this.#options.want.modelId))
+    if (foreign !== undefined) part = part.replaceAll(foreign, `"model":"${this.#options.want.modelId}"`)
     if (bareUsage) part = part.replaceAll(noUsage, '')
     this.#write(Buffer.from(part, 'latin1'))
   }
