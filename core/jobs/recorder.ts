@@ -9,19 +9,19 @@ export interface RecorderWish {
   log: Log
   /** How many records may wait; from there on `full` is true and the gate takes no calls. */
   most?: number
+  /** How long a close goes on trying against a store that does not take the records. */
+  closePatienceMs?: number
 }
 
 const batchSize = 512
 const everyMs = 50
 const longestBackOffMs = 5000
-/** How long a close goes on trying against a store that does not take the records. */
-const closePatienceMs = 10_000
 
 /**
  * Records of synchronous calls after their end. `record` costs a push; the records travel to the store in batches.
  * A batch that fails is sent again, which is safe because the store passes over what it has.
  */
-export function openRecorder({ store, log, most = 50_000 }: RecorderWish) {
+export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_000 }: RecorderWish) {
   let waiting: FinishedCall[] = []
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
@@ -88,7 +88,7 @@ export function openRecorder({ store, log, most = 50_000 }: RecorderWish) {
     get waiting(): number {
       return waiting.length
     },
-    /** Writes what waits. What a broken store does not take within ten seconds is reported as lost. */
+    /** Writes what waits. What a broken store does not take in time is reported as lost. */
     async close(): Promise<void> {
       closingUntil = performance.now() + closePatienceMs
       while (waiting.length > 0) {

@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'vitest'
+import { Failure, type FailureCode } from '../../../core/failure.ts'
+import { metered } from '../../../core/jobs/metered.ts'
+import { decideRetry, type RetryDecision } from '../../../core/jobs/retry.ts'
+
+const now = 1_000_000
+const cases: [
+  rule: string,
+  failure: [FailureCode, retryAfterMs?: number],
+  facts: { attempt?: number; maxAttempts?: number; random?: number },
+  RetryDecision,
+][] = [
+  ['no capacity is no attempt, even the last one', ['no_capacity'], { attempt: 3 }, { do: 'release', coolMs: 1000 }],
+  ['a warm-up says itself how long', ['model_warming_up', 7000], {}, { do: 'release', coolMs: 7000 }],
+  ['a full queue is no attempt', ['queue_full'], {}, { do: 'release', coolMs: 1000 }],
+  ['a server that drains gives back', ['shutting_down'], { attempt: 9 }, { do: 'release', coolMs: 1000 }],
+  ['nobody is left alone for more than a minute', ['no_capacity', 9_999_999], {}, { do: 'release', coolMs: 60_000 }],
+  ['and never for nothing', ['no_capacity', 1], {}, { do: 'release', coolMs: 100 }],
+  ['a broken engine is tried again after a second', ['worker_error'], {}, { do: 'retry', at: now + 1000 }],
+  ['then after two', ['worker_error'], { attempt: 2 }, { do: 'retry', at: now + 2000 }],
+  ['and at most after a minute', ['timeout'], { attempt: 20, maxAttempts: 30 }, { do: 'retry', at: now + 60_000 }],
+  ['half of it at the luckiest', ['worker_error'], { attempt: 2, random: 1 }, { do: 'retry', at: now + 1000 }],
+  ['never before the engine asked', ['worker_error', 5000], { random: 1 }, { do: 'retry', at: now + 5000 }],
+  ['the last attempt was the last', ['worker_error'], { attempt: 3 }, { do: 'fail' }],
+  ['one attempt means one', ['timeout'], { maxAttempts: 1 }, { do: 'fail' }],
+  ['a wrong request stays wrong', ['invalid_value'], {}, { do: 'fail' }],
+  ['too long stays too long', ['context_length_exceeded'], {}, { do: 'fail' }],
+  ['a bug of ours is not repeated', ['internal_error'], {}, { do: 'fail' }],
+  ['a crash that took the server is not repeated', ['worker_crashed'], {}, { do: 'fail' }],
+]
+
+describe('decideRetry', () => {
+  test.each(cases)('%s', (_, [code, retryAfterMs], facts, decision) => {
+    const failure = new Failure(code, 'It went wrong.', { retryAfterMs })
+    expect(decideRetry({ failure, attempt: 1, maxAttempts: 3, random: 0, now, ...facts })).toEqual(decision)
+  })
+})
+
+test.each([
+  [12.4, 12],
+  [0.5, 1],
+  [-3, 0],
+  [Number.NaN, 0],
+  [Number.POSITIVE_INFINITY, 0],
+  [1e300, Number.MAX_SAFE_INTEGER],
+])('%s is billed as %s', (given, billed) => {
+  expect(metered(given)).toBe(billed)
+})
