@@ -39,8 +39,9 @@ export interface TokenWish {
 
 const day = 86_400_000
 /**
- * How long a token's row is trusted without looking again. Changes made through this server count at once; what another
- * process writes (the command line beside it) counts within this time. The look costs 4 µs of every request otherwise.
+ * How long a verified secret is taken at its word. Changes made through this server count at once; what another process
+ * writes (the command line beside it) counts within this time. The digest and the look cost 10 µs of every request
+ * otherwise, a tenth of what the gateway does for a chat.
  */
 const trustMs = 50
 const mostTrusted = 4_096
@@ -88,19 +89,6 @@ export function openAccounts({
   const trusted = new Map<string, VerifiableToken>()
   let trustedUntil = 0
 
-  function rowOf(publicId: string): VerifiableToken | undefined {
-    const at = performance.now()
-    if (at >= trustedUntil || trusted.size >= mostTrusted) {
-      trusted.clear()
-      trustedUntil = at + trustMs
-    }
-    const known = trusted.get(publicId)
-    if (known) return known
-    const row = store.tokens.verify(publicId)
-    if (row) trusted.set(publicId, row)
-    return row
-  }
-
   /** Runs a change of tokens; from its end on nobody is judged by an earlier look. */
   async function changing<T>(change: Promise<T>): Promise<T> {
     try {
@@ -132,17 +120,28 @@ export function openAccounts({
     }
   }
 
-  /** Live means: this exact secret would be accepted now. Used by the leak scan. */
+  /** The token whose secret this is, whatever its state; undefined for any other text. Also used by the leak scan. */
   function find(secret: string): VerifiableToken | undefined {
+    const at = performance.now()
+    if (at >= trustedUntil || trusted.size >= mostTrusted) {
+      trusted.clear()
+      trustedUntil = at + trustMs
+    }
+    // A hit needs the whole secret. What is not one takes the slow way, whose comparison takes the same time for all.
+    const known = trusted.get(secret)
+    if (known) return known
     const publicId = parseSecret(secret)
-    const row = publicId === undefined ? undefined : rowOf(publicId)
-    return digestMatches(row?.digest, digestOf(keys.tokenPepper, secret)) ? row : undefined
+    const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
+    if (!digestMatches(row?.digest, digestOf(keys.tokenPepper, secret))) return undefined
+    trusted.set(secret, row!)
+    return row
   }
 
   return {
     /**
      * The caller behind a secret. Throws Failure `missing_api_key`, `invalid_api_key`, `token_revoked`,
-     * `token_expired`, `organization_disabled`. Synchronous and about 4 µs.
+     * `token_expired`, `organization_disabled`. Synchronous; about 10 µs at first sight of a secret, nothing worth
+     * counting after that.
      */
     authenticate(secret: string | undefined): Caller {
       if (!secret)
