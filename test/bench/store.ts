@@ -15,7 +15,11 @@ import type { NewJob } from '../../core/store/store.ts'
  * a commit for whatever is queued. Prints one line.
  */
 const submitters = 256
-const seconds = Number(process.argv[2] ?? 3)
+/** Rounds take turns, so that a neighbour on the machine slows both; the middle one counts. */
+const rounds = 3
+const seconds = Number(process.argv[2] ?? 1.5)
+/** The monitor records the whole interval between two of its timers; what is above this is delay. */
+const resolutionMs = 1
 const inputs = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(300) }] })
 
 const job = (at: number): NewJob => ({
@@ -45,8 +49,8 @@ async function measure(submit: (job: NewJob) => Promise<unknown>): Promise<{ rat
   }
   const all = Array.from({ length: submitters }, submitter)
   const after = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-  await after(500)
-  const delay = monitorEventLoopDelay({ resolution: 1 })
+  await after(300)
+  const delay = monitorEventLoopDelay({ resolution: resolutionMs })
   delay.enable()
   const [start, before] = [performance.now(), acknowledged]
   await after(seconds * 1000)
@@ -54,7 +58,7 @@ async function measure(submit: (job: NewJob) => Promise<unknown>): Promise<{ rat
   delay.disable()
   end.abort()
   await Promise.all(all)
-  return { rate, p99: delay.percentile(99) / 1e6 }
+  return { rate, p99: delay.percentile(99) / 1e6 - resolutionMs }
 }
 
 /** What one would write by hand: the rows of a job in one table, and one commit for all that asked in this turn. */
@@ -104,9 +108,6 @@ function openBare(directory: string) {
 const directory = mkdtempSync(join(tmpdir(), 'infer-bench-'))
 try {
   const bare = openBare(directory)
-  const floor = await measure(bare.submit)
-  bare.close()
-
   const store = await openSqliteStore({
     dataDir: join(directory, 'data'),
     log: openLog('warn'),
@@ -124,14 +125,20 @@ try {
     jobsPerMinute: null,
     createdAt: Date.now(),
   })
-  const ours = await measure(it => store.jobs.submit(it))
+  const results = []
+  for (let round = 0; round < rounds; round++) {
+    const floor = await measure(bare.submit)
+    const ours = await measure(it => store.jobs.submit(it))
+    results.push({ floor, ours, ratio: ours.rate / floor.rate })
+  }
   const { commits, commands } = store.stats()
   await store.close()
-
+  bare.close()
+  const { floor, ours, ratio } = results.toSorted((a, b) => a.ratio - b.ratio)[Math.floor(rounds / 2)]!
   process.stdout.write(
     `store: ${Math.round(ours.rate)} durable acks/s at ${submitters} submitters, ${(commands / commits).toFixed(0)} a commit, ` +
-      `main loop p99 ${ours.p99.toFixed(1)} ms; bare writer ${Math.round(floor.rate)}/s, p99 ${floor.p99.toFixed(1)} ms; ` +
-      `ratio ${(ours.rate / floor.rate).toFixed(2)}\n`,
+      `main loop delay p99 ${ours.p99.toFixed(1)} ms; bare writer ${Math.round(floor.rate)}/s, p99 ${floor.p99.toFixed(1)} ms; ` +
+      `ratio ${ratio.toFixed(2)} of ${results.map(round => round.ratio.toFixed(2)).join(' ')}\n`,
   )
 } finally {
   rmSync(directory, { recursive: true, force: true })

@@ -90,7 +90,15 @@ export function takeInstanceLock(dataDir: string, patienceMs = 300): InstanceLoc
       created,
       markCreated() {
         if (lock.pragma('user_version', { simple: true }) === 1) return
-        lock.exec('PRAGMA user_version = 1; COMMIT; BEGIN EXCLUSIVE')
+        try {
+          lock.exec('PRAGMA user_version = 1; COMMIT; BEGIN EXCLUSIVE')
+        } catch (cause) {
+          throw new StoreRefusal(
+            74,
+            `The data directory ${dataDir} cannot be written: ${(cause as Error).message}.`,
+            cause,
+          )
+        }
       },
       release: () => lock.close(),
     }

@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { open, rename, rm, statfs } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import type { Log } from '../../log.ts'
 
 export interface SpaceWish {
@@ -73,7 +75,8 @@ export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes
     try {
       const file = await open(partial, 'w', 0o600)
       try {
-        const block = Buffer.alloc(1 << 20, 0xa5)
+        // Random, because a file system that compresses would make next to nothing of anything else.
+        const block = await promisify(randomBytes)(1 << 20)
         for (let left = ballastBytes; left > 0 && !ended.signal.aborted; left -= block.length)
           await file.write(block, 0, Math.min(left, block.length))
         await file.sync()
