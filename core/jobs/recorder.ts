@@ -13,7 +13,8 @@ export interface RecorderWish {
   closePatienceMs?: number
 }
 
-const batchSize = 512
+/** Small enough that most records are gone before the young generation is collected for the next time. */
+const batchSize = 128
 const everyMs = 50
 const longestBackOffMs = 5000
 

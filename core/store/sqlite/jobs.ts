@@ -34,9 +34,7 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
   const findKey = connection.prepare<[string], { job_id: string; body_hash: string; created_at: number }>(
     'SELECT job_id, body_hash, created_at FROM idempotency_keys WHERE digest = ?',
   )
-  const renewKey = connection.prepare(
-    'UPDATE idempotency_keys SET body_hash = ?, job_id = ?, created_at = ? WHERE digest = ?',
-  )
+  const dropKey = connection.prepare('DELETE FROM idempotency_keys WHERE digest = ?')
 
   const undelay = connection.prepare(
     `UPDATE jobs SET not_before = 0 WHERE status = 'pending' AND not_before > 0 AND not_before <= ?`,
@@ -90,7 +88,9 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
     if (insertKey.run(digest, bodyHash, id, createdAt).changes === 1) return undefined
     const holder = findKey.get(digest)!
     if (createdAt - holder.created_at >= keyLifetimeMs) {
-      renewKey.run(bodyHash, id, createdAt, digest)
+      // A new row and not the old one changed: they are forgotten in the order of their rows.
+      dropKey.run(digest)
+      insertKey.run(digest, bodyHash, id, createdAt)
       return undefined
     }
     if (holder.body_hash !== bodyHash)
@@ -197,8 +197,8 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
     },
 
     /** A call that is there already is passed over, so that a batch may be sent again. */
-    'jobs.record'(finished: FinishedCall[]): void {
-      const fresh = finished.filter(
+    'jobs.record'(records: string): void {
+      const fresh = (JSON.parse(records) as FinishedCall[]).filter(
         it =>
           insertFinished.run(
             it.organizationId,

@@ -67,7 +67,7 @@ function serve(
   let closing = false
   let dirty = true
   const idle = setTimeout(checkpoint, idleMs)
-  const forgetting = role === 'server' ? setInterval(forgetOldKeys, forgetEveryMs) : undefined
+  let forgetting = role === 'server' ? setTimeout(forgetOldKeys, forgetEveryMs) : undefined
 
   port.on('message', (message: ToWriter) => {
     take(message)
@@ -91,8 +91,9 @@ function serve(
     if (queue.length > 0) {
       const asked = queue.slice(0, mostInGroup)
       try {
-        tell({ kind: 'answers', ...group(asked) })
+        const outcome = group(asked)
         queue.splice(0, asked.length)
+        tell({ kind: 'answers', ...outcome })
         dirty = true
         idle.refresh()
       } catch (thrown) {
@@ -129,16 +130,18 @@ function serve(
 
   function forgetOldKeys(): void {
     quietly(() => {
-      if (forget(Date.now() - keyLifetimeMs, forgetAtOnce) > 0) {
-        dirty = true
-        idle.refresh()
-      }
+      const forgotten = forget(Date.now() - keyLifetimeMs, forgetAtOnce)
+      // In small steps, but as fast as keys can come.
+      forgetting = setTimeout(forgetOldKeys, forgotten < forgetAtOnce ? forgetEveryMs : 100)
+      if (forgotten === 0) return
+      dirty = true
+      idle.refresh()
     })
   }
 
   function stop(): void {
     clearTimeout(idle)
-    clearInterval(forgetting)
+    clearTimeout(forgetting)
     port.close()
   }
 
