@@ -1,9 +1,9 @@
 /** Time as the residency rules see it: monotonic, so that a jump of the wall clock loads and unloads nothing. */
 export interface Clock {
   /** Milliseconds from an arbitrary start; never goes back. */
-  now(): number
+  now: () => number
   /** Epoch milliseconds, for showing. */
-  epoch(): number
+  epoch: () => number
   /** Calls `run` once after `ms`; the answer cancels it. */
   after(ms: number, run: () => void): () => void
 }

@@ -7,7 +7,7 @@ import type { Resident } from './line.ts'
  * has nothing to do. `start`: `ready` or `startFailed`. `settle`: `settled`. `stop`: `gone`. `wake`: `tick`.
  */
 export interface Effects {
-  now(): number
+  now: () => number
   /** Starts the engine of a resident. */
   start(resident: Resident): void
   /** Waits until the devices show what the engines before it have given back. */

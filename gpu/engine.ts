@@ -68,7 +68,8 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
    * Failure `worker_error` that says why it does not; nothing of it is left running then.
    */
   async ready(): Promise<void> {
-    await this.#stopping
+    // No await when there is nothing to wait for: a stop in the same tick must find the start.
+    while (this.#stopping) await this.#stopping
     if (this.#state === 'ready') return
     if (!this.#starting) {
       const abort = new AbortController()
@@ -120,7 +121,8 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
     const why = await Promise.race([exited, this.#poll(launched, signal)])
     polling.abort()
     if (why !== undefined) {
-      await this.#launcher.stop(launched.launchId, abort.aborted ? this.order.graceMs : 0)
+      // No grace: one that is still loading has nothing to bring to an end, and may not listen to signals yet.
+      await this.#launcher.stop(launched.launchId, 0)
       return why
     }
     this.#state = 'ready'
@@ -142,7 +144,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
     let answeredAt = startedAt
     let wrongSince = Number.POSITIVE_INFINITY
     for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
-      const { health, body } = await askHealth(launched.endpoint, healthPath, headers, 2_000)
+      const { health, body } = await askHealth(launched.endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
       if (signal.aborted) break
       if (health === 'ready') return undefined
       const now = performance.now()
@@ -165,7 +167,6 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
     const starting = this.#starting
     if (starting) {
       starting.abort.abort(reason)
-      if (graceMs === 0 && this.#launched) void this.#launcher.stop(this.#launched.launchId, 0)
       await starting.done.catch(() => {})
     }
     const launched = this.#launched

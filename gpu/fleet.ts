@@ -23,7 +23,7 @@ import { openRunning } from './running.ts'
 
 export interface FleetOptions {
   /** The models as they are configured now; asked again whenever it matters. */
-  models(): readonly Model[]
+  models: () => readonly Model[]
   dataDir: string
   /** Of this run of the server; processes of other runs in the same directory are ended. */
   bootId: string
@@ -47,34 +47,35 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const launcher = await openLocalLauncher({ ...options, host: environment, wrapper })
   const source = options.devices ?? { cards: () => discover({ environment }), cpu: cpuDevice() }
   // The three below need each other: the residency decides, the engines do, the memory knows what there is.
-  let residency: Residency | undefined
+  let opened: Residency | undefined
   const memory = await openMemory({
     source,
     log,
-    residents: () => residency?.residents() ?? [],
-    changed: () => residency?.refresh(),
+    residents: () => opened?.residents() ?? [],
+    changed: () => opened?.refresh(),
   })
-  const engines = openRunning({ launcher, memory, environment, log, events: () => residency! })
+  const engines = openRunning({ launcher, memory, environment, log, events: () => opened! })
   if (wrapper.name === 'plain') log.warn(wrapper.promise)
   let cancelWake = () => {}
-  residency = openResidency(
+  const residency = openResidency(
     {
       ...engines.effects,
       now: clock.now,
       wake(at) {
         cancelWake()
-        cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency!.tick())
+        cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency.tick())
       },
       newEngineId: () => newId('wkr'),
     },
-    memory.places,
+    () => memory.places(),
     {
       ...defaultRules,
       backoff: { ...defaultRules.backoff, firstMs: limits.engine_backoff },
       holdMs: limits.engine_turn,
     },
   )
-  const { take, request, find, residents, activity } = residency
+  opened = residency
+  const { take, request, release, find, residents, activity } = residency
   let closing: Promise<void> | undefined
   let idle: (() => void) | undefined
 
@@ -86,7 +87,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const wanted: Line['wanted'] = { modelId: model.id, bytes: 0, ...whereFor(model, preset.runsOn) }
     if (known && known.residents.length > 0) wanted.bytes = known.wanted.bytes
     else wanted.bytes = wanted.kind === 'none' ? 0 : ((await estimate(model, wanted.kind)) ?? ofUnknownSize(wanted))
-    return residency!.line(model, wanted, slots)
+    return residency.line(model, wanted, slots)
   }
 
   function whereFor(model: Model, runsOn: string): Pick<Wanted, 'kind' | 'devices'> {
@@ -104,7 +105,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 
   const returned = (resident: Resident, ranMs: number | null): void => {
-    residency!.release(resident, ranMs)
+    release(resident, ranMs)
     if (idle && !busy()) idle()
   }
   const busy = () => residents().some(resident => resident.leases > 0)
@@ -139,14 +140,14 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 
   async function close(deadlineMs: number): Promise<void> {
-    residency!.close()
+    residency.close()
     if (busy() && deadlineMs > 0)
       await new Promise<void>(done => {
         idle = done
         clock.after(deadlineMs, done)
       })
     engines.end(shuttingDown)
-    residency!.stopAll('the server is shutting down')
+    residency.stopAll('the server is shutting down')
     await engines.allGone()
     cancelWake()
     memory.close()
@@ -173,7 +174,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
     async unload(modelId) {
       const leaving = residents().filter(resident => resident.line.model.id === modelId)
-      residency!.unload(modelId)
+      residency.unload(modelId)
       await Promise.all(leaving.map(resident => engines.parted(resident.engineId)))
     },
     snapshot(): FleetSnapshot {
@@ -205,6 +206,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 }
 
 const untouched = (model: Model): FleetSnapshot['models'][string] => ({
-  ...{ status: model.enabled ? 'cold' : 'disabled', waiting: 0, reason: null, etaMs: null },
-  ...{ engineStarts: 0, engineFailures: 0 },
+  status: model.enabled ? 'cold' : 'disabled',
+  waiting: 0,
+  reason: null,
+  etaMs: null,
+  engineStarts: 0,
+  engineFailures: 0,
 })

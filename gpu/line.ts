@@ -56,8 +56,34 @@ export interface Line {
 }
 
 export const newLine = (model: Model, wanted: Line['wanted'], slots: number): Line => ({
-  ...{ model, wanted, slots, residents: [], waiting: [], failures: null, pace: { loadMs: null, runMs: null } },
-  ...{ reason: null, refused: false, dismissed: false, engineStarts: 0, engineFailures: 0 },
+  model,
+  wanted,
+  slots,
+  residents: [],
+  waiting: [],
+  failures: null,
+  pace: { loadMs: null, runMs: null },
+  reason: null,
+  refused: false,
+  dismissed: false,
+  engineStarts: 0,
+  engineFailures: 0,
+})
+
+export const newResident = (line: Line, engineId: string, devices: readonly string[], now: number): Resident => ({
+  engineId,
+  line,
+  devices,
+  slots: line.slots,
+  startedAt: now,
+  bytes: line.wanted.bytes,
+  state: 'starting',
+  phase: 'launching',
+  leases: 0,
+  draining: null,
+  readyAt: null,
+  lastUsedAt: now,
+  useful: false,
 })
 
 export const alive = (line: Line): Resident[] => line.residents.filter(resident => resident.state !== 'stopping')

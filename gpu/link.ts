@@ -14,7 +14,7 @@ export interface LinkOptions {
   keepAliveMs: number
   /** True for a process of ours, of whose end we hear; a broken connection then waits a moment to say why. */
   watched: boolean
-  failureOf(status: number, body: string): Failure
+  failureOf: (status: number, body: string) => Failure
   /** Nothing has come from the engine for as long as `noProgressMs`, on no request at all. */
   stuck(): void
   /** A listener threw: a fault of ours, to be logged. */
@@ -22,7 +22,7 @@ export interface LinkOptions {
 }
 
 /** How long a broken connection waits for the end of its engine to be known, which makes the better message. */
-const obituaryMs = 1_000
+const obituaryMs = 750
 
 /**
  * One ready engine as requests see it. It owns the connections: one for each slot and used by nobody else, so that a

@@ -38,10 +38,10 @@ export async function openMemory({
   changed,
 }: {
   source: DeviceSource
-  residents(): readonly Resident[]
+  residents: () => readonly Resident[]
   log: Log
   /** Called when there are other devices, or other amounts that may be booked, than before. */
-  changed(): void
+  changed: () => void
 }) {
   let cards: Device[] = []
   let reason: string | null = null
@@ -131,7 +131,11 @@ export async function openMemory({
     },
     snapshot: (): DeviceSnapshot[] =>
       devices().map(({ id, name, kind, totalBytes, usedBytes }) => ({
-        ...{ id, name, kind, totalBytes, usedBytes },
+        id,
+        name,
+        kind,
+        totalBytes,
+        usedBytes,
         bookedBytes: Math.round(on(id).reduce((sum, resident) => sum + shareOf(resident), 0)),
       })),
     close(): void {

@@ -144,11 +144,7 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
   }
 
   function load(of: Line, devices: readonly string[], now: number): void {
-    const resident: Resident = {
-      ...{ engineId: effects.newEngineId(), line: of, devices, slots: of.slots, bytes: of.wanted.bytes },
-      ...{ state: 'starting', phase: 'launching', leases: 0, draining: null, useful: false },
-      ...{ startedAt: now, readyAt: null, lastUsedAt: now },
-    }
+    const resident = lines.newResident(of, effects.newEngineId(), devices, now)
     residents.set(resident.engineId, resident)
     of.residents.push(resident)
     of.engineStarts++

@@ -29,7 +29,7 @@ export function openRunning({
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
   log: Log
-  events(): Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'measured'>
+  events: () => Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'measured'>
 }) {
   const running = new Map<string, Running>()
   const elsewhere = openRemoteLauncher()
@@ -69,7 +69,10 @@ export function openRunning({
     const key = preset.key(model, launchKey, environment)
     return new Engine(
       {
-        ...{ engineId, modelId: model.id, channel: preset.channel(model), address },
+        engineId,
+        modelId: model.id,
+        channel: preset.channel(model),
+        address,
         argv: preset.command(model, facts),
         env: { ...preset.env(model, launchKey), ...model.env },
         visibleDevices: memory.visibleTo(resident),
@@ -86,7 +89,9 @@ export function openRunning({
     const { model } = resident.line
     const preset = presetOf(model)
     return new Link({
-      ...{ engineId: resident.engineId, modelId: model.id, endpoint: engine.endpoint! },
+      engineId: resident.engineId,
+      modelId: model.id,
+      endpoint: engine.endpoint!,
       headers: ['content-type', 'application/json', ...engine.order.headers],
       noProgressMs: model.no_progress,
       keepAliveMs: preset.keepAliveMs,

@@ -8,7 +8,7 @@ export interface SpawnedChild {
   pid: number
   output: Output
   /** On the monotonic clock: the last line that was not the one before again, or the start. */
-  lastOutputAt(): number
+  lastOutputAt: () => number
   /** Resolves when the process is gone and what it printed has been read. */
   ended: Promise<{ code: number | null; signal: string | null }>
 }
@@ -30,8 +30,16 @@ export async function spawnChild(order: {
   if (!isMainThread) throw new Error('Engines are started from the main thread only.')
   const { file, args, env, cwd } = order
   const child = execa(file, args, {
-    ...{ env, cwd, extendEnv: false, detached: true, cleanup: false, reject: false, buffer: false },
-    ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+    env,
+    cwd,
+    extendEnv: false,
+    detached: true,
+    cleanup: false,
+    reject: false,
+    buffer: false,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
   })
   const { pid } = child
   if (pid === undefined) return `It cannot be started: ${(await child).shortMessage ?? file}.`

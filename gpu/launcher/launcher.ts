@@ -42,7 +42,7 @@ export interface Launched {
   /** Resolves when the engine and everything it started are gone. */
   exited: Promise<Exit>
   /** Milliseconds on the monotonic clock of the last new line of output, or of the start. */
-  lastOutputAt(): number
+  lastOutputAt: () => number
 }
 
 /** Where an engine answers HTTP. */

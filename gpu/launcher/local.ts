@@ -158,7 +158,8 @@ export async function openLocalLauncher({
 
 /** Finds the engine's own process below the wrapper, for showing; it appears a few milliseconds after the wrapper. */
 async function locate(pid: number, depth: number, found: (pid: number) => void): Promise<void> {
-  for (let attempt = 0; attempt < 50 && depth > 0; attempt++) {
+  if (depth === 0) return
+  for (let attempt = 0; attempt < 50; attempt++) {
     let at: number | undefined = pid
     for (let level = 0; level < depth && at !== undefined; level++) at = (await childrenOf(at))[0]
     if (at !== undefined) return found(at)
@@ -166,9 +167,12 @@ async function locate(pid: number, depth: number, found: (pid: number) => void):
   }
 }
 
-const within = (done: Promise<unknown>, ms: number): Promise<boolean> => {
+async function within(done: Promise<unknown>, ms: number): Promise<boolean> {
   const late = new AbortController()
-  return Promise.race([done.then(() => true), pause(ms, false, { signal: late.signal }).catch(() => false)]).finally(
-    () => late.abort(),
-  ) as Promise<boolean>
+  const never = pause(ms, false, { signal: late.signal }).catch(() => false)
+  try {
+    return await Promise.race([done.then(() => true), never])
+  } finally {
+    late.abort()
+  }
 }

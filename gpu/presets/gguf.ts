@@ -13,13 +13,15 @@ export const gguf: Preset = {
   slots: 4,
   channel: () => 'socket',
   command(model, { slots, threads }) {
-    const { file, args } = selfCommand([
-      ...['engine', 'gguf', '--model', model.source ?? '', '--id', model.upstream_id ?? model.id],
-      ...model.tasks.flatMap(task => ['--task', task]),
-      ...['--socket', '{socket}', '--threads', String(threads), '--parallel', String(slots)],
-      ...(model.context_length ? ['--context', String(model.context_length)] : []),
-      ...model.args,
-    ])
+    const { file, args } = selfCommand(
+      [
+        ['engine', 'gguf', '--model', model.source ?? '', '--id', model.upstream_id ?? model.id],
+        model.tasks.flatMap(task => ['--task', task]),
+        ['--socket', '{socket}', '--threads', String(threads), '--parallel', String(slots)],
+        model.context_length ? ['--context', String(model.context_length)] : [],
+        model.args,
+      ].flat(),
+    )
     return [file, ...args]
   },
   env: (_model, key) => ({ INFER_ENGINE_KEY: key }),

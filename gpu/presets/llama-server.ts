@@ -1,4 +1,4 @@
-import type { Model } from '../../core/models/model.ts'
+import type { Feature, Model } from '../../core/models/model.ts'
 import { openAiPaths, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 
@@ -8,6 +8,19 @@ const quirks: Quirk[] = [
   { status: 500, says: /(image|audio|video) input is not supported/i, code: 'unsupported_parameter' },
   { status: 500, says: /increase the physical batch size|input is too large/i, code: 'context_length_exceeded' },
   { status: 501, says: /not_supported|not support/i, code: 'unsupported_task' },
+]
+
+/** Without `repetition_penalty`, which it knows by another name, and with eyes and ears only when it is given them. */
+const abilities: Feature[] = [
+  'tools',
+  'json_object',
+  'json_schema',
+  'logprobs',
+  'logit_bias',
+  'penalties',
+  'top_k',
+  'min_p',
+  'chat_template_kwargs',
 ]
 
 /** Flags by the one task family that a llama-server does per process. */
@@ -24,16 +37,17 @@ export const llamaServer: Preset = {
   lacks: model => (model.source ? undefined : "it needs 'source', the GGUF file."),
   slots: 4,
   channel: () => 'port',
-  command: (model, { slots, threads, gpus }) => [
-    ...['llama-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],
-    ...['--alias', model.upstream_id ?? model.id, '-np', String(slots)],
-    // -c is the sum over all slots there.
-    ...(model.context_length ? ['-c', String(model.context_length * slots)] : []),
-    ...['-t', String(threads), '-tb', String(threads), '-ngl', gpus > 0 ? '999' : '0'],
-    ...['--metrics', '--slots', '--offline', '--no-ui'],
-    ...family(model),
-    ...model.args,
-  ],
+  command: (model, { slots, threads, gpus }) =>
+    [
+      ['llama-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],
+      ['--alias', model.upstream_id ?? model.id, '-np', String(slots)],
+      // -c is the sum over all slots there.
+      model.context_length ? ['-c', String(model.context_length * slots)] : [],
+      ['-t', String(threads), '-tb', String(threads), '-ngl', gpus > 0 ? '999' : '0'],
+      ['--metrics', '--slots', '--offline', '--no-ui'],
+      family(model),
+      model.args,
+    ].flat(),
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
@@ -47,11 +61,7 @@ export const llamaServer: Preset = {
         'std/embeddings': openAiPaths['std/embeddings'],
         'std/rerank': openAiPaths['std/rerank'],
       },
-      features: [
-        ...(['tools', 'json_object', 'json_schema', 'logprobs', 'logit_bias', 'penalties'] as const),
-        ...(['top_k', 'min_p', 'chat_template_kwargs'] as const),
-        ...(model.args.includes('--mmproj') ? (['images', 'audio'] as const) : []),
-      ],
+      features: model.args.includes('--mmproj') ? [...abilities, 'images', 'audio'] : abilities,
       rerankScores: 'logit',
       scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',
       dimensions: false,

@@ -45,7 +45,7 @@ export interface Preset {
   keepAliveMs: number
   traits(model: Model): EngineTraits
   /** What an answer that is not 2xx means: the caller's mistake, or `worker_error`. */
-  failureOf(status: number, body: string): Failure
+  failureOf: (status: number, body: string) => Failure
 }
 
 /** Every feature, for engines that are taken at their word. */

@@ -11,14 +11,15 @@ export const vllm: Preset = {
   lacks: () => undefined,
   slots: 256,
   channel: () => 'port',
-  command: (model, { gpus, memoryShare, slots }) => [
-    ...['vllm', 'serve', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
-    ...['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
-    ...['--gpu-memory-utilization', share(memoryShare), '--max-num-seqs', String(slots)],
-    ...(model.context_length ? ['--max-model-len', String(model.context_length)] : []),
-    ...(model.tasks.includes('std/chat-completion') ? [] : ['--runner', 'pooling']),
-    ...model.args,
-  ],
+  command: (model, { gpus, memoryShare, slots }) =>
+    [
+      ['vllm', 'serve', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
+      ['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
+      ['--gpu-memory-utilization', share(memoryShare), '--max-num-seqs', String(slots)],
+      model.context_length ? ['--max-model-len', String(model.context_length)] : [],
+      model.tasks.includes('std/chat-completion') ? [] : ['--runner', 'pooling'],
+      model.args,
+    ].flat(),
   env: (_model, key) => ({ VLLM_API_KEY: key, VLLM_NO_USAGE_STATS: '1', DO_NOT_TRACK: '1' }),
   key: (_model, launchKey) => launchKey,
   address: () => undefined,

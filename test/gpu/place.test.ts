@@ -5,11 +5,22 @@ const GiB = 2 ** 30
 const gpu = (id: string, gigabytes: number): Place => ({ id, kind: 'nvidia', capacity: gigabytes * GiB })
 const cpu = (gigabytes: number): Place => ({ id: 'cpu', kind: 'cpu', capacity: gigabytes * GiB })
 const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Occupant> = {}): Occupant => ({
-  ...{ engineId, modelId: engineId, devices: devices.split(' '), bytes: gigabytes * GiB },
-  ...{ busy: false, pinned: false, lastUsedAt: 0, ...of },
+  engineId,
+  modelId: engineId,
+  devices: devices.split(' '),
+  bytes: gigabytes * GiB,
+  busy: false,
+  pinned: false,
+  lastUsedAt: 0,
+  ...of,
 })
 const want = (gigabytes: number, of: Partial<Wanted> = {}): Wanted => ({
-  ...{ modelId: 'new', bytes: gigabytes * GiB, devices: 1, kind: 'nvidia', mayEvict: true, ...of },
+  modelId: 'new',
+  bytes: gigabytes * GiB,
+  devices: 1,
+  kind: 'nvidia',
+  mayEvict: true,
+  ...of,
 })
 const busy = { busy: true }
 

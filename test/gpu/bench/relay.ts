@@ -36,9 +36,9 @@ const body = JSON.stringify({ model: 'bench', messages: [{ role: 'user', content
 const call = { path: '/v1/chat/completions', body, stream: false, maxBytes: 1 << 20 }
 let done = 0
 let failed = 0
-let stop = false
+const until = { stop: false }
 async function worker(): Promise<void> {
-  while (!stop) {
+  while (!until.stop) {
     const lease = await fleet.lease(model, { waitMs: 10_000 })
     await new Promise<void>(next => {
       lease.open(call, {
@@ -67,7 +67,7 @@ await new Promise(r => setTimeout(r, seconds * 1000))
 const elapsed = (performance.now() - at) / 1000
 const used = process.cpuUsage(cpu)
 const rate = Math.round((done - from) / elapsed)
-stop = true
+until.stop = true
 await Promise.all(workers)
 await fleet.close(1000)
 rmSync(dataDir, { recursive: true, force: true })

@@ -44,7 +44,11 @@ export async function launcherIn(dataDir: string, wrapper: Wrapper, bootId = 'bo
 }
 
 export const order = (launchId: string, flags: string[], more: Partial<LaunchOrder> = {}): LaunchOrder => ({
-  ...{ launchId, modelId: 'fake', channel: 'socket', env: {}, visibleDevices: '' },
+  launchId,
+  modelId: 'fake',
+  channel: 'socket',
+  env: {},
+  visibleDevices: '',
   argv: [process.execPath, fakeEngine, '--socket', '{socket}', ...flags],
   ...more,
 })

@@ -16,7 +16,7 @@ async function parentWith(dataDir: string, bootId: string, launchId: string, how
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   onTestFinished(() => void parent.kill('SIGKILL'))
-  await once(parent.stdout!, 'data')
+  await once(parent.stdout, 'data')
   return parent
 }
 

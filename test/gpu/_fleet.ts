@@ -1,0 +1,103 @@
+import { onTestFinished } from 'vitest'
+import type { Failure } from '../../core/failure.ts'
+import type { EngineCall, Exchange, Fleet, Lease } from '../../core/fleet.ts'
+import { Model } from '../../core/models/model.ts'
+import type { Device } from '../../gpu/devices/device.ts'
+import { type FleetOptions, openFleet } from '../../gpu/fleet.ts'
+import { fakeEngine, keptLog, temporary, wrappersHere } from './launcher/_launch.ts'
+
+/** A model that the fake engine serves. It needs 4 of the 10 GiB that the test's processor has, 8 of them bookable. */
+export const fake = (id: string, flags: string[] = [], of: object = {}): Model =>
+  Model.parse({
+    id,
+    engine: 'custom',
+    memory: '4GiB',
+    concurrency: 2,
+    stop_grace: '2s',
+    command: [process.execPath, fakeEngine, '--socket', '{socket}', '--id', '{id}', ...flags],
+    ...of,
+  })
+
+export const cpu: Device = {
+  id: 'cpu',
+  kind: 'cpu',
+  name: 'Processor',
+  totalBytes: 10 * 2 ** 30,
+  usedBytes: null,
+  cudaId: null,
+  cores: 2,
+}
+
+/** A fleet of its own that ends with the test. */
+export async function fleetOf(models: Model[], of: Partial<FleetOptions> = {}) {
+  const log = keptLog()
+  const dataDir = temporary()
+  const fleet = await openFleet({
+    models: () => models,
+    dataDir,
+    bootId: `boot-${process.pid}`,
+    log,
+    wrapper: wrappersHere[0],
+    limits: { engine_backoff: 100, engine_turn: 500 },
+    environment: process.env,
+    devices: { cards: async () => ({ devices: [], reason: null, broken: false }), cpu },
+    ...of,
+  })
+  onTestFinished(() => fleet.close(0))
+  return { fleet, log, dataDir }
+}
+
+export interface Answer {
+  contentType: string
+  text: string
+  failure: Failure | undefined
+  chunks: number
+}
+
+export interface Sent {
+  exchange: Exchange
+  /** Resolves at its end, however it ends, but not when it is aborted. */
+  answer: Promise<Answer>
+  /** Resolves with the first bytes. */
+  begun: Promise<void>
+}
+
+/** Sends a chat with this text through a lease. */
+export function send(lease: Lease, text: string, of: Partial<EngineCall> & { more?: object } = {}): Sent {
+  const { more, ...call } = of
+  const stream = call.stream ?? false
+  const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: text }], stream, ...more })
+  const got: Answer = { contentType: '', text: '', failure: undefined, chunks: 0 }
+  const ended = Promise.withResolvers<Answer>()
+  const begun = Promise.withResolvers<void>()
+  const exchange = lease.open(
+    { path: '/v1/chat/completions', body, stream, maxBytes: 1 << 20, ...call },
+    {
+      accepted: contentType => void (got.contentType = contentType),
+      chunk(bytes) {
+        got.chunks++
+        got.text += bytes.toString('utf8')
+        begun.resolve()
+      },
+      finished: () => ended.resolve(got),
+      failed(failure) {
+        got.failure = failure
+        ended.resolve(got)
+      },
+    },
+  )
+  return { exchange, answer: ended.promise, begun: begun.promise }
+}
+
+/** One chat from lease to release. */
+export async function chat(fleet: Fleet, model: Model, text = 'Hello', waitMs = 30_000): Promise<Answer> {
+  using lease = await fleet.lease(model, { waitMs })
+  return await send(lease, text).answer
+}
+
+/** What the engine of a lease says about itself. */
+export async function statsOf(fleet: Fleet, model: Model): Promise<Record<string, number> & { names: string[] }> {
+  using lease = await fleet.lease(model, { waitMs: 30_000 })
+  const { text } = await send(lease, '', { path: '/stats' }).answer
+  return JSON.parse(text)
+}

@@ -1,0 +1,16 @@
+import { Model } from '../../core/models/model.ts'
+import type { Wanted } from '../../gpu/place.ts'
+
+export const GiB = 2 ** 30
+
+/** A model as it would stand in infer.yaml, with no file behind it. */
+export const modelOf = (id: string, of: object = {}): Model =>
+  Model.parse({ id, engine: 'custom', command: ['{port}'], idle_ttl: 60_000, ...of })
+
+export const wantedOf = (id: string, gigabytes: number, of: Partial<Wanted> = {}): Omit<Wanted, 'mayEvict'> => ({
+  modelId: id,
+  bytes: gigabytes * GiB,
+  devices: 1,
+  kind: 'nvidia',
+  ...of,
+})

@@ -1,0 +1,146 @@
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { Engine, type EngineOrder } from '../../gpu/engine.ts'
+import { fakeEngine, launcherIn, survivors, temporary, until, wrappersHere } from './launcher/_launch.ts'
+
+const [wrapper] = wrappersHere
+
+let count = 0
+async function engineWith(flags: string[], of: Partial<EngineOrder> = {}) {
+  const dataDir = temporary()
+  const launcher = await launcherIn(dataDir, wrapper!)
+  const engineId = `test-${process.pid}-${++count}`
+  const channel = of.channel ?? 'socket'
+  const engine = new Engine(
+    {
+      engineId,
+      modelId: 'fake',
+      channel,
+      env: {},
+      visibleDevices: '',
+      headers: [],
+      healthPath: '/health',
+      loadStallMs: 30_000,
+      graceMs: 5_000,
+      argv: [process.execPath, fakeEngine, `--${channel}`, `{${channel}}`, ...flags],
+      ...of,
+    },
+    launcher,
+  )
+  onTestFinished(() => engine.stop('the test is over', 0))
+  const exits: string[] = []
+  engine.on('exit', reason => exits.push(reason))
+  return { engine, exits, dataDir, launchId: `${engineId}-1` }
+}
+
+test('it is ready when its health says so, and everyone who asks joins the same start', async () => {
+  const { engine, launchId } = await engineWith(['--ready-after', '300'])
+  expect(engine.state).toBe('stopped')
+  const both = [engine.ready(), engine.ready()]
+  expect(engine.state).toBe('starting')
+  await Promise.all(both)
+  await engine.ready()
+  expect(engine.state).toBe('ready')
+  expect(engine.pid).toBeGreaterThan(0)
+  expect(engine.logs().filter(line => line.startsWith('listening'))).toHaveLength(1)
+  await engine.stop('enough')
+  expect(engine.state).toBe('stopped')
+  expect(await survivors(launchId)).toEqual([])
+})
+
+test('one that does not listen at first is loading, not broken', async () => {
+  const { engine } = await engineWith(['--refuse-for', '300'])
+  await engine.ready()
+  expect(engine.state).toBe('ready')
+})
+
+describe('a start that fails says why and leaves nothing behind', () => {
+  const cases: [name: string, flags: string[], of: Partial<EngineOrder>, message: RegExp][] = [
+    ['it ends at once', ['--exit', '3'], {}, /^Engine exited \(3\): RuntimeError: CUDA out of memory$/],
+    ['it ends while loading', ['--hang', '--exit', '1', '--exit-after', '200'], {}, /^Engine exited \(1\): /],
+    ['a segmentation fault', ['--hang', '--segfault-after', '100'], {}, /^Engine exited \(SIGSEGV\)/],
+    ['it hangs', ['--hang'], { loadStallMs: 300 }, /^Engine made no progress in loading for 300 ms\.$/],
+    ['it stops itself', ['--hang', '--freeze-after', '50'], { loadStallMs: 500 }, /no progress in loading/],
+    ['it goes on for ever', ['--hang', '--chatty'], { loadStallMs: 400 }, /^Engine was still not ready after 4 s\.$/],
+    ['its health is somewhere else', [], { healthPath: '/healthy', loadStallMs: 400 }, /answered 401 at \/healthy/],
+  ]
+  test.each(cases)('%s', async (_name, flags, of, message) => {
+    const { engine, exits, launchId } = await engineWith(flags, { env: { INFER_ENGINE_KEY: 'k' }, ...of })
+    await expect(engine.ready()).rejects.toThrow(message)
+    expect(engine.state).toBe('stopped')
+    expect(await survivors(launchId)).toEqual([])
+    expect(exits).toEqual([])
+  })
+})
+
+test('it can be started again after a failure', async () => {
+  const file = join(temporary(), 'started')
+  const { engine } = await engineWith(['--port-race', file])
+  await expect(engine.ready()).rejects.toThrow(/EADDRINUSE/)
+  await engine.ready()
+  expect(engine.state).toBe('ready')
+})
+
+test('a port that somebody else took first is tried again with another', async () => {
+  const file = join(temporary(), 'started')
+  const { engine } = await engineWith(['--port-race', file], { channel: 'port' })
+  await engine.ready()
+  expect(engine.endpoint?.origin).toMatch(/:\d+$/)
+})
+
+test('one that dies while ready says so once, with the reason', async () => {
+  const { engine, exits } = await engineWith(['--exit', '3', '--exit-after', '700'])
+  await engine.ready()
+  await until(() => exits.length > 0)
+  expect(exits).toEqual(['Engine exited (3): RuntimeError: CUDA out of memory'])
+  expect(engine.state).toBe('stopped')
+  await engine.stop('again')
+  expect(exits).toHaveLength(1)
+})
+
+test('stopping is no exit', async () => {
+  const { engine, exits } = await engineWith([])
+  await engine.ready()
+  await Promise.all([engine.stop('one'), engine.stop('two')])
+  expect(exits).toEqual([])
+})
+
+test('stopping a start ends it, and whoever waits for it hears so', async () => {
+  const { engine, launchId } = await engineWith(['--hang'])
+  const ready = engine.ready()
+  const heard = expect(ready).rejects.toThrow(/stopped while it was loading: changed our mind/)
+  await until(async () => (await survivors(launchId)).length > 0)
+  await engine.stop('changed our mind')
+  await heard
+  expect(await survivors(launchId)).toEqual([])
+})
+
+test('stopping in the very tick of the start ends it too', async () => {
+  const { engine, launchId } = await engineWith([])
+  const heard = expect(engine.ready()).rejects.toThrow(/stopped while it was loading/)
+  await engine.stop('at once')
+  await heard
+  expect(engine.state).toBe('stopped')
+  expect(await survivors(launchId)).toEqual([])
+})
+
+test('asking for ready during a stop waits for the stop and starts again', async () => {
+  const { engine } = await engineWith([])
+  await engine.ready()
+  const first = engine.pid
+  const stopping = engine.stop('once')
+  await engine.ready()
+  await stopping
+  expect(engine.state).toBe('ready')
+  expect(engine.pid).not.toBe(first)
+})
+
+test('one that ignores SIGTERM is killed after its grace, and at once when there is no more time', async () => {
+  const { engine, launchId } = await engineWith(['--ignore-term', '--grandchild'], { graceMs: 3_600_000 })
+  await engine.ready()
+  const gentle = engine.stop('please')
+  await until(() => engine.logs().includes('SIGTERM ignored'))
+  await engine.stop('now', 0)
+  await gentle
+  expect(await survivors(launchId)).toEqual([])
+})

@@ -1,0 +1,364 @@
+import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { Model } from '../../core/models/model.ts'
+import { discover } from '../../gpu/devices/discover.ts'
+import { plain } from '../../gpu/launcher/wrapper.ts'
+import { chat, cpu, fake, fleetOf, send, statsOf } from './_fleet.ts'
+import { survivors, temporary, until } from './launcher/_launch.ts'
+
+const loaded = (fleet: { snapshot(): { residents: { modelId: string; state: string }[] } }) =>
+  fleet.snapshot().residents.map(({ modelId, state }) => `${modelId} ${state}`)
+
+describe('leases', () => {
+  test('the first one loads the model and knows how long that took; the next one has it at once', async () => {
+    const model = fake('a', ['--ready-after', '200'])
+    const { fleet } = await fleetOf([model])
+    expect(fleet.snapshot()).toMatchObject({ residents: [], models: { a: { status: 'cold', engineStarts: 0 } } })
+    const first = await fleet.lease(model, { waitMs: 30_000 })
+    expect(first.loadedMs).toBeGreaterThan(100)
+    expect(first.waitedMs).toBeGreaterThanOrEqual(first.loadedMs)
+    const second = await fleet.lease(model, { waitMs: 0 })
+    expect(second).toMatchObject({ modelId: 'a', waitedMs: 0, loadedMs: 0, engineId: first.engineId })
+    expect(fleet.snapshot()).toMatchObject({
+      residents: [
+        { engineId: first.engineId, leases: 2, slots: 2, bytes: 4 * 2 ** 30, devices: ['cpu'], state: 'ready' },
+      ],
+      devices: [{ id: 'cpu', bookedBytes: 4 * 2 ** 30 }],
+      models: { a: { status: 'warm', engineStarts: 1 } },
+    })
+    expect(Math.abs(Date.now() - fleet.snapshot().residents[0]!.startedAt)).toBeLessThan(60_000)
+    second.release()
+    first.release()
+  })
+
+  test('no more requests run at once than there are slots; the others wait for one', async () => {
+    const model = fake('a', [], { concurrency: 2 })
+    const { fleet } = await fleetOf([model])
+    await Promise.all(Array.from({ length: 10 }, () => chat(fleet, model, 'mode:slow,ms=20')))
+    expect(await statsOf(fleet, model)).toMatchObject({ mostRunning: 2, finished: 10 })
+  })
+
+  test('waiting ends with the signal, and the place goes to the next', async () => {
+    const model = fake('a', [], { concurrency: 1 })
+    const { fleet } = await fleetOf([model])
+    const held = await fleet.lease(model, { waitMs: 30_000 })
+    const gone = new AbortController()
+    const waiting = fleet.lease(model, { waitMs: 30_000, signal: gone.signal })
+    const next = fleet.lease(model, { waitMs: 30_000 })
+    await until(() => fleet.snapshot().models.a!.waiting === 2)
+    gone.abort(new Error('the caller has left'))
+    await expect(waiting).rejects.toThrow('the caller has left')
+    expect(fleet.snapshot().models.a!.waiting).toBe(1)
+    held.release()
+    ;(await next).release()
+    await expect(fleet.lease(model, { waitMs: 1, signal: gone.signal })).rejects.toThrow('the caller has left')
+  })
+
+  test('a wait that is too short says so, and the load goes on', async () => {
+    const model = fake('a', ['--ready-after', '300'])
+    const { fleet } = await fleetOf([model])
+    await expect(fleet.lease(model, { waitMs: 0 })).rejects.toMatchObject({ code: 'model_warming_up' })
+    await until(() => fleet.snapshot().models.a!.status === 'warm')
+    expect((await chat(fleet, model)).failure).toBeUndefined()
+  })
+
+  test('the queue is bounded', async () => {
+    const model = fake('a', [], { concurrency: 1, max_queue: 1 })
+    const { fleet } = await fleetOf([model])
+    const held = await fleet.lease(model, { waitMs: 30_000 })
+    const waiting = fleet.lease(model, { waitMs: 30_000 })
+    await until(() => fleet.snapshot().models.a!.waiting === 1)
+    await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'queue_full' })
+    held.release()
+    ;(await waiting).release()
+  })
+})
+
+describe('engines', () => {
+  test('an engine gets a key of its own, which nobody can read off its arguments, and nothing of ours', async () => {
+    const model = fake('a')
+    const { fleet } = await fleetOf([model], { environment: { ...process.env, INFER_MASTER_KEY: 'secret' } })
+    const { names } = await statsOf(fleet, model)
+    expect(names).toContain('INFER_ENGINE_KEY')
+    expect(names).not.toContain('INFER_MASTER_KEY')
+    expect((await chat(fleet, model)).failure).toBeUndefined()
+  })
+
+  test('one that cannot be started says why to those who wait, and more slowly tries again', async () => {
+    const model = fake('a', ['--exit', '3'])
+    const { fleet, log } = await fleetOf([model])
+    const message = "Model 'a' cannot be started: Engine exited (3): RuntimeError: CUDA out of memory"
+    await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'worker_error', message })
+    expect(fleet.snapshot().models.a).toMatchObject({ engineStarts: 1, engineFailures: 1 })
+    expect(log.lines.some(line => line.startsWith('warn An engine could not be started'))).toBe(true)
+  })
+
+  test('a crash loop opens the circuit after five starts: told at once, with the reason', async () => {
+    const model = fake('a', ['--exit', '3'])
+    const { fleet } = await fleetOf([model])
+    const starts = () => fleet.snapshot().models.a!.engineStarts
+    for (let at = 0; starts() < 5; at++) {
+      expect(at).toBeLessThan(50)
+      await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'worker_error' })
+    }
+    const before = performance.now()
+    await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({
+      code: 'no_capacity',
+      message: expect.stringMatching(/CUDA out of memory/),
+      retryAfterMs: expect.any(Number),
+    })
+    expect(performance.now() - before).toBeLessThan(15_000)
+    expect(fleet.snapshot().models.a).toMatchObject({ status: 'unavailable', engineStarts: 5, engineFailures: 5 })
+  })
+
+  test('a program that is not installed is said to be', async () => {
+    const model = Model.parse({ id: 'a', engine: 'llama-server', source: '/none.gguf', memory: '1GiB' })
+    const { fleet } = await fleetOf([model], { environment: { PATH: '/nowhere' } })
+    await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toThrow(/'llama-server' .* is not installed/)
+  })
+
+  test('health without inference: the request fails after no_progress, the engine is replaced', async () => {
+    const model = fake('a', ['--deaf'], { no_progress: '400ms' })
+    const { fleet } = await fleetOf([model])
+    expect((await chat(fleet, model)).failure).toMatchObject({ code: 'worker_error' })
+    await until(() => fleet.snapshot().residents.length === 0)
+    expect(fleet.snapshot().models.a).toMatchObject({ engineFailures: 1 })
+  })
+
+  test('one that crashes under load is back after a second, and who only waited is served', async () => {
+    const model = fake('a', [], { concurrency: 1 })
+    const { fleet } = await fleetOf([model])
+    expect((await chat(fleet, model)).failure).toBeUndefined()
+    using lease = await fleet.lease(model, { waitMs: 30_000 })
+    const waiting = chat(fleet, model)
+    await until(() => fleet.snapshot().models.a!.waiting === 1)
+    expect((await send(lease, 'mode:segfault').answer).failure?.message).toMatch(/SIGSEGV/)
+    expect((await waiting).failure).toBeUndefined()
+    expect(fleet.snapshot().models.a).toMatchObject({ engineStarts: 2, engineFailures: 1 })
+  })
+
+  test('a killed engine (kill -9 from outside) is noticed and replaced', async () => {
+    const model = fake('a')
+    const { fleet } = await fleetOf([model])
+    await fleet.load(model)
+    const { pid, engineId } = fleet.snapshot().residents[0]!
+    process.kill(pid!, 'SIGKILL')
+    await until(() => fleet.snapshot().residents.length === 0)
+    expect(await survivors(`${engineId}-1`)).toEqual([])
+    expect((await chat(fleet, model)).failure).toBeUndefined()
+  })
+
+  test('an idle model is unloaded after its time', async () => {
+    const model = fake('a', [], { idle_ttl: '300ms' })
+    const { fleet } = await fleetOf([model])
+    await chat(fleet, model)
+    await until(() => fleet.snapshot().residents.length === 0)
+    expect(fleet.snapshot().models.a).toMatchObject({ status: 'cold', engineFailures: 0 })
+  })
+
+  test('what is kept loaded is loaded at the start, and again when it dies', async () => {
+    const model = fake('a', [], { replicas: { min: 1, max: 1 }, idle_ttl: '100ms' })
+    const { fleet } = await fleetOf([model])
+    await until(() => loaded(fleet).join() === 'a ready')
+    process.kill(fleet.snapshot().residents[0]!.pid!, 'SIGKILL')
+    await until(() => fleet.snapshot().models.a!.engineStarts === 2 && loaded(fleet).join() === 'a ready')
+  })
+
+  test('a full engine gets a second beside it where the configuration allows that', async () => {
+    const model = fake('a', [], { concurrency: 1, memory: '1GiB', replicas: { min: 0, max: 2 } })
+    const { fleet } = await fleetOf([model])
+    const leases = await Promise.all([fleet.lease(model, { waitMs: 30_000 }), fleet.lease(model, { waitMs: 30_000 })])
+    expect(new Set(leases.map(lease => lease.engineId)).size).toBe(2)
+    for (const lease of leases) lease.release()
+  })
+})
+
+describe('room for one', () => {
+  test('two models under load take turns; nothing fails and no running request is cut', {
+    timeout: 120_000,
+  }, async () => {
+    const models = ['a', 'b'].map(id => fake(id, [], { memory: '6GiB' }))
+    const { fleet } = await fleetOf(models)
+    const calls = Array.from({ length: 24 }, (_, at) => models[at % 2]!)
+    const answers = await Promise.all(calls.map(model => chat(fleet, model, 'mode:slow,ms=40', 100_000)))
+    expect(answers.filter(answer => answer.failure)).toEqual([])
+    const said = answers.map(answer => (JSON.parse(answer.text) as { model: string }).model)
+    expect(said).toEqual(calls.map(model => model.id))
+    const { a, b } = fleet.snapshot().models
+    // Grouped by the model that is loaded: far fewer loads than changes of model in the order they came.
+    expect(a!.engineStarts + b!.engineStarts).toBeLessThan(12)
+    expect(a!.engineFailures + b!.engineFailures).toBe(0)
+  })
+
+  test('an idle one makes room; booked memory never exceeds what there is', async () => {
+    const models = ['a', 'b', 'c'].map(id => fake(id))
+    const { fleet } = await fleetOf(models)
+    for (const model of [models[0]!, models[1]!, models[0]!, models[2]!]) {
+      expect((await chat(fleet, model)).failure).toBeUndefined()
+      expect(fleet.snapshot().devices[0]!.bookedBytes).toBeLessThanOrEqual(8 * 2 ** 30)
+    }
+    expect(loaded(fleet).sort()).toEqual(['a ready', 'c ready'])
+  })
+
+  test('what is too big is refused with the figures', async () => {
+    const model = fake('huge', [], { memory: '64GiB' })
+    const { fleet } = await fleetOf([model])
+    await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({
+      code: 'no_capacity',
+      message: "'huge' needs 64.0 GiB of memory; the most that one processor here has is 8.0 GiB.",
+    })
+  })
+})
+
+describe('load, unload, close', () => {
+  test('load and unload by hand', async () => {
+    const model = fake('a')
+    const { fleet } = await fleetOf([model])
+    await fleet.load(model)
+    expect(loaded(fleet)).toEqual(['a ready'])
+    const { engineId } = fleet.snapshot().residents[0]!
+    await fleet.unload('a')
+    expect(loaded(fleet)).toEqual([])
+    expect(await survivors(`${engineId}-1`)).toEqual([])
+    await fleet.unload('nobody')
+  })
+
+  test('unload waits for what runs', async () => {
+    const model = fake('a')
+    const { fleet } = await fleetOf([model])
+    const running = chat(fleet, model, 'mode:slow,ms=400')
+    await until(() => fleet.snapshot().residents[0]?.leases === 1)
+    await fleet.unload('a')
+    expect((await running).failure).toBeUndefined()
+  })
+
+  test('a failing load rejects', async () => {
+    const model = fake('a', ['--exit', '1'])
+    const { fleet } = await fleetOf([model])
+    await expect(fleet.load(model)).rejects.toThrow(/cannot be started: Engine exited \(1\)/)
+  })
+
+  test('closing lets running requests end in time, takes no new ones, and leaves no process', async () => {
+    const models = ['a', 'b'].map(id => fake(id, ['--grandchild']))
+    const { fleet } = await fleetOf(models)
+    const running = chat(fleet, models[0]!, 'mode:slow,ms=300')
+    await fleet.load(models[1]!)
+    await until(() => fleet.snapshot().residents.some(resident => resident.leases === 1))
+    const ids = fleet.snapshot().residents.map(resident => `${resident.engineId}-1`)
+    const closed = fleet.close(30_000)
+    await expect(fleet.lease(models[0]!, { waitMs: 1000 })).rejects.toMatchObject({ code: 'shutting_down' })
+    await expect(fleet.load(models[0]!)).rejects.toMatchObject({ code: 'shutting_down' })
+    expect((await running).failure).toBeUndefined()
+    await closed
+    await fleet.close(0)
+    for (const id of ids) expect(await survivors(id)).toEqual([])
+    expect(fleet.snapshot().residents).toEqual([])
+  })
+
+  test('what is not done by the deadline is cut with the reason', async () => {
+    const model = fake('a')
+    const { fleet } = await fleetOf([model])
+    const lease = await fleet.lease(model, { waitMs: 30_000 })
+    const { answer } = send(lease, 'mode:silent')
+    await fleet.close(50)
+    expect((await answer).failure).toMatchObject({ code: 'shutting_down' })
+    lease.release()
+  })
+
+  test('closing in the middle of a load ends it', async () => {
+    const model = fake('a', ['--hang'])
+    const { fleet } = await fleetOf([model])
+    const waiting = fleet.lease(model, { waitMs: 30_000 })
+    const heard = expect(waiting).rejects.toMatchObject({ code: 'shutting_down' })
+    await until(() => fleet.snapshot().residents.length === 1)
+    await fleet.close(0)
+    await heard
+    expect(fleet.snapshot().residents).toEqual([])
+  })
+})
+
+describe('cards', () => {
+  /** A source of devices that reads a fake nvidia-smi, whose figures follow the number of engines that are alive. */
+  function cardsOf(dataDir: string, script: string) {
+    const smi = join(dataDir, 'nvidia-smi')
+    writeFileSync(smi, `#!/bin/sh\n${script}\n`)
+    chmodSync(smi, 0o755)
+    return { cards: () => discover({ environment: { PATH: dataDir } }), cpu }
+  }
+  const two = `echo '0, GPU-1, NVIDIA L4, 580, 8.9, 23034, 0, Disabled'
+echo '1, GPU-2, NVIDIA L4, 580, 8.9, 23034, 2048, Disabled'`
+
+  test('an engine sees exactly the cards that it was given', async () => {
+    const devices = cardsOf(temporary(), two)
+    const models = [
+      fake('a', [], { memory: '20GiB' }),
+      fake('b', [], { memory: '16GiB' }),
+      fake('c', [], { devices: 'cpu' }),
+    ]
+    const { fleet } = await fleetOf(models, { devices })
+    const seen = await Promise.all(models.map(async model => JSON.stringify(await statsOf(fleet, model))))
+    expect(seen[0]).toContain('"CUDA_VISIBLE_DEVICES":"0","CUDA_DEVICE_ORDER":"PCI_BUS_ID"')
+    expect(seen[1]).toContain('"CUDA_VISIBLE_DEVICES":"1"')
+    expect(seen[2]).toContain('"CUDA_VISIBLE_DEVICES":""')
+    expect(fleet.snapshot().devices).toMatchObject([
+      { id: 'gpu0', kind: 'nvidia', totalBytes: 23034 * 2 ** 20, usedBytes: 0 },
+      { id: 'gpu1', usedBytes: 2048 * 2 ** 20, bookedBytes: 16 * 2 ** 30 },
+      { id: 'cpu', bookedBytes: 4 * 2 ** 30 },
+    ])
+  })
+
+  test('a model over two cards has both; what others use there is not given away', async () => {
+    const devices = cardsOf(temporary(), two)
+    const wide = fake('a', [], { memory: '38GiB', devices: 2 })
+    const wider = fake('b', [], { memory: '44GiB', devices: 2 })
+    const { fleet } = await fleetOf([wide, wider], { devices })
+    expect(JSON.stringify(await statsOf(fleet, wide))).toContain('"CUDA_VISIBLE_DEVICES":"0,1"')
+    await expect(fleet.lease(wider, { waitMs: 1000 })).rejects.toThrow(/needs 22\.0 GiB of memory on each of 2 GPUs/)
+  })
+
+  test('after an eviction the next load waits until the card shows the room', async () => {
+    const directory = temporary()
+    const flag = join(directory, 'freed')
+    // The card is full until the file is there, as a real one is for a second after a process has ended.
+    const script = `if [ -e ${flag} ]; then used=0; else used=20000; fi
+echo "0, GPU-1, NVIDIA L4, 580, 8.9, 23034, $used, Disabled"`
+    writeFileSync(flag, '')
+    const devices = cardsOf(directory, script)
+    const models = ['a', 'b'].map(id => fake(id, [], { memory: '20GiB' }))
+    const { fleet } = await fleetOf(models, { devices })
+    await fleet.load(models[0]!)
+    rmSync(flag)
+    const second = fleet.load(models[1]!)
+    await until(() => loaded(fleet).join() === 'b starting')
+    expect(fleet.snapshot().residents[0]!.pid).toBeNull()
+    writeFileSync(flag, '')
+    await second
+    expect(loaded(fleet)).toEqual(['b ready'])
+    expect(existsSync(flag)).toBe(true)
+  })
+
+  test('without a card, what can run on the processor does, and what cannot says so', async () => {
+    const models = [fake('a'), Model.parse({ id: 'v', engine: 'vllm', memory: '1GiB' })]
+    const { fleet } = await fleetOf(models)
+    expect((await chat(fleet, models[0]!)).failure).toBeUndefined()
+    await expect(fleet.lease(models[1]!, { waitMs: 1000 })).rejects.toThrow(
+      "'v' needs a GPU, and this server has found none.",
+    )
+  })
+
+  test('a driver that fails is a warning, not an end', async () => {
+    const devices = cardsOf(temporary(), 'echo "NVIDIA-SMI has failed" >&2; exit 9')
+    const model = fake('a')
+    const { fleet, log } = await fleetOf([model], { devices })
+    expect((await chat(fleet, model)).failure).toBeUndefined()
+    expect(log.lines.filter(line => line.includes('The GPUs cannot be used'))).toHaveLength(1)
+  })
+})
+
+test('without any wrapper the fleet works and warns', async () => {
+  const model = fake('a')
+  const { fleet, log } = await fleetOf([model], { wrapper: plain })
+  expect((await chat(fleet, model)).failure).toBeUndefined()
+  expect(log.lines[0]).toMatch(/^warn Engines end when this process stops them/)
+})

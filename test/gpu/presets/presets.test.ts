@@ -1,0 +1,229 @@
+import { describe, expect, test } from 'vitest'
+import { features, Model } from '../../../core/models/model.ts'
+import { tasks } from '../../../core/tasks/tasks.ts'
+import type { LaunchFacts } from '../../../gpu/presets/preset.ts'
+import { presetOf, presets, traitsOf } from '../../../gpu/presets/presets.ts'
+
+const model = (of: object): Model => Model.parse({ id: 'org/m', source: '/models/m', ...of })
+const facts: LaunchFacts = { slots: 3, threads: 2, gpus: 1, memoryShare: 0.5 }
+const command = (of: object, more: Partial<LaunchFacts> = {}): string => {
+  const one = model(of)
+  return presetOf(one)
+    .command(one, { ...facts, ...more })
+    .join(' ')
+}
+
+describe('commands', () => {
+  const cases: [name: string, model: object, facts: Partial<LaunchFacts>, has: string[], hasNot: string[]][] = [
+    [
+      'the built-in engine is this program',
+      { tasks: ['std/embeddings', 'std/score'], context_length: 512, args: ['--extra'] },
+      {},
+      [
+        ' engine gguf --model /models/m --id org/m --task std/embeddings --task std/score --socket {socket} --threads 2 --parallel 3 --context 512 --extra',
+      ],
+      ['--port'],
+    ],
+    ['the built-in engine with its own context', {}, {}, ['--parallel 3'], ['--context']],
+    [
+      'llama-server on a card',
+      { engine: 'llama-server', context_length: 4096, upstream_id: 'up' },
+      {},
+      ['llama-server -m /models/m --host 127.0.0.1 --port {port} --alias up -np 3 -c 12288', '-ngl 999', '--jinja'],
+      ['--embeddings', 'api-key'],
+    ],
+    ['llama-server on the processor', { engine: 'llama-server' }, { gpus: 0 }, ['-ngl 0', '-t 2 -tb 2'], ['-c ']],
+    [
+      'llama-server for vectors',
+      { engine: 'llama-server', tasks: ['std/embeddings'], context_length: 512 },
+      {},
+      ['--embeddings -ub 512 -b 512'],
+      ['--jinja'],
+    ],
+    [
+      'llama-server for reranking',
+      { engine: 'llama-server', tasks: ['std/rerank'] },
+      {},
+      ['--reranking'],
+      ['--embeddings'],
+    ],
+    [
+      'vLLM is told the share that was booked',
+      { engine: 'vllm', devices: 2, context_length: 8192 },
+      { gpus: 2, memoryShare: 0.456 },
+      [
+        'vllm serve /models/m --host 127.0.0.1 --port {port} --served-model-name org/m --tensor-parallel-size 2 --gpu-memory-utilization 0.45 --max-num-seqs 3 --max-model-len 8192',
+      ],
+      ['--runner', 'api-key'],
+    ],
+    ['vLLM never takes all', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
+    ['vLLM for vectors', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
+    ['vLLM takes a hub name for want of a source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
+    [
+      'custom fills in what it is given',
+      {
+        engine: 'custom',
+        command: ['run', '{model}', '--as={id}', '-t', '{threads}', '--port', '{port}'],
+        args: ['x'],
+      },
+      {},
+      ['run /models/m --as=org/m -t 2 --port {port} x'],
+      [],
+    ],
+    ['remote starts nothing', { engine: 'remote', url: 'https://h/v1' }, {}, [''], ['h']],
+  ]
+  test.each(cases)('%s', (_name, of, more, has, hasNot) => {
+    for (const part of has) expect(command(of, more)).toContain(part)
+    for (const part of hasNot) expect(command(of, more)).not.toContain(part)
+  })
+
+  test('no secret stands in any argument list', () => {
+    for (const preset of presets.values()) {
+      const one = model({ engine: preset.name, url: 'http://h', command: ['run', '{port}'] })
+      expect(preset.command(one, facts).join(' ')).not.toMatch(/key/i)
+    }
+  })
+})
+
+describe('what a configuration lacks is said with the name of the model', () => {
+  const cases: [of: object, message: RegExp][] = [
+    [{ engine: 'nope' }, /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, custom, remote/],
+    [{ source: undefined }, /'org\/m': the engine 'gguf' cannot run it: it needs 'source'/],
+    [{ engine: 'llama-server', source: undefined }, /needs 'source'/],
+    [{ engine: 'custom' }, /needs 'command'/],
+    [{ engine: 'custom', command: ['run', '--port', '8000'] }, /\{port\} or \{socket\}/],
+    [{ engine: 'remote' }, /needs 'url'/],
+  ]
+  test.each(cases)('%o', (of, message) => expect(() => presetOf(model(of))).toThrow(message))
+})
+
+describe('traits', () => {
+  test('the built-in engine promises only what it does', () => {
+    expect([...traitsOf(model({})).features].sort()).toEqual(['min_p', 'penalties', 'repetition_penalty', 'top_k'])
+  })
+  test('llama-server gives logits, and sees only with a projector', () => {
+    const plain = traitsOf(model({ engine: 'llama-server' }))
+    expect(plain.rerankScores).toBe('logit')
+    expect(plain.features.has('images')).toBe(false)
+    expect(plain.features.has('repetition_penalty')).toBe(false)
+    const seeing = traitsOf(model({ engine: 'llama-server', args: ['--mmproj', 'f'] }))
+    expect(seeing.features.has('images')).toBe(true)
+  })
+  test('custom and remote are taken at their word', () => {
+    for (const of of [
+      { engine: 'custom', command: ['{port}'] },
+      { engine: 'remote', url: 'http://h' },
+    ])
+      expect([...traitsOf(model(of)).features]).toEqual([...features])
+  })
+  test('the configuration overrides the features and the name toward the engine', () => {
+    const traits = traitsOf(model({ features: ['tools'], upstream_id: 'other' }))
+    expect([...traits.features]).toEqual(['tools'])
+    expect(traits.upstreamId).toBe('other')
+  })
+  test('a score can be had from every engine that offers one', () => {
+    for (const preset of presets.values()) {
+      const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
+      const { scoreBy, paths } = preset.traits(one)
+      expect(paths[`std/${scoreBy}`]).toMatch(/^\//)
+    }
+  })
+  const bases: [url: string, path: string, origin: string][] = [
+    ['https://api.example.com/v1', '/v1/chat/completions', 'https://api.example.com'],
+    ['https://api.example.com/v1/', '/v1/chat/completions', 'https://api.example.com'],
+    ['http://10.0.0.5:8000', '/v1/chat/completions', 'http://10.0.0.5:8000'],
+    ['https://h/openai/v2', '/openai/v2/chat/completions', 'https://h'],
+  ]
+  test.each(bases)('remote %s is asked at %s', (url, path, origin) => {
+    const one = model({ engine: 'remote', url })
+    expect(traitsOf(one).paths['std/chat-completion']).toBe(path)
+    expect(presetOf(one).address(one)).toBe(origin)
+  })
+  test("remote brings the key of its variable, the others the launch's", () => {
+    const one = model({ engine: 'remote', url: 'http://h', api_key_env: 'THEIR_KEY' })
+    expect(presetOf(one).key(one, 'launch', { THEIR_KEY: 'secret' })).toBe('secret')
+    expect(presetOf(one).key(one, 'launch', {})).toBeUndefined()
+    expect(presetOf(model({})).key(model({}), 'launch', {})).toBe('launch')
+  })
+})
+
+describe('refusals', () => {
+  const error = (message: string, type = '') => JSON.stringify({ error: { message, type } })
+  const long = 'x'.repeat(3000)
+  const cases: [engine: string, status: number, body: string, code: string, message: RegExp][] = [
+    ['gguf', 400, error('temperature must be below 2'), 'invalid_value', /refused the request: temperature must be/],
+    [
+      'gguf',
+      400,
+      JSON.stringify({
+        error: { code: 'context_length_exceeded', message: 'The prompt has 9 tokens, longer than the context of 8.' },
+      }),
+      'context_length_exceeded',
+      /9 tokens/,
+    ],
+    [
+      'llama-server',
+      400,
+      error('the request exceeds the available context size', 'exceed_context_size_error'),
+      'context_length_exceeded',
+      /exceeds/,
+    ],
+    [
+      'llama-server',
+      500,
+      error('[json.exception.parse_error.101] parse error at line 1'),
+      'invalid_json',
+      /parse error/,
+    ],
+    [
+      'llama-server',
+      500,
+      error('image input is not supported - hint: provide mmproj'),
+      'unsupported_parameter',
+      /image/,
+    ],
+    [
+      'llama-server',
+      500,
+      error('input is too large to process. increase the physical batch size'),
+      'context_length_exceeded',
+      /too large/,
+    ],
+    [
+      'llama-server',
+      501,
+      error('This server does not support embeddings', 'not_supported_error'),
+      'unsupported_task',
+      /embeddings/,
+    ],
+    ['llama-server', 503, error('Loading model', 'unavailable_error'), 'worker_error', /Loading model/],
+    [
+      'vllm',
+      400,
+      JSON.stringify({
+        object: 'error',
+        message: "This model's maximum context length is 2048 tokens.",
+        type: 'BadRequestError',
+      }),
+      'context_length_exceeded',
+      /2048/,
+    ],
+    ['vllm', 422, JSON.stringify({ detail: [{ msg: 'bad' }] }), 'invalid_value', /bad/],
+    ['vllm', 500, '', 'worker_error', /answered 500\./],
+    ['vllm', 501, error('no'), 'worker_error', /501/],
+    ['custom', 413, 'Payload Too Large', 'payload_too_large', /Too Large/],
+    ['custom', 400, '', 'invalid_value', /\(400\)/],
+    ['custom', 400, '<html>', 'invalid_value', /<html>/],
+    ['custom', 400, error(long), 'invalid_value', /^.{400,600}$/],
+    ['custom', 400, error('two\nlines\u0007'), 'invalid_value', /two lines$/],
+    ['custom', 400, 'null', 'invalid_value', /400/],
+    ['remote', 401, error('Incorrect API key provided'), 'worker_error', /Incorrect API key/],
+    ['remote', 404, error('no such model'), 'worker_error', /404/],
+    ['remote', 429, error('slow down'), 'worker_error', /slow down/],
+  ]
+  test.each(cases)('%s says %i %s', (engine, status, body, code, message) => {
+    const failure = presets.get(engine)!.failureOf(status, body)
+    expect(failure.code).toBe(code)
+    expect(failure.message).toMatch(message)
+  })
+})

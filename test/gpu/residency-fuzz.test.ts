@@ -1,0 +1,150 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { defaultRules } from '../../gpu/effects.ts'
+import type { Line, Resident } from '../../gpu/line.ts'
+import { shareOf } from '../../gpu/memory.ts'
+import type { Place } from '../../gpu/place.ts'
+import { openResidency } from '../../gpu/residency.ts'
+import { GiB, modelOf, wantedOf } from './_line.ts'
+
+const places: Place[] = [
+  { id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB },
+  { id: 'gpu1', kind: 'nvidia', capacity: 16 * GiB },
+]
+const models = [
+  { id: 'small', gigabytes: 6, of: {}, devices: 1 },
+  { id: 'big', gigabytes: 22, of: { max_queue: 3 }, devices: 1 },
+  { id: 'wide', gigabytes: 28, of: { idle_ttl: 2_000 }, devices: 2 },
+  { id: 'many', gigabytes: 5, of: { replicas: { min: 0, max: 3 } }, devices: 1 },
+  { id: 'kept', gigabytes: 4, of: { replicas: { min: 1, max: 1 } }, devices: 1 },
+]
+
+/** One thing that happens: who asks, which of the things under way goes on, and how. */
+const step = fc.oneof(
+  fc.record({ do: fc.constant('ask' as const), which: fc.nat(4), waitMs: fc.constantFrom(0, 500, 5_000, 60_000) }),
+  fc.record({ do: fc.constant('release' as const), which: fc.nat(50), well: fc.boolean() }),
+  fc.record({ do: fc.constant('cancel' as const), which: fc.nat(50) }),
+  fc.record({ do: fc.constant('answer' as const), which: fc.nat(50), well: fc.integer({ min: 0, max: 9 }) }),
+  fc.record({ do: fc.constant('crash' as const), which: fc.nat(50) }),
+  fc.record({ do: fc.constant('stuck' as const), which: fc.nat(50) }),
+  fc.record({ do: fc.constant('unload' as const), which: fc.nat(4) }),
+  fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 100, 3_000, 30_000) }),
+)
+
+test('whatever happens in whatever order: memory is never overbooked, nobody is cut off, everybody is answered', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200, size: 'max' }), steps => {
+      let now = 0
+      let wakeAt = Number.POSITIVE_INFINITY
+      let count = 0
+      const pending: { kind: 'start' | 'settle' | 'stop'; resident: Resident }[] = []
+      const held: Resident[] = []
+      const open = new Set<{ cancel(): void }>()
+      const gone = new Set<Resident>()
+      const residency = openResidency(
+        {
+          now: () => now,
+          start: resident => void pending.push({ kind: 'start', resident }),
+          settle: resident => void pending.push({ kind: 'settle', resident }),
+          stop(resident, _reason, kill) {
+            expect(gone.has(resident)).toBe(false)
+            if (!kill) expect(resident.leases).toBe(0)
+            pending.push({ kind: 'stop', resident })
+          },
+          wake: at => {
+            wakeAt = at
+          },
+          newEngineId: () => `e${++count}`,
+        },
+        () => places,
+        { ...defaultRules, holdMs: 2_000 },
+      )
+      const lines: Line[] = models.map(({ id, gigabytes, of, devices }) =>
+        residency.line(modelOf(id, of), wantedOf(id, gigabytes, { devices }), 2),
+      )
+      residency.refresh()
+
+      let ticks = 0
+      const pass = (ms: number): void => {
+        const end = now + ms
+        while (wakeAt <= end) {
+          // A timer that asks for itself again without getting anywhere would burn a processor.
+          expect(++ticks).toBeLessThan(20_000)
+          now = Math.max(now, wakeAt)
+          wakeAt = Number.POSITIVE_INFINITY
+          residency.tick()
+        }
+        now = end
+      }
+      const ask = (line: Line, waitMs: number): void => {
+        const taken = residency.take(line.model.id)
+        if (taken) return void held.push(taken)
+        const asked = { cancel: () => {} }
+        open.add(asked)
+        asked.cancel = residency.request(line, {
+          slot: true,
+          waitMs,
+          grant(resident) {
+            expect(gone.has(resident)).toBe(false)
+            open.delete(asked)
+            held.push(resident)
+          },
+          refuse: () => open.delete(asked),
+        })
+      }
+      const end = (resident: Resident): void => {
+        gone.add(resident)
+        residency.gone(resident.engineId, 'gone')
+      }
+      const answer = (which: number, well: number): void => {
+        const [effect] = pending.splice(which % pending.length, 1)
+        const { kind, resident } = effect!
+        if (kind === 'settle') residency.settled(resident.engineId)
+        else if (kind === 'stop') end(resident)
+        else if (well > 0) residency.ready(resident.engineId)
+        else {
+          gone.add(resident)
+          residency.startFailed(resident.engineId, 'no')
+        }
+      }
+      const check = (): void => {
+        for (const place of places) {
+          const on = residency.residents().filter(one => one.devices.includes(place.id) && one.state !== 'stopping')
+          expect(on.reduce((sum, one) => sum + shareOf(one), 0)).toBeLessThanOrEqual(place.capacity)
+        }
+        for (const resident of residency.residents()) {
+          expect(resident.leases).toBeGreaterThanOrEqual(0)
+          expect(resident.leases).toBeLessThanOrEqual(resident.slots)
+        }
+      }
+
+      for (const one of steps) {
+        const ready = residency.residents().filter(resident => resident.state === 'ready')
+        if (one.do === 'ask') ask(lines[one.which]!, one.waitMs)
+        else if (one.do === 'pass') pass(one.ms)
+        else if (one.do === 'unload') residency.unload(models[one.which]!.id)
+        else if (one.do === 'release' && held.length > 0)
+          residency.release(held.splice(one.which % held.length, 1)[0]!, one.well ? 10 : null)
+        else if (one.do === 'cancel' && open.size > 0) [...open][one.which % open.size]!.cancel()
+        else if (one.do === 'answer' && pending.length > 0) answer(one.which, one.well)
+        else if (one.do === 'crash' && ready.length > 0) end(ready[one.which % ready.length]!)
+        else if (one.do === 'stuck' && ready.length > 0)
+          residency.stuck(ready[one.which % ready.length]!.engineId, 'stuck')
+        check()
+      }
+
+      // From here on everything goes well, so everybody must get something within his time, and then it must be quiet.
+      for (let round = 0; round < 200; round++) {
+        while (pending.length > 0) answer(0, 1)
+        while (held.length > 0) residency.release(held.shift()!, 10)
+        check()
+        pass(1_000)
+      }
+      pass(400_000)
+      while (pending.length > 0) answer(0, 1)
+      for (const line of lines) expect(line.waiting).toEqual([])
+      for (const resident of residency.residents()) expect(resident.leases).toBe(0)
+    }),
+    { numRuns: 300 },
+  )
+})
