@@ -65,6 +65,7 @@ function serve(
   const queue: Asked[] = []
   let scheduled = false
   let closing = false
+  let ended = false
   let dirty = true
   const idle = setTimeout(checkpoint, idleMs)
   let forgetting = role === 'server' ? setTimeout(forgetOldKeys, forgetEveryMs) : undefined
@@ -87,6 +88,7 @@ function serve(
 
   function run(): void {
     scheduled = false
+    if (ended) return
     for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) take(more.message as ToWriter)
     if (queue.length > 0) {
       const asked = queue.slice(0, mostInGroup)
@@ -129,17 +131,20 @@ function serve(
   }
 
   function forgetOldKeys(): void {
+    let forgotten = 0
     quietly(() => {
-      const forgotten = forget(Date.now() - keyLifetimeMs, forgetAtOnce)
-      // In small steps, but as fast as keys can come.
-      forgetting = setTimeout(forgetOldKeys, forgotten < forgetAtOnce ? forgetEveryMs : 100)
-      if (forgotten === 0) return
-      dirty = true
-      idle.refresh()
+      forgotten = forget(Date.now() - keyLifetimeMs, forgetAtOnce)
     })
+    if (ended) return
+    // In small steps, but as fast as keys can come.
+    forgetting = setTimeout(forgetOldKeys, forgotten < forgetAtOnce ? forgetEveryMs : 100)
+    if (forgotten === 0) return
+    dirty = true
+    idle.refresh()
   }
 
   function stop(): void {
+    ended = true
     clearTimeout(idle)
     clearTimeout(forgetting)
     port.close()
@@ -157,7 +162,7 @@ function serve(
 
   function close(): void {
     try {
-      if (role === 'server') releaseOwn(connection, boot)
+      if (role === 'server') quietly(() => releaseOwn(connection, boot))
       dirty = true
       checkpoint()
       connection.close()

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { mostCrashes } from '../../../../core/store/sqlite/recovery.ts'
+import { forgetKeys, mostCrashes } from '../../../../core/store/sqlite/recovery.ts'
 import type { JobRecord, Store } from '../../../../core/store/store.ts'
 import { completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
@@ -69,4 +69,23 @@ test('an orderly stop is no crash and charges no attempt, however often', async 
     expect(opened.store.recovery).toMatchObject({ requeued: 0, crashed: 0 })
     expect((await claimAll(opened.store)).map(({ attempt, claims }) => [attempt, claims])).toEqual([[1, times + 1]])
   }
+})
+
+test('keys are forgotten oldest first, a few at a time, and a key that was used again is as new', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  const key = (name: string, createdAt: number) => newJob({ createdAt, idempotency: { key: name, bodyHash: 'h' } })
+  const day = 86_400_000
+  {
+    await using opened = await openTestStore({ dataDir })
+    for (const [at, name] of ['a', 'b', 'c', 'd'].entries()) await opened.store.jobs.submit(key(name, at))
+    await opened.store.jobs.submit(key('a', day + 10))
+  }
+  const connection = openDatabase(join(dataDir, 'infer.db'))
+  const forget = forgetKeys(connection)
+  expect(forget(3, 2)).toBe(2)
+  expect(forget(3, 2)).toBe(0)
+  expect(forget(4, 100)).toBe(1)
+  expect(connection.prepare('SELECT created_at FROM idempotency_keys').pluck().all()).toEqual([day + 10])
+  connection.close()
 })
