@@ -1,0 +1,204 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { fakeEngine } from '../_app.ts'
+import { startEngine } from '../_engine.ts'
+import { lastingPort, metric, openHome, percentile, type Server, say, until } from './_home.ts'
+
+const kills = 20
+const slots = 8
+const submitters = 12
+
+/** Numbers from 0 to 1 that come the same way every time. */
+function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+/** The job of a key: short work on the engine, of a length that the key decides. */
+const jobOf = (key: string) => {
+  const ms = 10 + (createHash('sha256').update(key).digest()[0]! % 32)
+  const messages = [{ role: 'user', content: `mode:slow,ms=${ms}` }]
+  return { task: 'std/chat-completion', model_id: 'far', inputs: { messages }, metadata: { key } }
+}
+
+test('twenty kill -9 under load: nothing lost, nothing invented, everything billed once', {
+  timeout: 240_000,
+}, async () => {
+  await using engine = await startEngine()
+  await using home = openHome()
+  home.configure({ models: [{ id: 'far', engine: 'remote', url: `${engine.url}/v1`, concurrency: slots }] })
+  const random = seeded(20_260_401)
+  const port = await lastingPort()
+  const url = `http://127.0.0.1:${port}`
+  const start = () => home.serve(['--listen', `127.0.0.1:${port}`])
+
+  const acknowledged = new Map<string, string>()
+  const contradictions: string[] = []
+  const surprises = new Set<string>()
+  let replayed = 0
+  let over = false
+
+  /** One client: the next key when the last was acknowledged, the same again after any failure. */
+  async function submitter(name: number): Promise<void> {
+    for (let n = 0; !over; n++) {
+      const key = `${name}:${n}`
+      while (!acknowledged.has(key)) if (!(await submit(key))) await delay(10 + random() * 30)
+    }
+  }
+
+  async function submit(key: string): Promise<boolean> {
+    try {
+      const answer = await fetch(`${url}/api/jobs`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${home.secret()}`,
+          'content-type': 'application/json',
+          'idempotency-key': key,
+        },
+        body: JSON.stringify(jobOf(key)),
+      })
+      const body = (await answer.json()) as { id: string }
+      if (answer.status !== 202) {
+        // While it starts it says so; anything else would be a surprise.
+        if (answer.status !== 503) surprises.add(`${answer.status} ${JSON.stringify(body)}`)
+        return false
+      }
+      if (answer.headers.get('idempotent-replayed') === 'true') replayed++
+      if ((acknowledged.get(key) ?? body.id) !== body.id) contradictions.push(key)
+      acknowledged.set(key, body.id)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  let server = start()
+  await server.ready
+  const clients = Array.from({ length: submitters }, (_, name) => submitter(name))
+  const readyMs: number[] = []
+  let requeued = 0
+  for (let round = 0; round < kills; round++) {
+    if (round % 3 === 2) {
+      // In the middle of its start, which is where it repairs what the last one left.
+      await delay(random() * 250)
+    } else {
+      // After some work more, so that every life gets somewhere; then at any moment.
+      await server.ready
+      const wanted = { acknowledged: acknowledged.size + random() * 60, finished: 24 + random() * 76 }
+      const { finished } = await engine.stats()
+      await until('work between two kills', async () => {
+        if (acknowledged.size < wanted.acknowledged) return false
+        return (await engine.stats()).finished >= finished + wanted.finished
+      })
+      await delay(random() * 40)
+    }
+    server.kill('SIGKILL')
+    await server.ended
+    const began = performance.now()
+    server = start()
+    const here = server
+    void here.ready.then(
+      async () => {
+        await fetch(`${url}/readyz`)
+        readyMs.push(performance.now() - began)
+        requeued += Number(/"requeued":(\d+)/.exec(here.err())?.[1] ?? 0)
+      },
+      () => {},
+    )
+  }
+  await server.ready
+  over = true
+  await Promise.all(clients)
+
+  // What the clients know against what the server knows.
+  const ids = [...acknowledged.values()]
+  await until(
+    'all jobs ended',
+    async () => (await metric(server, 'infer_jobs', 'state="completed"')) >= ids.length,
+    60_000,
+  )
+  const wrong: string[] = []
+  for (const [key, id] of acknowledged) {
+    const job = (await (await server.fetch(`/api/jobs/${id}`)).json()) as {
+      status?: string
+      metadata?: { key: string }
+    }
+    if (job.status !== 'completed' || job.metadata?.key !== key) wrong.push(`${key} ${id}: ${JSON.stringify(job)}`)
+  }
+  expect({ wrong, contradictions, surprises: [...surprises] }).toEqual({ wrong: [], contradictions: [], surprises: [] })
+  expect(new Set(ids).size).toBe(ids.length)
+  expect(await metric(server, 'infer_jobs')).toBe(ids.length)
+  expect(await metric(server, 'infer_ledger_rows_total')).toBe(ids.length)
+  const executions = (await engine.stats()).requests
+  expect(executions).toBeGreaterThanOrEqual(ids.length)
+  expect(executions).toBeLessThanOrEqual(ids.length + slots * kills)
+
+  // A key that comes again many kills later is still the same job; with another body it is refused.
+  const [key, id] = [...acknowledged][0]!
+  const again = await server.fetch('/api/jobs', { body: jobOf(key), headers: { 'idempotency-key': key } })
+  expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([202, 'true'])
+  expect(await again.json()).toMatchObject({ id })
+  const other = await server.fetch('/api/jobs', {
+    body: { ...jobOf(key), priority: 'high' },
+    headers: { 'idempotency-key': key },
+  })
+  expect(other.status).toBe(422)
+
+  const checked = await home.run(['db', 'check', '--json'])
+  expect(JSON.parse(checked.out)).toMatchObject({ whole: true, jobs: ids.length, ledger_rows: ids.length })
+  server.kill('SIGTERM')
+  expect(await server.ended).toEqual({ code: 0, signal: null })
+
+  // The load was real: work was running when the server died, and answers were lost on the way.
+  expect(requeued).toBeGreaterThan(0)
+  expect(readyMs.length).toBeGreaterThanOrEqual(kills - Math.floor(kills / 3))
+  expect(Math.max(...readyMs)).toBeLessThan(15_000)
+  say(
+    `durability: ${kills} kills, ${ids.length} acknowledged, 0 lost, ${executions - ids.length} executions repeated, ` +
+      `${requeued} requeued, ${replayed} submissions replayed; ready after a kill p50 ` +
+      `${Math.round(percentile(readyMs, 50))} ms, p99 ${Math.round(percentile(readyMs, 99))} ms`,
+  )
+})
+
+test('a server that is killed leaves no engine and no grandchild behind', { timeout: 120_000 }, async context => {
+  await using home = openHome()
+  const command = [process.execPath, fakeEngine, '--port', '{port}', '--grandchild', '--ignore-term']
+  home.configure({ models: [{ id: 'mine', engine: 'custom', command, devices: 'cpu', memory: '16MiB' }] })
+  const { out } = await home.run(['doctor', '--json'])
+  const wrapper = (JSON.parse(out) as { findings: { name: string; state: string; detail: string }[] }).findings.find(
+    ({ name }) => name === 'engine wrapper',
+  )
+  if (wrapper?.state !== 'fine') context.skip(`Engines cannot be wrapped on this machine: ${wrapper?.detail}`)
+
+  const left: number[] = []
+  const goneMs: number[] = []
+  for (let round = 0; round < 6; round++) {
+    const server: Server = home.serve()
+    await server.ready
+    const body = { model: 'mine', messages: [{ role: 'user', content: 'mode:silent' }] }
+    const hangs = server.fetch('/std/v1/chat/completions', { body }).catch(() => {})
+    // The server, the engine and its grandchild, besides what they are wrapped with.
+    await until('an engine at work', async () => (await metric(server, 'infer_leases')) > 0)
+    const before = home.processes()
+    expect(before).toContain(server.pid)
+    expect(before.length).toBeGreaterThanOrEqual(3)
+    const killed = performance.now()
+    server.kill('SIGKILL')
+    let now = home.processes()
+    while (now.length > 0 && performance.now() - killed < 2000) {
+      await delay(5)
+      now = home.processes()
+    }
+    goneMs.push(performance.now() - killed)
+    left.push(now.length)
+    await Promise.all([hangs, server.ended])
+  }
+  expect(left).toEqual(left.map(() => 0))
+  say(
+    `orphans: ${left.length} kills, 0 survivors, the last process gone after at most ${Math.round(Math.max(...goneMs))} ms`,
+  )
+})
