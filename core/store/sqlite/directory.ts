@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { Failure } from '../../failure.ts'
 import { StoreRefusal } from '../refusal.ts'
 import { type Connection, openLockFile, sqliteCode } from './database.ts'
 
@@ -116,6 +117,7 @@ export function takeInstanceLock(dataDir: string, patienceMs = 300): InstanceLoc
         `The file ${placesIn(dataDir).lock} is damaged. It holds no data: remove it and start again.`,
         cause,
       )
+    if (cause instanceof Failure) throw cause
     throw new StoreRefusal(74, `The data directory ${dataDir} cannot be locked: ${(cause as Error).message}.`, cause)
   }
 }
