@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
+import type { FleetSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
@@ -28,9 +29,7 @@ const ModelStatus = z
 
 const ModelStatusList = z.object({ models: z.array(ModelStatus) }).meta({ id: 'ModelStatusList' })
 
-function statusOf(model: Model, call: Call): z.input<typeof ModelStatus> {
-  const { fleet } = call.owners
-  const { models, residents } = fleet.snapshot()
+function statusOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
   return {
@@ -64,11 +63,10 @@ export const modelStatusRoutes = [
     tag: 'Models',
     summary: 'See which models are warm, loading or cold, and why one is unavailable',
     response: ModelStatusList,
-    handle: (_, call) => ({
-      models: call.owners.registry
-        .all()
-        .filter(model => modelAllowed(call.caller.token.models, model.id))
-        .map(model => statusOf(model, call)),
-    }),
+    handle: (_, call) => {
+      const now = call.owners.fleet.snapshot()
+      const allowed = call.owners.registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
+      return { models: allowed.map(model => statusOf(model, now, call)) }
+    },
   }),
 ]

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
+import type { FleetSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
@@ -24,14 +25,14 @@ export const ModelObject = z
 
 const ModelList = z.object({ object: z.literal('list'), data: z.array(ModelObject) }).meta({ id: 'ModelList' })
 
-const describe = (model: Model, call: Call): z.input<typeof ModelObject> => ({
+const describe = (model: Model, now: FleetSnapshot, call: Call): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
   created: Math.floor(call.owners.registry.readAt / 1000),
   owned_by: model.engine === 'remote' ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,
-  status: call.owners.fleet.snapshot().models[model.id]?.status ?? 'cold',
+  status: now.models[model.id]?.status ?? 'cold',
   context_length: model.context_length ?? null,
   slug: model.slug ?? null,
 })
@@ -50,12 +51,11 @@ export const modelRoutes = [
     summary: 'List the models that this token may use',
     query: z.object({ task: Task.optional() }),
     response: ModelList,
-    handle: ({ query }, call) => ({
-      object: 'list' as const,
-      data: visible(call)
-        .filter(model => !query.task || model.tasks.includes(query.task))
-        .map(model => describe(model, call)),
-    }),
+    handle: ({ query }, call) => {
+      const now = call.owners.fleet.snapshot()
+      const wanted = visible(call).filter(model => !query.task || model.tasks.includes(query.task))
+      return { object: 'list' as const, data: wanted.map(model => describe(model, now, call)) }
+    },
   }),
   route({
     method: 'GET',
@@ -74,7 +74,7 @@ export const modelRoutes = [
           `The model '${params.id}' does not exist here. GET /std/v1/models lists those that do.`,
           { param: 'model' },
         )
-      return describe(model, call)
+      return describe(model, call.owners.fleet.snapshot(), call)
     },
   }),
 ]
