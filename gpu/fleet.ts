@@ -201,7 +201,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         ),
       }
     },
-    close: deadlineMs => (closing ??= close(deadlineMs)),
+    close(deadlineMs) {
+      // Who asks a second time and has no more patience does not wait out the first one's.
+      if (deadlineMs <= 0) idle?.()
+      return (closing ??= close(deadlineMs))
+    },
   }
 }
 

@@ -24,7 +24,7 @@ export const gguf: Preset = {
     )
     return [file, ...args]
   },
-  env: (_model, key) => ({ INFER_ENGINE_KEY: key }),
+  env: (_model, key) => ({ ...selfCommand([]).env, INFER_ENGINE_KEY: key }),
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: () => '/health',

@@ -267,6 +267,16 @@ describe('a server elsewhere', () => {
     expect((await chat(fleet, model)).failure?.message).toMatch(/cannot be reached/)
   })
 
+  test('whose health fails is not asked at all', async () => {
+    const model = await elsewhere('HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
+    const checked = { ...model, health_path: '/up', load_timeout: 300 }
+    const { fleet } = await fleetOf([checked])
+    await expect(fleet.lease(checked, { waitMs: 30_000 })).rejects.toMatchObject({
+      code: 'worker_error',
+      message: expect.stringMatching(/answered 500 at \/up/),
+    })
+  })
+
   test('that answers is asked with its key, without a process of ours', async () => {
     const ok = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}'
     const model = await elsewhere(ok)

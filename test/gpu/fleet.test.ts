@@ -266,6 +266,17 @@ describe('load, unload, close', () => {
     lease.release()
   })
 
+  test('closing again without patience ends the wait of the first time', async () => {
+    const model = fake('a')
+    const { fleet } = await fleetOf([model])
+    const lease = await fleet.lease(model, { waitMs: 30_000 })
+    const { answer } = send(lease, 'mode:silent')
+    const first = fleet.close(3_600_000)
+    await fleet.close(0)
+    await first
+    expect((await answer).failure).toMatchObject({ code: 'shutting_down' })
+  })
+
   test('closing in the middle of a load ends it', async () => {
     const model = fake('a', ['--hang'])
     const { fleet } = await fleetOf([model])

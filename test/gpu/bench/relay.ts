@@ -1,10 +1,13 @@
 /**
- * How many whole answers a second the fleet relays from an engine that answers at once. The engine is a process of
- * its own, so on two cores both sides share the machine. Run: npx node test/gpu/bench/relay.ts [seconds] [slots]
+ * How much the fleet relays: whole answers a second from an engine that answers at once, then the processor time of a
+ * piece of a stream. The engine is a process of its own, so on two cores both sides share the machine.
+ * Run: npx node test/gpu/bench/relay.ts [seconds] [slots]
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { EngineCall } from '../../../core/fleet.ts'
 import { openLog } from '../../../core/log.ts'
 import { Model } from '../../../core/models/model.ts'
 import { openFleet } from '../../../gpu/fleet.ts'
@@ -13,65 +16,81 @@ const seconds = Number(process.argv[2] ?? 5)
 const slots = Number(process.argv[3] ?? 64)
 const dataDir = mkdtempSync(join(tmpdir(), 'infer-bench-'))
 const engine = join(import.meta.dirname, '../../fixtures/engine.ts')
-const model = Model.parse({
-  id: 'bench',
-  engine: 'custom',
-  command: [process.execPath, engine, '--socket', '{socket}', '--instant'],
-  concurrency: slots,
-  memory: '64MiB',
-})
+const modelOf = (id: string, concurrency: number, flags: string[]) =>
+  Model.parse({
+    id,
+    engine: 'custom',
+    command: [process.execPath, engine, '--socket', '{socket}', ...flags],
+    concurrency,
+    memory: '64MiB',
+  })
+const whole = modelOf('whole', slots, ['--instant'])
+const streams = modelOf('streams', 200, [])
 const fleet = await openFleet({
-  models: () => [model],
+  models: () => [whole, streams],
   dataDir,
   bootId: 'bench',
   log: openLog('warn'),
-  limits: { engine_backoff: 1000, engine_turn: 10_000 },
-  devices: {
-    cards: async () => ({ devices: [], reason: null, broken: false }),
-    cpu: { id: 'cpu', kind: 'cpu', name: 'cpu', totalBytes: 2 ** 34, usedBytes: null, cudaId: null, cores: 2 },
-  },
+  limits: { engine_backoff: 1_000, engine_turn: 10_000 },
 })
-await fleet.load(model)
-const body = JSON.stringify({ model: 'bench', messages: [{ role: 'user', content: 'Hello' }] })
-const call = { path: '/v1/chat/completions', body, stream: false, maxBytes: 1 << 20 }
-let done = 0
-let failed = 0
-const until = { stop: false }
-async function worker(): Promise<void> {
-  while (!until.stop) {
-    const lease = await fleet.lease(model, { waitMs: 10_000 })
+const state = { stop: false, answers: 0, pieces: 0, failed: 0 }
+
+async function worker(model: Model, call: EngineCall): Promise<void> {
+  while (!state.stop) {
+    using lease = await fleet.lease(model, { waitMs: 10_000 })
     await new Promise<void>(next => {
       lease.open(call, {
         accepted() {},
-        chunk() {},
+        chunk: () => void state.pieces++,
         finished() {
-          done++
+          state.answers++
           next()
         },
         failed() {
-          failed++
+          state.failed++
           next()
         },
       })
     })
-    lease.release()
   }
 }
-const workers = Array.from({ length: slots }, worker)
-const warm = 1
-await new Promise(r => setTimeout(r, warm * 1000))
-const from = done
-const cpu = process.cpuUsage()
-const at = performance.now()
-await new Promise(r => setTimeout(r, seconds * 1000))
-const elapsed = (performance.now() - at) / 1000
-const used = process.cpuUsage(cpu)
-const rate = Math.round((done - from) / elapsed)
-until.stop = true
-await Promise.all(workers)
-await fleet.close(1000)
-rmSync(dataDir, { recursive: true, force: true })
-const perCore = Math.round((done - from) / ((used.user + used.system) / 1e6))
+
+/** Runs as many workers as there are slots and measures once they are warm. */
+async function measure(
+  model: Model,
+  many: number,
+  call: EngineCall,
+): Promise<{ per: typeof state; cpuSeconds: number }> {
+  await fleet.load(model)
+  Object.assign(state, { stop: false })
+  const workers = Array.from({ length: many }, () => worker(model, call))
+  await pause(1_000)
+  const from = { ...state }
+  const cpu = process.cpuUsage()
+  await pause(seconds * 1_000)
+  const { user, system } = process.cpuUsage(cpu)
+  const per = { ...state }
+  for (const name of ['answers', 'pieces', 'failed'] as const) per[name] -= from[name]
+  state.stop = true
+  await Promise.all(workers)
+  return { per, cpuSeconds: (user + system) / 1e6 }
+}
+
+const chat = (text: string, stream: boolean): EngineCall => ({
+  path: '/v1/chat/completions',
+  body: JSON.stringify({ model: 'm', stream, messages: [{ role: 'user', content: text }] }),
+  stream,
+  maxBytes: 1 << 20,
+})
+const one = await measure(whole, slots, chat('Hello', false))
 process.stdout.write(
-  `relay: ${rate}/s with ${slots} slots, ${perCore} per second of our processor time, ${failed} failed\n`,
+  `relay: ${Math.round(one.per.answers / seconds)} whole answers/s over ${slots} slots, ` +
+    `${Math.round(one.per.answers / one.cpuSeconds)} per second of our processor time, ${one.per.failed} failed\n`,
 )
+const many = await measure(streams, 200, chat('mode:stream,tokens=100,rate=50', true))
+process.stdout.write(
+  `relay: ${Math.round(many.per.pieces / seconds)} stream pieces/s over 200 streams, ` +
+    `${((many.cpuSeconds / many.per.pieces) * 1e6).toFixed(1)} µs of our processor time each, ${many.per.failed} failed\n`,
+)
+await fleet.close(1_000)
+rmSync(dataDir, { recursive: true, force: true })
