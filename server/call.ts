@@ -51,7 +51,7 @@ export class Call {
     return new URLSearchParams(at < 0 ? '' : url.slice(at + 1))
   }
 
-  /** Aborted when the client hangs up before the response is complete. */
+  /** Aborted when the client hangs up before the response is complete, and when the server stops before that. */
   get gone(): AbortSignal {
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController())
@@ -63,6 +63,12 @@ export class Call {
       else this.res.once('close', leave)
     }
     return this.#gone.signal
+  }
+
+  /** Gives up what the call waits for, with this reason, though the client is still there. */
+  stop(reason: Failure): void {
+    void this.gone
+    this.#gone?.abort(reason)
   }
 
   /** Milliseconds since the request came in. */

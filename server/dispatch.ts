@@ -14,6 +14,8 @@ import type { Route } from './route.ts'
 interface Door {
   owners: Owners
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
+  /** The calls that are on their way. */
+  calls: Set<Call>
 }
 
 /**
@@ -28,6 +30,7 @@ export async function dispatch(
   door: Door,
 ): Promise<void> {
   const call = new Call(req, res, route, params, door.owners)
+  door.calls.add(call)
   try {
     const caller = admit(req, route.scope, door.owners.accounts, door.wrongTokens)
     if (caller) {
@@ -58,8 +61,15 @@ export async function dispatch(
   } catch (thrown) {
     fail(call, Failure.from(thrown))
   } finally {
+    door.calls.delete(call)
     door.owners.metrics.answered(route, res.statusCode, call.elapsedMs)
   }
+}
+
+/** Ends a call that is still on its way: with an error response unless its response was begun. */
+export function interrupt(call: Call, failure: Failure): void {
+  call.stop(failure)
+  fail(call, failure)
 }
 
 function check(schema: z.ZodType | undefined, value: unknown): unknown {

@@ -6,7 +6,8 @@ import type { Config } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
-import { dispatch } from './dispatch.ts'
+import type { Call } from './call.ts'
+import { dispatch, interrupt } from './dispatch.ts'
 import { refuse } from './errors.ts'
 import { hostAllowed, hostName } from './host.ts'
 import type { Owners } from './owners.ts'
@@ -23,6 +24,10 @@ const stopping = () =>
   new Failure('shutting_down', 'The server is stopping and takes no new requests. Send it again in a moment.', {
     retryAfterMs: 5_000,
   })
+const interrupted = () =>
+  new Failure('shutting_down', 'The server is stopping and could not finish this request. Send it again in a moment.', {
+    retryAfterMs: 5_000,
+  })
 
 /**
  * The HTTP server. It listens at once and answers /livez; `serve` hands it the owners and makes it ready; `drain`
@@ -34,12 +39,16 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
   let owners: Owners | undefined
   let running = 0
   let idle: (() => void) | undefined
+  const calls = new Set<Call>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
   const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
   if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
 
   const handle = toNodeHandler(
-    openRouter((route, params, req, res) => dispatch(route, params, req, res, { owners: owners!, wrongTokens }), log),
+    openRouter(
+      (route, params, req, res) => dispatch(route, params, req, res, { owners: owners!, wrongTokens, calls }),
+      log,
+    ),
   )
 
   const server = createServer(
@@ -122,7 +131,10 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       server.closeIdleConnections()
       if (running > 0) {
-        const timer = setTimeout(() => owners?.streams.interruptAll(), deadlineMs)
+        const timer = setTimeout(() => {
+          owners?.streams.interruptAll()
+          for (const call of calls) interrupt(call, interrupted())
+        }, deadlineMs)
         const last = setTimeout(() => idle?.(), deadlineMs + 1_000)
         await new Promise<void>(resolve => (idle = resolve))
         clearTimeout(timer)

@@ -1,0 +1,180 @@
+import { once } from 'node:events'
+import { type ClientRequest, request } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { fakeEngine } from '../_app.ts'
+import { startEngine } from '../_engine.ts'
+import { type Home, metric, openHome, type Server, say, until } from './_home.ts'
+
+const chatPath = '/std/v1/chat/completions'
+const chat = (content: string, more: object = {}) => ({ model: 'near', messages: [{ role: 'user', content }], ...more })
+
+/** An engine of the server's own with a grandchild, and one elsewhere for the jobs. */
+const models = (farUrl: string) => [
+  {
+    id: 'near',
+    engine: 'custom',
+    command: [process.execPath, fakeEngine, '--port', '{port}', '--grandchild'],
+    devices: 'cpu',
+    memory: '16MiB',
+    stop_grace: '500ms',
+  },
+  { id: 'far', engine: 'remote', url: `${farUrl}/v1`, concurrency: 4 },
+]
+
+/** Begins a request whose body is not complete. */
+function halfSent(server: Server, home: Home, body: object): { request: ClientRequest; rest: Buffer } {
+  const bytes = Buffer.from(JSON.stringify(body))
+  const half = Math.floor(bytes.length / 2)
+  const headers = {
+    authorization: `Bearer ${home.secret()}`,
+    'content-type': 'application/json',
+    'content-length': bytes.length,
+  }
+  const started = request(server.url + chatPath, { method: 'POST', headers, agent: false })
+  started.write(bytes.subarray(0, half))
+  return { request: started, rest: bytes.subarray(half) }
+}
+
+async function finished({ request: started, rest }: ReturnType<typeof halfSent>) {
+  started.end(rest)
+  const [response] = (await once(started, 'response')) as [import('node:http').IncomingMessage]
+  return { status: response.statusCode, body: await text(response) }
+}
+
+/** What a newcomer meets: the status of an answer, or the code of the error. */
+async function newcomer(
+  server: Server,
+  home: Home,
+): Promise<{ met: number | string; retryAfter?: string | undefined }> {
+  const headers = { authorization: `Bearer ${home.secret()}`, 'content-type': 'application/json' }
+  const asking = request(server.url + chatPath, { method: 'POST', headers, agent: false })
+  asking.end(JSON.stringify(chat('Hello')))
+  try {
+    const [response] = (await once(asking, 'response')) as [import('node:http').IncomingMessage]
+    await text(response)
+    return { met: response.statusCode!, retryAfter: response.headers['retry-after'] }
+  } catch (cause) {
+    return { met: (cause as NodeJS.ErrnoException).code ?? String(cause) }
+  }
+}
+
+test.each<Record<string, string>>([{ CI: '1' }, {}])(
+  'SIGTERM lets what runs finish and gives the rest back (environment %o)',
+  {
+    timeout: 120_000,
+  },
+  async env => {
+    await using stuck = await startEngine()
+    await using prompt = await startEngine(['--instant'])
+    await using home = openHome()
+    home.configure({ models: models(stuck.url) })
+    const server = home.serve(['--drain-timeout', '4s'], env)
+    await server.ready
+    expect((await server.fetch(chatPath, { body: chat('Hello') })).status).toBe(200)
+
+    // Open at the signal: a stream, a slow answer, an upload, a connection that has begun a request, and jobs that hang.
+    const stream = await server.fetch(chatPath, { body: chat('mode:stream,tokens=40,rate=40', { stream: true }) })
+    const slow = server.fetch(chatPath, { body: chat('mode:slow,ms=1000') })
+    const upload = halfSent(server, home, chat('Hello', { user: 'x'.repeat(2000) }))
+    const late = connect(Number(new URL(server.url).port), '127.0.0.1')
+    late.write('GET /std/v1/models HTTP/1.1\r\n')
+    const ids: string[] = []
+    for (let n = 0; n < 40; n++) {
+      const inputs = { messages: [{ role: 'user', content: 'mode:silent' }] }
+      const answer = await server.fetch('/api/jobs', { body: { task: 'std/chat-completion', model_id: 'far', inputs } })
+      ids.push(((await answer.json()) as { id: string }).id)
+    }
+    await stuck.until(({ running }) => running === 4)
+    await until('two answers on their way', async () => (await metric(server, 'infer_leases', 'near')) === 2)
+    expect(home.processes().length).toBeGreaterThanOrEqual(3)
+
+    const signalled = performance.now()
+    server.kill('SIGTERM')
+    await until('the server stopping', () => server.err().includes('"Stopping"'))
+    late.write(`Host: 127.0.0.1\r\nAuthorization: Bearer ${home.secret()}\r\n\r\n`)
+    const refused = await text(late)
+    expect(refused).toMatch(/^HTTP\/1\.1 503 /)
+    expect(refused).toMatch(/^retry-after: \d+\r$/im)
+    expect(refused).toContain('"code":"shutting_down"')
+    const { met, retryAfter } = await newcomer(server, home)
+    if (met === 503) expect(Number(retryAfter)).toBeGreaterThan(0)
+    else expect(['ECONNREFUSED', 'ECONNRESET']).toContain(met)
+
+    const uploaded = await finished(upload)
+    expect([uploaded.status, uploaded.body]).toEqual([200, expect.stringContaining('Hello from the fake engine')])
+    const streamed = await stream.text()
+    expect(streamed.match(/token\d+ /g)).toHaveLength(40)
+    expect(streamed.trimEnd().endsWith('data: [DONE]')).toBe(true)
+    expect(await (await slow).json()).toMatchObject({ object: 'chat.completion' })
+    const answeredMs = performance.now() - signalled
+    expect(await server.ended).toEqual({ code: 0, signal: null })
+    const endedMs = performance.now() - signalled
+    expect(home.processes()).toEqual([])
+    expect(endedMs).toBeGreaterThan(3_900)
+    expect(endedMs).toBeLessThan(20_000)
+    say(
+      `drain: answers complete after ${Math.round(answeredMs)} ms, server gone after ${Math.round(endedMs)} of 4000 ms`,
+    )
+
+    // An engine that answers: every job is still there, and the interrupted attempt is nobody's.
+    home.configure({ models: models(prompt.url) })
+    const next = home.serve()
+    await next.ready
+    for (const id of ids) {
+      const job = await (await next.fetch(`/api/jobs/${id}?wait=30`)).json()
+      expect(job).toMatchObject({ id, status: 'completed', attempts: 1 })
+    }
+    expect(await metric(next, 'infer_jobs', 'completed')).toBe(ids.length + 4)
+    expect(await metric(next, 'infer_ledger_rows_total')).toBe(ids.length + 4)
+  },
+)
+
+test('what outlasts the drain is told so: a stream by an error frame without [DONE], an answer by 503', async () => {
+  await using home = openHome()
+  home.configure({ models: models('http://127.0.0.1:9') })
+  const server = home.serve(['--drain-timeout', '500ms'])
+  await server.ready
+  const stream = await server.fetch(chatPath, { body: chat('mode:stream,tokens=2000,rate=20', { stream: true }) })
+  const silentStream = server.fetch(chatPath, { body: chat('mode:silent', { stream: true }) })
+  const silent = server.fetch(chatPath, { body: chat('mode:silent') })
+  const refusals = Promise.all([silent, silentStream])
+  await until('three answers on their way', async () => (await metric(server, 'infer_leases', 'near')) === 3)
+
+  server.kill('SIGTERM')
+  const streamed = await stream.text()
+  expect(streamed).toContain('token0 ')
+  expect(streamed).not.toContain('[DONE]')
+  const last = streamed.trimEnd().split('\n\n').at(-1)!
+  expect(JSON.parse(last.replace(/^data: /, ''))).toMatchObject({
+    error: { code: 'shutting_down', type: 'server_error', message: expect.any(String) as string },
+  })
+  for (const refusal of await refusals) {
+    expect(refusal.status).toBe(503)
+    expect(Number(refusal.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await refusal.json()).toMatchObject({ error: { code: 'shutting_down' } })
+  }
+  expect(await server.ended).toEqual({ code: 0, signal: null })
+  expect(home.processes()).toEqual([])
+})
+
+test('a second SIGTERM ends it at once, and leaves nothing behind', async () => {
+  await using home = openHome()
+  home.configure({ models: models('http://127.0.0.1:9') })
+  const server = home.serve()
+  await server.ready
+  const silent = server.fetch(chatPath, { body: chat('mode:silent') }).catch(() => 'cut')
+  await until('an answer on its way', async () => (await metric(server, 'infer_leases', 'near')) === 1)
+  server.kill('SIGTERM')
+  await until('the server stopping', () => server.err().includes('"Stopping"'))
+  const again = performance.now()
+  server.kill('SIGTERM')
+  expect(await server.ended).toEqual({ code: 143, signal: null })
+  // Without the second signal it would wait for a minute.
+  expect(performance.now() - again).toBeLessThan(20_000)
+  expect(await silent).toBe('cut')
+  await until('no process left', () => home.processes().length === 0, 2_000)
+  const next = home.serve()
+  await next.ready
+})
