@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { LogFields } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
-import { type Connection, meaningOf, openDatabase, sqliteCode } from './database.ts'
+import { type Connection, meaningOf, openAsIs, openDatabase, sqliteCode, structuralFault } from './database.ts'
 import { createPrivate, placesIn, syncDirectory } from './directory.ts'
 import { openLedger } from './ledger.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
@@ -24,26 +24,38 @@ export interface BootWish {
  * order. Throws StoreRefusal with a sentence that says what to do; never starts on a database that it cannot trust.
  */
 export function bootDatabase(wish: BootWish): { connection: Connection; recovery: Store['recovery'] } {
-  const { database } = placesIn(wish.dataDir)
-  if (wish.created && statSync(database).size === 0)
-    throw damaged(wish.dataDir, 'it is empty, although it has held data before')
+  const { dataDir, created } = wish
+  const { database } = placesIn(dataDir)
+  const empty = statSync(database).size === 0
+  if (created && empty) throw damaged(dataDir, 'it is empty, although it has held data before')
   let connection: Connection | undefined
   try {
+    if (!empty) inspect(database, wish)
     connection = openDatabase(database)
-    return { connection, recovery: prepare(connection, database, wish) }
+    return { connection, recovery: prepare(connection, wish) }
   } catch (thrown) {
     connection?.close()
-    throw refusalFor(thrown, wish.dataDir)
+    throw refusalFor(thrown, dataDir)
   }
 }
 
-function prepare(connection: Connection, database: string, wish: BootWish): Store['recovery'] {
-  const { boot, role, dataDir, say, steps = migrations } = wish
-  refuseForeign(connection, database, steps.at(-1)!.version)
-  if (role === 'server') {
-    const [finding] = connection.pragma('quick_check(1)') as { quick_check: string }[]
-    if (finding?.quick_check !== 'ok') throw damaged(dataDir, finding?.quick_check ?? 'it cannot be checked')
+/** Before anything can write: a database that is refused is left as it was found. */
+function inspect(database: string, { role, dataDir, steps = migrations }: BootWish): void {
+  const known = steps.at(-1)!.version
+  if (role === 'admin') {
+    const connection = openAsIs(database, { readonly: true })
+    try {
+      return refuseForeign(connection, database, known)
+    } finally {
+      connection.close()
+    }
   }
+  const fault = structuralFault(database, connection => refuseForeign(connection, database, known))
+  if (fault !== undefined) throw damaged(dataDir, fault)
+}
+
+function prepare(connection: Connection, wish: BootWish): Store['recovery'] {
+  const { boot, role, dataDir, say, steps = migrations } = wish
   const migratedFrom = withBallast(dataDir, () =>
     migrate(connection, { steps, backup: from => backupBefore(connection, dataDir, from, say) }),
   )

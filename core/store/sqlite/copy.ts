@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
-import { openCopy, openDatabase, sqliteCode } from './database.ts'
+import { openAsIs, openDatabase, sqliteCode } from './database.ts'
 import { createPrivate, syncDirectory } from './directory.ts'
 import { brokenLinks } from './ledger.ts'
 import { refuseForeign } from './migrations.ts'
@@ -60,7 +60,7 @@ async function copyPages(from: string, to: string, onProgress: (done: number, to
 
 /** Out of WAL mode, so that the copy is complete in one file wherever it is carried. */
 function makeSingleFile(path: string): void {
-  const copy = openCopy(path)
+  const copy = openAsIs(path)
   try {
     copy.pragma('journal_mode = DELETE')
   } finally {
@@ -72,7 +72,7 @@ function makeSingleFile(path: string): void {
 export function verifyCopy(path: string): void {
   let finding: string | undefined
   try {
-    const copy = openCopy(path, { readonly: true })
+    const copy = openAsIs(path, { readonly: true })
     try {
       refuseForeign(copy, path)
       const [checked] = copy.pragma('integrity_check(1)') as { integrity_check: string }[]

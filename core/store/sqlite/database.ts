@@ -46,9 +46,29 @@ export function openDatabase(path: string, { readonly = false }: { readonly?: bo
   return connection
 }
 
-/** A copy or a backup: one file in rollback mode, opened as it is, for checking and copying only. */
-export function openCopy(path: string, { readonly = false }: { readonly?: boolean } = {}): Connection {
-  return new Sqlite(path, { readonly, fileMustExist: true, timeout: 0, nativeBinding: sqliteBinding() })
+/** A database file as it lies there, whatever mode it is in: for looking at it before it is trusted, and for copies. */
+export function openAsIs(path: string, { readonly = false }: { readonly?: boolean } = {}): Connection {
+  return new Sqlite(path, {
+    readonly,
+    fileMustExist: true,
+    timeout: pragmas.busy_timeout,
+    nativeBinding: sqliteBinding(),
+  })
+}
+
+/**
+ * What is structurally wrong with the file, or undefined. Looks through a read-only connection: the last writing one
+ * that closes would take the WAL into a database that may be damaged. Throws SqliteError when it cannot be read.
+ */
+export function structuralFault(path: string, look: (connection: Connection) => void = () => {}): string | undefined {
+  const connection = openAsIs(path, { readonly: true })
+  try {
+    look(connection)
+    const finding = connection.pragma('quick_check(1)', { simple: true })
+    return finding === 'ok' ? undefined : String(finding)
+  } finally {
+    connection.close()
+  }
 }
 
 /** A lock file: a database that holds nothing, for the file lock that ends with its process. */

@@ -2,7 +2,7 @@ import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, stat
 import { open } from 'node:fs/promises'
 import { StoreRefusal } from '../refusal.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
-import { openDatabase } from './database.ts'
+import { openDatabase, structuralFault } from './database.ts'
 import { createPrivate, placesIn, prepareDirectory, syncDirectory, takeInstanceLock } from './directory.ts'
 
 /**
@@ -70,12 +70,10 @@ export async function restoreDatabase(
 function setAside(database: string): string | null {
   if (statSync(database).size === 0) return null
   const previous = `${database}.before-restore-${new Date().toISOString().replaceAll(':', '-')}`
-  try {
+  if (isSound(database)) {
     const old = openDatabase(database)
     old.pragma('wal_checkpoint(TRUNCATE)')
     old.close()
-  } catch {
-    // Damaged: that is why it is being replaced.
   }
   try {
     linkSync(database, previous)
@@ -85,4 +83,12 @@ function setAside(database: string): string | null {
   }
   for (const side of ['-wal', '-shm']) if (existsSync(database + side)) renameSync(database + side, previous + side)
   return previous
+}
+
+function isSound(database: string): boolean {
+  try {
+    return structuralFault(database) === undefined
+  } catch {
+    return false
+  }
 }
