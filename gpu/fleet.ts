@@ -51,6 +51,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const memory = await openMemory({
     source,
     log,
+    swept: launcher.swept.ended > 0,
     residents: () => opened?.residents() ?? [],
     changed: () => opened?.refresh(),
   })

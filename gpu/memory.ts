@@ -22,6 +22,7 @@ const settleStepMs = 250
 /** Cards are looked at this often while there are any; when a fault keeps them from us, this seldom. */
 const pollMs = 5_000
 const brokenPollMs = 60_000
+const sweptPollMs = 1_500
 
 /** What of a resident's bytes lies on one of its devices. */
 export const shareOf = (resident: Resident): number =>
@@ -34,20 +35,26 @@ export const shareOf = (resident: Resident): number =>
 export async function openMemory({
   source,
   residents,
+  swept,
   log,
   changed,
 }: {
   source: DeviceSource
   residents: () => readonly Resident[]
+  /** Whether engines of an earlier run were ended just now, whose memory the cards may still show. */
+  swept: boolean
   log: Log
   /** Called when there are other devices, or other amounts that may be booked, than before. */
   changed: () => void
 }) {
   let cards: Device[] = []
   let reason: string | null = null
-  /** What others use of a card: what was measured there when nobody of ours was on it. */
+  /** What others use of a card: what was measured there while nobody of ours was on it. */
   const foreign = new Map<string, number>()
+  /** The measurement before, of the cards that nobody of ours was on then. */
+  let empty = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
+  let nextPollMs = swept ? sweptPollMs : pollMs
   let closed = false
 
   const on = (id: string) => residents().filter(resident => resident.devices.includes(id))
@@ -59,14 +66,20 @@ export async function openMemory({
     reason = found.reason
     // That the driver does not answer says nothing about the cards that were there a moment ago.
     if (!found.broken) cards = found.devices
-    for (const card of cards)
-      if (card.usedBytes !== null && !before.has(card.id) && on(card.id).length === 0)
-        foreign.set(card.id, card.usedBytes)
-    if (!closed && (cards.length > 0 || found.broken)) {
-      clearTimeout(timer)
-      timer = setTimeout(poll, found.broken ? brokenPollMs : pollMs)
-      timer.unref()
+    const now = new Map<string, number>()
+    for (const { id, usedBytes } of cards) {
+      if (usedBytes === null || before.has(id) || on(id).length > 0) continue
+      now.set(id, usedBytes)
+      // A card shows for a second what an engine of ours has left behind; only what stays belongs to others.
+      if (!foreign.has(id)) foreign.set(id, usedBytes)
+      else foreign.set(id, Math.min(usedBytes, empty.get(id) ?? foreign.get(id)!))
     }
+    empty = now
+    if (closed || (cards.length === 0 && !found.broken)) return
+    clearTimeout(timer)
+    timer = setTimeout(poll, found.broken ? brokenPollMs : nextPollMs)
+    timer.unref()
+    nextPollMs = pollMs
   }
 
   function poll(): void {
@@ -92,6 +105,7 @@ export async function openMemory({
     devices,
     places,
     cardsOf,
+    measure,
     /** Why there are no cards, or none that can be used; null when there are some. */
     reason: (): string | null => reason,
     cores: source.cpu.cores ?? 1,

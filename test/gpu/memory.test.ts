@@ -1,0 +1,153 @@
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import type { Device, Discovery } from '../../gpu/devices/device.ts'
+import { newLine, newResident, type Resident } from '../../gpu/line.ts'
+import { openMemory } from '../../gpu/memory.ts'
+import { cpu } from './_fleet.ts'
+import { GiB, modelOf, wantedOf } from './_line.ts'
+import { keptLog } from './launcher/_launch.ts'
+
+let used: number | null
+let broken: boolean
+let residents: Resident[]
+
+beforeEach(() => {
+  used = 0
+  broken = false
+  residents = []
+})
+
+const card = (): Device => ({
+  id: 'gpu0',
+  kind: 'nvidia',
+  name: 'Card',
+  totalBytes: 100 * GiB,
+  usedBytes: used === null ? null : used * GiB,
+  cudaId: '0',
+  cores: null,
+})
+const cards = async (): Promise<Discovery> =>
+  broken ? { devices: [], reason: 'The driver is gone.', broken } : { devices: [card()], reason: null, broken }
+
+async function open() {
+  const log = keptLog()
+  const memory = await openMemory({
+    source: { cards, cpu },
+    residents: () => residents,
+    swept: false,
+    log,
+    changed() {},
+  })
+  onTestFinished(() => memory.close())
+  const free = () => memory.places()[0]!.capacity / GiB
+  return { memory, free, log }
+}
+
+const residentOn = (id: string, gigabytes: number, state: Resident['state'] = 'ready'): Resident =>
+  Object.assign(newResident(newLine(modelOf(id), wantedOf(id, gigabytes), 1), id, ['gpu0'], 0), { state })
+
+describe('what may be booked', () => {
+  test('nearly all of an empty card, four fifths of the processor', async () => {
+    const { memory } = await open()
+    expect(memory.places()).toEqual([
+      { id: 'gpu0', kind: 'nvidia', capacity: 97 * GiB },
+      { id: 'cpu', kind: 'cpu', capacity: 8 * GiB },
+    ])
+  })
+
+  test('not what others use; more of theirs counts once it stays, less at once', async () => {
+    used = 10
+    const { memory, free } = await open()
+    expect(free()).toBe(87)
+    used = 30
+    await memory.measure()
+    expect(free()).toBe(87)
+    await memory.measure()
+    expect(free()).toBe(67)
+    used = 5
+    await memory.measure()
+    expect(free()).toBe(92)
+  })
+
+  test('what an engine of ours uses, or has left behind a moment ago, is not of others', async () => {
+    const { memory, free } = await open()
+    residents = [residentOn('a', 40)]
+    used = 40
+    await memory.measure()
+    await memory.measure()
+    expect(free()).toBe(97)
+    residents = []
+    await memory.measure()
+    expect(free()).toBe(97)
+    used = 0
+    await memory.measure()
+    expect(free()).toBe(97)
+  })
+
+  test('a driver that stops answering takes no card away', async () => {
+    const { memory, free, log } = await open()
+    broken = true
+    await memory.measure()
+    await memory.measure()
+    expect(free()).toBe(97)
+    expect(memory.reason()).toBe('The driver is gone.')
+    expect(log.lines).toEqual([expect.stringContaining('The GPUs cannot be used')])
+    broken = false
+    await memory.measure()
+    expect(memory.reason()).toBeNull()
+  })
+})
+
+describe('what a resident takes', () => {
+  test('is the difference to what others use and what is booked beside it', async () => {
+    used = 10
+    const { memory } = await open()
+    residents = [residentOn('a', 20), residentOn('b', 30)]
+    used = 75
+    expect(await memory.taken(residents[1]!)).toBe(45 * GiB)
+  })
+
+  test('is not known while another one is loading or leaving, nor where nothing is measured', async () => {
+    const { memory } = await open()
+    residents = [residentOn('a', 20, 'starting'), residentOn('b', 30)]
+    used = 60
+    expect(await memory.taken(residents[1]!)).toBeNull()
+    residents = [residents[1]!]
+    used = null
+    expect(await memory.taken(residents[0]!)).toBeNull()
+    expect(await memory.taken(Object.assign(residentOn('c', 1), { devices: ['cpu'] }))).toBeNull()
+  })
+
+  test('its share of a card counts what others use there', async () => {
+    used = 10
+    const { memory } = await open()
+    const resident = residentOn('a', 40)
+    expect(memory.shareOfCard(resident)).toBe(0.5)
+    expect(memory.visibleTo(resident)).toBe('0')
+    expect(memory.shareOfCard(Object.assign(residentOn('b', 1), { devices: ['cpu'] }))).toBe(1)
+  })
+})
+
+test('settling ends when the card has the room, and at once where nothing can be measured', async () => {
+  used = 90
+  const { memory } = await open()
+  const resident = residentOn('a', 40, 'starting')
+  residents = [resident]
+  let settled = false
+  const settling = memory.settle(resident).then(() => (settled = true))
+  await memory.measure()
+  expect(settled).toBe(false)
+  used = 0
+  await settling
+  used = null
+  await memory.measure()
+  await memory.settle(resident)
+})
+
+test('the snapshot shows what is measured and what is booked', async () => {
+  const { memory } = await open()
+  residents = [residentOn('a', 40), residentOn('b', 10, 'stopping')]
+  expect(memory.snapshot()).toMatchObject([
+    { id: 'gpu0', totalBytes: 100 * GiB, usedBytes: 0, bookedBytes: 50 * GiB },
+    { id: 'cpu', usedBytes: null, bookedBytes: 0 },
+  ])
+})
