@@ -57,11 +57,11 @@ export interface Server {
 
 /**
  * A machine of a stranger: an empty home, and an environment of HOME, INFER_DATA_DIR and a PATH on which there is
- * nothing but what engines are wrapped with. What was started in it ends with it; errors in a log fail the test.
+ * nothing but what engines are wrapped with. The data directory lies in the home unless it is given. What was started in it ends with it; errors in a log fail the test.
  */
 export type Home = ReturnType<typeof openHome>
 
-export function openHome() {
+export function openHome({ dataDir: elsewhere }: { dataDir?: string } = {}) {
   if (!existsSync(executable)) throw new Error('build/infer is missing. Run: npm run pack')
   const folder = mkdtempSync(join(tmpdir(), 'infer-e2e-'))
   const tools = join(folder, 'tools')
@@ -73,7 +73,7 @@ export function openHome() {
       .find(isProgram)
     if (found) symlinkSync(found, join(tools, name))
   }
-  const dataDir = join(folder, 'data')
+  const dataDir = elsewhere ?? join(folder, 'data')
   const environment = { HOME: folder, INFER_DATA_DIR: dataDir, PATH: tools }
   const children: ChildProcess[] = []
   const servers: Server[] = []

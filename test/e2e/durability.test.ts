@@ -40,11 +40,11 @@ test('twenty kill -9 under load: nothing lost, nothing invented, everything bill
   const contradictions: string[] = []
   const surprises = new Set<string>()
   let replayed = 0
-  let over = false
+  const over = new AbortController()
 
   /** One client: the next key when the last was acknowledged, the same again after any failure. */
   async function submitter(name: number): Promise<void> {
-    for (let n = 0; !over; n++) {
+    for (let n = 0; !over.signal.aborted; n++) {
       const key = `${name}:${n}`
       while (!acknowledged.has(key)) if (!(await submit(key))) await delay(10 + random() * 30)
     }
@@ -111,7 +111,7 @@ test('twenty kill -9 under load: nothing lost, nothing invented, everything bill
     )
   }
   await server.ready
-  over = true
+  over.abort()
   await Promise.all(clients)
 
   // What the clients know against what the server knows.
