@@ -148,15 +148,15 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
       if (signal.aborted) break
       if (health === 'ready') return undefined
       const now = performance.now()
-      if (typeof health !== 'object') wrongSince = Number.POSITIVE_INFINITY
-      else if (now - (wrongSince = Math.min(wrongSince, now)) >= Math.min(loadStallMs, longestWrongAnswer))
-        return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
+      wrongSince = typeof health === 'object' ? Math.min(wrongSince, now) : Number.POSITIVE_INFINITY
       if (body !== answered) {
         answered = body
         answeredAt = now
       }
-      const quietMs = now - Math.max(answeredAt, launched.lastOutputAt())
-      if (quietMs > loadStallMs) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
+      const stalled = now - Math.max(answeredAt, launched.lastOutputAt()) > loadStallMs
+      if (typeof health === 'object' && (stalled || now - wrongSince > longestWrongAnswer))
+        return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
+      if (stalled) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
       if (now - startedAt > 10 * loadStallMs) return `Engine was still not ready after ${seconds(10 * loadStallMs)}.`
       await wait(pause, signal)
     }
