@@ -36,7 +36,7 @@ export function tryNext({ chat: chatCommand, url, tokenPath, models }: TryFacts)
   const environment = `export OPENAI_BASE_URL=${url}/std/v1 OPENAI_API_KEY="${token}"`
   const request = `model="${chat.id}", messages=[{"role": "user", "content": "Hello"}]`
   return [
-    { label: 'In this terminal', lines: [chatCommand] },
+    { label: 'In another terminal of this machine', lines: [chatCommand] },
     {
       label: 'curl',
       lines: [curl('/std/v1/chat/completions', { model: chat.id, messages: [{ role: 'user', content: 'Hello' }] })],
