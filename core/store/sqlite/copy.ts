@@ -25,7 +25,11 @@ export async function copyDatabase(
     createPrivate(partial)
     await copyPages(from, partial, onProgress)
     makeSingleFile(partial)
-    verifyCopy(partial)
+    verifyCopy(partial, {
+      file: from,
+      sentence: finding =>
+        `The backup to ${to} was not made, because the database is damaged: ${finding}. Look closer with: infer db check`,
+    })
     const file = openSync(partial, 'r')
     fsyncSync(file)
     closeSync(file)
@@ -68,13 +72,22 @@ function makeSingleFile(path: string): void {
   }
 }
 
-/** Throws StoreRefusal (65) unless the file is a whole database of ours, with an unbroken ledger, of a schema we know. */
-export function verifyCopy(path: string): void {
+/**
+ * Throws StoreRefusal (65) unless the file is a whole database of ours, with an unbroken ledger, of a schema we know.
+ * The refusal speaks of `file`, where the one that is looked at means nothing to the reader.
+ */
+export function verifyCopy(
+  path: string,
+  {
+    file = path,
+    sentence = finding => `The backup ${file} is not usable: ${finding}. Use another backup.`,
+  }: { file?: string; sentence?: (finding: string) => string } = {},
+): void {
   let finding: string | undefined
   try {
     const copy = openAsIs(path, { readonly: true })
     try {
-      refuseForeign(copy, path)
+      refuseForeign(copy, file)
       const [checked] = copy.pragma('integrity_check(1)') as { integrity_check: string }[]
       if (checked?.integrity_check !== 'ok') finding = checked?.integrity_check ?? 'it cannot be checked'
       else [finding] = brokenLinks(copy, undefined, 1)
@@ -85,6 +98,5 @@ export function verifyCopy(path: string): void {
     if (thrown instanceof StoreRefusal) throw thrown
     finding = (thrown as Error).message
   }
-  if (finding !== undefined)
-    throw new StoreRefusal(65, `The copy ${path} is not usable: ${finding.split('\n')[0]}. Use another backup.`)
+  if (finding !== undefined) throw new StoreRefusal(65, sentence(finding.split('\n')[0]!.replace(/\.$/, '')))
 }

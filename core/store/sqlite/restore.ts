@@ -42,7 +42,7 @@ export async function restoreDatabase(
     chmodSync(incoming, 0o600)
     // The copy and not the original: what is checked is what will be used, and the original is left untouched.
     onStep('verifying')
-    verifyCopy(incoming)
+    verifyCopy(incoming, { file })
     // Back into WAL mode, in which it is read before a server has opened it.
     openDatabase(incoming).close()
     const copied = await open(incoming, 'r+')
