@@ -46,6 +46,33 @@ export async function openInstallation(dataDir: string): Promise<Installation> {
   }
 }
 
+/**
+ * Why the server will refuse tokens that are in the database of a data directory, as a sentence that says what to do;
+ * undefined when nothing is known against them. Changes nothing but the schema of an older database.
+ */
+export async function tokenObstacle(dataDir: string): Promise<string | undefined> {
+  const given = masterKey()
+  const rootToken = join(dataDir, 'root-token')
+  if (given === undefined && !existsSync(join(dataDir, 'master-key')))
+    return (
+      `There is no master-key in ${dataDir}, and without the one of the installation that was copied the server accepts none of its tokens. ` +
+      'Put its master-key and root-token there before the next start, or set its INFER_MASTER_KEY; otherwise that start makes a new key and a new root token.'
+    )
+  if (!existsSync(rootToken)) return undefined
+  const log = openLog('warn')
+  const store = await openAdminStore(dataDir, log)
+  try {
+    const publicId = parseSecret(readFileSync(rootToken, 'utf8').trim())
+    if (publicId === undefined || store.tokens.verify(publicId) === undefined)
+      return `The token in ${rootToken} is not one of this database. Put the root-token of the installation that was copied there, or remove the file: the next start then makes a new one.`
+    return knowsAnotherKey(dataDir, store, openAccounts({ store, keys: openKeys(dataDir, given), log }))
+      ? `The master key of ${dataDir} is not the one that these tokens were made with: the server will accept none of them. Put the master-key of the installation that was copied there.`
+      : undefined
+  } finally {
+    await store.close()
+  }
+}
+
 /** Whether the root token is in the store but does not verify. */
 function knowsAnotherKey(dataDir: string, store: Store, accounts: Accounts): boolean {
   let secret: string

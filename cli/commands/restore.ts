@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
+import { tokenObstacle } from '../installation.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -13,13 +14,17 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<file>', 'made by infer backup')
     .action(async (file: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const { restoreDatabase } = await import('../../core/store/sqlite/admin.ts')
-      const { bytes, previous } = await restoreDatabase(dataDirectory(dataDir), file, step =>
+      const folder = dataDirectory(dataDir)
+      const { bytes, previous } = await restoreDatabase(folder, file, step =>
         terminal.progress(`${doing[step]}…`),
       ).finally(() => terminal.progress(''))
-      if (json) terminal.json({ bytes, previous })
+      // The database is one half of an installation: its tokens mean nothing without the key they were made with.
+      const warning = (await tokenObstacle(folder)) ?? null
+      if (json) terminal.json({ bytes, previous, warning })
       else {
         terminal.print(`Restored ${sizeText(bytes)} from ${file}.`)
         if (previous !== null) terminal.remark(`The database that was there before is kept as ${previous}`)
+        if (warning !== null) terminal.warn(warning)
       }
     })
   withExamples(command, [
