@@ -12,6 +12,9 @@ const protectedHere = wrappersHere.some(wrapper => wrapper.name !== 'plain')
 
 /** A parent that has an engine and its grandchild running. */
 async function parentWith(dataDir: string, bootId: string, launchId: string, how = ''): Promise<ChildProcess> {
+  onTestFinished(async () => {
+    for (const pid of await survivors(launchId)) process.kill(pid, 'SIGKILL')
+  })
   const parent = spawn(process.execPath, [script, dataDir, bootId, launchId, how], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
