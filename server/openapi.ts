@@ -82,9 +82,11 @@ function ref(schema: z.ZodType) {
   return { $ref: at(id) }
 }
 
+/** Shapes with a name stand once, under components: zod puts them under `$defs` of every schema it is asked for. */
 function fields(schema: z.ZodType | undefined, where: 'path' | 'query') {
   if (!schema) return []
-  const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as {
+  const text = JSON.stringify(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }))
+  const { properties = {}, required = [] } = JSON.parse(text.replaceAll('#/$defs/', at(''))) as {
     properties?: Record<string, object>
     required?: string[]
   }

@@ -24,6 +24,8 @@ export const start = `Scalar.createApiReference('#reference', {
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
+  hideModels: true,
+  showDeveloperTools: 'never',
   persistAuth: true,
   agent: { disabled: true },
   mcp: { disabled: true },
