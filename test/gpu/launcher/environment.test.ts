@@ -5,12 +5,12 @@ const built = (host: Record<string, string | undefined>, more: Record<string, st
   engineEnvironment({ host, home: '/data/home', bootId: 'boot', launchId: 'launch', visibleDevices: '0,1', more })
 
 test('an engine gets what it needs and nothing of ours', () => {
-  const host = { INFER_MASTER_KEY: 'secret', AWS_SECRET_ACCESS_KEY: 'x', HOME: '/root', USER: 'root', SHELL: '/bin/sh' }
+  const host = { INFER_MASTER_KEY: 'secret', AWS_SECRET_ACCESS_KEY: 'x', HOME: '/home/somebody', USER: 'root', SHELL: '/bin/sh' }
   expect(built(host)).toEqual({
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     HOME: '/data/home',
     LANG: 'C.UTF-8',
-    HF_HOME: '/root/.cache/huggingface',
+    HF_HOME: '/home/somebody/.cache/huggingface',
     HF_HUB_OFFLINE: '1',
     VLLM_HOST_IP: '127.0.0.1',
     OMP_WAIT_POLICY: 'PASSIVE',
