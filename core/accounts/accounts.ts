@@ -88,14 +88,26 @@ export function openAccounts({
   const uses = new Map<string, number>()
   const trusted = new Map<string, VerifiableToken>()
   let trustedUntil = 0
+  let lastChange: Promise<unknown> = Promise.resolve()
 
-  /** Runs a change of tokens; from its end on nobody is judged by an earlier look. */
-  async function changing<T>(change: Promise<T>): Promise<T> {
-    try {
-      return await change
-    } finally {
-      trusted.clear()
-    }
+  /**
+   * Runs a change of tokens, one after the other: two that end each other's tokens must not both find that one is left.
+   * From its end on nobody is judged by an earlier look.
+   */
+  function changing<T>(change: () => Promise<T>): Promise<T> {
+    const done = lastChange.then(change).finally(() => trusted.clear())
+    lastChange = done.catch(() => {})
+    return done
+  }
+
+  /** Refuses with `conflict` to end the last active token that can manage tokens; nobody could let one in again. */
+  async function leaveOne(token: TokenRecord): Promise<void> {
+    if (statusAt(token, now()) !== 'active' || !token.scopes.includes('admin:write')) return
+    if ((await store.tokens.countActive(token.organizationId, 'admin:write', now())) > 1) return
+    throw new Failure(
+      'conflict',
+      `The token '${token.name}' is the last one with the scope admin:write. Create another one first, or force it.`,
+    )
   }
 
   function draft(wish: TokenWish): { secret: string; token: NewToken } {
@@ -201,25 +213,22 @@ export function openAccounts({
     list: (organizationId: string, page: { limit: number; after?: string; status?: TokenStatus }) =>
       store.tokens.list(organizationId, page),
     token: (organizationId: string, id: string) => store.tokens.find(organizationId, id),
-    update: (organizationId: string, id: string, change: TokenChange) =>
-      changing(store.tokens.update(organizationId, id, change)),
+    /** Undefined: no such token. `conflict` for a revoked one, and for the last that can manage tokens unless forced. */
+    update: (organizationId: string, id: string, change: TokenChange, force = false) =>
+      changing(async (): Promise<TokenRecord | undefined> => {
+        const token = await store.tokens.find(organizationId, id)
+        const ends = change.status === 'disabled' || change.scopes?.includes('admin:write') === false
+        if (token && ends && !force) await leaveOne(token)
+        return store.tokens.update(organizationId, id, change)
+      }),
 
-    /** Refuses with `conflict` to revoke the last active token that can manage tokens; nobody could let one in again. */
-    async revoke(organizationId: string, id: string, force = false): Promise<TokenRecord | undefined> {
-      const token = await store.tokens.find(organizationId, id)
-      if (!token) return undefined
-      if (
-        !force &&
-        statusAt(token, now()) === 'active' &&
-        token.scopes.includes('admin:write') &&
-        (await store.tokens.countActive(organizationId, 'admin:write', now())) <= 1
-      )
-        throw new Failure(
-          'conflict',
-          `The token '${token.name}' is the last one with the scope admin:write. Create another one first, or force it.`,
-        )
-      return changing(store.tokens.revoke(organizationId, id, now()))
-    },
+    /** Undefined: no such token. `conflict` for the last that can manage tokens unless forced. */
+    revoke: (organizationId: string, id: string, force = false) =>
+      changing(async (): Promise<TokenRecord | undefined> => {
+        const token = await store.tokens.find(organizationId, id)
+        if (token && !force) await leaveOne(token)
+        return token && store.tokens.revoke(organizationId, id, now())
+      }),
 
     /** A new secret under a new id with the same rights; the old one works until `overlapMs` from now (at most a day). */
     async rotate(
@@ -240,7 +249,7 @@ export function openAccounts({
         now() + Math.min(overlapMs, longestOverlapMs),
         old.expiresAt ?? Number.POSITIVE_INFINITY,
       )
-      const created = await changing(store.tokens.rotate(organizationId, id, token, previousValidUntil))
+      const created = await changing(() => store.tokens.rotate(organizationId, id, token, previousValidUntil))
       return created && { token: created, secret, previousValidUntil }
     },
 

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { longestOverlapMs, statusAt } from '../../core/accounts/accounts.ts'
+import { grantModels, grantScopes } from '../../core/accounts/grant.ts'
 import { Failure } from '../../core/failure.ts'
-import { plans, type Scope, scopes, type TokenRecord } from '../../core/store/store.ts'
+import { isId } from '../../core/ids.ts'
+import { plans, type TokenRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 
@@ -91,25 +93,6 @@ function own(organization: string, call: Call): string {
   )
 }
 
-/** Known scopes, and none that the caller lacks: a token cannot make one mightier than itself. */
-function grantable(wanted: readonly string[], call: Call): Scope[] {
-  const unknown = wanted.find(scope => !(scopes as readonly string[]).includes(scope))
-  if (unknown !== undefined)
-    throw new Failure(
-      'invalid_scope',
-      `There is no scope '${unknown.slice(0, 60)}'. There are: ${scopes.join(', ')}.`,
-      { param: 'scopes' },
-    )
-  const lacking = (wanted as Scope[]).find(scope => !call.caller.scopes.includes(scope))
-  if (lacking)
-    throw new Failure(
-      'insufficient_scope',
-      `This token lacks the scope ${lacking}, so it cannot give it to another one.`,
-      { param: 'scopes', facts: { required_scope: lacking } },
-    )
-  return [...new Set(wanted as Scope[])]
-}
-
 const missing = (id: string) => new Failure('not_found', `Token ${id.slice(0, 64)} was not found.`)
 
 function expiry(body: { expires_at?: number | null; expires_in?: number }): number | null | undefined {
@@ -120,8 +103,10 @@ function expiry(body: { expires_at?: number | null; expires_in?: number }): numb
   return body.expires_at === null ? null : body.expires_at * 1000
 }
 
+const forced = (call: Call): boolean => call.query.get('force') === 'true'
+
 async function revoke(organization: string, id: string, call: Call): Promise<z.input<typeof Deleted>> {
-  const force = call.query.get('force') === 'true'
+  const force = forced(call)
   if (id === call.caller.tokenId && !force)
     throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it all the same.')
   const revoked = await call.owners.accounts.revoke(own(organization, call), id, force)
@@ -146,9 +131,9 @@ export const tokenRoutes = [
       const { token, secret } = await call.owners.accounts.issue({
         organizationId: own(params.organization, call),
         name: body.name,
-        scopes: grantable(body.scopes, call),
+        scopes: grantScopes(body.scopes, call.caller),
         expiresAt: expiry(body),
-        models: body.models ?? null,
+        models: grantModels(body.models === undefined ? call.caller.token.models : body.models, call.caller),
         createdBy: call.caller.tokenId,
       })
       return { token: shown(token), secret }
@@ -163,7 +148,10 @@ export const tokenRoutes = [
     params: Organization,
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(20),
-      after: z.string().max(64).optional(),
+      after: z
+        .string()
+        .refine(id => isId(id) && id.startsWith('tok_'), 'This is no cursor of the list.')
+        .optional(),
       status: z.enum(['active', 'disabled', 'revoked', 'expired']).optional(),
     }),
     response: Page,
@@ -201,13 +189,15 @@ export const tokenRoutes = [
     body: Change,
     response: One,
     handle: async ({ params, body }, call) => {
-      const token = await call.owners.accounts.update(own(params.organization, call), params.id, {
+      const change = {
         ...(body.name === undefined ? {} : { name: body.name }),
-        ...(body.scopes === undefined ? {} : { scopes: grantable(body.scopes, call) }),
+        ...(body.scopes === undefined ? {} : { scopes: grantScopes(body.scopes, call.caller) }),
         ...(body.status === undefined ? {} : { status: body.status }),
         ...(body.expires_at === undefined ? {} : { expiresAt: expiry(body) }),
-        ...(body.models === undefined ? {} : { models: body.models }),
-      })
+        ...(body.models === undefined ? {} : { models: grantModels(body.models, call.caller) }),
+      }
+      const organization = own(params.organization, call)
+      const token = await call.owners.accounts.update(organization, params.id, change, forced(call))
       if (!token) throw missing(params.id)
       return { token: shown(token) }
     },
@@ -242,11 +232,14 @@ export const tokenRoutes = [
     body: Rotate,
     response: Rotated,
     handle: async ({ params, body }, call) => {
-      const rotated = await call.owners.accounts.rotate(
-        own(params.organization, call),
-        params.id,
-        body.overlap_seconds * 1000,
-      )
+      const { accounts } = call.owners
+      const organization = own(params.organization, call)
+      const old = await accounts.token(organization, params.id)
+      if (!old) throw missing(params.id)
+      // Its next secret is given away here, with all that it may do.
+      grantScopes(old.scopes, call.caller)
+      grantModels(old.models, call.caller)
+      const rotated = await accounts.rotate(organization, params.id, body.overlap_seconds * 1000)
       if (!rotated) throw missing(params.id)
       return {
         token: shown(rotated.token),
@@ -278,8 +271,8 @@ export const meRoutes = [
     summary: 'Who this token is, and what its organization may do',
     description: 'A limit of null means unlimited.',
     response: Me,
-    handle: (_, { caller }) => ({
-      token: shown({ ...caller.token, createdBy: null }),
+    handle: async (_, { caller, owners }) => ({
+      token: shown((await owners.accounts.token(caller.organizationId, caller.tokenId))!),
       organization: {
         id: caller.organizationId,
         name: caller.token.organizationName,

@@ -1,0 +1,28 @@
+import { openAccounts, type TokenWish } from '../../core/accounts/accounts.ts'
+import { openKeys } from '../../core/accounts/keys.ts'
+import { newId } from '../../core/ids.ts'
+import { openLog } from '../../core/log.ts'
+import { openAdminStore } from '../../core/store/sqlite/admin.ts'
+import { scopes } from '../../core/store/store.ts'
+import type { TestApp } from '../_app.ts'
+
+/** An organization beside the server's own, made the way the command line makes one, with a token of it. */
+export async function makeOrganization(
+  app: TestApp,
+  {
+    requestsPerMinute = 0,
+    jobsPerMinute = 0,
+    ...token
+  }: { requestsPerMinute?: number; jobsPerMinute?: number } & Partial<TokenWish> = {},
+): Promise<{ organizationId: string; secret: string }> {
+  const log = openLog('error')
+  const store = await openAdminStore(app.dataDir, log)
+  try {
+    const accounts = openAccounts({ store, keys: openKeys(app.dataDir), log })
+    const { id } = await accounts.createOrganization({ name: newId('org'), requestsPerMinute, jobsPerMinute })
+    const { secret } = await accounts.issue({ name: 'first', scopes: [...scopes], ...token, organizationId: id })
+    return { organizationId: id, secret }
+  } finally {
+    await store.close()
+  }
+}
