@@ -47,6 +47,10 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
 
   const server = await openServer({ config, log })
+  if (!/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
+    log.warn(
+      `${config.listen} can be reached from other machines and speaks plain HTTP: put a proxy with TLS before it`,
+    )
   const store = await openSqliteStore({
     dataDir,
     log,
