@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type ClientRequest, request } from 'node:http'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
@@ -24,7 +24,7 @@ const models = (farUrl: string) => [
 ]
 
 /** Begins a request whose body is not complete. */
-function halfSent(server: Server, home: Home, body: object): { request: ClientRequest; rest: Buffer } {
+async function halfSent(server: Server, home: Home, body: object): Promise<{ request: ClientRequest; rest: Buffer }> {
   const bytes = Buffer.from(JSON.stringify(body))
   const half = Math.floor(bytes.length / 2)
   const headers = {
@@ -33,13 +33,13 @@ function halfSent(server: Server, home: Home, body: object): { request: ClientRe
     'content-length': bytes.length,
   }
   const started = request(server.url + chatPath, { method: 'POST', headers, agent: false })
-  started.write(bytes.subarray(0, half))
+  await new Promise(sent => started.write(bytes.subarray(0, half), sent))
   return { request: started, rest: bytes.subarray(half) }
 }
 
-async function finished({ request: started, rest }: ReturnType<typeof halfSent>) {
+async function finished({ request: started, rest }: Awaited<ReturnType<typeof halfSent>>) {
   started.end(rest)
-  const [response] = (await once(started, 'response')) as [import('node:http').IncomingMessage]
+  const [response] = (await once(started, 'response')) as [IncomingMessage]
   return { status: response.statusCode, body: await text(response) }
 }
 
@@ -52,7 +52,7 @@ async function newcomer(
   const asking = request(server.url + chatPath, { method: 'POST', headers, agent: false })
   asking.end(JSON.stringify(chat('Hello')))
   try {
-    const [response] = (await once(asking, 'response')) as [import('node:http').IncomingMessage]
+    const [response] = (await once(asking, 'response')) as [IncomingMessage]
     await text(response)
     return { met: response.statusCode!, retryAfter: response.headers['retry-after'] }
   } catch (cause) {
@@ -74,12 +74,7 @@ test.each<Record<string, string>>([{ CI: '1' }, {}])(
     await server.ready
     expect((await server.fetch(chatPath, { body: chat('Hello') })).status).toBe(200)
 
-    // Open at the signal: a stream, a slow answer, an upload, a connection that has begun a request, and jobs that hang.
-    const stream = await server.fetch(chatPath, { body: chat('mode:stream,tokens=40,rate=40', { stream: true }) })
-    const slow = server.fetch(chatPath, { body: chat('mode:slow,ms=1000') })
-    const upload = halfSent(server, home, chat('Hello', { user: 'x'.repeat(2000) }))
-    const late = connect(Number(new URL(server.url).port), '127.0.0.1')
-    late.write('GET /std/v1/models HTTP/1.1\r\n')
+    // Open at the signal: jobs that hang, an upload, a connection that has begun a request, a slow answer and a stream.
     const ids: string[] = []
     for (let n = 0; n < 40; n++) {
       const inputs = { messages: [{ role: 'user', content: 'mode:silent' }] }
@@ -87,6 +82,12 @@ test.each<Record<string, string>>([{ CI: '1' }, {}])(
       ids.push(((await answer.json()) as { id: string }).id)
     }
     await stuck.until(({ running }) => running === 4)
+    const upload = await halfSent(server, home, chat('Hello', { user: 'x'.repeat(2000) }))
+    const late = connect(Number(new URL(server.url).port), '127.0.0.1')
+    await once(late, 'connect')
+    late.write('GET /std/v1/models HTTP/1.1\r\n')
+    const slow = server.fetch(chatPath, { body: chat('mode:slow,ms=1500') })
+    const stream = await server.fetch(chatPath, { body: chat('mode:stream,tokens=40,rate=30', { stream: true }) })
     await until('two answers on their way', async () => (await metric(server, 'infer_leases', 'near')) === 2)
     expect(home.processes().length).toBeGreaterThanOrEqual(3)
 

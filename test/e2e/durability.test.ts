@@ -116,11 +116,9 @@ test('twenty kill -9 under load: nothing lost, nothing invented, everything bill
 
   // What the clients know against what the server knows.
   const ids = [...acknowledged.values()]
-  await until(
-    'all jobs ended',
-    async () => (await metric(server, 'infer_jobs', 'state="completed"')) >= ids.length,
-    60_000,
-  )
+  const unfinished = async () =>
+    (await metric(server, 'infer_jobs', 'pending')) + (await metric(server, 'infer_jobs', 'processing'))
+  await until('all jobs ended', async () => (await unfinished()) === 0, 60_000)
   const wrong: string[] = []
   for (const [key, id] of acknowledged) {
     const job = (await (await server.fetch(`/api/jobs/${id}`)).json()) as {
