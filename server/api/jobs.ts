@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
@@ -7,6 +6,7 @@ import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { prepareInputs } from '../../core/tasks/prepare.ts'
 import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
+import { idempotencyOf } from '../idempotency.ts'
 import { route } from '../route.ts'
 
 const tag = 'Jobs'
@@ -100,18 +100,25 @@ const shown = (job: JobRecord): z.input<typeof JobObject> => ({
 const missing = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
 const One = z.object({ id: z.string() })
 
-/** `Idempotency-Key`, folded with what it is scoped to, and the hash of what it must be the same as. */
-function idempotency(call: Call, body: unknown): { key: string; bodyHash: string } | null {
-  const given = call.req.headers['idempotency-key']
-  if (given === undefined) return null
-  if (typeof given !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(given))
-    throw new Failure(
-      'invalid_value',
-      "'Idempotency-Key' must be 1 to 255 printable ASCII characters without spaces.",
-      { param: 'Idempotency-Key' },
-    )
-  const bodyHash = createHash('sha256').update(JSON.stringify(body)).digest('hex')
-  return { key: `POST /api/jobs ${given}`, bodyHash }
+/**
+ * The model that will take the job. What is wrong with the inputs is said at the submit and not when their turn comes,
+ * and of the fields under which they were sent.
+ */
+function modelOf(task: Task, request: unknown, call: Call, fields: { model: string; inputs: string }): string {
+  try {
+    return prepareInputs(task, request, call.owners.registry.catalog()).modelId
+  } catch (thrown) {
+    const { code, message, param, details, facts, cause } = Failure.from(thrown)
+    if (param === undefined) throw thrown
+    const named = (field: string) => (field === 'model' ? fields.model : `${fields.inputs}.${field}`)
+    const said = (text: string, field: string) => text.replaceAll(`'${field}'`, `'${named(field)}'`)
+    throw new Failure(code, said(message, param), {
+      param: named(param),
+      details: details?.map(one => ({ ...one, path: named(one.path), message: said(one.message, one.path) })),
+      facts,
+      cause,
+    })
+  }
 }
 
 async function find(id: string, call: Call): Promise<JobRecord> {
@@ -134,8 +141,12 @@ export const jobRoutes = [
     response: Created,
     status: 202,
     handle: async ({ body }, call) => {
-      const modelId = body.model_id ?? body.model
-      const inputs = body.inputs ?? body.input ?? body.payload
+      const fields = {
+        model: body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id',
+        inputs: (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs',
+      } as const
+      const modelId = body[fields.model]
+      const inputs = body[fields.inputs]
       if (modelId === undefined)
         throw new Failure('missing_required_parameter', "Missing required parameter: 'model_id'.", {
           param: 'model_id',
@@ -143,13 +154,12 @@ export const jobRoutes = [
       if (inputs === undefined)
         throw new Failure('missing_required_parameter', "Missing required parameter: 'inputs'.", { param: 'inputs' })
       const { stream: _, ...request } = { ...inputs, model: modelId } as Record<string, unknown>
-      // What is wrong with the inputs is said now, not when their turn comes.
-      const prepared = prepareInputs(body.task, request, call.owners.registry.catalog())
-      if (!modelAllowed(call.caller.token.models, prepared.modelId))
+      const model = modelOf(body.task, request, call, fields)
+      if (!modelAllowed(call.caller.token.models, model))
         throw new Failure(
           'model_not_allowed',
-          `The token '${call.caller.token.name}' may not use the model '${prepared.modelId}'.`,
-          { param: 'model_id' },
+          `The token '${call.caller.token.name}' may not use the model '${model}'.`,
+          { param: fields.model },
         )
       const now = Date.now()
       const { job, replayed } = await call.owners.jobs.submit({
@@ -158,14 +168,14 @@ export const jobRoutes = [
         organizationId: call.caller.organizationId,
         tokenId: call.caller.tokenId,
         task: body.task,
-        modelId: prepared.modelId,
+        modelId: model,
         inputs: JSON.stringify(request),
         priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
         maxAttempts: body.max_attempts,
         notBefore: Math.max(now, (body.not_before ?? 0) * 1000),
         createdAt: now,
         metadata: body.metadata ? JSON.stringify(body.metadata) : null,
-        idempotency: idempotency(call, body),
+        idempotency: idempotencyOf(call, body),
       })
       call.header('x-job-id', job.id)
       if (replayed) call.header('idempotent-replayed', 'true')
@@ -185,7 +195,10 @@ export const jobRoutes = [
     handle: async ({ params, query }, call) => {
       let job = await find(params.id, call)
       if (query.wait > 0 && (job.status === 'pending' || job.status === 'processing')) {
-        await call.owners.jobs.wait(job.id, AbortSignal.any([call.gone, AbortSignal.timeout(query.wait * 1000)]))
+        await call.owners.jobs.wait(
+          job.id,
+          AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(query.wait * 1000))]),
+        )
         job = await find(params.id, call)
       }
       if (job.status === 'pending' || job.status === 'processing') call.header('retry-after', '2')
