@@ -3,10 +3,22 @@ import type { Caller } from '../core/accounts/accounts.ts'
 import type { Allowance } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
+import type { Task } from '../core/tasks/tasks.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
 
 const clientId = /^[A-Za-z0-9._:-]{1,128}$/
+
+/** The job that a synchronous call is, while somebody waits for it. */
+export interface CallJob {
+  id: string
+  task: Task
+  modelId: string
+  createdAt: number
+  /** When it had its first slot of an engine. */
+  startedAt: number | null
+  engineId: string | null
+}
 
 /** One request on its way through the server: who asks, what for, and the one place that writes the response head. */
 export class Call {
@@ -20,6 +32,9 @@ export class Call {
   #caller: Caller | undefined
   #headers: string[]
   #gone: AbortController | undefined
+  #over: PromiseWithResolvers<void> | undefined
+  /** Set once it is known which model is to work for it. */
+  job: CallJob | undefined
 
   constructor(req: IncomingMessage, res: ServerResponse, route: Route, params: Record<string, string>, owners: Owners) {
     this.req = req
@@ -63,6 +78,21 @@ export class Call {
       else this.res.once('close', leave)
     }
     return this.#gone.signal
+  }
+
+  /** Whether the client has hung up. */
+  get left(): boolean {
+    return this.res.destroyed || this.req.socket.destroyed
+  }
+
+  /** Resolves when the call has ended and is on the record. */
+  get over(): Promise<void> {
+    return (this.#over ??= Promise.withResolvers<void>()).promise
+  }
+
+  /** The call has ended. */
+  end(): void {
+    this.#over?.resolve()
   }
 
   /** Gives up what the call waits for, with this reason, though the client is still there. */

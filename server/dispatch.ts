@@ -62,6 +62,7 @@ export async function dispatch(
     fail(call, Failure.from(thrown))
   } finally {
     door.calls.delete(call)
+    call.end()
     door.owners.metrics.answered(route, res.statusCode, call.elapsedMs)
   }
 }
@@ -93,7 +94,7 @@ function queryOf(call: Call): Record<string, string | string[]> {
 function fail(call: Call, failure: Failure): void {
   if (failure.code === 'internal_error')
     call.owners.log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
-  if (failure.code === 'cancelled') {
+  if (failure.code === 'cancelled' && call.left) {
     // Nobody is there to read it; the status is for the metrics.
     call.res.statusCode = failure.status
     if (!call.res.headersSent) call.res.destroy()

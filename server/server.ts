@@ -121,8 +121,8 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
   return {
     url: `http://${shownHost}:${port}`,
     /** The owners are open: from now on requests are admitted. */
-    serve(opened: Owners): void {
-      owners = opened
+    serve(opened: Omit<Owners, 'calls'>): void {
+      owners = { ...opened, calls }
       state = 'ready'
     },
     /** Resolves when every connection is gone. Requests still running after `deadlineMs` are interrupted. */

@@ -89,6 +89,9 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     get waiting(): number {
       return waiting.length
     },
+    /** The record of a call that has ended and is not in the store yet. */
+    find: (organizationId: string, id: string): FinishedCall | undefined =>
+      waiting.find(one => one.id === id && one.organizationId === organizationId),
     /** Writes what waits. What a broken store does not take in time is reported as lost. */
     async close(): Promise<void> {
       closingUntil = performance.now() + closePatienceMs

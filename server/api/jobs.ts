@@ -6,8 +6,10 @@ import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { prepareInputs } from '../../core/tasks/prepare.ts'
 import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
+import { interrupt } from '../dispatch.ts'
 import { idempotencyOf } from '../idempotency.ts'
 import { route } from '../route.ts'
+import { callRecord, runningCall } from '../std/calls.ts'
 
 const tag = 'Jobs'
 const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
@@ -122,9 +124,22 @@ function modelOf(task: Task, request: unknown, call: Call, fields: { model: stri
 }
 
 async function find(id: string, call: Call): Promise<JobRecord> {
-  const job = isId(id) ? await call.owners.store.jobs.find(call.caller.organizationId, id) : undefined
+  const stored = isId(id) ? await call.owners.store.jobs.find(call.caller.organizationId, id) : undefined
+  const job = stored ?? callRecord(id, call)
   if (!job) throw missing(id)
   return job
+}
+
+/** Cancels a call that somebody waits for, and resolves with its record. Undefined: there is none under this id. */
+async function cancelCall(id: string, call: Call): Promise<JobRecord | undefined> {
+  const running = runningCall(id, call)
+  if (running) {
+    interrupt(running, new Failure('cancelled', `The job ${id} was cancelled.`))
+    await running.over
+  }
+  const ended = callRecord(id, call)
+  if (!ended || ended.status === 'cancelled') return ended
+  throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${ended.status}.`)
 }
 
 /** Durable jobs: an id that was answered survives the server. */
@@ -214,8 +229,12 @@ export const jobRoutes = [
     params: One,
     response: JobObject,
     handle: async ({ params }, call) => {
-      const job = isId(params.id) ? await call.owners.jobs.cancel(call.caller.organizationId, params.id) : undefined
-      if (!job) throw missing(params.id)
+      const { id } = params
+      // The calls first: one that leaves the memory meanwhile is in the store.
+      const job = isId(id)
+        ? ((await cancelCall(id, call)) ?? (await call.owners.jobs.cancel(call.caller.organizationId, id)))
+        : undefined
+      if (!job) throw missing(id)
       return shown(job)
     },
   }),

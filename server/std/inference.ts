@@ -9,7 +9,7 @@ import { ask } from '../../core/tasks/ask.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import type { Task } from '../../core/tasks/tasks.ts'
 import { readBody } from '../body.ts'
-import type { Call } from '../call.ts'
+import type { Call, CallJob } from '../call.ts'
 import { type StreamEnd, StreamRelay } from './relay.ts'
 
 const mostAttempts = 3
@@ -39,16 +39,15 @@ export async function infer(task: Task, call: Call): Promise<void> {
       { param: 'model' },
     )
 
-  const jobId = newId('job')
-  call.header('x-job-id', jobId)
-  let startedAt: number | null = null
-  let engineId: string | null = null
+  const job: CallJob = { id: newId('job'), task, modelId: model.id, createdAt, startedAt: null, engineId: null }
+  call.job = job
+  call.header('x-job-id', job.id)
   let end: StreamEnd | undefined
   try {
     for (let attempt = 1; ; attempt++) {
       using lease = await fleet.lease(model, { waitMs: model.dispatch_wait_ms, signal: call.gone })
-      startedAt ??= Date.now()
-      engineId = lease.engineId
+      job.startedAt ??= Date.now()
+      job.engineId = lease.engineId
       if (attempt === 1) call.header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
       end = prepared.stream ? await relay(call, prepared, lease) : await collect(call, prepared, lease)
       if (end.how !== 'retry') break
@@ -59,7 +58,7 @@ export async function infer(task: Task, call: Call): Promise<void> {
       owners.log.warn('An engine broke before it answered; the request is tried again', {
         request: call.id,
         model: model.id,
-        engine: engineId,
+        engine: job.engineId,
         attempt,
         reason: end.failure.message,
       })
@@ -72,40 +71,23 @@ export async function infer(task: Task, call: Call): Promise<void> {
         failure.code === 'cancelled' ? { how: 'cancelled', usage: nothing } : { how: 'failed', failure, usage: nothing }
     throw failure
   } finally {
-    record(call, { jobId, task, model, engineId, createdAt, startedAt, end: end! })
+    record(call, job, model, end!)
   }
 }
 
-function record(
-  call: Call,
-  of: {
-    jobId: string
-    task: Task
-    model: Model
-    engineId: string | null
-    createdAt: number
-    startedAt: number | null
-    end: StreamEnd
-  },
-): void {
-  const { end } = of
+function record(call: Call, job: CallJob, model: Model, end: StreamEnd): void {
   const usage = end.how === 'retry' ? nothing : end.usage
   const failure = end.how === 'failed' ? end.failure : undefined
   call.owners.recorder.record({
-    id: of.jobId,
+    ...job,
     organizationId: call.caller.organizationId,
     tokenId: call.caller.tokenId,
-    task: of.task,
-    modelId: of.model.id,
     status: end.how === 'retry' ? 'failed' : end.how,
     error: failure
       ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt: 1 }
       : null,
     usage,
-    cost: costOf(of.model.price, usage),
-    engineId: of.engineId,
-    createdAt: of.createdAt,
-    startedAt: of.startedAt,
+    cost: costOf(model.price, usage),
     finishedAt: Date.now(),
   })
 }
@@ -138,6 +120,8 @@ async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<St
       answers.push(await ask(lease, prepared.path, body, call.owners.config.limits.engine_answer, call.gone))
     const ready = call.owners.cpu.shape(answers, prepared.want)
     const shaped = ready instanceof Promise ? await ready : ready
+    // Whoever cancelled it while it was being shaped was told so.
+    call.gone.throwIfAborted()
     call.send(200, shaped.body, 'application/json', ['openai-processing-ms', String(Math.round(call.elapsedMs))])
     return { how: 'completed', usage: shaped.usage }
   } catch (thrown) {

@@ -53,7 +53,17 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #first: string | undefined
   /** The model member of the engine's frames where it is not the public name, to be replaced by that. */
   #foreignName: string | undefined
-  readonly #leave = () => this.#abandon('cancelled')
+  readonly #leave = () => {
+    const reason = this.#call.gone.reason as Failure
+    if (this.#over) return
+    if (reason.code === 'cancelled') {
+      if (this.#begun && !this.#call.left) this.#res.end(errorFrame(reason, this.#call.id))
+      this.#abandon()
+    } else {
+      this.#exchange?.abort()
+      this.failed(reason)
+    }
+  }
   readonly #drain = () => {
     this.blockedSince = undefined
     this.#exchange?.resume()
@@ -63,13 +73,14 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#options = options
     this.#call = options.call
     this.#res = options.call.res
-    this.#res.once('close', this.#leave)
+    this.#call.gone.addEventListener('abort', this.#leave)
   }
 
   /** The engine's request, once it is on its way. */
   attach(exchange: Exchange): void {
     if (this.#over) exchange.abort()
     else this.#exchange = exchange
+    if (this.#call.gone.aborted) this.#leave()
   }
 
   accepted(contentType: string): void {
@@ -130,7 +141,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   }
 
   cut(): void {
-    this.#abandon('cancelled')
+    this.#abandon()
     this.#res.destroy()
   }
 
@@ -223,16 +234,16 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.failed(new Failure('worker_error', `The engine answered ${what}. Trying again may help.`))
   }
 
-  #abandon(how: 'cancelled'): void {
+  #abandon(): void {
     if (this.#over) return
     this.#exchange?.abort()
-    this.#end({ how, usage: this.#delivered() })
+    this.#end({ how: 'cancelled', usage: this.#delivered() })
   }
 
   #end(end: StreamEnd): void {
     this.#over = true
     this.#partial = undefined
-    this.#res.off('close', this.#leave)
+    this.#call.gone.removeEventListener('abort', this.#leave)
     this.#res.off('drain', this.#drain)
     if (this.#begun) this.#seeOff()
     this.#options.ended(end)
