@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { toNodeHandler } from 'h3'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import type { Config } from '../core/config.ts'
@@ -12,6 +13,11 @@ import { refuse } from './errors.ts'
 import { hostAllowed, hostName } from './host.ts'
 import type { Owners } from './owners.ts'
 import { openRouter, tidy } from './router.ts'
+
+/** After the last answer of a drain: how long those who already stand before the door are let in to be told. */
+const lastGuestsMs = 50
+/** And how long they have to read it. */
+const lastWordsMs = 250
 
 type State = 'starting' | 'ready' | 'draining'
 
@@ -128,8 +134,8 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
     /** Resolves when every connection is gone. Requests still running after `deadlineMs` are interrupted. */
     async drain(deadlineMs: number): Promise<void> {
       state = 'draining'
-      const closed = new Promise<void>(resolve => server.close(() => resolve()))
-      server.closeIdleConnections()
+      // Whoever comes now, anew or on a connection that was kept, is told when to come back: a door that is closed at
+      // once resets those that stand before it, and they cannot know that nothing of theirs was done.
       if (running > 0) {
         const timer = setTimeout(() => {
           owners?.streams.interruptAll()
@@ -140,6 +146,10 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
         clearTimeout(timer)
         clearTimeout(last)
       }
+      await delay(lastGuestsMs)
+      const closed = new Promise<void>(resolve => server.close(() => resolve()))
+      // Every answer of these last moments ends its connection, so what is still open after that is nobody's.
+      await Promise.race([closed, delay(lastWordsMs, undefined, { ref: false })])
       server.closeAllConnections()
       await closed
     },

@@ -43,18 +43,15 @@ async function finished({ request: started, rest }: Awaited<ReturnType<typeof ha
   return { status: response.statusCode, body: await text(response) }
 }
 
-/** What a newcomer meets: the status of an answer, or the code of the error. */
-async function newcomer(
-  server: Server,
-  home: Home,
-): Promise<{ met: number | string; retryAfter?: string | undefined }> {
+/** What one who comes on a connection of his own meets: the status of the answer, or the code of the error. */
+async function newcomer(server: Server, home: Home, path: string, body: object) {
   const headers = { authorization: `Bearer ${home.secret()}`, 'content-type': 'application/json' }
-  const asking = request(server.url + chatPath, { method: 'POST', headers, agent: false })
-  asking.end(JSON.stringify(chat('Hello')))
+  const asking = request(server.url + path, { method: 'POST', headers, agent: false })
+  asking.end(JSON.stringify(body))
   try {
     const [response] = (await once(asking, 'response')) as [IncomingMessage]
-    await text(response)
-    return { met: response.statusCode!, retryAfter: response.headers['retry-after'] }
+    const answer = JSON.parse(await text(response)) as { id: string; error?: { code: string } }
+    return { met: response.statusCode!, answer, retryAfter: response.headers['retry-after'] }
   } catch (cause) {
     return { met: (cause as NodeJS.ErrnoException).code ?? String(cause) }
   }
@@ -99,9 +96,8 @@ test.each<Record<string, string>>([{ CI: '1' }, {}])(
     expect(refused).toMatch(/^HTTP\/1\.1 503 /)
     expect(refused).toMatch(/^retry-after: \d+\r$/im)
     expect(refused).toContain('"code":"shutting_down"')
-    const { met, retryAfter } = await newcomer(server, home)
-    if (met === 503) expect(Number(retryAfter)).toBeGreaterThan(0)
-    else expect(['ECONNREFUSED', 'ECONNRESET']).toContain(met)
+    const { met, retryAfter } = await newcomer(server, home, chatPath, chat('Hello'))
+    expect([met, Number(retryAfter) > 0]).toEqual([503, true])
 
     const uploaded = await finished(upload)
     expect([uploaded.status, uploaded.body]).toEqual([200, expect.stringContaining('Hello from the fake engine')])
@@ -131,6 +127,55 @@ test.each<Record<string, string>>([{ CI: '1' }, {}])(
     expect(await metric(next, 'infer_ledger_rows_total')).toBe(ids.length + 4)
   },
 )
+
+test('drains under load: what reached an engine was answered, everybody else was told, no job is lost or charged', {
+  timeout: 120_000,
+}, async () => {
+  await using engine = await startEngine()
+  await using home = openHome()
+  home.configure({ models: [{ id: 'far', engine: 'remote', url: `${engine.url}/v1`, concurrency: 16 }] })
+  const met = new Map<number | string, number>()
+  const ids: string[] = []
+
+  /** Goes on until the server sends it away. */
+  async function client(server: Server, submits: boolean): Promise<void> {
+    for (let n = 0; ; n++) {
+      const messages = [{ role: 'user', content: `mode:slow,ms=${5 + ((n * 7) % 40)}` }]
+      const one = await (submits
+        ? newcomer(server, home, '/api/jobs', { task: 'std/chat-completion', model_id: 'far', inputs: { messages } })
+        : newcomer(server, home, chatPath, { model: 'far', messages }))
+      met.set(one.met, (met.get(one.met) ?? 0) + 1)
+      if (one.met === 202) ids.push(one.answer!.id)
+      if (one.met === 503) expect(one.answer!.error!.code).toBe('shutting_down')
+      if (one.met !== 200 && one.met !== 202) return
+    }
+  }
+
+  for (let round = 0; round < 10; round++) {
+    const server = home.serve([], round % 2 ? { CI: '1' } : {})
+    await server.ready
+    const { finished } = await engine.stats()
+    const clients = Promise.all(Array.from({ length: 12 }, (_, name) => client(server, name % 4 === 0)))
+    await until('some work', async () => (await engine.stats()).finished > finished + 20 * (round % 4))
+    server.kill('SIGTERM')
+    expect(await server.ended).toEqual({ code: 0, signal: null })
+    await clients
+  }
+  const server = home.serve()
+  await server.ready
+  for (const id of ids) {
+    const job = await (await server.fetch(`/api/jobs/${id}?wait=30`)).json()
+    expect(job).toMatchObject({ id, status: 'completed', attempts: 1 })
+  }
+  // Whoever came too late for the door had nothing done for him; how many that are is a matter of the machine.
+  const kinds = [...met.keys()].filter(what => !['ECONNREFUSED', 'ECONNRESET'].includes(String(what)))
+  expect(new Set(kinds)).toEqual(new Set([200, 202, 503]))
+  const done = met.get(200)! + ids.length
+  expect((await engine.stats()).requests).toBe(done)
+  expect(await metric(server, 'infer_jobs')).toBe(done)
+  expect(await metric(server, 'infer_ledger_rows_total')).toBe(done)
+  say(`drains under load: 10; met ${[...met].map(([what, times]) => `${what} × ${times}`).join(', ')}`)
+})
 
 test('what outlasts the drain is told so: a stream by an error frame without [DONE], an answer by 503', async () => {
   await using home = openHome()
