@@ -176,7 +176,11 @@ export function openHome({ dataDir: elsewhere }: { dataDir?: string } = {}) {
         await once(child, 'exit')
       }
       // Each of these was started in this folder, by a server that is gone.
-      for (const pid of processesWith(folder)) process.kill(pid, 'SIGKILL')
+      await until('an empty machine', () => {
+        const left = processesWith(folder)
+        for (const pid of left) end(pid)
+        return left.length === 0
+      })
       rmSync(folder, { recursive: true, force: true })
       const errors = servers.flatMap(server => server.errors()).filter(line => !expected.some(one => one.test(line)))
       if (errors.length > 0) throw new Error(`The server logged errors:\n${errors.join('\n')}`)
@@ -190,6 +194,14 @@ function isProgram(path: string): boolean {
     return true
   } catch {
     return false
+  }
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended since it was seen.
   }
 }
 
