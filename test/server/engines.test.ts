@@ -1,0 +1,343 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fakeModel, startApp, type TestApp } from '../_app.ts'
+import { engineProcess } from './_process.ts'
+
+/** Engines that do what engines do, seen by a client: no fault of theirs is ever a 500, and nobody else notices. */
+let app: TestApp
+let stopPulse: () => Promise<{ statuses: Set<number>; longest: number; count: number }>
+
+const one = { replicas: { min: 0, max: 1 } }
+beforeAll(async () => {
+  app = await startApp({
+    limits: { engine_backoff: '100ms', engine_turn: '300ms' },
+    models: [
+      fakeModel('calm', [], { replicas: { min: 1, max: 1 } }),
+      fakeModel('dead', ['--exit', '3']),
+      fakeModel('dead-job', ['--exit', '3']),
+      fakeModel('dead-impatient', ['--exit', '3'], { dispatch_wait_ms: '150ms' }),
+      fakeModel('killed', ['--id', 'killed']),
+      fakeModel('poisoned', ['--id', 'poisoned']),
+      fakeModel('frozen', ['--id', 'frozen'], { no_progress: '600ms' }),
+      fakeModel('hung', ['--hang'], { load_timeout: '400ms' }),
+      fakeModel('endless', ['--hang', '--chatty'], { load_timeout: '200ms' }),
+      fakeModel('deaf', ['--deaf'], { no_progress: '300ms' }),
+      fakeModel('slow-load', ['--ready-after', '60000'], { dispatch_wait_ms: '200ms' }),
+      fakeModel('narrow', [], { concurrency: 1, max_queue: 1 }),
+      fakeModel('hurried', [], { concurrency: 1, dispatch_wait_ms: '300ms', replicas: { min: 1, max: 1 } }),
+      fakeModel('huge', [], { memory: '900TiB' }),
+      fakeModel('raced', ['--port-race', join(mkdtempSync(join(tmpdir(), 'infer-test-')), 'race')]),
+      fakeModel('missing', [], { command: ['/no/such/program', '--port', '{port}'] }),
+    ],
+  })
+  expect((await ask('calm')).status).toBe(200)
+  stopPulse = pulse()
+})
+afterAll(async () => {
+  const { statuses, longest, count } = await stopPulse()
+  process.stdout.write(`meanwhile ${count} requests to another model, the longest ${Math.round(longest)} ms\n`)
+  await app[Symbol.asyncDispose]()
+  expect([...statuses]).toEqual([200])
+  expect(count).toBeGreaterThan(50)
+})
+
+const seen = new Map<number, number>()
+async function ask(model: string, said = 'Hello', more: object = {}) {
+  const response = await app.fetch('/std/v1/chat/completions', {
+    body: { model, messages: [{ role: 'user', content: said }], ...more },
+  })
+  seen.set(response.status, (seen.get(response.status) ?? 0) + 1)
+  const { headers, status } = response
+  const text = await response.text()
+  const { error } = (headers.get('content-type') === 'application/json' ? JSON.parse(text) : {}) as {
+    error?: { code: string; message: string; retry_after?: number }
+  }
+  return { status, headers, text, code: error?.code, message: error?.message ?? '', error }
+}
+
+/** A client of another model, at its own pace, until it is stopped. */
+function pulse() {
+  const statuses = new Set<number>()
+  let longest = 0
+  let count = 0
+  const stop = new AbortController()
+  const done = (async () => {
+    while (!stop.signal.aborted) {
+      const from = performance.now()
+      statuses.add((await ask('calm')).status)
+      longest = Math.max(longest, performance.now() - from)
+      count++
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+  })()
+  return async () => {
+    stop.abort()
+    await done
+    return { statuses, longest, count }
+  }
+}
+
+interface Activity {
+  model_id: string
+  status: string
+  reason: string | null
+  queue_depth: number
+}
+async function activity(model: string): Promise<Activity> {
+  const { models } = (await (await app.fetch('/api/model-status')).json()) as { models: Activity[] }
+  return models.find(({ model_id }) => model_id === model)!
+}
+async function starts(model: string): Promise<number> {
+  const text = await (await app.fetch('/metrics')).text()
+  return Number(new RegExp(`^infer_engine_starts_total\\{model="${model}"\\} (\\d+)`, 'm').exec(text)![1])
+}
+/** Says when to come back, in seconds and in milliseconds, and that it is worth it. */
+function saysWhen({ headers, error, status }: Awaited<ReturnType<typeof ask>>): void {
+  expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  expect(Number(headers.get('retry-after-ms'))).toBeGreaterThanOrEqual(1)
+  expect(error!.retry_after).toBe(Number(headers.get('retry-after')))
+  if (status === 503) expect(headers.get('x-should-retry')).toBe('true')
+}
+const lastWords = 'RuntimeError: CUDA out of memory'
+
+describe('an engine that ends at its start', () => {
+  test('is told with its last words, five times; then at once, without another try, until it is time', async () => {
+    for (let time = 0; time < 5; time++) {
+      const failed = await ask('dead')
+      expect([failed.status, failed.code]).toEqual([502, 'worker_error'])
+      expect(failed.message).toContain('Engine exited (3)')
+      expect(failed.message).toContain(lastWords)
+      saysWhen(failed)
+    }
+    expect(await starts('dead')).toBe(5)
+    const told = await ask('dead')
+    expect([told.status, told.code]).toEqual([503, 'no_capacity'])
+    expect(told.message).toContain(lastWords)
+    saysWhen(told)
+    expect(await starts('dead')).toBe(5)
+    expect(await activity('dead')).toMatchObject({ status: 'unavailable', reason: expect.stringContaining(lastWords) })
+    await expect.poll(async () => (await ask('dead')).status, { timeout: 30_000, interval: 200 }).toBe(502)
+    expect(await starts('dead')).toBe(6)
+  })
+
+  test('who has no patience is told 503, and when to come back', async () => {
+    const codes = new Set<string | undefined>()
+    await expect
+      .poll(
+        async () => {
+          const refused = await ask('dead-impatient')
+          expect([502, 503]).toContain(refused.status)
+          saysWhen(refused)
+          codes.add(refused.code)
+          return refused.code
+        },
+        { timeout: 30_000, interval: 20 },
+      )
+      .toBe('no_capacity')
+    for (const code of codes) expect(['worker_error', 'model_warming_up', 'no_capacity']).toContain(code)
+  })
+
+  test('a job tries three times, then fails with the reason', async () => {
+    const made = await app.fetch('/api/jobs', {
+      body: { task: 'std/embeddings', model_id: 'dead-job', inputs: { input: 'a' } },
+    })
+    const { id } = (await made.json()) as { id: string }
+    const job = (await (await app.fetch(`/api/jobs/${id}?wait=50`)).json()) as {
+      status: string
+      attempts: number
+      error: { code: string; message: string }
+    }
+    expect([job.status, job.attempts, job.error.code]).toEqual(['failed', 3, 'worker_error'])
+    expect(job.error.message).toContain(lastWords)
+  })
+
+  test('a program that is not there is named', async () => {
+    const failed = await ask('missing')
+    expect([failed.status, failed.code]).toEqual([502, 'worker_error'])
+    expect(failed.message).toContain('/no/such/program')
+  })
+})
+
+describe('an engine that dies', () => {
+  test('in mid-request: the request is tried again on a fresh one, and answered', async () => {
+    const asked = ask('killed', 'mode:slow,ms=1500')
+    const engine = await engineProcess('killed')
+    await expect.poll(async () => (await engine.stats().catch(() => undefined))?.running, { timeout: 30_000 }).toBe(1)
+    process.kill(engine.pid, 'SIGSEGV')
+    const { status, text } = await asked
+    expect(status, text).toBe(200)
+    expect(await starts('killed')).toBe(2)
+    expect((await engineProcess('killed')).pid).not.toBe(engine.pid)
+  })
+
+  test('of every such request: three engines later the caller is told how it died', async () => {
+    const failed = await ask('poisoned', 'mode:segfault')
+    expect([failed.status, failed.code]).toEqual([502, 'worker_error'])
+    expect(failed.message).toContain('SIGSEGV')
+    expect(await starts('poisoned')).toBe(3)
+    expect((await ask('poisoned')).status).toBe(200)
+  })
+
+  test('in mid-stream: what came stays, an error frame ends it, and the next request is fine', async () => {
+    const broken = await ask('killed', 'mode:crash,after=4', { stream: true })
+    expect(broken.status).toBe(200)
+    const frames = broken.text.split('\n\n').filter(frame => frame.startsWith('data: '))
+    expect(frames.length).toBeGreaterThan(1)
+    expect(broken.text).not.toContain('[DONE]')
+    const { error } = JSON.parse(frames.at(-1)!.slice(6)) as { error: { code: string; message: string } }
+    expect(error.code).toBe('worker_error')
+    expect(error.message).toContain(lastWords)
+    expect((await ask('killed')).status).toBe(200)
+  })
+
+  test('while nobody asks: the next who does gets a fresh one', async () => {
+    expect((await ask('killed')).status).toBe(200)
+    const before = await starts('killed')
+    process.kill((await engineProcess('killed')).pid, 'SIGKILL')
+    await expect.poll(async () => (await activity('killed')).status, { timeout: 30_000 }).toBe('cold')
+    expect((await activity('killed')).reason).toContain('SIGKILL')
+    expect((await ask('killed')).status).toBe(200)
+    expect(await starts('killed')).toBe(before + 1)
+  })
+})
+
+describe('an engine that does nothing', () => {
+  test('frozen by a request: it is killed, the caller told, the next one served', async () => {
+    const failed = await ask('frozen', 'mode:freeze')
+    expect([failed.status, failed.code]).toEqual([502, 'worker_error'])
+    expect(failed.message).toContain('no progress')
+    const served = await ask('frozen')
+    expect(served.status, served.text).toBe(200)
+  })
+
+  test('frozen in mid-stream: the stream ends with an error frame', async () => {
+    const response = await app.fetch('/std/v1/chat/completions', {
+      body: {
+        model: 'frozen',
+        stream: true,
+        messages: [{ role: 'user', content: 'mode:stream,tokens=100000,rate=50' }],
+      },
+    })
+    expect(response.status).toBe(200)
+    process.kill((await engineProcess('frozen')).pid, 'SIGSTOP')
+    const text = await response.text()
+    expect(text).toContain('"role":"assistant"')
+    expect(text).toContain('no progress')
+    expect(text).not.toContain('[DONE]')
+    expect((await ask('frozen')).status).toBe(200)
+  })
+
+  test.each([
+    ['hung in its load', 'hung', /no progress in loading for 400 ms/],
+    ['loading for ever, and saying so', 'endless', /still not ready after 2 s/],
+    ['healthy but deaf', 'deaf', /no progress/],
+  ])('%s: 502 with the reason', async (_, model, reason) => {
+    const failed = await ask(model)
+    expect([failed.status, failed.code], failed.text).toEqual([502, 'worker_error'])
+    expect(failed.message).toMatch(reason)
+  })
+})
+
+describe('an engine that is not ready, or not free', () => {
+  test('still loading when patience ends: 503 model_warming_up', async () => {
+    const cold = await ask('slow-load')
+    expect([cold.status, cold.code]).toEqual([503, 'model_warming_up'])
+    saysWhen(cold)
+    expect((await activity('slow-load')).status).toBe('loading')
+    // The load goes on; it is not begun again for the next one.
+    expect((await ask('slow-load')).code).toBe('model_warming_up')
+    expect(await starts('slow-load')).toBe(1)
+  })
+
+  test('all slots taken and the queue full: 429 queue_full; those in the queue are served', async () => {
+    expect((await ask('narrow')).status).toBe(200)
+    const working = ask('narrow', 'mode:slow,ms=1500')
+    // Asked in parallel, the first of these two takes the one place in the queue.
+    await expect.poll(async () => (await running('narrow')) > 0).toBe(true)
+    const queued = ask('narrow')
+    await expect.poll(async () => (await activity('narrow')).queue_depth).toBe(1)
+    const refused = await ask('narrow')
+    expect([refused.status, refused.code]).toEqual([429, 'queue_full'])
+    expect(refused.message).toContain('max_queue')
+    saysWhen(refused)
+    expect([(await working).status, (await queued).status]).toEqual([200, 200])
+  })
+
+  test('all slots taken until patience ends: 503 no_capacity', async () => {
+    await expect.poll(async () => (await activity('hurried')).status, { timeout: 30_000 }).toBe('warm')
+    const working = ask('hurried', 'mode:slow,ms=2000')
+    await expect.poll(async () => (await running('hurried')) > 0).toBe(true)
+    const refused = await ask('hurried')
+    expect([refused.status, refused.code]).toEqual([503, 'no_capacity'])
+    expect(refused.message).toContain('slots')
+    saysWhen(refused)
+    expect((await working).status).toBe(200)
+  })
+
+  test('too large for this machine: 503 that says so', async () => {
+    const refused = await ask('huge')
+    expect([refused.status, refused.code]).toEqual([503, 'no_capacity'])
+    expect(refused.message).toContain("'huge' needs")
+    saysWhen(refused)
+    expect((await activity('huge')).status).toBe('unavailable')
+  })
+
+  test('whose port somebody took first: started again, and answered', async () => {
+    expect((await ask('raced')).status).toBe(200)
+  })
+})
+
+async function running(model: string): Promise<number> {
+  const text = await (await app.fetch('/metrics')).text()
+  return Number(new RegExp(`^infer_leases\\{.*model="${model}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0)
+}
+
+describe('two models, and room for one', () => {
+  test('each waits for the other, neither is killed at its work, both are answered', async () => {
+    const total = Number(
+      /infer_device_memory_bytes\{device="cpu",kind="total"\} (\d+)/.exec(
+        await (await app.fetch('/metrics')).text(),
+      )![1],
+    )
+    const memory = Math.floor(total * 0.6)
+    await using crowded = await startApp({
+      limits: { engine_turn: '300ms' },
+      models: ['left', 'right'].map(id =>
+        fakeModel(id, ['--id', `crowded-${id}`, ...(id === 'left' ? ['--ignore-term'] : [])], {
+          ...one,
+          memory,
+          stop_grace: '300ms',
+        }),
+      ),
+    })
+    const to = async (model: string, said = 'Hello') => {
+      const response = await crowded.fetch('/std/v1/chat/completions', {
+        body: { model, messages: [{ role: 'user', content: said }] },
+      })
+      return [response.status, response.headers.get('x-model-status'), (await response.text()).includes('fake engine')]
+    }
+    expect(await to('left')).toEqual([200, 'cold', true])
+    expect(await to('left')).toEqual([200, 'warm', true])
+    const working = to('left', 'mode:slow,ms=1500')
+    expect(await to('right')).toEqual([200, 'cold', true])
+    expect(await working).toEqual([200, 'warm', true])
+    // Both under load: each gets its turn although the other never rests.
+    const answers = await Promise.all(
+      Array.from({ length: 24 }, (_, at) => to(at % 2 ? 'left' : 'right', 'mode:slow,ms=100')),
+    )
+    expect(answers.map(([status]) => status)).toEqual(Array.from({ length: 24 }, () => 200))
+    const text = await (await crowded.fetch('/metrics')).text()
+    const loads = [...text.matchAll(/^infer_engine_starts_total\{model="\w+"\} (\d+)/gm)].map(([, count]) =>
+      Number(count),
+    )
+    process.stdout.write(`24 requests for two models with room for one: ${loads.join(' and ')} loads in all\n`)
+    expect(Math.max(...loads)).toBeLessThanOrEqual(4)
+  })
+})
+
+test('among all of that there was no 500', () => {
+  process.stdout.write(`answers by status: ${JSON.stringify(Object.fromEntries(seen))}\n`)
+  expect([...seen.keys()].filter(status => ![200, 429, 502, 503].includes(status))).toEqual([])
+})
