@@ -34,8 +34,8 @@ export interface App {
   models: { id: string; tasks: readonly string[]; description: string | undefined }[]
   /** Settles when the server has stopped: after `close`, or because it could not go on. */
   stopped: Promise<{ exitCode: number }>
-  /** Drains and closes everything, in reverse order of opening. `force` interrupts at once. */
-  close(force?: boolean): Promise<void>
+  /** Drains and closes everything, in reverse order of opening. */
+  close(): Promise<void>
 }
 
 /** Puts the program together: the one place that knows every part. Owners are opened in order and closed in reverse. */
@@ -77,8 +77,8 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   const cpu = openCpu()
   const recorder = openRecorder({ store, log })
   const jobs = openJobs({ store, log, run: openTaskRunner({ fleet, registry, cpu, limits: config.limits }) })
-  const metrics = openMetrics({ store, fleet })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
+  const metrics = openMetrics({ store, fleet, streams })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
   server.serve({
@@ -102,16 +102,19 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
   let closing: Promise<void> | undefined
-  async function close(force = false): Promise<void> {
-    const deadline = force ? 0 : drainMs
-    log.info('Stopping', { running: server.running, drain_ms: deadline })
-    await Promise.all([server.drain(deadline), jobs.drain(deadline)])
+  async function close(): Promise<void> {
+    log.info('Stopping', { running: server.running, drain_ms: drainMs })
     clearInterval(flushing)
-    await fleet.close(0)
-    await recorder.close()
-    await accounts.flushUses()
-    await cpu.close()
-    await store.close()
+    // Each has its turn whatever became of the one before: what is not written down at the end is lost.
+    const steps = [
+      () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),
+      () => fleet.close(0),
+      () => recorder.close(),
+      () => accounts.flushUses(),
+      () => cpu.close(),
+      () => store.close(),
+    ]
+    for (const step of steps) await step().catch((cause: unknown) => log.error('A part did not close', {}, cause))
     rmSync(addressFile, { force: true })
     ended.resolve({ exitCode: 0 })
   }
@@ -121,7 +124,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     firstStart,
     models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
     stopped: ended.promise,
-    close: force => (closing ??= close(force)),
+    close: () => (closing ??= close()),
   }
 }
 
@@ -134,7 +137,8 @@ async function createFirstOrganization(
   const tokenPath = join(dataDir, 'root-token')
   const own = (await store.organizations.list()).find(({ name }) => name === 'default')
   // A crash between the two writes of a first start must not leave an installation without a usable token.
-  if (own && existsSync(tokenPath)) return undefined
+  if (own && (existsSync(tokenPath) || (await store.tokens.countActive(own.id, 'admin:write', Date.now())) > 0))
+    return undefined
   // The owner of the machine is not limited by a plan; organizations made later are, unless they are given limits.
   const organization =
     own ?? (await accounts.createOrganization({ name: 'default', requestsPerMinute: 0, jobsPerMinute: 0 }))

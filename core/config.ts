@@ -31,7 +31,7 @@ export const Limits = z
     drain_timeout: Duration.default(60_000),
     min_free_disk: Bytes.default(1 << 30),
     ballast: Bytes.default(64 << 20),
-    wrong_tokens_per_minute: z.number().int().default(30),
+    wrong_tokens_per_minute: z.number().int().min(1).default(30),
   })
   .prefault({})
 export type Limits = z.output<typeof Limits>
@@ -45,7 +45,6 @@ export const Config = z
       .array(z.string())
       .default([])
       .describe('Host names besides loopback and IP literals under which the server answers.'),
-    cors_origins: z.array(z.url()).default([]),
     models: z.array(Model).default([]),
     limits: Limits,
   })

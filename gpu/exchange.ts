@@ -188,9 +188,17 @@ export class EngineExchange implements Exchange, Dispatcher.DispatchHandler {
     }
   }
 
+  /** A listener threw. It hears of the end all the same: whoever waits for it holds a slot. */
   #broken(thrown: unknown): void {
     this.#link.options.fault(thrown)
-    this.abort()
+    if (this.#phase === 'ended') return
+    this.#end(false)
+    this.#disconnect()
+    try {
+      this.#listener.failed(Failure.from(thrown))
+    } catch (again) {
+      this.#link.options.fault(again)
+    }
   }
 
   #fail(failure: Failure): void {

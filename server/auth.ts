@@ -11,7 +11,7 @@ export function credentialOf(headers: IncomingMessage['headers']): string | unde
     const space = authorization.indexOf(' ')
     const scheme = authorization.slice(0, space).toLowerCase()
     if (scheme === 'bearer' || scheme === 'key') return authorization.slice(space + 1).trim()
-    return undefined
+    // Any other scheme is for a proxy between: the token may still come under its own name.
   }
   const given = headers['x-api-key'] ?? headers['api-key']
   return typeof given === 'string' ? given : undefined

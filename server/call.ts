@@ -6,6 +6,7 @@ import { newId } from '../core/ids.ts'
 import type { Task } from '../core/tasks/tasks.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
+import { pieceBytes } from './std/streams.ts'
 
 const clientId = /^[A-Za-z0-9._:-]{1,128}$/
 
@@ -148,8 +149,8 @@ export class Call {
     this.head(status, contentType, ['content-length', String(length), ...more])
     if (this.req.method === 'HEAD') this.res.end()
     else {
-      this.res.end(body, encoding)
-      if (this.res.writableLength > 0) this.owners.streams.seeOff(this.res)
+      if (length <= pieceBytes) this.res.end(body, encoding)
+      else this.owners.streams.pour(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
     }
   }
 }

@@ -9,7 +9,7 @@ import { readBody } from './body.ts'
 import { Call } from './call.ts'
 import { errorBody, errorHeaders } from './errors.ts'
 import type { Owners } from './owners.ts'
-import type { Route } from './route.ts'
+import { JsonText, type Route } from './route.ts'
 
 interface Door {
   owners: Owners
@@ -56,7 +56,7 @@ export async function dispatch(
         body: check(route.body, body),
       }
       const value: unknown = await route.handle(input, call)
-      call.send(route.status ?? 200, JSON.stringify(value))
+      call.send(route.status ?? 200, value instanceof JsonText ? value.text : JSON.stringify(value))
     }
   } catch (thrown) {
     fail(call, Failure.from(thrown))

@@ -2,15 +2,17 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Fleet } from '../core/fleet.ts'
 import type { Store } from '../core/store/store.ts'
 import type { Route } from './route.ts'
+import type { Streams } from './std/streams.ts'
 
 /** What the owners can be asked when somebody scrapes. */
 export interface MetricSources {
   store: Pick<Store, 'stats' | 'jobs'>
   fleet: Pick<Fleet, 'snapshot'>
+  streams: Pick<Streams, 'count'>
 }
 
 /** Numbers for Prometheus. Owners are asked at the scrape; only requests are counted as they pass. */
-export function openMetrics({ store, fleet }: MetricSources) {
+export function openMetrics({ store, fleet, streams }: MetricSources) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -74,6 +76,9 @@ export function openMetrics({ store, fleet }: MetricSources) {
   total('infer_engine_failures_total', 'Engine starts that failed and engines that died, by model.', ['model'], set => {
     for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.inc({ model }, activity.engineFailures)
   })
+  gauge('infer_streams', 'Responses that are being streamed or wait for their reader.', [], set =>
+    set.set(streams.count),
+  )
   gauge('infer_queue_depth', 'Requests that wait for a slot, by model.', ['model'], set => {
     for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.set({ model }, activity.waiting)
   })

@@ -31,10 +31,21 @@ interface RouteFacts<P, Q, B, R> {
   status?: number
 }
 
+/** An answer that is JSON text already, for what would take the loop too long to parse and write again. */
+export class JsonText {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
 /** A route whose body is read and checked for it and whose value is written as JSON. */
 export interface ValueRoute<P = unknown, Q = unknown, B = unknown, R extends z.ZodType = z.ZodType>
   extends RouteFacts<P, Q, B, R> {
-  handle(input: { params: In<P>; query: In<Q>; body: In<B> }, call: Call): z.input<R> | Promise<z.input<R>>
+  handle(
+    input: { params: In<P>; query: In<Q>; body: In<B> },
+    call: Call,
+  ): z.input<R> | JsonText | Promise<z.input<R> | JsonText>
 }
 
 /** A route that reads the request and writes the response itself; its body schema serves the reference only. */

@@ -119,7 +119,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
     )
   })
 
-  await listen(server, config.listen)
+  await listen(server, config.listen, log)
   const { address, port, family } = server.address() as AddressInfo
   const shownHost =
     address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
@@ -166,20 +166,25 @@ function plain(res: ServerResponse, status: number, text: string): void {
   res.end(text)
 }
 
-function listen(server: ReturnType<typeof createServer>, at: string): Promise<void> {
+function listen(server: ReturnType<typeof createServer>, at: string, log: Log): Promise<void> {
   const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(at)
   if (!match)
     return Promise.reject(
       new Failure('invalid_value', `The listen address '${at}' is not host:port, for example 127.0.0.1:8787.`),
     )
   return new Promise((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) => {
+    const refused = (cause: NodeJS.ErrnoException) => {
       const why =
         cause.code === 'EADDRINUSE'
           ? 'another program listens there. Stop it, or choose another address with --listen'
           : cause.message
       reject(new Failure('conflict', `Cannot listen on ${at}: ${why}.`, { cause }))
+    }
+    server.once('error', refused)
+    server.listen({ host: match[1] ?? (match[2] || '127.0.0.1'), port: Number(match[3]), backlog: 1024 }, () => {
+      // From here on an error is a connection that could not be accepted: worth a line, no reason to stop.
+      server.off('error', refused).on('error', cause => log.warn('A connection was not accepted', {}, cause))
+      resolve()
     })
-    server.listen({ host: match[1] ?? (match[2] || '127.0.0.1'), port: Number(match[3]), backlog: 1024 }, resolve)
   })
 }

@@ -217,7 +217,10 @@ export function openAccounts({
     update: (organizationId: string, id: string, change: TokenChange, force = false) =>
       changing(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)
-        const ends = change.status === 'disabled' || change.scopes?.includes('admin:write') === false
+        const ends =
+          change.status === 'disabled' ||
+          change.scopes?.includes('admin:write') === false ||
+          (change.expiresAt !== undefined && change.expiresAt !== null)
         if (token && ends && !force) await leaveOne(token)
         return store.tokens.update(organizationId, id, change)
       }),

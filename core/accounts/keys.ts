@@ -6,8 +6,6 @@ import { Failure } from '../failure.ts'
 /** Keys derived from the master key, one for each use, so that none can stand in for another. */
 export interface Keys {
   tokenPepper: KeyObject
-  urlSigning: KeyObject
-  cursorSigning: KeyObject
 }
 
 const derive = (master: Uint8Array, use: string): KeyObject =>
@@ -27,8 +25,6 @@ export function openKeys(dataDir: string, given?: string): Keys {
     )
   return {
     tokenPepper: derive(master, 'token-pepper'),
-    urlSigning: derive(master, 'url-sign'),
-    cursorSigning: derive(master, 'cursor-sign'),
   }
 }
 

@@ -11,7 +11,7 @@ export const planLimits: Record<Plan, { requestsPerMinute: number; jobsPerMinute
 export type Bucket = 'api' | 'jobs'
 
 const submission =
-  /^(\/std)?\/v[12](\/|$)|^\/std\/|^\/rerank$|^\/slug\/|^\/fal\/|^\/api\/jobs(\/|$)|^\/api\/workflows\/[^/]+\/execute$/
+  /^(\/std)?\/v[12](\/|$)|^\/std\/|^\/rerank$|^\/slug\/|^\/fal\/|^\/api\/jobs$|^\/api\/workflows\/[^/]+\/execute$/
 
 /**
  * A job submission is a POST or PUT to /std/v1/*, /slug/*, /api/jobs, or a workflow execution endpoint; every other

@@ -8,11 +8,11 @@ type Issue = z.core.$ZodIssue
  * finding; `details` lists all of them when there are several.
  */
 export function failureOf(error: z.ZodError, input: unknown): Failure {
-  const found = error.issues.map(issue => finding(deepest(issue), input))
+  const found = error.issues.slice(0, 20).map(issue => finding(deepest(issue), input))
   const [first] = found
   return new Failure(first!.code, first!.message, {
     param: first!.path || undefined,
-    details: found.length > 1 ? found.slice(0, 20) : undefined,
+    details: found.length > 1 ? found : undefined,
     cause: undefined,
   })
 }

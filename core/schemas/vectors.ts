@@ -47,7 +47,7 @@ export const RerankRequest = z
     top_n: z.int().min(0).nullish(),
     top_k: z.int().min(0).nullish(),
     topN: z.int().min(0).nullish(),
-    rank_fields: z.array(z.string()).nullish(),
+    rank_fields: z.array(z.string().max(128)).max(16).nullish(),
     return_documents: z.boolean().nullish(),
     raw_scores: z.boolean().nullish(),
     ...extras,

@@ -16,6 +16,9 @@ export interface ChatWant {
   legacyFunctions: boolean
 }
 
+/** Bytes in the request itself, and not a place to fetch them from: engines never receive a URL. */
+const inline = /^(?:data:|[A-Za-z0-9+/=\s]+$)/
+
 /** Fields that say something to us, or about the caller, and are no business of an engine. */
 const kept = new Set([
   'user',
@@ -88,7 +91,7 @@ function checkTogether(request: ChatRequest): void {
           'Images are taken as data: URLs (base64); this server does not fetch them from an address.',
           { param: `${param}.image_url.url` },
         )
-      if (part.type === 'file' && !part.file.file_data)
+      if (part.type === 'file' && !inline.test(part.file.file_data ?? ''))
         throw new Failure(
           'unsupported_parameter',
           "Files are taken inline as 'file_data'; this server stores no files yet.",
@@ -183,10 +186,10 @@ function shapeChoice(value: unknown, at: number, want: ChatWant): Choice {
   const calls = Array.isArray(said.tool_calls) ? said.tool_calls.map(shapeCall) : []
   const reason = FinishReason.safeParse(choice.finish_reason)
   const content = text(said.content)
-  if (content === null && calls.length === 0 && text(said.refusal) === null && text(said.reasoning_content) === null)
+  const reasoning = text(said.reasoning_content) ?? text(said.reasoning)
+  if (content === null && calls.length === 0 && text(said.refusal) === null && reasoning === null)
     throw engineFault('a choice without content')
   const message: Choice['message'] = { role: 'assistant', content, refusal: text(said.refusal), annotations: [] }
-  const reasoning = text(said.reasoning_content) ?? text(said.reasoning)
   if (reasoning !== null) message.reasoning_content = reasoning
   if (calls.length > 0 && want.legacyFunctions) message.function_call = calls[0]!.function
   else if (calls.length > 0) message.tool_calls = calls
@@ -194,7 +197,7 @@ function shapeChoice(value: unknown, at: number, want: ChatWant): Choice {
   return {
     index: typeof choice.index === 'number' ? tokenCount(choice.index) : at,
     message,
-    logprobs: choice.logprobs ? { content: null, refusal: null, ...(choice.logprobs as object) } : null,
+    logprobs: choice.logprobs ? { content: null, refusal: null, ...choice.logprobs } : null,
     finish_reason: want.legacyFunctions && ended === 'tool_calls' ? 'function_call' : ended,
   }
 }

@@ -8,6 +8,9 @@ import { vectorsOf } from './embeddings.ts'
 import type { Prepared, Shaped } from './prepared.ts'
 import { scoresOf } from './rerank.ts'
 
+/** Characters that a request may become when one of its texts is repeated for every pair. */
+const mostRepeated = 4 << 20
+
 export interface ScoreWant {
   task: 'std/score'
   modelId: string
@@ -95,6 +98,14 @@ function sides(request: ScoreRequest): [string[], string[]] {
 
 function rerankCalls(left: string[], right: string[]): { query: string; documents: string[] }[] {
   if (left.length === 1) return [{ query: left[0]!, documents: right }]
+  const sizeOf = (texts: string[]) =>
+    texts.reduce((sum, text) => sum + text.length, 0) * (texts.length === 1 ? left.length : 1)
+  if (sizeOf(left) + sizeOf(right) > mostRepeated)
+    throw new Failure(
+      'payload_too_large',
+      `This engine is asked once for each pair, and the texts together are longer than ${mostRepeated >> 20} MiB. Send fewer pairs.`,
+      { param: 'text_2' },
+    )
   return left.map((query, at) => ({ query, documents: [right[right.length === 1 ? 0 : at]!] }))
 }
 

@@ -8,7 +8,7 @@ import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { interrupt } from '../dispatch.ts'
 import { idempotencyOf } from '../idempotency.ts'
-import { route } from '../route.ts'
+import { JsonText, route } from '../route.ts'
 import { callRecord, runningCall } from '../std/calls.ts'
 
 const tag = 'Jobs'
@@ -67,9 +67,7 @@ export const JobObject = z
   })
   .meta({ id: 'Job' })
 
-const json = (text: string | null): unknown => (text === null ? null : JSON.parse(text))
-
-const shown = (job: JobRecord): z.input<typeof JobObject> => ({
+const facts = (job: JobRecord): Omit<z.input<typeof JobObject>, 'inputs' | 'result' | 'metadata'> => ({
   id: job.id,
   object: 'job',
   queue_id: job.kind === 'async' ? job.queueId : null,
@@ -79,8 +77,6 @@ const shown = (job: JobRecord): z.input<typeof JobObject> => ({
   model_id: job.modelId,
   status: job.status,
   priority: job.priority,
-  inputs: job.kind === 'async' ? json(job.inputs) : null,
-  result: json(job.result),
   error: job.error,
   attempts: job.attempt,
   max_attempts: job.maxAttempts,
@@ -96,8 +92,16 @@ const shown = (job: JobRecord): z.input<typeof JobObject> => ({
   usage: job.usage && { input_tokens: job.usage.inputTokens, output_tokens: job.usage.outputTokens },
   cost: job.cost === null ? null : job.cost / 1e6,
   token_id: job.tokenId,
-  metadata: json(job.metadata),
 })
+
+/** The record as JSON. What the caller sent and what came out are stored as JSON text, may be large, and stay text. */
+function shown(job: JobRecord): JsonText {
+  const inputs = job.kind === 'async' ? job.inputs : 'null'
+  const head = JSON.stringify(facts(job)).slice(0, -1)
+  return new JsonText(
+    `${head},"inputs":${inputs},"result":${job.result ?? 'null'},"metadata":${job.metadata ?? 'null'}}`,
+  )
+}
 
 const missing = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
 const One = z.object({ id: z.string() })
@@ -210,10 +214,10 @@ export const jobRoutes = [
     handle: async ({ params, query }, call) => {
       let job = await find(params.id, call)
       if (query.wait > 0 && (job.status === 'pending' || job.status === 'processing')) {
-        await call.owners.jobs.wait(
-          job.id,
-          AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(query.wait * 1000))]),
-        )
+        const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(query.wait * 1000))])
+        // A call that somebody waits for is not in the store's queue, so its end is heard from itself.
+        const running = runningCall(job.id, call)
+        await Promise.race([call.owners.jobs.wait(job.id, enough), ...(running ? [running.over] : [])])
         job = await find(params.id, call)
       }
       if (job.status === 'pending' || job.status === 'processing') call.header('retry-after', '2')

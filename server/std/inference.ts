@@ -114,19 +114,21 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
 }
 
 async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {
+  const { cpu, config } = call.owners
   const answers: Buffer[] = []
   try {
     for (const body of prepared.bodies)
-      answers.push(await ask(lease, prepared.path, body, call.owners.config.limits.engine_answer, call.gone))
-    const ready = call.owners.cpu.shape(answers, prepared.want)
-    const shaped = ready instanceof Promise ? await ready : ready
-    // Whoever cancelled it while it was being shaped was told so.
-    call.gone.throwIfAborted()
-    call.send(200, shaped.body, 'application/json', ['openai-processing-ms', String(Math.round(call.elapsedMs))])
-    return { how: 'completed', usage: shaped.usage }
+      answers.push(await ask(lease, prepared.path, body, config.limits.engine_answer, call.gone))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
+    // Only a broken engine is worth another one. What it answered, right or wrong, it would answer again.
     return failure.retryable ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
   }
+  const ready = cpu.shape(answers, prepared.want)
+  const shaped = ready instanceof Promise ? await ready : ready
+  // Whoever cancelled it while it was being shaped was told so.
+  call.gone.throwIfAborted()
+  call.send(200, shaped.body, 'application/json', ['openai-processing-ms', String(Math.round(call.elapsedMs))])
+  return { how: 'completed', usage: shaped.usage }
 }

@@ -20,6 +20,8 @@ const done = Buffer.from('data: [DONE]\n\n')
 const ping = ': ping\n\n'
 /** Engines are always asked for usage and say this in every chunk; only a caller who asked too is to see it. */
 const noUsage = ',"usage":null'
+/** A delta with at least one character of content, of reasoning or of a tool call's arguments. */
+const carriesText = /"(?:content|reasoning_content|reasoning|arguments)"\s*:\s*"[^"]/
 /** Inside a text of the answer the quotes are escaped, so this finds the frame's own member only. */
 const modelMember = /"model"\s*:\s*"((?:[^"\\]|\\.){0,256})"/
 
@@ -142,6 +144,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
 
   cut(): void {
     this.#abandon()
+    this.#options.streams.remove(this)
     this.#res.destroy()
   }
 
@@ -162,9 +165,9 @@ export class StreamRelay implements EngineListener, WatchedStream {
       const next = stop + (windows ? 4 : 2)
       const facts = factsOf(text.slice(at, stop))
       if (!this.#keep(facts, text, at, stop)) {
-        if (this.#over) return
         if (at > from) this.#writePart(all, text, from, at)
         from = next
+        if (facts.kind === 'error') return this.#engineError(facts.data)
       }
       at = next
     }
@@ -175,15 +178,11 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #keep(facts: FrameFacts, text: string, at: number, stop: number): boolean {
     if (facts.kind === 'done') return false
     if (facts.kind === 'comment') return true
-    if (facts.kind === 'error') {
-      this.#exchange?.abort()
-      this.failed(engineError(facts.data))
-      return false
-    }
+    if (facts.kind === 'error') return false
     if (facts.finished) this.#finishSeen = true
     if (facts.data !== undefined) this.#usage = readUsage(facts.data) ?? this.#usage
     if (facts.kind === 'usage') return this.#options.want.includeUsage
-    this.#contentFrames++
+    if (carriesText.test(text.slice(at, stop))) this.#contentFrames++
     if (this.#first === undefined) {
       this.#first = text.slice(at, stop)
       const named = modelMember.exec(this.#first)
@@ -229,6 +228,11 @@ export class StreamRelay implements EngineListener, WatchedStream {
     return this.#usage ?? { inputTokens: 0, outputTokens: this.#contentFrames }
   }
 
+  #engineError(data: string | undefined): void {
+    this.#exchange?.abort()
+    this.failed(engineError(data))
+  }
+
   #fault(what: string): void {
     this.#exchange?.abort()
     this.failed(new Failure('worker_error', `The engine answered ${what}. Trying again may help.`))
@@ -252,7 +256,10 @@ export class StreamRelay implements EngineListener, WatchedStream {
   /** The watch goes on until the socket has taken the rest, or a reader that stopped reading would stay for ever. */
   #seeOff(): void {
     this.blockedSince = performance.now()
-    this.#res.once('close', () => this.#options.streams.remove(this))
+    const { streams } = this.#options
+    // A response that is gone tells nobody any more that it closed.
+    if (this.#call.left) streams.remove(this)
+    else this.#res.once('close', () => streams.remove(this))
   }
 }
 

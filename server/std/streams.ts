@@ -14,6 +14,9 @@ export interface WatchedStream {
   interrupt(): void
 }
 
+/** What a response takes in one go; more is written as it is read. */
+export const pieceBytes = 64 << 10
+
 /**
  * One timer for all streams, however many: it pings the silent ones and cuts those whose reader has taken nothing for
  * `writeDeadlineMs`. A timer for each stream would be armed again with every token.
@@ -47,8 +50,11 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
   return {
     add,
     remove,
-    /** Watches a whole answer that the socket did not take at once. */
-    seeOff(res: ServerResponse): void {
+    /**
+     * Writes a whole answer after its head. A large one goes piece by piece as the reader takes it, and each piece that
+     * is taken gives the reader the deadline anew.
+     */
+    pour(res: ServerResponse, body: Uint8Array): void {
       const rest: WatchedStream = {
         blockedSince: performance.now(),
         wroteAt: performance.now(),
@@ -56,8 +62,16 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
         cut: () => void res.destroy(),
         interrupt() {},
       }
+      let at = 0
+      const next = () => {
+        rest.blockedSince = performance.now()
+        while (at < body.length)
+          if (!res.write(body.subarray(at, (at += pieceBytes)))) return void res.once('drain', next)
+        res.end()
+      }
       add(rest)
       res.once('close', () => remove(rest))
+      next()
     },
     get count(): number {
       return open.size

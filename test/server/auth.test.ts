@@ -12,7 +12,7 @@ test.each<[IncomingHttpHeaders, string | undefined]>([
   [{ authorization: 'sk-1' }, undefined],
   [{ 'x-api-key': 'sk-1' }, 'sk-1'],
   [{ 'api-key': 'sk-1' }, 'sk-1'],
-  [{ authorization: 'Basic x', 'x-api-key': 'sk-1' }, undefined],
+  [{ authorization: 'Basic x', 'x-api-key': 'sk-1' }, 'sk-1'],
   [{}, undefined],
 ])('%j carries %s', (headers, credential) => expect(credentialOf(headers)).toBe(credential))
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../_app.ts'
@@ -150,6 +150,60 @@ test('the engine is told when the client goes: before the answer, in the prefill
   expect((await engine.stats()).aborted - before).toBe(5)
   expect(Math.max(...taken)).toBeLessThan(2_000)
   await engine.until(stats => stats.running === 0)
+})
+
+test('nothing is kept of a stream whose client hung up', async () => {
+  for (let at = 0; at < 5; at++) {
+    const leave = new AbortController()
+    const response = await app.fetch('/std/v1/chat/completions', {
+      body: { model: 'm', stream: true, messages: [{ role: 'user', content: 'mode:stream,tokens=100000,rate=100' }] },
+      signal: leave.signal,
+    })
+    await response.body!.getReader().read()
+    leave.abort()
+  }
+  const open = async () => /^infer_streams (\d+)$/m.exec(await (await app.fetch('/metrics')).text())?.[1]
+  await expect.poll(open, { timeout: 20_000 }).toBe('0')
+})
+
+test('a large answer may take as long as it is being read', async () => {
+  // 16 MB at a reader that pauses between pieces: longer than the deadline of one second in all, never a second idle.
+  const { port } = new URL(app.url)
+  const body = JSON.stringify({
+    model: 'm',
+    input: Array.from({ length: 2000 }, (_, at) => `text ${at}`),
+    encoding_format: 'float',
+  })
+  const [taken, ms] = await new Promise<[number, number]>((resolve, reject) => {
+    let bytes = 0
+    const from = performance.now()
+    const req = request(
+      {
+        port,
+        host: '127.0.0.1',
+        method: 'POST',
+        path: '/std/v1/embeddings',
+        headers: {
+          authorization: `Bearer ${app.secret}`,
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(body),
+        },
+      },
+      res => {
+        res.on('data', (chunk: Buffer) => {
+          bytes += chunk.length
+          res.pause()
+          setTimeout(() => res.resume(), 30)
+        })
+        res.on('end', () => resolve([bytes - Number(res.headers['content-length']), performance.now() - from]))
+        res.on('error', reject)
+      },
+    )
+    req.on('error', reject)
+    req.end(body)
+  })
+  expect(taken).toBe(0)
+  expect(ms).toBeGreaterThan(0)
 })
 
 test('a job that its client left is recorded as cancelled, with the tokens delivered', async () => {
