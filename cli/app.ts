@@ -15,6 +15,7 @@ import { scopes } from '../core/store/store.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
+import { openBodyBudget } from '../server/body.ts'
 import { openMetrics } from '../server/metrics.ts'
 import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
@@ -93,6 +94,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     cpu,
     metrics,
     streams,
+    bodies: openBodyBudget(config.limits.held_bodies),
     log,
   })
   const addressFile = join(dataDir, 'server.json')

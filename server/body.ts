@@ -59,3 +59,34 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
     req.on('data', take).once('end', end).once('close', gone).once('error', gone)
   })
 }
+
+/** What a body of unannounced length is counted as. */
+const unannounced = 1 << 20
+
+/**
+ * Bounds what the bodies of all requests hold together, from before they are read until their answer. Large bodies
+ * wait for slots and threads like small ones do, and a few hundred of them would be the memory of the machine.
+ */
+export function openBodyBudget(most: number) {
+  let held = 0
+  return {
+    /** Counts the request's body; give it back by disposing. Throws Failure `no_capacity` when there is no room. */
+    hold(req: IncomingMessage): Disposable {
+      // Once as it came and once as the engine is sent it.
+      const bytes = 2 * Number(req.headers['content-length'] ?? unannounced)
+      if (held > 0 && held + bytes > most)
+        throw new Failure(
+          'no_capacity',
+          'The requests under way hold all the memory there is for them. Try again in a moment.',
+          { retryAfterMs: 1_000 },
+        )
+      held += bytes
+      return {
+        [Symbol.dispose]() {
+          held -= bytes
+        },
+      }
+    },
+  }
+}
+export type BodyBudget = ReturnType<typeof openBodyBudget>

@@ -8,6 +8,7 @@ import type { Recorder } from '../core/jobs/recorder.ts'
 import type { Log } from '../core/log.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Store } from '../core/store/store.ts'
+import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
@@ -25,6 +26,7 @@ export interface Owners {
   cpu: Cpu
   metrics: Metrics
   streams: Streams
+  bodies: BodyBudget
   /** The requests that are being answered; the server's own, filled in by it. */
   calls: ReadonlySet<Call>
   log: Log

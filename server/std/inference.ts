@@ -28,6 +28,7 @@ export async function infer(task: Task, call: Call): Promise<void> {
       retryAfterMs: 2_000,
     })
   const createdAt = Date.now()
+  using _held = owners.bodies.hold(call.req)
   const body = await readBody(call.req, config.limits.chat_body)
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits)
   const prepared = ready instanceof Promise ? await ready : ready
