@@ -112,10 +112,16 @@ export class Call {
     this.#headers.push(name, value)
   }
 
-  /** The headers of the rate limit that this request was counted against. */
+  /** The headers of both rate limits, and of what is left of the one that this request was counted against. */
   allowance(given: Allowance): void {
-    if (given.limit === 0) return
     const { bucket } = this.route
+    const { requestsPerMinute, jobsPerMinute } = this.caller
+    const other = bucket === 'jobs' ? requestsPerMinute : jobsPerMinute
+    const policies: string[] = []
+    if (given.limit > 0) policies.push(`"${bucket}";q=${given.limit};w=60`)
+    if (other > 0) policies.push(`"${bucket === 'jobs' ? 'api' : 'jobs'}";q=${other};w=60`)
+    if (policies.length > 0) this.#headers.push('ratelimit-policy', policies.join(', '))
+    if (given.limit === 0) return
     this.#headers.push(
       'x-ratelimit-limit-requests',
       String(given.limit),
@@ -123,8 +129,6 @@ export class Call {
       String(given.remaining),
       'x-ratelimit-reset-requests',
       durationText(given.resetMs),
-      'ratelimit-policy',
-      `"${bucket}";q=${given.limit};w=60`,
       'ratelimit',
       `"${bucket}";r=${given.remaining};t=${Math.ceil(given.resetMs / 1000)}`,
     )

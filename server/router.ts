@@ -18,6 +18,10 @@ export type Dispatcher = (
 /** h3 is told by this value that the response was written on the Node side. */
 const handled = Symbol.for('h3.handled')
 
+/** h3 ends the response as soon as it hears of it, so it hears of it when there is nothing left to write. */
+const over = (res: ServerResponse): symbol | Promise<symbol> =>
+  res.writableEnded || res.destroyed ? handled : new Promise(done => res.once('close', () => done(handled)))
+
 const nodeOf = (event: H3Event) => event.runtime!.node as { req: IncomingMessage; res: ServerResponse }
 
 /** All routes and their aliases in h3's router; what matches none is told apart: wrong method, or no such URL. */
@@ -40,7 +44,7 @@ export function openRouter(dispatch: Dispatcher, log: Log): H3 {
       methods.set(path, (methods.get(path) ?? new Set()).add(route.method))
       const handler = (event: H3Event) => {
         const { req, res } = nodeOf(event)
-        return dispatch(route, decoded(event.context.params), req, res).then(() => handled)
+        return dispatch(route, decoded(event.context.params), req, res).then(() => over(res))
       }
       app.on(route.method, path, handler)
       if (route.method === 'GET') app.on('HEAD', path, handler)

@@ -1,0 +1,106 @@
+/**
+ * The two ends of a large request, each a process of its own, so that what they do does not hold up the server under
+ * test. Run as `node _large.ts engine`, which prints its port, or `node _large.ts chat URL TOKEN BYTES` and
+ * `node _large.ts embed URL TOKEN`, which print what they saw as JSON.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface Seen {
+  status: number
+  /** What the engine was sent, as it says itself, or the error. */
+  answer: string
+  /** What was sent to the server. */
+  sent: string
+  ms: number
+}
+
+const digest = (text: string): string => `${text.length} ${createHash('sha256').update(text).digest('hex')}`
+const print = (seen: Seen) => process.stdout.write(JSON.stringify(seen))
+
+/** Answers a chat with the length and the hash of the image in it, embeddings with vectors that tell their place. */
+async function engine(): Promise<void> {
+  const json = (response: ServerResponse, value: object) =>
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = []
+    request.on('data', (part: Buffer) => parts.push(part))
+    request.once('end', () => {
+      const body = JSON.parse(Buffer.concat(parts).toString('utf8')) as {
+        messages?: { content: { image_url?: { url: string } }[] }[]
+        input?: string[]
+      }
+      if (body.input) {
+        const data = body.input.map((text, index) => ({
+          object: 'embedding',
+          index,
+          embedding: Array.from({ length: 256 }, (_, at) => (Number(text) + 1) / (at + 1)),
+        }))
+        return json(response, { data: data.toReversed(), usage: { prompt_tokens: data.length } })
+      }
+      const content = digest(body.messages![0]!.content[1]!.image_url!.url)
+      return json(response, { choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }] })
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  process.stdout.write(String((server.address() as AddressInfo).port))
+}
+
+async function send(url: string, token: string, body: string): Promise<{ status: number; text: string; ms: number }> {
+  const from = performance.now()
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body,
+  })
+  return { status: response.status, text: await response.text(), ms: performance.now() - from }
+}
+
+/** A chat whose body has exactly so many bytes, nearly all of them one inline image. */
+async function chat(url: string, token: string, bytes: number): Promise<void> {
+  const bodyOf = (image: string) =>
+    JSON.stringify({
+      model: 'large',
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'What is this?' },
+            { type: 'image_url', image_url: { url: image } },
+          ],
+        },
+      ],
+    })
+  const prefix = 'data:image/png;base64,'
+  const room = bytes - bodyOf(prefix).length
+  const image =
+    prefix +
+    randomBytes(Math.ceil((room * 3) / 4) + 3)
+      .toString('base64')
+      .slice(0, room)
+  const { status, text, ms } = await send(`${url}/std/v1/chat/completions`, token, bodyOf(image))
+  const answer =
+    status === 200 ? (JSON.parse(text) as { choices: [{ message: { content: string } }] }).choices[0] : text
+  print({ status, answer: typeof answer === 'string' ? answer : answer.message.content, sent: digest(image), ms })
+}
+
+/** As many embeddings as one request may ask for; the answer is the places that are wrong. */
+async function embed(url: string, token: string): Promise<void> {
+  const input = Array.from({ length: 2048 }, (_, at) => String(at))
+  const { status, text, ms } = await send(`${url}/std/v1/embeddings`, token, JSON.stringify({ model: 'large', input }))
+  const { data } = JSON.parse(text) as { data: { index: number; embedding: number[] }[] }
+  const right = data.filter(
+    ({ index, embedding }, at) =>
+      index === at &&
+      embedding.length === 256 &&
+      embedding.every((value, d) => value === Math.fround((at + 1) / (d + 1))),
+  )
+  print({ status, answer: `${right.length} of ${data.length} right`, sent: `${text.length} bytes came`, ms })
+}
+
+const [role, url, token, bytes] = process.argv.slice(2)
+if (role === 'engine') await engine()
+else if (role === 'chat') await chat(url!, token!, Number(bytes))
+else if (role === 'embed') await embed(url!, token!)
