@@ -33,7 +33,7 @@ export function openapi(routes: readonly Route[], version: string) {
     tags: [...new Set(routes.map(({ tag }) => tag))].map(name => ({ name })),
     paths,
     components: {
-      schemas: components(),
+      schemas: reachable(paths, components()),
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'An API token: `sk-infer-…`' } },
     },
     security: [{ token: [] }],
@@ -74,6 +74,20 @@ function components() {
       .filter(([id]) => id !== '__shared')
       .map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, schema]),
   )
+}
+
+/** Without what only the configuration file is made of. */
+function reachable<S>(from: unknown, all: Record<string, S>): Record<string, S> {
+  const found = new Set<string>()
+  const follow = (part: unknown): void => {
+    for (const [, name] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/([^"]+)"/g))
+      if (!found.has(name!)) {
+        found.add(name!)
+        follow(all[name!])
+      }
+  }
+  follow(from)
+  return Object.fromEntries(Object.entries(all).filter(([name]) => found.has(name)))
 }
 
 function ref(schema: z.ZodType) {

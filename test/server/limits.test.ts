@@ -13,7 +13,7 @@ const engine = spawn(process.execPath, [script, 'engine'], { stdio: ['ignore', '
 let app: TestApp
 
 beforeAll(async () => {
-  const [port] = (await once(engine.stdout, 'data')) as [Buffer]
+  const port = String(((await once(engine.stdout, 'data')) as [Buffer])[0])
   app = await startApp({
     models: [
       fakeModel('fake'),
@@ -247,9 +247,9 @@ describe('what is large', () => {
   test('a lot of it at once does not stop the small ones', async () => {
     let small = 0
     const large = together(4, () => beside('chat', String(8 << 20)))
-    let busy = true
-    void large.finally(() => (busy = false))
-    while (busy) {
+    const done = new AbortController()
+    void large.finally(() => done.abort())
+    while (!done.signal.aborted) {
       expect((await post('/std/v1/embeddings', embedding)).status).toBe(200)
       small++
     }
