@@ -28,8 +28,8 @@ function start(
       const match = wanted.exec(line)
       if (match) resolve({ pid: child.pid!, match })
     }
-    createInterface({ input: child.stdout! }).on('line', look)
-    createInterface({ input: child.stderr! }).on('line', look)
+    createInterface({ input: child.stdout }).on('line', look)
+    createInterface({ input: child.stderr }).on('line', look)
     child.once('exit', code => reject(new Error(`${file} ${args.join(' ')} exited (${code})`)))
   })
 }
@@ -76,14 +76,14 @@ try {
   const [file, before] = packed ? ['build/infer', []] : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
   const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
   const infer = await start(
-    file!,
-    [...before!, 'serve', '--config', config, '--listen', '127.0.0.1:0'],
+    file,
+    [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0'],
     /(http:\/\/127\.0\.0\.1:\d+)/,
     env,
   )
   const port = Number(new URL(infer.match[1]!).port)
   const root = readFileSync(join(folder, 'data', 'root-token'), 'utf8').trim()
-  const token = await limitedToken(port, root, file!, before!, env)
+  const token = await limitedToken(port, root, file, before, env)
   const idle = rssOf(infer.pid)
 
   const targets = {

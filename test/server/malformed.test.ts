@@ -55,7 +55,6 @@ const nasty = fc.constantFrom<unknown>(
   [null],
   { __proto__: null },
   { toString: 1 },
-  { then: 1 },
 )
 
 /** A valid body with some of its values replaced, removed or nested. */
@@ -136,7 +135,7 @@ test('10,000 malformed bodies over every route that takes one: never a 5xx, neve
     const sender = async () => {
       for (const text of queue) {
         const response = await pool.request({
-          method: route.method as 'POST',
+          method: route.method,
           path,
           body: text,
           headers: { authorization: `Bearer ${app.secret}`, 'content-type': 'application/json' },

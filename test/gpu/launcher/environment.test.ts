@@ -5,7 +5,13 @@ const built = (host: Record<string, string | undefined>, more: Record<string, st
   engineEnvironment({ host, home: '/data/home', bootId: 'boot', launchId: 'launch', visibleDevices: '0,1', more })
 
 test('an engine gets what it needs and nothing of ours', () => {
-  const host = { INFER_MASTER_KEY: 'secret', AWS_SECRET_ACCESS_KEY: 'x', HOME: '/home/somebody', USER: 'root', SHELL: '/bin/sh' }
+  const host = {
+    INFER_MASTER_KEY: 'secret',
+    AWS_SECRET_ACCESS_KEY: 'x',
+    HOME: '/home/somebody',
+    USER: 'root',
+    SHELL: '/bin/sh',
+  }
   expect(built(host)).toEqual({
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     HOME: '/data/home',
