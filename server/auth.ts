@@ -19,9 +19,10 @@ export function credentialOf(headers: IncomingMessage['headers']): string | unde
 
 const loopback = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
 
-/** Whether a connection comes straight from this machine; one that a proxy forwarded does not count. */
+/** Whether a request comes straight from this machine; what a proxy forwarded, or another site's page sent, does not. */
 export const isLocal = (req: IncomingMessage): boolean =>
   loopback.test(req.socket.remoteAddress ?? '') &&
+  req.headers['sec-fetch-site'] !== 'cross-site' &&
   req.headers['x-forwarded-for'] === undefined &&
   req.headers.forwarded === undefined
 

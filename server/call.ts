@@ -4,11 +4,10 @@ import type { Allowance } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Task } from '../core/tasks/tasks.ts'
+import { commonHeaders } from './head.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
 import { pieceBytes } from './std/streams.ts'
-
-const clientId = /^[A-Za-z0-9._:-]{1,128}$/
 
 /** The job that a synchronous call is, while somebody waits for it. */
 export interface CallJob {
@@ -43,9 +42,7 @@ export class Call {
     this.route = route
     this.params = params
     this.owners = owners
-    this.#headers = ['x-request-id', this.id, 'x-content-type-options', 'nosniff']
-    const given = req.headers['x-client-request-id']
-    if (typeof given === 'string' && clientId.test(given)) this.#headers.push('x-client-request-id', given)
+    this.#headers = commonHeaders(req, this.id)
   }
 
   /** Throws when the route is public: such a route must not ask. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { Failure } from '../core/failure.ts'
+import { commonHeaders } from './head.ts'
 
 /** Where a status alone would mislead the official clients about retrying. */
 const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
@@ -71,10 +72,7 @@ export function refuse(res: ServerResponse, failure: Failure, requestId: string)
     'application/json',
     'content-length',
     String(Buffer.byteLength(body)),
-    'x-request-id',
-    requestId,
-    'x-content-type-options',
-    'nosniff',
+    ...commonHeaders(res.req, requestId),
     ...errorHeaders(failure),
   ])
   res.end(body)

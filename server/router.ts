@@ -52,7 +52,7 @@ export function openRouter(dispatch: Dispatcher, log: Log): H3 {
   for (const [path, allowed] of methods)
     app.all(path, event => {
       const { req, res } = nodeOf(event)
-      res.setHeader('allow', [...allowed].join(', '))
+      res.setHeader('allow', [...allowed, ...(allowed.has('GET') ? ['HEAD'] : [])].join(', '))
       const message = `${req.method} is not possible here; ${[...allowed].join(' and ')} is.`
       refuse(res, new Failure('method_not_allowed', message), newId('req'))
       return handled

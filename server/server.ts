@@ -10,6 +10,7 @@ import type { Log } from '../core/log.ts'
 import type { Call } from './call.ts'
 import { dispatch, interrupt } from './dispatch.ts'
 import { refuse } from './errors.ts'
+import { commonHeaders } from './head.ts'
 import { hostAllowed, hostName } from './host.ts'
 import type { Owners } from './owners.ts'
 import { openRouter, tidy } from './router.ts'
@@ -18,6 +19,9 @@ import { openRouter, tidy } from './router.ts'
 const lastGuestsMs = 50
 /** And how long they have to read it. */
 const lastWordsMs = 250
+
+/** What is answered whatever the server is about to do. */
+const alive = /^\/(livez|healthz)(\?|$)/
 
 type State = 'starting' | 'ready' | 'draining'
 
@@ -81,8 +85,8 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
         return
       }
       req.url = tidy(req.url ?? '/')
-      if (state !== 'ready' && (req.url !== '/livez' || !owners)) {
-        if (req.url === '/livez') plain(res, 200, 'ok\n')
+      if (state !== 'ready' && !(owners && alive.test(req.url))) {
+        if (alive.test(req.url)) plain(res, 200, 'ok\n')
         else refuse(res, state === 'starting' ? starting() : stopping(), newId('req'))
         return
       }
@@ -98,6 +102,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
   // A request that cannot be parsed never reaches a handler; it still gets our envelope.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (socket.destroyed || !socket.writable) return
+    const id = newId('req')
     const large = error.code === 'HPE_HEADER_OVERFLOW'
     const status = large
       ? '431 Request Header Fields Too Large'
@@ -112,10 +117,11 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
           : 'This is not a well-formed HTTP request, or it was not sent in time.',
         type: 'invalid_request_error',
         param: null,
+        request_id: id,
       },
     })
     socket.end(
-      `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+      `HTTP/1.1 ${status}\r\nx-request-id: ${id}\r\nx-content-type-options: nosniff\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     )
   })
 
@@ -162,7 +168,13 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
 export type Server = Awaited<ReturnType<typeof openServer>>
 
 function plain(res: ServerResponse, status: number, text: string): void {
-  res.writeHead(status, ['content-type', 'text/plain', 'content-length', String(text.length)])
+  res.writeHead(status, [
+    'content-type',
+    'text/plain; charset=utf-8',
+    'content-length',
+    String(text.length),
+    ...commonHeaders(res.req, newId('req')),
+  ])
   res.end(text)
 }
 

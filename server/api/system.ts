@@ -12,6 +12,10 @@ const text = (call: Call, status: number, body: string) =>
 /** What runs on other pages has no business here: a page elsewhere that embeds or fetches these gets nothing. */
 const fromElsewhere = (call: Call) => call.req.headers['sec-fetch-site'] === 'cross-site'
 
+/** The same for what is not health; somebody who follows a link to it is welcome. */
+const own = (answer: (call: Call) => void) => (call: Call) =>
+  fromElsewhere(call) && call.req.headers['sec-fetch-dest'] !== 'document' ? text(call, 403, '') : answer(call)
+
 /** Health, metrics and the reference. `all` is the whole table, this part included. */
 export function systemRoutes(all: () => readonly Route[]): Route[] {
   let description: string | undefined
@@ -48,7 +52,7 @@ export function systemRoutes(all: () => readonly Route[]): Route[] {
       scope: 'public',
       tag,
       summary: 'This API as OpenAPI 3.1',
-      answer: call => call.send(200, (description ??= JSON.stringify(openapi(all(), version)))),
+      answer: own(call => call.send(200, (description ??= JSON.stringify(openapi(all(), version))))),
     }),
     route({
       method: 'GET',
@@ -57,7 +61,7 @@ export function systemRoutes(all: () => readonly Route[]): Route[] {
       scope: 'public',
       tag,
       summary: 'The interactive reference',
-      answer: call => call.send(200, reference, 'text/html; charset=utf-8', referenceHeaders),
+      answer: own(call => call.send(200, reference, 'text/html; charset=utf-8', referenceHeaders)),
     }),
     route({
       method: 'GET',
@@ -65,7 +69,7 @@ export function systemRoutes(all: () => readonly Route[]): Route[] {
       scope: 'public',
       tag,
       summary: 'Starts the reference',
-      answer: call => call.send(200, start, 'text/javascript; charset=utf-8'),
+      answer: own(call => call.send(200, start, 'text/javascript; charset=utf-8')),
     }),
     route({
       method: 'GET',
@@ -73,11 +77,12 @@ export function systemRoutes(all: () => readonly Route[]): Route[] {
       scope: 'public',
       tag,
       summary: 'The program of the reference',
-      answer: call =>
+      answer: own(call =>
         call.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
           'cache-control',
           'public, max-age=86400',
         ]),
+      ),
     }),
   ]
 }
@@ -85,7 +90,7 @@ export function systemRoutes(all: () => readonly Route[]): Route[] {
 /** Nothing on the page may come from, or go to, another origin. */
 const referenceHeaders = [
   'content-security-policy',
-  "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; frame-ancestors 'none'",
+  "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'referrer-policy',
   'no-referrer',
 ]

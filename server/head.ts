@@ -1,0 +1,11 @@
+import type { IncomingMessage } from 'node:http'
+
+const clientId = /^[A-Za-z0-9._:-]{1,128}$/
+
+/** The headers that every response has, flat: our id of the request, and the client's own where it has a fit one. */
+export function commonHeaders(req: IncomingMessage | undefined, requestId: string): string[] {
+  const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff']
+  const given = req?.headers['x-client-request-id']
+  if (typeof given === 'string' && clientId.test(given)) headers.push('x-client-request-id', given)
+  return headers
+}
