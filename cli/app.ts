@@ -139,8 +139,7 @@ async function createFirstOrganization(
   const tokenPath = join(dataDir, 'root-token')
   const own = (await store.organizations.list()).find(({ name }) => name === 'default')
   // A crash between the two writes of a first start must not leave an installation without a usable token.
-  if (own && (existsSync(tokenPath) || (await store.tokens.countActive(own.id, 'admin:write', Date.now())) > 0))
-    return undefined
+  if (own && existsSync(tokenPath)) return undefined
   // The owner of the machine is not limited by a plan; organizations made later are, unless they are given limits.
   const organization =
     own ?? (await accounts.createOrganization({ name: 'default', requestsPerMinute: 0, jobsPerMinute: 0 }))
