@@ -32,7 +32,10 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
         `A body with Content-Encoding '${encoding.slice(0, 40)}' is not taken; send it uncompressed.`,
       ),
     )
-  if (declared !== undefined && Number(declared) > most) return Promise.reject(tooLarge(most))
+  if (declared !== undefined && Number(declared) > most) {
+    discard(req)
+    return Promise.reject(tooLarge(most))
+  }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -43,8 +46,7 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
       size += chunk.length
       if (size > most) {
         done()
-        // The rest is not read; the connection closes after the answer.
-        req.pause()
+        discard(req)
         reject(tooLarge(most))
       } else chunks.push(chunk)
     }
@@ -57,6 +59,18 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
       reject(new Failure('cancelled', 'The client went away before its request was complete.'))
     }
     req.on('data', take).once('end', end).once('close', gone).once('error', gone)
+  })
+}
+
+/** How much is read of a body that is not taken. */
+const mostDiscarded = 64 << 20
+
+/** Lets the client finish: most look for an answer only then, and would meet a closed connection instead of it. */
+function discard(req: IncomingMessage): void {
+  let left = mostDiscarded
+  req.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    if (left < 0) req.destroy()
   })
 }
 

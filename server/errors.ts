@@ -59,7 +59,7 @@ export function errorHeaders(failure: Failure): string[] {
   const retry = shouldRetry(failure)
   if (retry) headers.push('x-should-retry', retry)
   if (failure.status === 401) headers.push('www-authenticate', 'Bearer')
-  if (failure.code === 'payload_too_large' || failure.code === 'shutting_down') headers.push('connection', 'close')
+  if (failure.code === 'shutting_down') headers.push('connection', 'close')
   return headers
 }
 

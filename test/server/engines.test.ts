@@ -22,7 +22,6 @@ beforeAll(async () => {
       fakeModel('poisoned', ['--id', 'poisoned']),
       fakeModel('frozen', ['--id', 'frozen'], { no_progress: '600ms' }),
       fakeModel('hung', ['--hang'], { load_timeout: '400ms' }),
-      fakeModel('endless', ['--hang', '--chatty'], { load_timeout: '200ms' }),
       fakeModel('deaf', ['--deaf'], { no_progress: '300ms' }),
       fakeModel('slow-load', ['--ready-after', '60000'], { dispatch_wait_ms: '200ms' }),
       fakeModel('narrow', [], { concurrency: 1, max_queue: 1 }),
@@ -231,7 +230,6 @@ describe('an engine that does nothing', () => {
 
   test.each([
     ['hung in its load', 'hung', /no progress in loading for 400 ms/],
-    ['loading for ever, and saying so', 'endless', /still not ready after 2 s/],
     ['healthy but deaf', 'deaf', /no progress/],
   ])('%s: 502 with the reason', async (_, model, reason) => {
     const failed = await ask(model)
@@ -281,7 +279,6 @@ describe('an engine that is not ready, or not free', () => {
     expect([refused.status, refused.code]).toEqual([503, 'no_capacity'])
     expect(refused.message).toContain("'huge' needs")
     saysWhen(refused)
-    expect((await activity('huge')).status).toBe('unavailable')
   })
 
   test('whose port somebody took first: started again, and answered', async () => {

@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { promisify } from 'node:util'
@@ -231,6 +232,28 @@ describe('what is large', () => {
   test('one byte more is refused', async () => {
     const { status, answer } = await beside('chat', String((32 << 20) + 1))
     expect([status, answer]).toEqual([413, expect.stringContaining('32768 KiB')])
+  })
+
+  test('an endless one is cut off, after it was told so', async () => {
+    const socket = connect(Number(new URL(app.url).port), '127.0.0.1')
+    const closed = new Promise(done => socket.once('close', done))
+    let told = ''
+    socket.on('data', (data: Buffer) => (told += data.toString())).on('error', () => {})
+    socket.write(
+      `POST /api/jobs HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${app.secret}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
+    )
+    const block = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(1 << 20, 'x'), Buffer.from('\r\n')])
+    let sent = 0
+    const pour = () => {
+      while (!socket.destroyed && socket.write(block)) sent++
+      sent++
+    }
+    socket.on('drain', pour)
+    pour()
+    await closed
+    expect(told).toMatch(/^HTTP\/1\.1 413/)
+    expect(sent).toBeGreaterThan(2)
+    expect(sent).toBeLessThan(200)
   })
 
   test('2,048 embeddings come in the order of the inputs', async () => {
