@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import type { Route } from './route.ts'
 
+/** The bounds of JavaScript's whole numbers say nothing about the API. */
+const emitted = {
+  io: 'input',
+  unrepresentable: 'any',
+  override({ jsonSchema }: { jsonSchema: { minimum?: number; maximum?: number } }) {
+    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  },
+} as const
+
 const at = (id: string) => `#/components/schemas/${id}`
 
 const ErrorResponse = z
@@ -50,9 +60,7 @@ function operation(route: Route) {
     'x-scope': route.scope,
     ...(route.scope === 'public' ? { security: [] } : {}),
     parameters: [...fields(route.params, 'path'), ...fields(route.query, 'query')],
-    ...(route.body
-      ? { requestBody: { required: true, content: { 'application/json': { schema: ref(route.body) } } } }
-      : {}),
+    ...(route.body ? { requestBody: requestBody(route) } : {}),
     responses: {
       [success]: {
         description: 'Success',
@@ -63,12 +71,20 @@ function operation(route: Route) {
   }
 }
 
+function requestBody({ body, example }: Route) {
+  const schema = body as z.ZodType
+  return {
+    required: !schema.safeParse({}).success,
+    content: { 'application/json': { schema: ref(schema), ...(example ? { example: example as unknown } : {}) } },
+  }
+}
+
 /** `/models/**:id` and `/jobs/:id` in OpenAPI's words. */
 export const templateOf = (path: string): string => path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')
 
 /** Emits the whole registry at once: emitting a part makes zod write references that only zod can follow. */
 function components() {
-  const { schemas } = z.toJSONSchema(z.globalRegistry, { io: 'input', uri: at, unrepresentable: 'any' })
+  const { schemas } = z.toJSONSchema(z.globalRegistry, { ...emitted, uri: at })
   return Object.fromEntries(
     Object.entries(schemas)
       .filter(([id]) => id !== '__shared')
@@ -99,7 +115,7 @@ function ref(schema: z.ZodType) {
 /** Shapes with a name stand once, under components: zod puts them under `$defs` of every schema it is asked for. */
 function fields(schema: z.ZodType | undefined, where: 'path' | 'query') {
   if (!schema) return []
-  const text = JSON.stringify(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }))
+  const text = JSON.stringify(z.toJSONSchema(schema, emitted))
   const { properties = {}, required = [] } = JSON.parse(text.replaceAll('#/$defs/', at(''))) as {
     properties?: Record<string, object>
     required?: string[]

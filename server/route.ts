@@ -25,6 +25,8 @@ interface RouteFacts<P, Q, B, R> {
   params?: P
   query?: Q
   body?: B
+  /** A body that works, for the reference: what a newcomer sends first. */
+  example?: B extends z.ZodType ? z.input<B> : undefined
   /** Absent where the answer is not JSON. */
   response?: R
   /** Of success; 200 by default. */

@@ -157,6 +157,12 @@ export const jobRoutes = [
     description:
       'Once the answer with the id is there, the job survives crashes and restarts. An `Idempotency-Key` header makes a repeated submission return the same job for 24 hours.',
     body: Create,
+    example: {
+      task: 'std/embeddings',
+      model_id: 'infer/tiny-embed',
+      inputs: { input: 'A cat sat on the mat.' },
+      metadata: { ref: '42' },
+    },
     response: Created,
     status: 202,
     handle: async ({ body }, call) => {

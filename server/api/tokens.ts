@@ -125,6 +125,7 @@ export const tokenRoutes = [
     summary: 'Create a token; its secret is shown this once',
     params: Organization,
     body: Create,
+    example: { name: 'notebook', scopes: ['user:read', 'user:write'], expires_in: 2_592_000 },
     response: Created,
     status: 201,
     handle: async ({ params, body }, call) => {
@@ -187,6 +188,7 @@ export const tokenRoutes = [
     summary: 'Rename, disable, enable or narrow a token',
     params: OneToken,
     body: Change,
+    example: { name: 'notebook', status: 'disabled' },
     response: One,
     handle: async ({ params, body }, call) => {
       const change = {
@@ -230,6 +232,7 @@ export const tokenRoutes = [
     summary: 'Replace a token; the old one may live on for up to a day',
     params: OneToken,
     body: Rotate,
+    example: { overlap_seconds: 3600 },
     response: Rotated,
     handle: async ({ params, body }, call) => {
       const { accounts } = call.owners

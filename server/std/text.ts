@@ -25,6 +25,7 @@ export const textRoutes = [
     summary: 'Answer a conversation',
     description: 'With `stream: true` the answer comes as server-sent events that end with `data: [DONE]`.',
     body: ChatRequest,
+    example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
     answer: call => infer('std/chat-completion', call),
   }),
@@ -36,6 +37,7 @@ export const textRoutes = [
     tag,
     summary: 'Turn texts into vectors',
     body: EmbeddingsRequest,
+    example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
     answer: call => infer('std/embeddings', call),
   }),
@@ -49,6 +51,12 @@ export const textRoutes = [
     description:
       'The ranking stands under `data` (Voyage) and under `results` (Cohere, Jina); scores are probabilities unless `raw_scores` is set.',
     body: RerankRequest,
+    example: {
+      model: 'infer/tiny-rerank',
+      query: 'Who sat on the mat?',
+      documents: ['The dog barked.', 'A cat sat on the mat.'],
+      return_documents: true,
+    },
     response: RerankResponse,
     answer: call => infer('std/rerank', call),
   }),
@@ -62,6 +70,11 @@ export const textRoutes = [
     description:
       'A pair comes as `text_1` and `text_2`, `queries` and `documents`, or `data_1` and `data_2`; each a text or a list.',
     body: ScoreRequest,
+    example: {
+      model: 'infer/tiny-rerank',
+      text_1: 'Who sat on the mat?',
+      text_2: ['The dog barked.', 'A cat sat on the mat.'],
+    },
     response: ScoreResponse,
     answer: call => infer('std/score', call),
   }),

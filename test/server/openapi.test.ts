@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { templateOf } from '../../server/openapi.ts'
 import { routes } from '../../server/routes.ts'
-import { startApp, type TestApp } from '../_app.ts'
+import { fakeModel, startApp, type TestApp } from '../_app.ts'
 
 interface Operation {
   operationId: string
@@ -13,7 +13,7 @@ interface Operation {
   'x-scope': string
   security?: unknown[]
   parameters: { name: string; in: string; required: boolean; schema: object }[]
-  requestBody?: { content: { 'application/json': { schema: { $ref: string } } } }
+  requestBody?: { required: boolean; content: { 'application/json': { schema: { $ref: string }; example?: object } } }
   responses: Record<string, { description: string; content?: { 'application/json': { schema: { $ref: string } } } }>
 }
 interface Description {
@@ -34,7 +34,10 @@ const operations = () =>
   )
 
 beforeAll(async () => {
-  app = await startApp()
+  // The models that every installation has until it configures its own: the examples are of those.
+  app = await startApp({
+    models: ['fake', 'infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank'].map(id => fakeModel(id)),
+  })
   const response = await app.fetch('/openapi.json', { token: null })
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json'])
   api = (await response.json()) as Description
@@ -199,6 +202,23 @@ describe('what is answered is what is written', () => {
     ajv.addSchema({ $id: 'api', components: closed(api.components) as object })
     const validate = validatorOf(ajv, name)
     expect([validate(value), validate.errors]).toEqual([true, null])
+  })
+
+  test('the example of every body is answered as it stands', async () => {
+    for (const { path, method, operation } of operations()) {
+      if (!operation.requestBody) continue
+      const { example } = operation.requestBody.content['application/json']
+      expect(example, path).toBeDefined()
+      expect(operation.requestBody.required).toBe(!path.endsWith('/rotate') && method !== 'patch')
+      // One of its own: it is changed.
+      const made = await app.fetch(`/api/organizations/${app.organizationId}/tokens`, { body: { name: 'x' } })
+      const { token } = (await made.json()) as { token: { id: string } }
+      const response = await app.fetch(path.replace('{organization}', app.organizationId).replace('{id}', token.id), {
+        method: method.toUpperCase(),
+        body: example,
+      })
+      expect([path, String(response.status)]).toEqual([path, Object.keys(operation.responses)[0]])
+    }
   })
 
   test.each([
