@@ -133,6 +133,8 @@ export class Call {
 
   /** Writes the status line and headers; the caller goes on with `res`. */
   head(status: number, contentType: string, more: readonly string[] = []): void {
+    if (this.route.path.startsWith('/std/'))
+      this.#headers.push('openai-processing-ms', String(Math.round(this.elapsedMs)))
     this.res.writeHead(status, [...this.#headers, 'content-type', contentType, ...more])
   }
 

@@ -156,7 +156,7 @@ export function shapeChat(bytes: Uint8Array, want: ChatWant): Shaped {
   const response: ChatResponse = {
     id: typeof answer.id === 'string' && answer.id ? answer.id : `chatcmpl-${ulid()}`,
     object: 'chat.completion',
-    created: tokenCount(answer.created) || Math.floor(Date.now() / 1000),
+    created: secondOf(answer.created) ?? Math.floor(Date.now() / 1000),
     model: want.modelId,
     choices: answer.choices.map((choice: unknown, at) => shapeChoice(choice, at, want)),
     usage: {
@@ -176,6 +176,10 @@ export function shapeChat(bytes: Uint8Array, want: ChatWant): Shaped {
   }
   return { body: JSON.stringify(response), usage: { inputTokens, outputTokens } }
 }
+
+/** A time as an engine states it; not one of its counts, which are bounded far below. */
+const secondOf = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
 
 type Choice = ChatResponse['choices'][number]
 

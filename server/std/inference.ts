@@ -10,6 +10,8 @@ import type { Prepared } from '../../core/tasks/prepared.ts'
 import type { Task } from '../../core/tasks/tasks.ts'
 import { readBody } from '../body.ts'
 import type { Call, CallJob } from '../call.ts'
+import { preferenceOf } from '../prefer.ts'
+import { submitJob } from '../submit.ts'
 import { type StreamEnd, StreamRelay } from './relay.ts'
 
 const mostAttempts = 3
@@ -29,7 +31,10 @@ export async function infer(task: Task, call: Call): Promise<void> {
     })
   const createdAt = Date.now()
   using _held = owners.bodies.hold(call.req)
+  const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
+  // Before the bytes are given to a thread. What no job may be as large as is answered on the line after all.
+  const kept = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits)
   const prepared = ready instanceof Promise ? await ready : ready
   const model = registry.find(prepared.modelId)!
@@ -40,13 +45,15 @@ export async function infer(task: Task, call: Call): Promise<void> {
       { param: 'model' },
     )
 
+  if (kept !== undefined && !prepared.stream) return respondLater(call, task, model, kept)
   const job: CallJob = { id: newId('job'), task, modelId: model.id, createdAt, startedAt: null, engineId: null }
   call.job = job
   call.header('x-job-id', job.id)
+  const waitMs = Math.min(model.dispatch_wait_ms, prefer.waitMs)
   let end: StreamEnd | undefined
   try {
     for (let attempt = 1; ; attempt++) {
-      using lease = await fleet.lease(model, { waitMs: model.dispatch_wait_ms, signal: call.gone })
+      using lease = await fleet.lease(model, { waitMs, signal: call.gone })
       job.startedAt ??= Date.now()
       job.engineId = lease.engineId
       if (attempt === 1) call.header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
@@ -74,6 +81,15 @@ export async function infer(task: Task, call: Call): Promise<void> {
   } finally {
     record(call, job, model, end!)
   }
+}
+
+/** `Prefer: respond-async`: the same request as a durable job. */
+async function respondLater(call: Call, task: Task, model: Model, body: string): Promise<void> {
+  const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
+  const made = await submitJob(call, request, { task, modelId: model.id, inputs: request })
+  const origin = call.owners.config.public_url ?? `http://${call.req.headers.host}`
+  const answer = { ...made, status_url: new URL(`/api/jobs/${made.id}`, origin).href }
+  call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
 }
 
 function record(call: Call, job: CallJob, model: Model, end: StreamEnd): void {
@@ -130,6 +146,6 @@ async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<St
   const shaped = ready instanceof Promise ? await ready : ready
   // Whoever cancelled it while it was being shaped was told so.
   call.gone.throwIfAborted()
-  call.send(200, shaped.body, 'application/json', ['openai-processing-ms', String(Math.round(call.elapsedMs))])
+  call.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }
 }

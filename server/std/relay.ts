@@ -92,14 +92,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
       return
     }
     this.#begun = true
-    this.#call.head(200, 'text/event-stream; charset=utf-8', [
-      'openai-processing-ms',
-      String(Math.round(this.#call.elapsedMs)),
-      'cache-control',
-      'no-cache',
-      'x-accel-buffering',
-      'no',
-    ])
+    this.#call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
     this.#options.streams.add(this)
     this.#res.on('drain', this.#drain)
   }

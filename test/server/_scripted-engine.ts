@@ -1,7 +1,15 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Asked, chatOf, embeddingsOf, wholeChat } from '../fixtures/engine-answers.ts'
+import {
+  type Asked,
+  chatFrames,
+  chatOf,
+  embeddingsOf,
+  rerankOf,
+  scoreOf,
+  wholeChat,
+} from '../fixtures/engine-answers.ts'
 
 /** One request as the engine saw it. */
 export interface Seen {
@@ -78,12 +86,17 @@ const json = (response: ServerResponse, status: number, value: object) =>
   void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
 
 /** What an ordinary engine would answer. */
-export const well = ({ path, body }: Seen, response: ServerResponse): void =>
-  json(
-    response,
-    200,
-    path.endsWith('/embeddings') ? embeddingsOf(body, 'scripted') : wholeChat(chatOf(body, 'scripted', undefined)),
-  )
+export function well({ path, body }: Seen, response: ServerResponse): void {
+  const name = 'scripted'
+  if (path.endsWith('/embeddings')) return json(response, 200, embeddingsOf(body, name))
+  if (path.endsWith('/rerank')) return json(response, 200, rerankOf(body, name))
+  if (path.endsWith('/score')) return json(response, 200, scoreOf(body, name))
+  const chat = chatOf(body, name, undefined)
+  if (!body.stream) return json(response, 200, wholeChat(chat))
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  for (const frame of chatFrames(chat, true)) response.write(`data: ${JSON.stringify(frame)}\n\n`)
+  response.end('data: [DONE]\n\n')
+}
 
 export const badly = (response: ServerResponse, status: number, message: string): void =>
   json(response, status, { error: { message, type: 'scripted_error' } })

@@ -1,0 +1,22 @@
+/** What a client would rather have (RFC 7240). Whatever is not understood is passed over. */
+export interface Preference {
+  /** A job, and its id at once, instead of an answer on this connection. */
+  later: boolean
+  /** The most that it wants to wait for a free slot, milliseconds. */
+  waitMs: number
+}
+
+const nothing: Preference = { later: false, waitMs: Number.POSITIVE_INFINITY }
+
+/** Reads a `Prefer` header. */
+export function preferenceOf(header: string | string[] | undefined): Preference {
+  if (header === undefined) return nothing
+  const wishes = String(header)
+    .split(',')
+    .map(wish => wish.split(';')[0]!.trim().toLowerCase())
+  const wait = wishes.map(wish => /^wait\s*=\s*"?(\d{1,6})"?$/.exec(wish)?.[1]).find(Boolean)
+  return {
+    later: wishes.includes('respond-async'),
+    waitMs: wait === undefined ? nothing.waitMs : Number(wait) * 1000,
+  }
+}
