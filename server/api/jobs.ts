@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
-import { isId, newId } from '../../core/ids.ts'
+import { isId } from '../../core/ids.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { prepareInputs } from '../../core/tasks/prepare.ts'
 import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { interrupt } from '../dispatch.ts'
-import { idempotencyOf } from '../idempotency.ts'
 import { JsonText, route } from '../route.ts'
 import { callRecord, runningCall } from '../std/calls.ts'
+import { submitJob } from '../submit.ts'
 
 const tag = 'Jobs'
 const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
@@ -165,7 +165,7 @@ export const jobRoutes = [
     },
     response: Created,
     status: 202,
-    handle: async ({ body }, call) => {
+    handle: ({ body }, call) => {
       const fields = {
         model: body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id',
         inputs: (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs',
@@ -186,25 +186,15 @@ export const jobRoutes = [
           `The token '${call.caller.token.name}' may not use the model '${model}'.`,
           { param: fields.model },
         )
-      const now = Date.now()
-      const { job, replayed } = await call.owners.jobs.submit({
-        id: newId('job'),
-        queueId: newId('q'),
-        organizationId: call.caller.organizationId,
-        tokenId: call.caller.tokenId,
+      return submitJob(call, body, {
         task: body.task,
         modelId: model,
-        inputs: JSON.stringify(request),
+        inputs: request,
         priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
         maxAttempts: body.max_attempts,
-        notBefore: Math.max(now, (body.not_before ?? 0) * 1000),
-        createdAt: now,
-        metadata: body.metadata ? JSON.stringify(body.metadata) : null,
-        idempotency: idempotencyOf(call, body),
+        notBefore: (body.not_before ?? 0) * 1000,
+        metadata: body.metadata,
       })
-      call.header('x-job-id', job.id)
-      if (replayed) call.header('idempotent-replayed', 'true')
-      return { id: job.id, queue_id: job.queueId, status: job.status }
     },
   }),
   route({
