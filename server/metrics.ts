@@ -54,7 +54,7 @@ export function openMetrics({ store, fleet, streams }: MetricSources) {
       },
     })
 
-  gauge('infer_jobs', 'Jobs in the store by state.', ['state'], async set => {
+  gauge('infer_jobs', 'Queued jobs in the store by state.', ['state'], async set => {
     for (const [state, count] of Object.entries(await store.jobs.counts())) set.set({ state }, count)
   })
   total('infer_ledger_rows_total', 'Rows in the ledger.', [], set => set.inc(store.stats().ledgerRows))

@@ -56,8 +56,9 @@ export interface Store {
     /** pending or processing becomes cancelled; cancelled stays; anything else: Failure `job_already_finished`. Undefined: no such job here. */
     cancel(organizationId: string, id: string, at: number): Promise<JobRecord | undefined>
     find(organizationId: string, id: string): Promise<JobRecord | undefined>
-    /** Finished synchronous calls, many at a time: one job row and one ledger row each. */
+    /** Finished synchronous calls, many at a time: one ledger row each, by which `find` finds them too. */
     record(finished: FinishedCall[]): Promise<void>
+    /** Of queued jobs; synchronous calls are in the ledger only. */
     counts(): Promise<Record<JobStatus, number>>
   }
   /** What was found and repaired when the store was opened. */

@@ -1,3 +1,4 @@
+import { callRecord as finishedRecord, whatCallsShare } from '../../core/store/calls.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 
@@ -14,12 +15,12 @@ export function runningCall(id: string, asker: Call): Call | undefined {
  */
 export function callRecord(id: string, asker: Call): JobRecord | undefined {
   const ended = asker.owners.recorder.find(asker.caller.organizationId, id)
-  if (ended) return { ...whatAllHave, ...ended, updatedAt: ended.finishedAt, queueId: id, notBefore: ended.createdAt }
+  if (ended) return finishedRecord(ended)
   const call = runningCall(id, asker)
   const job = call?.job
   if (!job) return undefined
   return {
-    ...whatAllHave,
+    ...whatCallsShare,
     ...job,
     organizationId: call.caller.organizationId,
     tokenId: call.caller.tokenId,
@@ -33,16 +34,3 @@ export function callRecord(id: string, asker: Call): JobRecord | undefined {
     finishedAt: null,
   }
 }
-
-/** The prompt and the answer of a synchronous call are not kept, and what it was tried is its own business. */
-const whatAllHave = {
-  kind: 'sync',
-  inputs: 'null',
-  result: null,
-  metadata: null,
-  priority: 0,
-  attempt: 1,
-  maxAttempts: 1,
-  claims: 1,
-  boot: null,
-} as const

@@ -72,7 +72,7 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
   )
   if (unbilled > 0) findings.push(`${unbilled} jobs have ended and are not in the ledger.`)
   const unfinished = count(
-    'SELECT count(*) FROM ledger WHERE job_id NOT IN (SELECT id FROM jobs WHERE finished_at IS NOT NULL)',
+    `SELECT count(*) FROM ledger WHERE kind = 'async' AND job_id NOT IN (SELECT id FROM jobs WHERE finished_at IS NOT NULL)`,
   )
   if (unfinished > 0) findings.push(`${unfinished} ledger rows are of jobs that have not ended or are not there.`)
   const miscounted = count(

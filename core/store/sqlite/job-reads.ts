@@ -1,5 +1,7 @@
+import { callRecord } from '../calls.ts'
 import type { JobError, JobRecord, JobStatus } from '../store.ts'
 import type { Connection } from './database.ts'
+import { ledgerReads } from './ledger.ts'
 
 interface JobRow {
   number: number
@@ -7,7 +9,6 @@ interface JobRow {
   id: string
   queue_id: string
   token_id: string
-  kind: JobRecord['kind']
   task: JobRecord['task']
   model_id: string
   priority: number
@@ -31,7 +32,7 @@ interface JobRow {
 
 /** What is read of jobs; short statements on a read-only connection. */
 export function jobReads(connection: Connection) {
-  const columns = `number, organization_id, id, queue_id, token_id, kind, task, model_id, priority, status, attempt,
+  const columns = `number, organization_id, id, queue_id, token_id, task, model_id, priority, status, attempt,
     max_attempts, claims, not_before, boot, engine_id, metadata, error, input_tokens, output_tokens, cost, created_at,
     updated_at, started_at, finished_at`
   const one = connection.prepare<[string, string], JobRow>(
@@ -42,15 +43,17 @@ export function jobReads(connection: Connection) {
   const result = connection.prepare<[number], string>('SELECT result FROM job_results WHERE number = ?').pluck()
   const counts = connection.prepare<[], { status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
 
+  const { findCall } = ledgerReads(connection)
+
   const record = (row: JobRow): JobRecord => ({
     id: row.id,
     queueId: row.queue_id,
     organizationId: row.organization_id,
     tokenId: row.token_id,
-    kind: row.kind,
+    kind: 'async',
     task: row.task,
     modelId: row.model_id,
-    inputs: row.kind === 'sync' ? 'null' : (inputs.get(row.number) ?? 'null'),
+    inputs: inputs.get(row.number) ?? 'null',
     priority: row.priority,
     status: row.status,
     attempt: row.attempt,
@@ -60,7 +63,7 @@ export function jobReads(connection: Connection) {
     boot: row.boot,
     engineId: row.engine_id,
     metadata: row.metadata,
-    result: row.status === 'completed' && row.kind === 'async' ? (result.get(row.number) ?? null) : null,
+    result: row.status === 'completed' ? (result.get(row.number) ?? null) : null,
     error: row.error === null ? null : (JSON.parse(row.error) as JobError),
     usage:
       row.input_tokens === null || row.output_tokens === null
@@ -76,7 +79,9 @@ export function jobReads(connection: Connection) {
   return {
     find(organizationId: string, id: string): JobRecord | undefined {
       const row = one.get(organizationId, id)
-      return row && record(row)
+      if (row) return record(row)
+      const call = findCall(organizationId, id)
+      return call && callRecord(call)
     },
     /** By the number that the writer's `jobs.claim` answers with. */
     numbered(number: number): JobRecord | undefined {

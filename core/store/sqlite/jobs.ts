@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import type { Task } from '../../tasks/tasks.ts'
-import type { ClaimWish, FinishedCall, JobClaim, JobOutcome, JobStatus, NewJob } from '../store.ts'
+import type { ClaimWish, FinishedCall, JobClaim, JobOutcome, JobStatus, NewJob, Usage } from '../store.ts'
 import type { Connection } from './database.ts'
-import type { Ledger } from './ledger.ts'
+import { type Ledger, ledgerReads } from './ledger.ts'
 
 /** How long an idempotency key is remembered. */
 export const keyLifetimeMs = 24 * 3_600_000
@@ -13,8 +13,26 @@ interface AttemptRow {
   token_id: string
   task: Task
   model_id: string
+  engine_id: string | null
   status: JobStatus
+  created_at: number
+  started_at: number | null
 }
+
+const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
+
+/** What the bill of a job says that its end does not change. */
+const billed = ({ organizationId, id }: { organizationId: string; id: string }, row: AttemptRow) => ({
+  id,
+  organizationId,
+  tokenId: row.token_id,
+  kind: 'async' as const,
+  task: row.task,
+  modelId: row.model_id,
+  engineId: row.engine_id,
+  createdAt: row.created_at,
+  startedAt: row.started_at,
+})
 
 /**
  * What the writer does to jobs. Each function runs inside a savepoint of the writer's transaction, so it may throw at
@@ -22,9 +40,9 @@ interface AttemptRow {
  */
 export function jobCommands(connection: Connection, { boot, ledger }: { boot: string; ledger: Ledger }) {
   const insert = connection.prepare(
-    `INSERT INTO jobs (organization_id, id, queue_id, token_id, kind, task, model_id, priority, status, attempt,
+    `INSERT INTO jobs (organization_id, id, queue_id, token_id, task, model_id, priority, status, attempt,
        max_attempts, claims, crashes, not_before, metadata, created_at, updated_at)
-     VALUES (?, ?, ?, ?, 'async', ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?)`,
   )
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
   const insertKey = connection.prepare(
@@ -53,12 +71,13 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
        updated_at = ? WHERE number = ? AND status = 'pending'`,
   )
 
+  const ofAttempt = 'number, token_id, task, model_id, engine_id, status, created_at, started_at'
   const attempt = connection.prepare<[string, string, string | null, number], AttemptRow>(
-    `SELECT number, token_id, task, model_id, status FROM jobs
+    `SELECT ${ofAttempt} FROM jobs
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?`,
   )
   const current = connection.prepare<[string, string], AttemptRow>(
-    'SELECT number, token_id, task, model_id, status FROM jobs WHERE organization_id = ? AND id = ?',
+    `SELECT ${ofAttempt} FROM jobs WHERE organization_id = ? AND id = ?`,
   )
   const finish = connection.prepare(
     `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = coalesce(?, engine_id), input_tokens = ?,
@@ -73,13 +92,7 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
     `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?`,
   )
-  const insertFinished = connection.prepare(
-    `INSERT INTO jobs (organization_id, id, queue_id, token_id, kind, task, model_id, priority, status, attempt,
-       max_attempts, claims, crashes, not_before, error, engine_id, input_tokens, output_tokens, cost, created_at,
-       updated_at, started_at, finished_at)
-     VALUES (?, ?, ?, ?, 'sync', ?, ?, 0, ?, 1, 1, 1, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (organization_id, id) DO NOTHING`,
-  )
+  const calls = ledgerReads(connection)
 
   /** The job that made the key, or undefined when the key is now this job's. */
   function keyHolder(job: NewJob, { key, bodyHash }: { key: string; bodyHash: string }): string | undefined {
@@ -145,22 +158,21 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
         return true
       }
-      const usage = status === 'completed' ? outcome.usage : { inputTokens: 0, outputTokens: 0 }
+      const usage = status === 'completed' ? outcome.usage : nothing
       const cost = status === 'completed' ? outcome.cost : 0
       const error = status === 'failed' ? JSON.stringify(outcome.error) : null
       finish.run(status, error, engineId, usage.inputTokens, usage.outputTokens, cost, at, at, row.number)
       if (status === 'completed') insertResult.run(row.number, outcome.result)
+      const failure = status === 'failed' ? outcome.error : null
       ledger.append([
         {
-          jobId: claim.id,
-          organizationId: claim.organizationId,
-          tokenId: row.token_id,
-          task: row.task,
-          modelId: row.model_id,
+          ...billed(claim, row),
+          engineId: engineId ?? row.engine_id,
           status,
+          error: failure,
           ...usage,
           cost,
-          at,
+          finishedAt: at,
         },
       ])
       return true
@@ -174,52 +186,28 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
     /** False: the organization has no such job. */
     'jobs.cancel'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
       const row = current.get(organizationId, id)
-      if (!row) return false
-      if (row.status === 'cancelled') return true
-      if (row.status === 'completed' || row.status === 'failed')
-        throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${row.status}.`)
+      const status = row?.status ?? calls.findCall(organizationId, id)?.status
+      if (status === 'completed' || status === 'failed')
+        throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
+      if (!row || status === 'cancelled') return status === 'cancelled'
       finish.run('cancelled', null, null, 0, 0, 0, at, at, row.number)
       ledger.append([
         {
-          jobId: id,
-          organizationId,
-          tokenId: row.token_id,
-          task: row.task,
-          modelId: row.model_id,
+          ...billed({ organizationId, id }, row),
           status: 'cancelled',
-          inputTokens: 0,
-          outputTokens: 0,
+          error: null,
+          ...nothing,
           cost: 0,
-          at,
+          finishedAt: at,
         },
       ])
       return true
     },
 
-    /** A call that is there already is passed over, so that a batch may be sent again. */
+    /** Calls that have ended. One that is there already is passed over, so that a batch may be sent again. */
     'jobs.record'(records: string): void {
-      const fresh = (JSON.parse(records) as FinishedCall[]).filter(
-        it =>
-          insertFinished.run(
-            it.organizationId,
-            it.id,
-            it.id.replace(/^[a-z]+_/, 'q_'),
-            it.tokenId,
-            it.task,
-            it.modelId,
-            it.status,
-            it.error && JSON.stringify(it.error),
-            it.engineId,
-            it.usage.inputTokens,
-            it.usage.outputTokens,
-            it.cost,
-            it.createdAt,
-            it.finishedAt,
-            it.startedAt,
-            it.finishedAt,
-          ).changes === 1,
-      )
-      ledger.append(fresh.map(({ id, usage, finishedAt, ...it }) => ({ ...it, ...usage, jobId: id, at: finishedAt })))
+      const calls = JSON.parse(records) as FinishedCall[]
+      ledger.appendNew(calls.map(({ usage, ...call }) => ({ ...call, ...usage, kind: 'sync' })))
     },
   }
 }

@@ -14,8 +14,11 @@ interface InterruptedRow {
   token_id: string
   task: Task
   model_id: string
+  engine_id: string | null
   attempt: number
   crashes: number
+  created_at: number
+  started_at: number | null
 }
 
 /**
@@ -29,7 +32,8 @@ export function recoverJobs(
 ): { requeued: number; crashed: number } {
   const interrupted = connection
     .prepare<[string], InterruptedRow>(
-      `SELECT number, organization_id, id, token_id, task, model_id, attempt, crashes FROM jobs
+      `SELECT number, organization_id, id, token_id, task, model_id, engine_id, attempt, crashes, created_at,
+         started_at FROM jobs
        WHERE status = 'processing' AND boot <> ?`,
     )
     .all(boot)
@@ -49,16 +53,21 @@ export function recoverJobs(
       for (const row of hopeless) fail.run(JSON.stringify(crashError(row.attempt)), at, at, row.number)
       ledger.append(
         hopeless.map(row => ({
-          jobId: row.id,
+          id: row.id,
           organizationId: row.organization_id,
           tokenId: row.token_id,
+          kind: 'async' as const,
           task: row.task,
           modelId: row.model_id,
+          engineId: row.engine_id,
           status: 'failed' as const,
+          error: crashError(row.attempt),
           inputTokens: 0,
           outputTokens: 0,
           cost: 0,
-          at,
+          createdAt: row.created_at,
+          startedAt: row.started_at,
+          finishedAt: at,
         })),
       )
     })

@@ -72,7 +72,7 @@ test('one that the store cannot hold is reported and does not keep back the othe
   await using opened = await openTestStore()
   const { log, lines } = keptLog()
   const recorder = openRecorder({ store: opened.store, log })
-  const stray = finishedCall({ organizationId: 'org_absent' })
+  const stray = finishedCall({ organizationId: null as never })
   for (const call of [finishedCall(), stray, finishedCall()]) recorder.record(call)
   await recorder.close()
   expect(opened.store.stats().ledgerRows).toBe(2)

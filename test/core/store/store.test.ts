@@ -380,6 +380,12 @@ describe('jobs', () => {
       usage: { inputTokens: 10, outputTokens: 5 },
     })
     expect((await store.jobs.find(organizationId, calls[2]!.id))?.error?.code).toBe('timeout')
+    expect(await store.jobs.find('org_absent', calls[0]!.id)).toBeUndefined()
+    await expect(store.jobs.cancel(organizationId, calls[0]!.id, 1)).rejects.toMatchObject({
+      code: 'job_already_finished',
+    })
+    expect((await store.jobs.cancel(organizationId, calls[1]!.id, 1))?.status).toBe('cancelled')
+    expect(await store.jobs.cancel('org_absent', calls[1]!.id, 1)).toBeUndefined()
   })
 
   test('one command that fails takes no other with it', async () => {

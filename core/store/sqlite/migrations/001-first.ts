@@ -6,6 +6,9 @@
  * says and what it answers lie in tables of their own, because an UPDATE of a row writes all of it again and a job is
  * updated at least twice. `not_before` 0 means due at once: only a delayed job depends on the clock.
  *
+ * The ledger has one row for each job that has ended and outlives the job. A synchronous call is never queued, so its
+ * ledger row is all there is of it: as a job and a ledger row it cost the writer four times as much, on every request.
+ *
  * An idempotency key is kept as 128 bits of its digest. Keys are random, so every insert touches another page of their
  * index; with the digest it is a third of the size, and at 128 submits a commit a key costs 14 µs instead of 39.
  */
@@ -45,7 +48,6 @@ CREATE TABLE jobs (
   id TEXT NOT NULL,
   queue_id TEXT NOT NULL,
   token_id TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('async', 'sync')),
   task TEXT NOT NULL,
   model_id TEXT NOT NULL,
   priority INTEGER NOT NULL,
@@ -115,13 +117,18 @@ CREATE TABLE ledger (
   job_id TEXT NOT NULL UNIQUE,
   organization_id TEXT NOT NULL,
   token_id TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('async', 'sync')),
   task TEXT NOT NULL,
   model_id TEXT NOT NULL,
+  engine_id TEXT,
   status TEXT NOT NULL CHECK (status IN ('completed', 'failed', 'cancelled')),
+  error TEXT,
   input_tokens INTEGER NOT NULL CHECK (input_tokens >= 0),
   output_tokens INTEGER NOT NULL CHECK (output_tokens >= 0),
   cost INTEGER NOT NULL CHECK (cost >= 0),
-  at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  finished_at INTEGER NOT NULL,
   hash BLOB NOT NULL CHECK (length(hash) = 32)
 ) STRICT;
 CREATE TRIGGER ledger_is_final BEFORE UPDATE ON ledger BEGIN

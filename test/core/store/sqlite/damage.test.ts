@@ -133,7 +133,10 @@ test('a ledger row that is taken away, added or changed by hand is found', async
   const { path: dataDir } = directory
   {
     await using opened = await openTestStore({ dataDir })
-    await opened.store.jobs.record(Array.from({ length: 5 }, () => finishedCall()))
+    const { jobs } = opened.store
+    await jobs.record(Array.from({ length: 4 }, () => finishedCall()))
+    await jobs.submit(newJob())
+    for (const claimed of await jobs.claim({ limit: 1, now: Date.now() })) await jobs.settle(claimed, completed())
   }
   const path = join(dataDir, 'infer.db')
   const good = readFileSync(path)

@@ -188,9 +188,9 @@ test('a hundred thousand pending jobs start in seconds', { timeout: 120_000 }, a
   const { id, queueId, organizationId, tokenId, task, modelId, inputs, createdAt } = newJob()
   connection.exec(`
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
-    INSERT INTO jobs (organization_id, id, queue_id, token_id, kind, task, model_id, priority, status, attempt,
+    INSERT INTO jobs (organization_id, id, queue_id, token_id, task, model_id, priority, status, attempt,
       max_attempts, claims, crashes, not_before, created_at, updated_at)
-    SELECT '${organizationId}', '${id}' || i, '${queueId}', '${tokenId}', 'async', '${task}', '${modelId}', 0, 'pending',
+    SELECT '${organizationId}', '${id}' || i, '${queueId}', '${tokenId}', '${task}', '${modelId}', 0, 'pending',
       0, 3, 0, 0, 0, ${createdAt}, ${createdAt} FROM n;
     INSERT INTO job_inputs SELECT number, '${inputs}' FROM jobs`)
   connection.close()
