@@ -1,15 +1,13 @@
 import { randomInt } from 'node:crypto'
-import type { LlamaModel, TokenBias } from 'node-llama-cpp'
+import type { LlamaModel } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { ChatRequest } from '../../../core/schemas/chat.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
 import { streamFrames, wholeAnswer } from './chat-answer.ts'
-import { generate, tokensOf } from './generate.ts'
+import { type FinishReason, type Generator, tokensOf } from './generate.ts'
 import type { Reply } from './reply.ts'
-import type { Step } from './rounds.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
-import type { Sequences } from './sequences.ts'
 import type { openTemplate } from './template.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -19,13 +17,9 @@ export interface ChatParts {
   model: LlamaModel
   vocabulary: Vocabulary
   render: ReturnType<typeof openTemplate>
-  sequences: Sequences
-  step: Step
+  generator: Generator
   /** Tokens of one request, prompt and answer together. */
   context: number
-  /** Tokens of a prompt that are computed in one step. */
-  piece: number
-  newBias: () => TokenBias
 }
 
 /** A token stands for some characters; a prompt with more than this many for each that fits need not be counted. */
@@ -33,7 +27,7 @@ const mostCharactersPerToken = 64
 
 /** Answers POST /v1/chat/completions. */
 export function openChat(parts: ChatParts) {
-  const { model, vocabulary, render, sequences, step, context, piece, newBias } = parts
+  const { model, vocabulary, render, generator, context } = parts
 
   function promptOf(request: ChatRequest) {
     const stretches = render(request.messages, request.chat_template_kwargs ?? undefined)
@@ -68,52 +62,27 @@ export function openChat(parts: ChatParts) {
       fingerprint: parts.fingerprint,
     }
 
-    const { signal } = reply
-    const slot = await sequences.take(prompt, signal)
-    const { dropFirstSpace } = vocabulary
-    const work = {
-      slot,
-      prompt,
-      sampling,
-      limit,
-      context,
-      piece,
-      step,
-      signal,
-      vocabulary,
-      newBias,
-      stops,
-      dropFirstSpace,
-    }
-    try {
-      if (request.stream) {
-        const frames = streamFrames(head, request.stream_options?.include_usage === true)
-        let begun = false
-        const say = (text: string) => {
-          if (!begun) {
-            begun = true
-            return reply.write(frames.first() + (text === '' ? '' : frames.text(text)))
-          }
-          return text === '' ? undefined : reply.write(frames.text(text))
-        }
-        const { reason, ...counts } = await generate(work, say)
-        reply.end(frames.last(reason, { promptTokens: prompt.length, ...counts }))
-      } else {
-        let whole = ''
-        const { reason, ...counts } = await generate(work, text => {
-          whole += text
-        })
-        reply.json(wholeAnswer(head, whole, reason, { promptTokens: prompt.length, ...counts }))
-      }
-    } catch (error) {
-      // What llama.cpp left in the memory of a slot after an error of its own is anybody's guess.
-      if (!(error instanceof Failure)) {
-        slot.exact = 0
-        await slot.sequence.clearHistory()
-      }
-      throw error
-    } finally {
-      sequences.give(slot)
+    const work = { prompt, sampling, limit, stops, signal: reply.signal }
+    if (request.stream) {
+      const frames = streamFrames(head, request.stream_options?.include_usage === true)
+      let begun = false
+      let last: FinishReason = 'stop'
+      const { completionTokens, cachedTokens } = await generator.generate(work, ({ text, reason }) => {
+        if (reason !== null) last = reason
+        const opening = begun ? '' : frames.first()
+        begun = true
+        const part = opening + (text === '' ? '' : frames.text(text))
+        return part === '' ? undefined : reply.write(part)
+      })
+      reply.end(frames.last(last, { promptTokens: prompt.length, completionTokens, cachedTokens }))
+    } else {
+      let whole = ''
+      let last: FinishReason = 'stop'
+      const { completionTokens, cachedTokens } = await generator.generate(work, ({ text, reason }) => {
+        whole += text
+        if (reason !== null) last = reason
+      })
+      reply.json(wholeAnswer(head, whole, last, { promptTokens: prompt.length, completionTokens, cachedTokens }))
     }
   }
 }

@@ -1,43 +1,117 @@
-import type { LlamaModel, Token, TokenBias } from 'node-llama-cpp'
+import type { Llama, LlamaModel, Token, TokenBias } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { alonePriority, evaluatePrompt, sharedPriority } from './prompt.ts'
 import type { Step } from './rounds.ts'
 import type { Sampling } from './sampling.ts'
-import type { Slot } from './sequences.ts'
-import type { TextOptions } from './stop.ts'
+import type { Sequences, Slot } from './sequences.ts'
 import { openText } from './stop.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-export interface GenerateWork extends TextOptions {
-  slot: Slot
+/** One token as OpenAI reports it. `logprob` is the natural logarithm of the model's own probability, whatever the sampling. */
+export interface LikelyToken {
+  token: string
+  logprob: number
+  /** The bytes it stands for, which may be a part of a character. */
+  bytes: number[]
+}
+export interface TokenLogprob extends LikelyToken {
+  /** The likeliest tokens at this place, best first. */
+  top_logprobs: LikelyToken[]
+}
+
+/** What a choice has newly said. Each choice ends with exactly one piece that has a reason. */
+export interface Piece {
+  text: string
+  /** The tokens that the text comes from, where `logprobs` asked for them. */
+  tokens: readonly TokenLogprob[]
+  reason: FinishReason | null
+}
+export type FinishReason = 'stop' | 'length'
+
+/** `choice` counts from 0. When it gives a promise, no token is computed for that choice meanwhile. */
+export type Say = (piece: Piece, choice: number) => void | Promise<void>
+
+export interface GenerateWork {
   prompt: readonly Token[]
   sampling: Sampling
-  /** Tokens the answer may have. */
+  /** Tokens each choice may have. */
   limit: number
-  context: number
-  piece: number
-  step: Step
+  /** Non-empty, well-formed strings. */
+  stops: readonly string[]
   signal: AbortSignal
-  vocabulary: Vocabulary
-  newBias: () => TokenBias
+  /** Answers to give; 1 when left out. */
+  choices?: number
+  /** What the text must keep to, in GBNF: from its first token on, or from where it has come to say `after`. */
+  constraint?: { grammar: string; after?: string }
+  /** How many of the likeliest tokens to report beside each token, 0 to 20. Left out, nothing is reported. */
+  logprobs?: number
+  /** Control tokens to be said as the text they are written with, such as `<tool_call>`. Others say nothing. */
+  showControls?: readonly string[]
 }
 
 export interface Generated {
-  reason: 'stop' | 'length'
+  /** Tokens of all choices, those that end a text not counted. */
   completionTokens: number
+  /** Tokens of the prompt that were in memory already. */
   cachedTokens: number
 }
 
-/**
- * Answers one prompt. `say` is given each piece of text that is sure, and is waited for when it gives a promise; no
- * token is computed meanwhile. Throws the signal's reason, at the latest one token after it was raised.
- */
-export async function generate(work: GenerateWork, say: (text: string) => void | Promise<void>): Promise<Generated> {
-  const { slot, prompt, sampling, limit, step, signal, vocabulary } = work
+export interface GeneratorParts {
+  llama: Llama
+  model: LlamaModel
+  library: typeof import('node-llama-cpp')
+  vocabulary: Vocabulary
+  sequences: Sequences
+  step: Step
+  /** Tokens of one request, prompt and answer together. */
+  context: number
+  /** Tokens of a prompt that are computed in one step. */
+  piece: number
+}
+
+export type Generator = ReturnType<typeof openGenerator>
+
+/** Continues prompts. */
+export function openGenerator(parts: GeneratorParts) {
+  const { sequences } = parts
+  return {
+    /**
+     * Continues the prompt. `say` hears each piece of text that is sure. Throws the signal's reason, at the latest
+     * one token after it was raised, and Failure `queue_full`.
+     */
+    async generate(work: GenerateWork, say: Say): Promise<Generated> {
+      const slot = await sequences.take(work.prompt, work.signal)
+      try {
+        return await continuePrompt(parts, slot, work, say)
+      } catch (error) {
+        // What llama.cpp left in the memory of a slot after an error of its own is anybody's guess.
+        if (!(error instanceof Failure)) {
+          slot.exact = 0
+          await slot.sequence.clearHistory()
+        }
+        throw error
+      } finally {
+        sequences.give(slot)
+      }
+    },
+  }
+}
+
+async function continuePrompt(parts: GeneratorParts, slot: Slot, work: GenerateWork, say: Say): Promise<Generated> {
+  const { library, llama, model, step, vocabulary } = parts
+  const { prompt, sampling, limit, signal, constraint } = work
   const { reproducible } = sampling
-  const cachedTokens = await evaluatePrompt({ slot, prompt, piece: work.piece, reproducible, step, signal })
-  const text = openText(work)
+  const cachedTokens = await evaluatePrompt({ slot, prompt, piece: parts.piece, reproducible, step, signal })
+  const text = openText({ stops: work.stops, dropFirstSpace: vocabulary.dropFirstSpace })
   const said: Token[] = []
+  const grammar =
+    constraint &&
+    new library.LlamaGrammarEvaluationState({
+      model,
+      grammar: await llama.createGrammar({ grammar: constraint.grammar }),
+    })
+  let constrained = constraint !== undefined && constraint.after === undefined
+  let written = ''
   const tokens = slot.sequence.evaluateWithMetadata(
     prompt.slice(-1),
     {},
@@ -53,27 +127,33 @@ export async function generate(work: GenerateWork, say: (text: string) => void |
         ...sampling.penalties,
         punishTokens: () => said,
         // Constant, because the sampler is made anew whenever it changes.
-        maxPunishTokens: work.context,
+        maxPunishTokens: parts.context,
       },
-      tokenBias: sampling.bias.size > 0 ? biasOf(sampling.bias, work.newBias(), vocabulary) : undefined,
+      tokenBias: sampling.bias.size > 0 ? biasOf(sampling.bias, library.TokenBias.for(model), vocabulary) : undefined,
+      grammarEvaluationState: grammar && (() => (constrained ? grammar : undefined)),
     },
   )
-  const ended = (reason: Generated['reason']) => ({ reason, completionTokens: said.length, cachedTokens })
+  const ended = async (text: string, reason: FinishReason) => {
+    await say({ text, tokens: [], reason }, 0)
+    return { completionTokens: said.length, cachedTokens }
+  }
   try {
     for (;;) {
       signal.throwIfAborted()
       const { value, done } = await step(() => tokens.next())
-      if (done || vocabulary.endsText(value.token)) {
-        await say(text.end())
-        return ended('stop')
-      }
+      if (done || vocabulary.endsText(value.token)) return await ended(text.end(), 'stop')
       said.push(value.token)
-      await say(text.push(vocabulary.bytes(value.token)))
-      if (text.stopped) return ended('stop')
-      if (said.length >= limit) {
-        await say(text.end())
-        return ended(text.stopped ? 'stop' : 'length')
+      const fresh = text.push(vocabulary.bytes(value.token, work.showControls))
+      if (constraint?.after !== undefined && !constrained) {
+        written += fresh
+        constrained = written.includes(constraint.after)
       }
+      if (text.stopped) return await ended(fresh, 'stop')
+      if (said.length >= limit) {
+        const rest = fresh + text.end()
+        return await ended(rest, text.stopped ? 'stop' : 'length')
+      }
+      await say({ text: fresh, tokens: [], reason: null }, 0)
     }
   } finally {
     await tokens.return()

@@ -3,6 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { Task } from '../../../core/tasks/tasks.ts'
 import { openChat } from './chat.ts'
 import { openEmbedder, openEmbeddings } from './embeddings.ts'
+import { openGenerator } from './generate.ts'
 import type { Handler, Handlers } from './http.ts'
 import { attempt, type LoadedModel } from './model.ts'
 import { contextTokens, type GgufEngineOptions } from './options.ts'
@@ -116,11 +117,8 @@ async function openChatHandler(
     model,
     vocabulary,
     render,
-    sequences,
-    step: openRounds(),
+    generator: openGenerator({ llama, model, library, vocabulary, sequences, step: openRounds(), context, piece }),
     context,
-    piece,
-    newBias: () => library.TokenBias.for(model),
   })
 }
 

@@ -65,7 +65,13 @@ export function openVocabulary(model: LlamaModel) {
 
   return {
     size: texts.length,
-    bytes: (token: Token): Uint8Array => (cache[token] ??= piece(token)),
+    /** What a token says. A control token says nothing, but for those whose texts are in `shown`. */
+    bytes(token: Token, shown?: readonly string[]): Uint8Array {
+      const bytes = (cache[token] ??= piece(token))
+      return shown !== undefined && bytes.length === 0 && shown.includes(texts[token] ?? '')
+        ? Buffer.from(texts[token]!)
+        : bytes
+    },
     endsText: (token: Token): boolean => model.isEogToken(token),
     /** SentencePiece puts a space before the first word of a text; one generated there is its, not the model's. */
     dropFirstSpace: type === 'spm' && tokenizer.ggml.add_space_prefix !== false,
