@@ -21,6 +21,8 @@ export interface Fleet {
   unload(modelId: string): Promise<void>
   /** Everything a person or a dashboard may want to know, as of now. */
   snapshot(): FleetSnapshot
+  /** What engines have printed, without secrets. */
+  output: EngineOutput
   /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
   close(deadlineMs: number): Promise<void>
 }
@@ -83,6 +85,22 @@ export interface Exchange {
   resume(): void
   /** The caller is gone: the engine's request is ended at once. `failed` is not called for it. */
   abort(): void
+}
+
+/** A line that an engine printed. */
+export interface EngineLine {
+  /** Epoch milliseconds. */
+  at: number
+  modelId: string
+  engineId: string
+  text: string
+}
+
+export interface EngineOutput {
+  /** What is kept, oldest first: up to a megabyte of each engine that runs, and of the last few that have ended. */
+  recent(modelId?: string): EngineLine[]
+  /** Calls the listener with each line from now on, until the function that it returns is called. */
+  follow(listener: (line: EngineLine) => void): () => void
 }
 
 export type ResidentState = 'starting' | 'ready' | 'stopping'

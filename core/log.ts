@@ -12,8 +12,10 @@ export interface Log {
 }
 
 const order: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
-const secret = /sk-[A-Za-z0-9-]{12,}|Bearer\s+\S+|\/\/[^/\s:@]+:[^/\s@]+@/g
-const redact = (text: string) => text.replace(secret, '[redacted]')
+const secret = /sk-[A-Za-z0-9-]{12,}|hf_[A-Za-z0-9]{16,}|Bearer\s+\S+|\/\/[^/\s:@]+:[^/\s@]+@/g
+
+/** The text without what looks like a secret: tokens of ours and of model hubs, bearer headers, passwords in addresses. */
+export const redact = (text: string): string => text.replace(secret, '[redacted]')
 
 /**
  * A log that writes JSON lines to a file descriptor. The write is synchronous so that a line written just before

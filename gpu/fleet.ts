@@ -202,6 +202,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         ),
       }
     },
+    output: launcher.outputs,
     close(deadlineMs) {
       // Who asks a second time and has no more patience does not wait out the first one's.
       if (deadlineMs <= 0) idle?.()

@@ -2,11 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
 import { execa } from 'execa'
-import { type Output, openOutput } from './output.ts'
+import type { Output } from './output.ts'
 
 export interface SpawnedChild {
   pid: number
-  output: Output
   /** On the monotonic clock: the last line that was not the one before again, or the start. */
   lastOutputAt: () => number
   /** Resolves when the process is gone and what it printed has been read. */
@@ -25,10 +24,12 @@ export async function spawnChild(order: {
   args: readonly string[]
   env: Record<string, string>
   cwd: string
+  /** Takes what it prints. */
+  output: Output
 }): Promise<SpawnedChild | string> {
   // A child told to die with its parent dies with the thread that made it, so it must be one that stays.
   if (!isMainThread) throw new Error('Engines are started from the main thread only.')
-  const { file, args, env, cwd } = order
+  const { file, args, env, cwd, output } = order
   const child = execa(file, args, {
     env,
     cwd,
@@ -46,7 +47,6 @@ export async function spawnChild(order: {
   // execa's own promise is not used: it waits for the pipes too.
   child.catch(() => {})
   preferVictim(pid)
-  const output = openOutput()
   let lastOutputAt = performance.now()
   const read = (chunk: Buffer) => {
     const before = output.news
@@ -65,7 +65,7 @@ export async function spawnChild(order: {
     output.end()
     return end
   })
-  return { pid, output, lastOutputAt: () => lastOutputAt, ended }
+  return { pid, lastOutputAt: () => lastOutputAt, ended }
 }
 
 /** When memory runs out the kernel shall take an engine, which can be started again, and not the server. */

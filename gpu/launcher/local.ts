@@ -8,7 +8,8 @@ import { openAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
 import { engineEnvironment } from './environment.ts'
 import type { Exit, Launch, Launched, Launcher, LaunchOrder } from './launcher.ts'
-import { lastWords, type Output } from './output.ts'
+import { lastWords } from './output.ts'
+import { type Outputs, openOutputs } from './outputs.ts'
 import { childrenOf, descendantsOf, identityOf, send } from './processes.ts'
 import { findProgram } from './program.ts'
 import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
@@ -22,9 +23,6 @@ interface Child extends Launch {
   /** Set once it has been killed by us: wrappers differ in what they make of that. */
   killed: boolean
 }
-
-/** Logs of launches that have ended which are kept; at most a megabyte each. */
-const keptLogs = 8
 
 /**
  * Starts engines as child processes of this machine. Opening it first ends what an earlier boot left behind, so that
@@ -42,14 +40,14 @@ export async function openLocalLauncher({
   host: Readonly<Record<string, string | undefined>>
   wrapper: Wrapper
   log: Log
-}): Promise<Launcher & { swept: Sweep; close(): void }> {
+}): Promise<Launcher & { swept: Sweep; outputs: Outputs; close(): void }> {
   const run = join(dataDir, 'run')
   const home = join(dataDir, 'home')
   for (const directory of [run, home]) mkdirSync(directory, { recursive: true, mode: 0o700 })
   const record = openRecord(join(run, 'launches.json'))
   const addresses = openAddresses(run)
   const children = new Map<string, Child>()
-  const outputs = new Map<string, Output>()
+  const outputs = openOutputs()
   const swept = await sweep(record, bootId)
   if (swept.ended > 0) log.warn('Ended what an earlier run of this server left behind', { processes: swept.ended })
   if (swept.left.length > 0)
@@ -70,10 +68,10 @@ export async function openLocalLauncher({
     if (!findProgram(argv[0] ?? '', env.PATH!))
       giveUp(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
     record.put({ launchId, bootId, modelId, process: null })
-    const spawned = await spawnChild({ ...wrapped(wrapper, argv), env, cwd: home })
+    const output = outputs.open({ launchId, modelId, secrets: secretsIn(order.env) })
+    const spawned = await spawnChild({ ...wrapped(wrapper, argv), env, cwd: home, output })
     if (typeof spawned === 'string') return giveUp(spawned)
-    const { pid, output, lastOutputAt } = spawned
-    outputs.set(launchId, output)
+    const { pid, lastOutputAt } = spawned
     const child: Child = {
       launchId,
       modelId,
@@ -111,8 +109,7 @@ export async function openLocalLauncher({
 
   function forget(launchId: string): void {
     record.remove(launchId)
-    const old = [...outputs.keys()].filter(id => !children.has(id)).slice(0, -keptLogs)
-    for (const id of old) outputs.delete(id)
+    outputs.ended(launchId)
   }
 
   async function stop(launchId: string, graceMs: number): Promise<void> {
@@ -150,7 +147,8 @@ export async function openLocalLauncher({
     stop,
     list: async () =>
       [...children.values()].map(({ launchId, modelId, pid, startedAt }) => ({ launchId, modelId, pid, startedAt })),
-    logs: launchId => outputs.get(launchId)?.lines() ?? [],
+    logs: outputs.lines,
+    outputs,
     swept,
     close: () => addresses.close(),
   }
@@ -176,3 +174,9 @@ async function within(done: Promise<unknown>, ms: number): Promise<boolean> {
     late.abort()
   }
 }
+
+/** Values in an engine's environment that its name says are secret: what an engine prints must not show them. */
+const secretsIn = (env: Readonly<Record<string, string>>): string[] =>
+  Object.entries(env).flatMap(([name, value]) =>
+    /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name) && value.length >= 8 ? [value] : [],
+  )

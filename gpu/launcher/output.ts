@@ -1,3 +1,5 @@
+import { redact } from '../../core/log.ts'
+
 export interface Output {
   /** Takes bytes as they come from the process. */
   push(chunk: Buffer): void
@@ -5,8 +7,18 @@ export interface Output {
   end(): void
   /** The lines that are kept, oldest first. */
   lines(): string[]
+  /** The same with when each was complete, epoch milliseconds. */
+  entries(): { at: number; text: string }[]
   /** Lines seen so far that differ from the one before: an engine that repeats itself is not getting on. */
   readonly news: number
+}
+
+export interface OutputOptions {
+  lineBytes?: number
+  ringBytes?: number
+  secrets?: readonly string[]
+  /** Called with each line as soon as it is complete. */
+  heard?: (line: { at: number; text: string }) => void
 }
 
 const newline = 10
@@ -14,9 +26,15 @@ const newline = 10
 /**
  * Keeps the end of what a process prints. Bounded both ways: a line longer than `lineBytes` is cut and the rest of it
  * dropped, and of all lines the newest `ringBytes` are kept. A broken engine can print a line of 100 MB.
+ * What looks like a secret, and every text in `secrets`, is blacked out before anybody sees the line.
  */
-export function openOutput({ lineBytes = 64 << 10, ringBytes = 1 << 20 } = {}): Output {
-  const kept: string[] = []
+export function openOutput({
+  lineBytes = 64 << 10,
+  ringBytes = 1 << 20,
+  secrets = [],
+  heard,
+}: OutputOptions = {}): Output {
+  const kept: { at: number; text: string }[] = []
   let keptBytes = 0
   let part: Buffer[] = []
   let partBytes = 0
@@ -26,15 +44,19 @@ export function openOutput({ lineBytes = 64 << 10, ringBytes = 1 << 20 } = {}): 
 
   const add = () => {
     const bytes = part.length === 1 ? part[0]! : Buffer.concat(part, partBytes)
-    const line = bytes.toString('utf8').replace(/\r$/, '') + (cut ? ' … (cut)' : '')
+    let said = redact(bytes.toString('utf8').replace(/\r$/, ''))
+    for (const one of secrets) said = said.replaceAll(one, '[redacted]')
+    const line = said + (cut ? ' … (cut)' : '')
     part = []
     partBytes = 0
     cut = false
     if (line !== previous) news++
     previous = line
-    kept.push(line)
+    const entry = { at: Date.now(), text: line }
+    kept.push(entry)
     keptBytes += line.length
-    while (keptBytes > ringBytes && kept.length > 1) keptBytes -= kept.shift()!.length
+    while (keptBytes > ringBytes && kept.length > 1) keptBytes -= kept.shift()!.text.length
+    heard?.(entry)
   }
   const take = (piece: Buffer) => {
     const room = lineBytes - partBytes
@@ -58,7 +80,8 @@ export function openOutput({ lineBytes = 64 << 10, ringBytes = 1 << 20 } = {}): 
     end() {
       if (partBytes > 0) add()
     },
-    lines: () => [...kept],
+    lines: () => kept.map(({ text }) => text),
+    entries: () => [...kept],
     get news() {
       return news
     },
