@@ -1,0 +1,216 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { Failure } from '../failure.ts'
+import { type GgufContents, type GgufValue, parseGguf } from './gguf-format.ts'
+import { quantizations } from './gguf-types.ts'
+
+export const poolingTypes = ['none', 'mean', 'cls', 'last', 'rank'] as const
+export type PoolingType = (typeof poolingTypes)[number]
+
+/** What a GGUF model says of itself. Null where the file does not say it. All sizes in bytes. */
+export interface GgufHeader {
+  version: number
+  architecture: string
+  /** `model`, or what is none by itself: `adapter`, `mmproj`, `imatrix`. */
+  kind: string
+  name: string | null
+  /** As its makers write it, such as `8B` or `8x7B`. */
+  sizeLabel: string | null
+  description: string | null
+  license: string | null
+  parameterCount: number
+  /** What most tensors are quantised to, such as `Q4_K_M`. */
+  quantization: string | null
+  /** Tokens that it was trained for. */
+  contextLength: number | null
+  embeddingLength: number | null
+  feedForwardLength: number | null
+  blockCount: number
+  headCount: number | null
+  /** Key and value heads of each block: the cache of a block grows with its number, and 0 means that it has none. */
+  headCountKv: readonly number[]
+  /** Numbers in the key and in the value of one head. */
+  keyLength: number | null
+  valueLength: number | null
+  /** Tokens that blocks with sliding window attention look back; null when every block sees the whole context. */
+  slidingWindow: number | null
+  /** Which blocks have sliding window attention, where the file says it. */
+  slidingBlocks: readonly boolean[] | null
+  vocabularySize: number | null
+  expertCount: number | null
+  /** The Jinja template of the tokenizer. */
+  chatTemplate: string | null
+  /** Whether there is a template for reranking. */
+  rerankTemplate: boolean
+  /** How token vectors become one; null for models that are not made for it. */
+  poolingType: PoolingType | null
+  /** Whether a token sees only those before it. Encoders do not. */
+  causal: boolean
+  /** Whether it has a classification head, without which nothing can be ranked. */
+  classifier: boolean
+  /** Files that the model consists of. */
+  splitCount: number
+  /** All tensors of all files. */
+  tensorBytes: number
+  /** The part of each block in them; what is left are embeddings, output and norms. */
+  blockBytes: readonly number[]
+}
+
+/** One read takes at least this much: headers of models with large vocabularies have megabytes. */
+const readBytes = 256 << 10
+
+/** The highest number of blocks that is believed; the largest models have about 130. */
+const mostBlocks = 4096
+/** llama.cpp writes the number of a part with five digits. */
+const mostParts = 99_999
+const partName = /-(\d{5})-of-(\d{5})\.gguf$/
+
+/**
+ * Reads the head of a GGUF file; the data are not touched. Of a model in several files (`-00001-of-00003.gguf`) name
+ * the first: the others are read too, and their tensors are counted in.
+ * Throws Failure `invalid_value` that names the file when it is no model, is damaged or lacks a part.
+ */
+export async function readGgufHeader(path: string): Promise<GgufHeader> {
+  const first = await readContents(path)
+  const splitCount = Math.max(1, number(first, 'split.count') ?? 1)
+  if (splitCount === 1) return ggufHeader(path, [first])
+  const [, , count] = partName.exec(path) ?? []
+  const firstName = path.replace(partName, `-00001-of-${String(splitCount).padStart(5, '0')}.gguf`)
+  if (splitCount > mostParts || Number(count) !== splitCount)
+    throw wrong(path, `is one of ${splitCount} parts, but its name does not end in '-00001-of-0000N.gguf'.`)
+  if ((number(first, 'split.no') ?? 0) !== 0 || firstName !== path)
+    throw wrong(path, `is not the first part of its model. Name the first: '${firstName}'.`)
+  const all = [first]
+  for (let part = 2; part <= splitCount; part++)
+    all.push(await readContents(path.replace(partName, `-${String(part).padStart(5, '0')}-of-${count}.gguf`)))
+  return ggufHeader(path, all)
+}
+
+/** The meaning of what the files of one model contain, the first file first. `name` is how messages call it. */
+export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHeader {
+  const first = files[0]!
+  const { metadata } = first
+  const architecture = text(first, 'general.architecture')
+  if (!architecture) throw wrong(name, "does not say its 'general.architecture', so nothing can run it.")
+  const own = (key: string) => number(first, `${architecture}.${key}`)
+  const blockCount = own('block_count') ?? 0
+  if (!Number.isInteger(blockCount) || blockCount < 0 || blockCount > mostBlocks)
+    throw wrong(name, `says that it has ${blockCount} blocks, which no model has.`)
+
+  const tensors = files.flatMap(file => file.tensors)
+  const blockBytes = Array.from({ length: blockCount }, () => 0)
+  let tensorBytes = 0
+  let elements = 0
+  for (const tensor of tensors) {
+    const block = /^blk\.(\d+)\./.exec(tensor.name)?.[1]
+    tensorBytes += tensor.bytes ?? 0
+    elements += tensor.elements
+    if (block !== undefined && Number(block) < blockCount) blockBytes[Number(block)]! += tensor.bytes ?? 0
+  }
+
+  const heads = perBlock(metadata.get(`${architecture}.attention.head_count`), blockCount)
+  const headCount = heads.length > 0 ? Math.max(...heads) : null
+  const embeddingLength = own('embedding_length')
+  const headLength = embeddingLength !== null && headCount ? Math.floor(embeddingLength / headCount) : null
+  const headCountKv = perBlock(metadata.get(`${architecture}.attention.head_count_kv`), blockCount)
+  const pattern = metadata.get(`${architecture}.attention.sliding_window_pattern`)
+  const causal = metadata.get(`${architecture}.attention.causal`)
+  const quantization = number(first, 'general.file_type')
+  const words = metadata.get('tokenizer.ggml.tokens')
+  return {
+    version: first.version,
+    architecture,
+    kind: text(first, 'general.type') ?? (architecture === 'clip' ? 'mmproj' : 'model'),
+    name: text(first, 'general.name'),
+    sizeLabel: text(first, 'general.size_label'),
+    description: text(first, 'general.description'),
+    license: text(first, 'general.license'),
+    parameterCount: elements,
+    quantization: quantization === null ? null : (quantizations[quantization] ?? null),
+    contextLength: own('context_length') || null,
+    embeddingLength,
+    feedForwardLength: Math.max(0, ...perBlock(metadata.get(`${architecture}.feed_forward_length`), 1)) || null,
+    blockCount,
+    headCount,
+    headCountKv: headCountKv.length > 0 ? headCountKv : heads,
+    keyLength: own('attention.key_length') ?? headLength,
+    valueLength: own('attention.value_length') ?? headLength,
+    slidingWindow: own('attention.sliding_window') || null,
+    slidingBlocks: isFlags(pattern) ? pattern : null,
+    vocabularySize: own('vocab_size') ?? (isList(words) ? words.length : null),
+    expertCount: own('expert_count') || null,
+    chatTemplate: text(first, 'tokenizer.chat_template'),
+    rerankTemplate: metadata.has('tokenizer.chat_template.rerank'),
+    poolingType: poolingTypes[own('pooling_type') ?? -1] ?? null,
+    causal: typeof causal === 'boolean' ? causal : true,
+    classifier: tensors.some(tensor => tensor.name.startsWith('cls.')),
+    splitCount: files.length,
+    // A kind of tensor that is newer than this program has no known size; the files have.
+    tensorBytes: tensors.some(({ bytes }) => bytes === null)
+      ? files.reduce((sum, { dataBytes }) => sum + dataBytes, 0)
+      : tensorBytes,
+    blockBytes,
+  }
+}
+
+const wrong = (name: string, what: string) => new Failure('invalid_value', `'${name}' ${what}`)
+
+const text = ({ metadata }: GgufContents, key: string): string | null => {
+  const value = metadata.get(key)
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+const number = ({ metadata }: GgufContents, key: string): number | null => {
+  const value = metadata.get(key)
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null
+}
+
+const isList = (value: GgufValue | undefined): value is Exclude<GgufValue, string | number | boolean> =>
+  typeof value === 'object'
+
+const isFlags = (value: GgufValue | undefined): value is readonly boolean[] =>
+  Array.isArray(value) && value.every(entry => typeof entry === 'boolean')
+
+/** A value that is one number for all blocks, or one for each. */
+function perBlock(value: GgufValue | undefined, blocks: number): readonly number[] {
+  if (typeof value === 'number') return Array.from({ length: blocks }, () => value)
+  return Array.isArray(value) && value.every(entry => typeof entry === 'number') ? value : []
+}
+
+/** Runs the parser over a file of this machine. */
+async function readContents(path: string): Promise<GgufContents> {
+  let file: FileHandle
+  try {
+    file = await open(path, 'r')
+  } catch (cause) {
+    const missing = (cause as NodeJS.ErrnoException).code === 'ENOENT'
+    throw new Failure(
+      'invalid_value',
+      missing ? `There is no file '${path}'.` : `'${path}' cannot be read: ${(cause as Error).message}.`,
+      missing ? {} : { cause },
+    )
+  }
+  try {
+    const about = await file.stat()
+    if (!about.isFile()) throw wrong(path, 'is no file.')
+    const parser = parseGguf(path, about.size)
+    let step = parser.next()
+    while (!step.done) {
+      const { at, bytes } = step.value
+      const piece = Buffer.allocUnsafe(Math.max(bytes, readBytes))
+      step = parser.next(piece.subarray(0, await fill(file, piece, at)))
+    }
+    return step.value
+  } finally {
+    await file.close()
+  }
+}
+
+/** Reads until the buffer is full or the file ends; one read may give less. */
+async function fill(file: FileHandle, buffer: Buffer, at: number): Promise<number> {
+  let filled = 0
+  for (;;) {
+    const { bytesRead } = await file.read(buffer, filled, buffer.length - filled, at + filled)
+    filled += bytesRead
+    if (bytesRead === 0 || filled === buffer.length) return filled
+  }
+}
