@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
+import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { Failure } from './failure.ts'
 import { Model } from './models/model.ts'
 import { Bytes, Duration } from './models/quantities.ts'
@@ -46,7 +47,11 @@ export const Config = z
       .array(z.string())
       .default([])
       .describe('Host names besides loopback and IP literals under which the server answers.'),
-    models: z.array(Model).default([]),
+    models: z
+      .array(Model)
+      .nullish()
+      .transform(models => models ?? [])
+      .describe('What is offered. Without any, the toys that ship with infer are.'),
     limits: Limits,
   })
   .meta({ id: 'Config', title: 'infer.yaml' })
@@ -78,7 +83,7 @@ export const remote = (): { url: string; token: string | undefined } | undefined
  * Reads infer.yaml. No file means the defaults when `required` is false.
  * Throws Failure `invalid_value` whose message names the file, the line and what is wrong there.
  */
-export function readConfig(path: string, required: boolean): Config {
+export function readConfig(path: string, required: boolean, check?: (model: Model) => unknown): Config {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -88,23 +93,44 @@ export function readConfig(path: string, required: boolean): Config {
       cause,
     })
   }
-  return parseConfig(text, path)
+  return parseConfig(text, path, check)
 }
 
-/** The same for text that is at hand; `path` only names it in messages. */
-export function parseConfig(text: string, path: string): Config {
+/**
+ * The same for text that is at hand; `path` only names it in messages, which begin with `path:line:column`. `check`
+ * throws a Failure for an enabled model that cannot be offered for reasons that the schema does not know.
+ */
+export function parseConfig(text: string, path: string, check?: (model: Model) => unknown): Config {
   const document = parseDocument(text)
   const [syntax] = document.errors
-  if (syntax) throw new Failure('invalid_value', `${path}: ${syntax.message}`)
-  const checked = Config.safeParse(document.toJS() ?? {})
-  if (checked.success) {
-    const twice = checked.data.models.find((model, at, all) => all.findIndex(other => other.id === model.id) !== at)
-    if (twice) throw new Failure('invalid_value', `${path}: the model id '${twice.id}' is used twice; ids must differ.`)
-    return checked.data
+  if (syntax) throw new Failure('invalid_value', syntaxFault(syntax, path))
+  const value: unknown = document.toJS() ?? {}
+  const parsed = Config.safeParse(value)
+  if (!parsed.success) throw faultOf(parsed.error, { value, document, text, path, schema: configSchema() })
+  const { models } = parsed.data
+  const wrong = (at: number, field: string, message: string) =>
+    new Failure('invalid_value', `${placeIn(document, text, path, ['models', at, field])}: ${message}`)
+  for (const [at, model] of models.entries()) {
+    if (models.findIndex(other => other.id === model.id) !== at)
+      throw wrong(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
+    if (!check || !model.enabled) continue
+    try {
+      check(model)
+    } catch (thrown) {
+      throw thrown instanceof Failure ? wrong(at, 'engine', thrown.message) : thrown
+    }
   }
-  const issue = checked.error.issues[0]!
-  const at = issue.path.length ? document.getIn(issue.path, true) : undefined
-  const offset = (at as { range?: [number, number, number] } | undefined)?.range?.[0]
-  const line = offset === undefined ? '' : `:${text.slice(0, offset).split('\n').length}`
-  throw new Failure('invalid_value', `${path}${line}: ${issue.path.join('.') || 'the file'}: ${issue.message}`)
+  return parsed.data
 }
+
+/** infer.yaml as a JSON Schema (2020-12), for editors and for checks without infer. */
+export const configSchema = (): object =>
+  z.toJSONSchema(Config, {
+    io: 'input',
+    target: 'draft-2020-12',
+    override({ jsonSchema }) {
+      // The bounds of what JavaScript counts exactly are no bounds of ours.
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+    },
+  })

@@ -1,0 +1,206 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parseConfig } from '../../../core/config.ts'
+import { editConfigFile } from '../../../core/models/config-file.ts'
+import { addModel, changeModel, type ModelChange, removeModel, schemaHint } from '../../../core/models/edit.ts'
+import { temporaryFolder } from '../../cli/_infer.ts'
+
+const commented = `# Kept by ada.
+listen: 127.0.0.1:9000   # behind nginx
+
+models:
+  # --- chat ---
+  - id: small            # the fast one
+    source: /m/small.gguf
+    args: [--flash, 'on']
+    # measured on Tuesday
+    concurrency: 4
+  # --- the rest ---
+  # - id: commented-out
+  - id: large
+    source: "/m/large.gguf"
+
+limits:
+  depth: 32  # enough
+`
+const mine = { id: 'mine', source: '/m/mine.gguf', tasks: ['std/embeddings' as const], context_length: 512 }
+const mineText = `- id: mine
+    source: /m/mine.gguf
+    tasks: [std/embeddings]
+    context_length: 512
+`
+
+/** A text with one part put in the place of another: everything else must be the same, byte for byte. */
+const swap = (text: string, from: string, to: string) => {
+  expect(text.split(from)).toHaveLength(2)
+  return text.replace(from, () => to)
+}
+
+test.each<[rule: string, before: string, after: string]>([
+  ['the last of the list', commented, swap(commented, '/m/large.gguf"\n', `/m/large.gguf"\n  ${mineText}`)],
+  ['a file that is empty gets the hint for editors', '', `${schemaHint}models:\n  ${mineText}`],
+  ['a file of comments keeps them', '# none yet\n', `# none yet\nmodels:\n  ${mineText}`],
+  ['a list is made where there is none', 'listen: :1', `listen: :1\nmodels:\n  ${mineText}`],
+  ['an empty list is filled', 'models: []\n', `models:\n  ${mineText}`],
+  ['a list that is only a name', 'models: # mine\nlisten: :1\n', `models: # mine\n  ${mineText}listen: :1\n`],
+  [
+    'a list that is not indented stays so',
+    'models:\n- id: a\n  source: /a # last line',
+    'models:\n- id: a\n  source: /a # last line\n- id: mine\n  source: /m/mine.gguf\n  tasks: [std/embeddings]\n  context_length: 512\n',
+  ],
+  [
+    'empty lines between models go on',
+    'models:\n  - id: a\n\n  - id: b\n',
+    `models:\n  - id: a\n\n  - id: b\n\n  ${mineText}`,
+  ],
+  [
+    'after a block of text',
+    'models:\n  - id: a\n    description: |\n      one\n      two\nlisten: :1\n',
+    `models:\n  - id: a\n    description: |\n      one\n      two\n  ${mineText}listen: :1\n`,
+  ],
+])('add: %s', (_, before, after) => {
+  expect(addModel(before, mine)).toBe(after)
+})
+
+test('add: whatever the form of the list, the model is in it and what was there is too', () => {
+  for (const text of [
+    'models: [{id: a, source: /a}]  # flow\n',
+    '{models: [{id: a}]}\n',
+    'models:\n  -\n    id: a\n    source: /a\n',
+    'x: &x\nmodels:\n  - &a\n    id: a\n'.replace('x: &x\n', ''),
+    '---\nmodels:\n  - id: a\n...\n',
+    'models:\r\n  - id: a # here\r\n    source: /a\r\n',
+  ]) {
+    const after = addModel(text, mine)
+    expect(parseConfig(after, 'x').models.map(({ id }) => id)).toEqual(['a', 'mine'])
+    expect(/[^\r]\n/.test(after)).toBe(!text.includes('\r'))
+    if (text.includes('#')) expect(after).toContain('#')
+  }
+})
+
+test.each<[rule: string, id: string, before: string, after: string]>([
+  [
+    'with the comments inside it, not those around it',
+    'small',
+    commented,
+    commented.slice(0, commented.indexOf('  - id: small')) + commented.slice(commented.indexOf('  # --- the rest')),
+  ],
+  ['the last', 'large', commented, swap(commented, '  - id: large\n    source: "/m/large.gguf"\n', '')],
+  ['the only one', 'a', '# mine\nmodels:\n  - id: a\nlisten: :1 # one\n', '# mine\nmodels: []\nlisten: :1 # one\n'],
+  ['without a line break at the end', 'b', 'models:\n  - id: a\n  - id: b', 'models:\n  - id: a\n'],
+  [
+    'what follows it further in is about it',
+    'a',
+    'models:\n  - id: a\n    # about a\n  # about b\n  - id: b\n',
+    'models:\n  # about b\n  - id: b\n',
+  ],
+  ['of a list on one line', 'a', 'models: [{id: a}, {id: b}] # two\n', 'models: [{id: b}] # two\n'],
+])('remove: %s', (_, id, before, after) => {
+  expect(removeModel(before, id)).toBe(after)
+})
+
+test.each<[rule: string, id: string, change: ModelChange, before: string, after: string]>([
+  [
+    'a value, and what stands beside it stays',
+    'small',
+    { id: 'tiny' },
+    commented,
+    swap(commented, 'id: small ', 'id: tiny '),
+  ],
+  ['a quoted value', 'large', { source: '/b' }, commented, swap(commented, '"/m/large.gguf"', '/b')],
+  ['a list', 'small', { args: ['-x'] }, commented, swap(commented, "[--flash, 'on']", '[-x]')],
+  [
+    'new fields, at the end',
+    'small',
+    { enabled: false, max_queue: 3 },
+    commented,
+    swap(commented, 'concurrency: 4\n', 'concurrency: 4\n    enabled: false\n    max_queue: 3\n'),
+  ],
+  ['null takes it out', 'small', { concurrency: null }, commented, swap(commented, '    concurrency: 4\n', '')],
+  ['null for what is not there', 'small', { memory: null }, commented, commented],
+  ['undefined is no change', 'small', { memory: undefined }, commented, commented],
+  [
+    'a mapping',
+    'a',
+    { env: { A: '1', B: 'x y' } },
+    'models:\n  - id: a\n    env:\n      C: d\n    source: /a\n',
+    'models:\n  - id: a\n    env:\n      A: "1"\n      B: x y\n    source: /a\n',
+  ],
+])('change: %s', (_, id, change, before, after) => {
+  expect(changeModel(before, id, change)).toBe(after)
+})
+
+test.each<[rule: string, edit: () => string, says: RegExp]>([
+  [
+    'an id that is taken',
+    () => addModel(commented, { id: 'small' }, '/x.yaml'),
+    /^\/x.yaml has a model 'small' already/,
+  ],
+  ['a model that is not there', () => removeModel(commented, 'none', '/x.yaml'), /no model 'none'.*infer model list/],
+  ['the same for a change', () => changeModel('', 'none', { enabled: true }), /no model 'none'/],
+  ['a wrong id', () => addModel('', { id: 'a b' }), /^infer\.yaml:3:5: 'models\[0\]\.id'/],
+  ['a wrong value', () => changeModel(commented, 'small', { concurrency: 0 }), /:10:5: .*concurrency.* at least 1/],
+  ['an id changed to one that is taken', () => changeModel(commented, 'small', { id: 'large' }), /used twice/],
+  ['a file that is broken already', () => addModel('models: [\n', mine), /^infer\.yaml:\d:\d: /],
+  ['a file that is wrong already', () => removeModel('modles: []\n', 'a'), /Did you mean 'models'/],
+])('refused: %s', (_, edit, says) => {
+  expect(edit).toThrow(says)
+})
+
+test('the file is replaced as a whole, with its mode, and through a link', () => {
+  const folder = temporaryFolder()
+  const real = join(folder, 'real.yaml')
+  const link = join(folder, 'infer.yaml')
+  writeFileSync(real, commented, { mode: 0o640 })
+  symlinkSync(real, link)
+  const before = statSync(real).ino
+  editConfigFile(link, text => addModel(text, mine))
+  expect(readFileSync(real, 'utf8')).toContain('- id: mine')
+  expect([statSync(real).mode & 0o777, statSync(real).ino === before]).toEqual([0o640, false])
+  expect(readdirSync(folder).toSorted((a, b) => a.localeCompare(b))).toEqual(['infer.yaml', 'real.yaml'])
+})
+
+test('what may not be written is not written, and nothing is left behind', () => {
+  const folder = temporaryFolder()
+  const path = join(folder, 'infer.yaml')
+  writeFileSync(path, commented)
+  expect(() => editConfigFile(path, text => changeModel(text, 'small', { concurrency: 0 }))).toThrow('at least 1')
+  expect(readFileSync(path, 'utf8')).toBe(commented)
+  expect(readdirSync(folder)).toEqual(['infer.yaml'])
+})
+
+test('a new file is for its owner only and comes with the schema that it names', () => {
+  const folder = join(temporaryFolder(), 'new')
+  const path = join(folder, 'infer.yaml')
+  editConfigFile(path, text => addModel(text, mine))
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  const [hint] = readFileSync(path, 'utf8').split('\n')
+  const [, schema] = /\$schema=(\S+)/.exec(hint!)!
+  expect(JSON.parse(readFileSync(join(folder, schema!), 'utf8'))).toHaveProperty('$schema')
+})
+
+test('an edit between reading and writing is not lost', () => {
+  const path = join(temporaryFolder(), 'infer.yaml')
+  writeFileSync(path, commented)
+  let others = 0
+  editConfigFile(path, text => {
+    if (others++ === 0) writeFileSync(path, changeModel(text, 'large', { concurrency: 2 }))
+    return addModel(text, mine)
+  })
+  const { models } = parseConfig(readFileSync(path, 'utf8'), path)
+  expect(models.map(({ id, concurrency }) => [id, concurrency])).toEqual([
+    ['small', 4],
+    ['large', 2],
+    ['mine', undefined],
+  ])
+})
+
+test('a folder that cannot be written to is said so, and the file stays', () => {
+  const folder = temporaryFolder()
+  const path = join(folder, 'infer.yaml')
+  mkdirSync(`${path}.${process.pid}.new`)
+  writeFileSync(path, commented)
+  expect(() => editConfigFile(path, text => addModel(text, mine))).toThrow('EISDIR')
+  expect(readFileSync(path, 'utf8')).toBe(commented)
+})
