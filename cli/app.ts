@@ -7,6 +7,7 @@ import { masterKey, readConfig } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
 import { openJobs } from '../core/jobs/jobs.ts'
 import { openRecorder } from '../core/jobs/recorder.ts'
+import { openJournal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
 import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
@@ -19,6 +20,7 @@ import { openBodyBudget } from '../server/body.ts'
 import { openMetrics } from '../server/metrics.ts'
 import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
+import { openThroughput } from '../server/throughput.ts'
 
 export interface AppOptions {
   dataDir: string
@@ -40,7 +42,8 @@ export interface App {
 }
 
 /** Puts the program together: the one place that knows every part. Owners are opened in order and closed in reverse. */
-export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log }: AppOptions): Promise<App> {
+export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log: written }: AppOptions): Promise<App> {
+  const { log, journal } = openJournal(written)
   const config = readConfig(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
   if (listen) config.listen = listen
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
@@ -77,7 +80,17 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   })
   const cpu = openCpu()
   const recorder = openRecorder({ store, log })
-  const jobs = openJobs({ store, log, run: openTaskRunner({ fleet, registry, cpu, limits: config.limits }) })
+  const throughput = openThroughput()
+  const run = openTaskRunner({ fleet, registry, cpu, limits: config.limits })
+  const jobs = openJobs({
+    store,
+    log,
+    async run(job, signal) {
+      const ended = await run(job, signal)
+      throughput.used(job.modelId, ended.usage)
+      return ended
+    },
+  })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, streams })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
@@ -94,6 +107,8 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     cpu,
     metrics,
     streams,
+    throughput,
+    journal,
     bodies: openBodyBudget(config.limits.held_bodies),
     log,
   })
@@ -107,6 +122,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   async function close(): Promise<void> {
     log.info('Stopping', { running: server.running, drain_ms: drainMs })
     clearInterval(flushing)
+    throughput.close()
     // Each has its turn whatever became of the one before: what is not written down at the end is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),

@@ -5,6 +5,7 @@ import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Fleet } from '../core/fleet.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
 import type { Recorder } from '../core/jobs/recorder.ts'
+import type { Journal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Store } from '../core/store/store.ts'
@@ -12,6 +13,7 @@ import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
+import type { Throughput } from './throughput.ts'
 
 /** The owners that the handlers ask. Put together in cli/app.ts, passed to the server when all of them are open. */
 export interface Owners {
@@ -26,6 +28,9 @@ export interface Owners {
   cpu: Cpu
   metrics: Metrics
   streams: Streams
+  throughput: Throughput
+  /** The end of the server's own log. */
+  journal: Journal
   bodies: BodyBudget
   /** The requests that are being answered; the server's own, filled in by it. */
   calls: ReadonlySet<Call>

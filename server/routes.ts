@@ -1,5 +1,7 @@
 import { jobRoutes } from './api/jobs.ts'
+import { logRoutes } from './api/logs.ts'
 import { modelStatusRoutes } from './api/model-status.ts'
+import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { meRoutes, tokenRoutes } from './api/tokens.ts'
 import type { Route } from './route.ts'
@@ -14,5 +16,7 @@ export const routes: readonly Route[] = [
   ...jobRoutes,
   ...meRoutes,
   ...tokenRoutes,
+  ...statusRoutes,
+  ...logRoutes,
   ...systemRoutes(() => routes),
 ]

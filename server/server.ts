@@ -140,6 +140,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
     /** Resolves when every connection is gone. Requests still running after `deadlineMs` are interrupted. */
     async drain(deadlineMs: number): Promise<void> {
       state = 'draining'
+      owners?.streams.dismissAll()
       // Whoever comes now, anew or on a connection that was kept, is told when to come back: a door that is closed at
       // once resets those that stand before it, and they cannot know that nothing of theirs was done.
       if (running > 0) {

@@ -119,6 +119,7 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
       want,
       maxFrameBytes: owners.config.limits.stream_frame,
       streams: owners.streams,
+      meter: owners.throughput.meter(want.modelId),
       ended: resolve,
     })
     stream.attach(
@@ -131,7 +132,7 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
 }
 
 async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {
-  const { cpu, config } = call.owners
+  const { cpu, config, throughput } = call.owners
   const answers: Buffer[] = []
   try {
     for (const body of prepared.bodies)
@@ -144,6 +145,7 @@ async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<St
   }
   const ready = cpu.shape(answers, prepared.want)
   const shaped = ready instanceof Promise ? await ready : ready
+  throughput.used(lease.modelId, shaped.usage)
   // Whoever cancelled it while it was being shaped was told so.
   call.gone.throwIfAborted()
   call.send(200, shaped.body)

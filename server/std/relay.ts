@@ -6,6 +6,7 @@ import { usageOf } from '../../core/tasks/answer.ts'
 import type { ChatWant } from '../../core/tasks/chat-completion.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
+import type { Meter } from '../throughput.ts'
 import { completeUntil, type FrameFacts, factsOf } from './frames.ts'
 import type { Streams, WatchedStream } from './streams.ts'
 
@@ -30,6 +31,7 @@ interface RelayOptions {
   want: ChatWant
   maxFrameBytes: number
   streams: Streams
+  meter: Meter
   ended(end: StreamEnd): void
 }
 
@@ -175,7 +177,10 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (facts.finished) this.#finishSeen = true
     if (facts.data !== undefined) this.#usage = readUsage(facts.data) ?? this.#usage
     if (facts.kind === 'usage') return this.#options.want.includeUsage
-    if (carriesText.test(text.slice(at, stop))) this.#contentFrames++
+    if (carriesText.test(text.slice(at, stop))) {
+      this.#contentFrames++
+      this.#options.meter.output++
+    }
     if (this.#first === undefined) {
       this.#first = text.slice(at, stop)
       const named = modelMember.exec(this.#first)
@@ -242,8 +247,16 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#partial = undefined
     this.#call.gone.removeEventListener('abort', this.#leave)
     this.#res.off('drain', this.#drain)
+    if (end.how !== 'retry') this.#count(end.usage)
     if (this.#begun) this.#seeOff()
     this.#options.ended(end)
+  }
+
+  /** What the engine says beyond the frames that were counted as they passed. */
+  #count({ inputTokens, outputTokens }: Usage): void {
+    const { meter } = this.#options
+    meter.input += inputTokens
+    meter.output += Math.max(0, outputTokens - this.#contentFrames)
   }
 
   /** The watch goes on until the socket has taken the rest, or a reader that stopped reading would stay for ever. */

@@ -12,6 +12,8 @@ export interface WatchedStream {
   cut(): void
   /** The server is stopping: ends the stream with an error frame. */
   interrupt(): void
+  /** The server begins to stop: a stream without an end of its own ends now, so that nobody waits for it. */
+  dismiss?(): void
 }
 
 /** What a response takes in one go; more is written as it is read. */
@@ -75,6 +77,9 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
     },
     get count(): number {
       return open.size
+    },
+    dismissAll(): void {
+      for (const stream of open) stream.dismiss?.()
     },
     interruptAll(): void {
       for (const stream of open) stream.interrupt()

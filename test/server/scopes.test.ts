@@ -28,6 +28,8 @@ const written: Record<string, string> = {
   'DELETE /api/organizations/:organization/tokens/:id': 'admin:write',
   'POST /api/organizations/:organization/tokens/:id/revoke': 'admin:write',
   'POST /api/organizations/:organization/tokens/:id/rotate': 'admin:write',
+  'GET /api/system/status': 'admin:read',
+  'GET /api/system/logs': 'admin:read',
   'GET /livez': 'public',
   'GET /readyz': 'public',
   'GET /metrics': 'loopback',

@@ -1,0 +1,51 @@
+import { type Log, openLog } from './log.ts'
+
+export interface Journal {
+  /** Lines that are kept, oldest first, each the JSON text of one entry of the log. */
+  recent(): string[]
+  /** Calls the listener with each line from now on, until the function that it returns is called. */
+  follow(listener: (line: string) => void): () => void
+}
+
+/**
+ * Keeps the end of the server's own log, from `info` upwards whatever is written to standard error, for those who ask
+ * the server for it. Bounded: the newest `mostBytes` stay. The log it gives goes on writing to the one it was opened on.
+ */
+export function openJournal(log: Log, mostBytes = 1 << 20): { log: Log; journal: Journal } {
+  const kept: string[] = []
+  const followers = new Set<(line: string) => void>()
+  let keptBytes = 0
+
+  const own = openLog('info', text => {
+    const line = text.trimEnd()
+    kept.push(line)
+    keptBytes += line.length
+    while (keptBytes > mostBytes && kept.length > 1) keptBytes -= kept.shift()!.length
+    for (const follower of followers) follower(line)
+  })
+
+  return {
+    log: {
+      debug: (message, fields) => log.debug(message, fields),
+      info(message, fields) {
+        log.info(message, fields)
+        own.info(message, fields)
+      },
+      warn(message, fields, cause) {
+        log.warn(message, fields, cause)
+        own.warn(message, fields, cause)
+      },
+      error(message, fields, cause) {
+        log.error(message, fields, cause)
+        own.error(message, fields, cause)
+      },
+    },
+    journal: {
+      recent: () => [...kept],
+      follow(listener) {
+        followers.add(listener)
+        return () => void followers.delete(listener)
+      },
+    },
+  }
+}

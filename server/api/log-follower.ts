@@ -1,0 +1,78 @@
+import type { ServerResponse } from 'node:http'
+import type { Call } from '../call.ts'
+import type { WatchedStream } from '../std/streams.ts'
+import { type LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
+
+/** What may wait for a reader before lines are dropped. */
+const mostHeldBytes = 4 << 20
+
+/**
+ * One reader that follows the logs. A log never waits for its reader: when it lags by megabytes, lines are
+ * dropped and counted, and it is told how many it missed. One that takes nothing for the write deadline is cut.
+ */
+export class LogFollower implements WatchedStream {
+  blockedSince: number | undefined
+  wroteAt = performance.now()
+  /** Resolves when the reader is gone or the server stops. */
+  readonly over: Promise<void>
+  readonly #res: ServerResponse
+  readonly #wanted: (line: LogLine) => boolean
+  #missed = 0
+
+  constructor(call: Call, wanted: (line: LogLine) => boolean) {
+    const { fleet, journal, streams } = call.owners
+    this.#res = call.res
+    this.#wanted = wanted
+    call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    call.res.flushHeaders()
+    streams.add(this)
+    const stops = [
+      fleet.output.follow(line => this.take(lineOfEngine(line))),
+      journal.follow(line => this.take(lineOfServer(line))),
+    ]
+    call.res.on('drain', () => this.#caughtUp())
+    this.over = new Promise(resolve => {
+      const end = () => {
+        for (const stop of stops) stop()
+        streams.remove(this)
+        resolve()
+      }
+      if (call.left) end()
+      else call.res.once('close', end)
+    })
+  }
+
+  take(line: LogLine): void {
+    if (!this.#wanted(line) || this.#res.writableEnded) return
+    if (this.#res.writableLength > mostHeldBytes) this.#missed++
+    else this.#write(`data: ${JSON.stringify(line)}\n\n`)
+  }
+
+  ping(): void {
+    this.#write(': ping\n\n')
+  }
+
+  cut(): void {
+    this.#res.destroy()
+  }
+
+  interrupt(): void {
+    this.dismiss()
+  }
+
+  dismiss(): void {
+    if (!this.#res.writableEnded) this.#res.end('event: end\ndata: {"reason":"the server is stopping"}\n\n')
+  }
+
+  #caughtUp(): void {
+    this.blockedSince = undefined
+    const missed = this.#missed
+    this.#missed = 0
+    if (missed > 0 && !this.#res.writableEnded) this.#write(`event: missed\ndata: {"lines":${missed}}\n\n`)
+  }
+
+  #write(text: string): void {
+    this.wroteAt = performance.now()
+    if (!this.#res.write(text)) this.blockedSince ??= this.wroteAt
+  }
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import type { EngineLine } from '../../core/fleet.ts'
+
+/** One line of a log, whoever wrote it. */
+export const LogLine = z
+  .object({
+    time: z.string().describe('ISO 8601, UTC, with milliseconds.'),
+    source: z.enum(['server', 'engine']),
+    level: z.enum(['debug', 'info', 'warn', 'error']).nullable().describe('Null for what engines print.'),
+    model_id: z.string().nullable(),
+    engine_id: z.string().nullable(),
+    message: z.string(),
+    fields: z.record(z.string(), z.unknown()).describe('What else the server wrote in this line.'),
+  })
+  .meta({ id: 'LogLine' })
+export type LogLine = z.output<typeof LogLine>
+
+export const lineOfEngine = ({ at, modelId, engineId, text }: EngineLine): LogLine => ({
+  time: new Date(at).toISOString(),
+  source: 'engine',
+  level: null,
+  model_id: modelId,
+  engine_id: engineId,
+  message: text,
+  fields: {},
+})
+
+/** An entry of the server's log, as it writes them: one JSON object a line. */
+export function lineOfServer(json: string): LogLine {
+  const { time, level, message, model, engine, ...fields } = JSON.parse(json) as {
+    time: string
+    level: LogLine['level']
+    message: string
+    model?: unknown
+    engine?: unknown
+  }
+  return {
+    time,
+    source: 'server',
+    level,
+    model_id: typeof model === 'string' ? model : null,
+    engine_id: typeof engine === 'string' ? engine : null,
+    message,
+    fields,
+  }
+}

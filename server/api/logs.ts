@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
+import { failureOf } from '../../core/schemas/issues.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+import { LogFollower } from './log-follower.ts'
+import { LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
+
+const tag = 'System'
+const most = 10_000
+
+const Query = z.object({
+  model: z.string().max(256).optional().describe('Only what concerns this model.'),
+  source: z.enum(['server', 'engine']).optional().describe("The server's own log, or what engines print."),
+  lines: z.coerce.number().int().min(0).max(most).default(200).describe('How many of the newest lines.'),
+  follow: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform(text => text === 'true'),
+})
+type Query = z.output<typeof Query>
+
+const LogLines = z.object({ lines: z.array(LogLine) }).meta({ id: 'LogLines' })
+
+/**
+ * What engines print may hold words of anybody's prompts, and the server's log names every organization: both are for
+ * the owner of the machine.
+ */
+function admitOwner(call: Call): void {
+  const { organizationName } = call.caller.token
+  if (organizationName !== 'default')
+    throw new Failure(
+      'organization_mismatch',
+      `The logs of this server are for its owner: use a token of the organization 'default', not of '${organizationName}'.`,
+    )
+}
+
+function matches({ model, source }: Query): (line: LogLine) => boolean {
+  return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)
+}
+
+/** The newest lines of both logs that are asked for, oldest first. */
+function recent(query: Query, { owners }: Call): LogLine[] {
+  if (query.lines === 0) return []
+  const ofServer = query.source === 'engine' ? [] : owners.journal.recent().map(lineOfServer)
+  const ofEngines = query.source === 'server' ? [] : owners.fleet.output.recent(query.model).map(lineOfEngine)
+  const wanted = [...ofServer, ...ofEngines].filter(matches(query))
+  if (wanted.length === 0 && query.model !== undefined && !owners.registry.find(query.model))
+    throw new Failure('model_not_found', `There is no model '${query.model}' here.`, { param: 'model' })
+  return wanted
+    .toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0))
+    .slice(-query.lines)
+}
+
+function queryOf(call: Call): Query {
+  const given = Object.fromEntries(call.query)
+  const read = Query.safeParse(given)
+  if (!read.success) throw failureOf(read.error, given)
+  return read.data
+}
+
+export const logRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/system/logs',
+    scope: 'admin:read',
+    tag,
+    summary: 'The end of the log of the server and of what its engines print',
+    description:
+      'For tokens of the organization that owns the machine. Kept in memory: about a megabyte of the server and of each engine. Secrets are blacked out. With `?follow=true` each line is a server-sent event, and further ones come as they are written; a reader that is too slow misses lines and is told how many.',
+    query: Query,
+    response: LogLines,
+    answer(call) {
+      admitOwner(call)
+      const query = queryOf(call)
+      const lines = recent(query, call)
+      if (!query.follow) return call.send(200, JSON.stringify({ lines }))
+      const follower = new LogFollower(call, matches(query))
+      for (const line of lines) follower.take(line)
+      return follower.over
+    },
+  }),
+]

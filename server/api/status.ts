@@ -1,0 +1,141 @@
+import { z } from 'zod'
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { version } from '../../core/assets.ts'
+import type { FleetSnapshot, ResidentSnapshot } from '../../core/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
+import { Task } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+
+const DeviceStatus = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    kind: z.enum(['nvidia', 'cpu']),
+    total_bytes: z.int(),
+    used_bytes: z.int().nullable().describe('Measured by the driver; null where it cannot be.'),
+    booked_bytes: z.int().describe('Promised to engines.'),
+  })
+  .meta({ id: 'DeviceStatus' })
+
+const EngineStatus = z
+  .object({
+    id: z.string(),
+    model_id: z.string(),
+    state: z.enum(['starting', 'ready', 'stopping']),
+    pid: z.int().nullable(),
+    devices: z.array(z.string()),
+    memory_bytes: z.int(),
+    slots: z.int(),
+    busy: z.int(),
+    started_at: z.int(),
+    last_used_at: z.int(),
+  })
+  .meta({ id: 'EngineStatus' })
+
+const ModelLoad = z
+  .object({
+    model_id: z.string(),
+    engine: z.string(),
+    tasks: z.array(Task),
+    status: z.enum(['warm', 'loading', 'cold', 'unavailable', 'disabled']),
+    reason: z.string().nullable(),
+    eta_seconds: z.int().nullable(),
+    slots: z.int(),
+    busy: z.int(),
+    waiting: z.int(),
+    output_tokens_per_second: z.number().describe('Of the last five seconds.'),
+    input_tokens_per_second: z.number().describe('Of the last five seconds; a prompt counts when its answer ends.'),
+    engine_starts: z.int(),
+    engine_failures: z.int(),
+  })
+  .meta({ id: 'ModelLoad' })
+
+const SystemStatus = z
+  .object({
+    object: z.literal('system.status'),
+    version: z.string(),
+    time: z.int(),
+    started_at: z.int(),
+    requests: z.int().describe('Being answered now, this one included.'),
+    jobs: z.object({ pending: z.int(), processing: z.int() }),
+    devices: z.array(DeviceStatus),
+    engines: z.array(EngineStatus),
+    models: z.array(ModelLoad),
+  })
+  .meta({ id: 'SystemStatus' })
+
+const seconds = (ms: number): number => Math.floor(ms / 1000)
+const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number): number =>
+  all.reduce((total, one) => total + of(one), 0)
+
+function loadOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelLoad> {
+  const activity = models[model.id]
+  const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
+  const rate = call.owners.throughput.rate(model.id)
+  return {
+    model_id: model.id,
+    engine: model.engine,
+    tasks: model.tasks,
+    status: model.enabled ? (activity?.status ?? 'cold') : 'disabled',
+    reason: activity?.reason ?? null,
+    eta_seconds: activity?.etaMs == null ? null : Math.ceil(activity.etaMs / 1000),
+    slots: sum(ready, ({ slots }) => slots),
+    busy: sum(ready, ({ leases }) => leases),
+    waiting: activity?.waiting ?? 0,
+    output_tokens_per_second: Math.round(rate.output * 10) / 10,
+    input_tokens_per_second: Math.round(rate.input * 10) / 10,
+    engine_starts: activity?.engineStarts ?? 0,
+    engine_failures: activity?.engineFailures ?? 0,
+  }
+}
+
+const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> => ({
+  id: resident.engineId,
+  model_id: resident.modelId,
+  state: resident.state,
+  pid: resident.pid,
+  devices: resident.devices,
+  memory_bytes: Math.round(resident.bytes),
+  slots: resident.slots,
+  busy: resident.leases,
+  started_at: seconds(resident.startedAt),
+  last_used_at: seconds(resident.lastUsedAt),
+})
+
+/** What this machine does right now: the picture behind `infer status`. */
+export const statusRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/system/status',
+    scope: 'admin:read',
+    tag: 'System',
+    summary: 'What runs where: devices and their memory, engines, slots, queues, tokens per second',
+    response: SystemStatus,
+    handle: async (_, call) => {
+      const { fleet, registry, store, calls } = call.owners
+      const now = fleet.snapshot()
+      const counts = await store.jobs.counts()
+      const allowed = registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
+      const visible = new Set(allowed.map(({ id }) => id))
+      return {
+        object: 'system.status' as const,
+        version,
+        time: seconds(Date.now()),
+        started_at: seconds(performance.timeOrigin),
+        requests: calls.size,
+        jobs: { pending: counts.pending, processing: counts.processing },
+        devices: now.devices.map(device => ({
+          id: device.id,
+          name: device.name,
+          kind: device.kind,
+          total_bytes: Math.round(device.totalBytes),
+          used_bytes: device.usedBytes === null ? null : Math.round(device.usedBytes),
+          booked_bytes: Math.round(device.bookedBytes),
+        })),
+        engines: now.residents.filter(({ modelId }) => visible.has(modelId)).map(engineOf),
+        models: allowed.map(model => loadOf(model, now, call)),
+      }
+    },
+  }),
+]
