@@ -37,6 +37,9 @@ export interface GgufHeader {
   slidingBlocks: readonly boolean[] | null
   vocabularySize: number | null
   expertCount: number | null
+  /** Experts that work on one token, and how wide each is inside. */
+  expertUsedCount: number | null
+  expertFeedForwardLength: number | null
   /** The Jinja template of the tokenizer. */
   chatTemplate: string | null
   /** Whether there is a template for reranking. */
@@ -53,6 +56,8 @@ export interface GgufHeader {
   tensorBytes: number
   /** The part of each block in them; what is left are embeddings, output and norms. */
   blockBytes: readonly number[]
+  /** The output matrix, which the embeddings of the tokens serve as where there is none of its own. */
+  outputBytes: number
 }
 
 /** One read takes at least this much: headers of models with large vocabularies have megabytes. */
@@ -107,6 +112,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
     if (block !== undefined && Number(block) < blockCount) blockBytes[Number(block)]! += tensor.bytes ?? 0
   }
 
+  const embeddings = tensors.find(tensor => tensor.name === 'token_embd.weight')
   const heads = perBlock(metadata.get(`${architecture}.attention.head_count`), blockCount)
   const headCount = heads.length > 0 ? Math.max(...heads) : null
   const embeddingLength = own('embedding_length')
@@ -138,6 +144,8 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
     slidingBlocks: isFlags(pattern) ? pattern : null,
     vocabularySize: own('vocab_size') ?? (isList(words) ? words.length : null),
     expertCount: own('expert_count') || null,
+    expertUsedCount: own('expert_used_count') || null,
+    expertFeedForwardLength: own('expert_feed_forward_length') || null,
     chatTemplate: text(first, 'tokenizer.chat_template'),
     rerankTemplate: metadata.has('tokenizer.chat_template.rerank'),
     poolingType: poolingTypes[own('pooling_type') ?? -1] ?? null,
@@ -149,6 +157,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
       ? files.reduce((sum, { dataBytes }) => sum + dataBytes, 0)
       : tensorBytes,
     blockBytes,
+    outputBytes: tensors.find(({ name }) => name === 'output.weight')?.bytes ?? embeddings?.bytes ?? 0,
   }
 }
 
