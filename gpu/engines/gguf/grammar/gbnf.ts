@@ -1,0 +1,43 @@
+import type { Part, Ranges, RuleMap } from './rules.ts'
+
+/**
+ * Rules as llama.cpp reads them, one a line.
+ * Source: grammars/README.md and src/llama-grammar.cpp of llama.cpp.
+ */
+export function gbnfOf(rules: RuleMap): string {
+  return [...rules]
+    .map(([name, alternatives]) => {
+      const sides = alternatives.map(sequence => (sequence.length === 0 ? '""' : sequence.map(partOf).join(' ')))
+      return `${name} ::= ${sides.join(' | ')}\n`
+    })
+    .join('')
+}
+
+/** Characters that stand for themselves, as a part of a grammar: `"a\n"`. */
+export const literal = (characters: string): string => `"${Array.from(characters, escaped).join('')}"`
+
+function partOf(part: Part): string {
+  if (part.kind === 'text') return literal(part.text)
+  if (part.kind === 'set') return setOf(part.set)
+  if (part.kind === 'rule') return part.rule
+  const of = partOf(part.of)
+  // What stands before the sign is what is repeated, and of a text that is all of it.
+  if (part.max === Number.POSITIVE_INFINITY)
+    return part.min === 0 ? `${of}*` : part.min === 1 ? `${of}+` : `${of}{${part.min},}`
+  return part.min === 0 && part.max === 1 ? `${of}?` : `${of}{${part.min},${part.max}}`
+}
+
+function setOf(ranges: Ranges): string {
+  const character = (code: number) => escaped(String.fromCodePoint(code))
+  return `[${ranges.map(([low, high]) => (low === high ? character(low) : `${character(low)}-${character(high)}`)).join('')}]`
+}
+
+/** Anything but letters, digits and harmless signs by its number, because signs mean something here and there. */
+function escaped(character: string): string {
+  if (/^[a-zA-Z0-9 :,.{}_/<>|=@#+*]$/.test(character)) return character
+  if (character === '\n') return '\\n'
+  if (character === '"') return '\\"'
+  const code = character.codePointAt(0)!
+  if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`
+  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\U${code.toString(16).padStart(8, '0')}`
+}
