@@ -21,7 +21,10 @@ function importsOf(path: string): string[] {
 }
 
 const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
-  core: { own: /^core\//, packages: /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$)/ },
+  core: {
+    own: /^core\//,
+    packages: /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$|@huggingface\/hub$)/,
+  },
   server: { own: /^(server|core)\//, packages: /^(node:|zod$|h3$|prom-client$|undici$)/ },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|node-llama-cpp$|@huggingface\/jinja$)/ },
   cli: { own: /^(cli|server|core|gpu)\//, packages: /^(node:|zod$|commander$|consola(\/|$)|undici$|yaml$)/ },
