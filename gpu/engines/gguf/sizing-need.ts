@@ -1,0 +1,131 @@
+import type { GgufHeader } from '../../../core/models/gguf-header.ts'
+
+/** What of a model's header its memory depends on. */
+export type Shape = Pick<
+  GgufHeader,
+  | 'architecture'
+  | 'contextLength'
+  | 'embeddingLength'
+  | 'feedForwardLength'
+  | 'blockCount'
+  | 'headCount'
+  | 'headCountKv'
+  | 'keyLength'
+  | 'valueLength'
+  | 'slidingWindow'
+  | 'slidingBlocks'
+  | 'vocabularySize'
+  | 'expertUsedCount'
+  | 'expertFeedForwardLength'
+  | 'causal'
+  | 'classifier'
+  | 'tensorBytes'
+  | 'blockBytes'
+  | 'outputBytes'
+>
+
+/** How the numbers of the key-value cache are kept. Anything but f16 needs flash attention. */
+export const kvTypes = ['f16', 'q8_0', 'q4_0'] as const
+export type KvType = (typeof kvTypes)[number]
+
+/** Bytes of one number; the quantised ones are blocks of 32 with a 16-bit scale. */
+const kvBytes: Record<KvType, number> = { f16: 2, q8_0: 34 / 32, q4_0: 18 / 32 }
+
+/** One context as llama.cpp makes it: every sequence has its own `tokens`, none shares with another. */
+export interface ContextShape {
+  tokens: number
+  sequences: number
+  /** Tokens that are computed at once. */
+  batch: number
+}
+
+export interface Layout {
+  /** Of the model's blocks and its output, counted as one more, how many lie on the GPU; from the end. */
+  gpuLayers: number
+  contexts: readonly ContextShape[]
+  kvType: KvType
+  flash: boolean
+  cards: number
+}
+
+/** Bytes on all cards together and in main memory, without what the process itself takes. */
+export interface Need {
+  gpu: number
+  cpu: number
+  weights: number
+  cache: number
+  buffers: number
+}
+
+/** llama.cpp gives out cells of the cache in units of this many tokens, and so does node-llama-cpp. */
+const padded = (tokens: number): number => Math.ceil(tokens / 256) * 256
+
+/**
+ * The memory that a layout takes. Checked against the sizes that llama.cpp v0.5.0 reports for models of real shapes
+ * (dense, grouped heads, experts, sliding window): the cache is exact, the buffers are exact or up to a fifth too large.
+ */
+export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards }: Layout): Need {
+  const { blockCount, blockBytes, tensorBytes } = shape
+  const onGpu = (block: number) => block >= blockCount - gpuLayers
+  const outputOnGpu = gpuLayers > blockCount
+  const gpu = { weights: outputOnGpu ? shape.outputBytes : 0, cache: 0, buffers: 0 }
+  const cpu = { weights: tensorBytes - sum(blockBytes), cache: 0, buffers: 0 }
+  for (const [block, bytes] of blockBytes.entries()) (onGpu(block) ? gpu : cpu).weights += bytes
+  for (const context of contexts) {
+    for (let block = 0; block < blockCount; block++)
+      (onGpu(block) ? gpu : cpu).cache += blockCache(shape, block, context, kvType)
+    const buffers = buffersOf(shape, context, flash)
+    const inputs = context.batch * (cellsOf(context) * 2 + width(shape) * 4)
+    if (gpuLayers > 0) gpu.buffers += buffers * cards
+    cpu.buffers += outputOnGpu ? inputs : buffers
+    // The logits of one token of each sequence, which are drawn from on the processor.
+    cpu.buffers += context.sequences * (shape.vocabularySize ?? 0) * 4
+  }
+  const total = (of: typeof gpu) => Math.ceil(of.weights + of.cache + of.buffers)
+  return {
+    gpu: total(gpu),
+    cpu: total(cpu),
+    weights: tensorBytes,
+    cache: gpu.cache + cpu.cache,
+    buffers: gpu.buffers + cpu.buffers,
+  }
+}
+
+/** The cache of one block for all sequences of a context. Encoders keep nothing. */
+function blockCache(shape: Shape, block: number, context: ContextShape, kvType: KvType): number {
+  if (!shape.causal) return 0
+  const heads = shape.headCountKv[block] ?? shape.headCountKv[0] ?? 0
+  const numbers = heads * ((shape.keyLength ?? 0) + (shape.valueLength ?? 0))
+  const cells = slides(shape, block)
+    ? Math.min(cellsOf(context), padded(shape.slidingWindow! + context.batch + 1))
+    : cellsOf(context)
+  return numbers * kvBytes[kvType] * cells * context.sequences
+}
+
+/** Whether a block looks back over its window only. Where the file leaves it to the architecture, Gemma 3 is known. */
+function slides({ architecture, slidingWindow, slidingBlocks }: Shape, block: number): boolean {
+  if (slidingWindow === null) return false
+  if (slidingBlocks) return slidingBlocks[block] ?? false
+  return architecture === 'gemma3' && (block + 1) % 6 !== 0
+}
+
+/**
+ * What lies in memory while one batch goes through one block, or through the output, whichever is more: activations in
+ * 32 bits, the attention mask, and without flash attention the scores of every head for every pair of tokens.
+ */
+function buffersOf(shape: Shape, context: ContextShape, flash: boolean): number {
+  const embedding = width(shape)
+  const used = shape.expertUsedCount ?? 0
+  const hidden = used > 0 ? used * (shape.expertFeedForwardLength ?? shape.feedForwardLength ?? 0) : 0
+  const block = Math.max(
+    3 * Math.max(hidden, used > 0 ? 0 : (shape.feedForwardLength ?? 0)) + 4 * embedding,
+    used > 0 ? (2 * used + 6) * embedding : 0,
+  )
+  const output = shape.causal ? (shape.vocabularySize ?? 0) + 2 * embedding : 0
+  const scores = flash ? 0 : ((shape.headCount ?? 0) + 1) * cellsOf(context) + 7 * embedding
+  return context.batch * (Math.max(block, output, scores) * 4 + cellsOf(context) * 2)
+}
+
+const cellsOf = (context: ContextShape): number => padded(context.tokens)
+const width = (shape: Shape): number => shape.embeddingLength ?? 0
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0)

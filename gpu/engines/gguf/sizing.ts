@@ -1,0 +1,138 @@
+import { Failure } from '../../../core/failure.ts'
+import type { Task } from '../../../core/tasks/tasks.ts'
+import { type ContextShape, type KvType, type Need, needOf, type Shape } from './sizing-need.ts'
+import { reasonOf, SizingRefusal } from './sizing-words.ts'
+
+/** Bytes that the model may fill, without what the process itself takes. */
+export interface MemoryAtHand {
+  /** On all cards together; 0 where there is none, or none that is to be used. */
+  gpu: number
+  /** The model is spread evenly over them. */
+  cards: number
+  cpu: number
+  /** What the device has in all, where the above is only a part of it that was booked. */
+  whole?: number
+}
+
+/** What the operator says; what is left out is chosen. */
+export interface SizingSettings {
+  tasks: readonly Task[]
+  /** Blocks of the model on the GPU, its output counted as one more. */
+  gpuLayers?: number | undefined
+  flashAttention?: 'auto' | 'on' | 'off' | undefined
+  kvType?: KvType | undefined
+  /** Tokens of one request, prompt and answer together. */
+  context?: number | undefined
+  /** Chats at once; each has a context of its own. */
+  parallel?: number | undefined
+  batch?: number | undefined
+}
+
+/** What can be varied until it fits. */
+export interface Choice {
+  gpuLayers: number
+  /** Tokens of one chat. */
+  context: number
+  parallel: number
+  kvType: KvType
+}
+
+export interface Sizing extends Choice {
+  flashAttention: 'auto' | 'on' | 'off'
+  /** Tokens of one text that is ranked or made a vector of. */
+  encoderContext: number
+  batch: number
+  need: Need
+  /** What was chosen and how it fits, as one sentence for the log. */
+  why: string
+}
+
+/** The contexts that an automatic choice is made from, down to what a short chat can do with. */
+const ladder = [32_768, 16_384, 8192, 4096, 2048, 1024, 512]
+const usualContext = 4096
+const usualEncoderContext = 2048
+const usualBatch = 512
+const usualParallel = [4, 2, 1]
+
+/** A context above the usual is only chosen by itself while all of the cache takes no more than this part. */
+const generousPart = 0.25
+
+/**
+ * Decides what of a model goes where and how much context it gets. Pure: the fleet books by the same answer that the
+ * engine then carries out. In order: every layer on the cards with the usual context or more for four chats, then for
+ * fewer, then as many layers as fit, then none, and a shorter context last. What the operator has said is kept, but
+ * for a context beyond what the model was trained for. Throws SizingRefusal, with the numbers and what would fit.
+ */
+export function sizing(shape: Shape, memory: MemoryAtHand, settings: SizingSettings): Sizing {
+  const { flashAttention = 'auto', batch = usualBatch } = settings
+  if ((settings.kvType ?? 'f16') !== 'f16' && flashAttention === 'off')
+    throw new Failure('invalid_value', `A cache of ${settings.kvType} needs flash attention, which is switched off.`, {
+      param: 'flash_attention',
+    })
+  const chats = writes(settings.tasks)
+  const flash = flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape))
+  const total = shape.blockCount + 1
+
+  const plan = (choice: Choice): Sizing => {
+    const { context, parallel } = choice
+    const encoderContext = Math.min(settings.context ?? usualEncoderContext, context)
+    const contexts = contextsOf(shape, settings.tasks, { context, encoderContext, parallel, batch })
+    const need = needOf(shape, { ...choice, contexts, flash, cards: memory.cards })
+    return { ...choice, flashAttention, encoderContext, batch, need, why: '' }
+  }
+  const fits = ({ need }: Sizing) => need.gpu <= memory.gpu && need.cpu <= memory.cpu
+  const room = memory.whole ?? (memory.gpu > 0 ? memory.gpu : memory.cpu)
+  const modest = ({ context, need }: Sizing) =>
+    settings.context !== undefined || context <= usualContext || need.cache <= generousPart * room
+
+  for (const choice of choices(shape, memory, settings, chats)) {
+    const made = plan(choice)
+    if (fits(made) && modest(made)) return { ...made, why: reasonOf(made, total, memory) }
+  }
+  const least = plan([...choices(shape, memory, settings, chats)].at(-1)!)
+  throw new SizingRefusal(least, memory, change => fits(plan({ ...least, ...change })))
+}
+
+/** Every choice in the order of preference. */
+function* choices(shape: Shape, memory: MemoryAtHand, settings: SizingSettings, chats: boolean): Generator<Choice> {
+  const { kvType = 'f16' } = settings
+  const trained = shape.contextLength ?? Number.POSITIVE_INFINITY
+  const most = Math.min(settings.context ?? (chats ? ladder[0]! : usualEncoderContext), trained)
+  const contexts = settings.context === undefined ? [most, ...ladder.filter(rung => rung < most)] : [most]
+  const usual = Math.min(usualContext, most)
+  const long = contexts.filter(context => context >= usual)
+  const short = contexts.filter(context => context < usual)
+  const parallels = settings.parallel === undefined ? (chats ? usualParallel : [1]) : [settings.parallel]
+  const all = memory.gpu > 0 ? shape.blockCount + 1 : 0
+  const layers = Math.min(settings.gpuLayers ?? all, all)
+  const fewer = settings.gpuLayers === undefined ? Array.from({ length: all }, (_, less) => all - 1 - less) : []
+
+  for (const parallel of parallels) for (const context of long) yield { gpuLayers: layers, context, parallel, kvType }
+  for (const gpuLayers of fewer) for (const parallel of parallels) yield { gpuLayers, context: usual, parallel, kvType }
+  for (const context of short)
+    for (const parallel of parallels) yield { gpuLayers: fewer.at(-1) ?? layers, context, parallel, kvType }
+}
+
+/** Whether the model is to continue texts, which chats are too. */
+const writes = (tasks: readonly Task[]): boolean =>
+  tasks.includes('std/chat-completion') || tasks.includes('std/completion')
+
+/** The contexts that the engine makes for its tasks. */
+function contextsOf(
+  { classifier }: Shape,
+  tasks: readonly Task[],
+  { context, encoderContext, parallel, batch }: Pick<Sizing, 'context' | 'encoderContext' | 'parallel' | 'batch'>,
+): ContextShape[] {
+  const contexts: ContextShape[] = []
+  if (writes(tasks)) contexts.push({ tokens: context, sequences: parallel, batch: Math.max(batch, parallel) })
+  // A text is only understood when it is computed in one batch, and must be shorter than its context.
+  const encoder = { tokens: encoderContext + 1, sequences: 1, batch: encoderContext + 1 }
+  const scores = tasks.includes('std/score')
+  if (tasks.includes('std/embeddings') || (scores && !classifier)) contexts.push(encoder)
+  if (tasks.includes('std/rerank') || (scores && classifier)) contexts.push(encoder)
+  return contexts
+}
+
+/** Where flash attention is not certain, the memory that it would save is counted. Source: node-llama-cpp 3.22. */
+const hasFlash = ({ architecture, keyLength, valueLength }: Shape): boolean =>
+  architecture !== 'grok' && architecture !== 'gemma2' && keyLength === valueLength

@@ -1,0 +1,268 @@
+import { describe, expect, test } from 'vitest'
+import { Failure } from '../../../../core/failure.ts'
+import { type MemoryAtHand, type Sizing, type SizingSettings, sizing } from '../../../../gpu/engines/gguf/sizing.ts'
+import { type Layout, needOf, type Shape } from '../../../../gpu/engines/gguf/sizing-need.ts'
+
+const [MiB, GiB] = [2 ** 20, 2 ** 30]
+
+/** A model of 16-bit weights unless bytes are given, in the shape of Llama 3.1 8B. */
+function shape(of: Partial<Shape> & { heads?: number; kv?: number; blocks?: number; gigabytes?: number } = {}): Shape {
+  const { heads = 32, kv = 8, blocks = 32, gigabytes = 4.9, ...more } = of
+  const bytes = gigabytes * 1e9
+  const outputBytes = bytes * 0.06
+  return {
+    architecture: 'llama',
+    contextLength: 131_072,
+    embeddingLength: 4096,
+    feedForwardLength: 14_336,
+    blockCount: blocks,
+    headCount: heads,
+    headCountKv: Array.from({ length: blocks }, () => kv),
+    keyLength: 128,
+    valueLength: 128,
+    slidingWindow: null,
+    slidingBlocks: null,
+    vocabularySize: 128_256,
+    expertUsedCount: null,
+    expertFeedForwardLength: null,
+    causal: true,
+    classifier: false,
+    tensorBytes: bytes,
+    blockBytes: Array.from({ length: blocks }, () => (bytes * 0.88) / blocks),
+    outputBytes,
+    ...more,
+  }
+}
+
+const eight = shape()
+const mha = shape({ kv: 32, feedForwardLength: 11_008, vocabularySize: 32_000, gigabytes: 4.1, contextLength: 4096 })
+const seventy = shape({ blocks: 80, gigabytes: 42, embeddingLength: 8192, feedForwardLength: 28_672 })
+const experts = shape({
+  architecture: 'qwen3moe',
+  blocks: 48,
+  gigabytes: 18.5,
+  kv: 4,
+  embeddingLength: 2048,
+  feedForwardLength: 6144,
+  expertUsedCount: 8,
+  expertFeedForwardLength: 768,
+  vocabularySize: 151_936,
+})
+const encoder = shape({
+  architecture: 'bert',
+  causal: false,
+  blocks: 12,
+  heads: 12,
+  kv: 12,
+  contextLength: 512,
+  embeddingLength: 384,
+  feedForwardLength: 1536,
+  gigabytes: 0.13,
+})
+
+const card = (gigabytes: number, cpu = 32): MemoryAtHand => ({ gpu: gigabytes * GiB, cards: 1, cpu: cpu * GiB })
+const processor = (gigabytes: number): MemoryAtHand => ({ gpu: 0, cards: 0, cpu: gigabytes * GiB })
+const chat = (settings: Partial<SizingSettings> = {}): SizingSettings => ({
+  tasks: ['std/chat-completion'],
+  ...settings,
+})
+
+describe('what is chosen', () => {
+  const cases: [name: string, Shape, MemoryAtHand, SizingSettings, Partial<Sizing>][] = [
+    [
+      '8B Q4 on an 8 GB card: all of it, the usual context',
+      eight,
+      card(7.2),
+      chat(),
+      { gpuLayers: 33, context: 4096, parallel: 4 },
+    ],
+    ['8B Q4 on 24 GB: a long context', eight, card(22), chat(), { gpuLayers: 33, context: 8192, parallel: 4 }],
+    [
+      '8B Q4 on 80 GB: the longest that is chosen by itself',
+      eight,
+      card(76),
+      chat(),
+      { gpuLayers: 33, context: 32_768, parallel: 4 },
+    ],
+    [
+      '80 GB and a long context asked for',
+      eight,
+      card(76),
+      chat({ context: 131_072, parallel: 4 }),
+      { gpuLayers: 33, context: 131_072, parallel: 4 },
+    ],
+    [
+      '7B without grouped heads: its cache is four times as large',
+      mha,
+      card(7.2),
+      chat(),
+      { gpuLayers: 33, context: 4096, parallel: 1 },
+    ],
+    ['70B Q4 on 24 GB: a part of it', seventy, card(22, 64), chat({ parallel: 1 }), { gpuLayers: 48, context: 4096 }],
+    [
+      '70B Q4 on two cards',
+      seventy,
+      { gpu: 46 * GiB, cards: 2, cpu: 8 * GiB },
+      chat({ parallel: 1 }),
+      { gpuLayers: 81, context: 16_384 },
+    ],
+    ['30B of experts on 24 GB', experts, card(22), chat(), { gpuLayers: 49, context: 8192, parallel: 4 }],
+    ['experts on 12 GB: the rest in main memory', experts, card(11), chat({ parallel: 1 }), { gpuLayers: 33 }],
+    ['layers as the operator says', eight, card(22), chat({ gpuLayers: 10 }), { gpuLayers: 10 }],
+    ['more layers than there are mean all', eight, card(22), chat({ gpuLayers: 999 }), { gpuLayers: 33 }],
+    ['none, as the operator says', eight, card(22), chat({ gpuLayers: 0 }), { gpuLayers: 0 }],
+    ['layers mean nothing where there is no GPU', eight, processor(16), chat({ gpuLayers: 33 }), { gpuLayers: 0 }],
+    ['a processor with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 16_384, parallel: 4 }],
+    [
+      'a processor with little memory: fewer chats, shorter',
+      eight,
+      processor(5.2),
+      chat(),
+      { context: 2048, parallel: 1 },
+    ],
+    [
+      'a smaller cache lets more chats in',
+      eight,
+      card(7.2),
+      chat({ kvType: 'q4_0' }),
+      { context: 8192, parallel: 4, kvType: 'q4_0' },
+    ],
+    ['never longer than it was trained for', mha, card(76), chat({ context: 32_768 }), { context: 4096 }],
+    ['256 chats at once', eight, card(76), chat({ parallel: 256, context: 512 }), { context: 512, parallel: 256 }],
+    [
+      'an encoder reads what it was trained for',
+      encoder,
+      processor(1),
+      { tasks: ['std/embeddings'] },
+      { encoderContext: 512 },
+    ],
+    ['an encoder on a card', encoder, card(7), { tasks: ['std/rerank'] }, { gpuLayers: 13, encoderContext: 512 }],
+    [
+      'a chat model that also makes vectors',
+      eight,
+      card(22),
+      { tasks: ['std/chat-completion', 'std/embeddings'] },
+      { context: 8192, encoderContext: 2048 },
+    ],
+  ]
+  test.each(cases)('%s', (_, model, memory, settings, wanted) => {
+    const chosen = sizing(model, memory, settings)
+    expect({ ...wanted, why: chosen.why }).toEqual({ ...pick(chosen, Object.keys(wanted)), why: chosen.why })
+    expect(chosen.need.gpu).toBeLessThanOrEqual(memory.gpu)
+    expect(chosen.need.cpu).toBeLessThanOrEqual(memory.cpu)
+  })
+
+  test.each(cases)('%s; and again with no more than it needs', (_, model, memory, settings) => {
+    const chosen = sizing(model, memory, settings)
+    const booked = { gpu: chosen.need.gpu, cards: memory.cards, cpu: memory.cpu, whole: memory.gpu || memory.cpu }
+    if (memory.gpu === 0) booked.cpu = chosen.need.cpu
+    expect(pick(sizing(model, booked, settings), ['gpuLayers', 'context', 'parallel'])).toEqual(
+      pick(chosen, ['gpuLayers', 'context', 'parallel']),
+    )
+  })
+})
+
+const pick = (from: Sizing, keys: readonly string[]) =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)))
+
+describe('what cannot be', () => {
+  const refused = (...of: Parameters<typeof sizing>): string => {
+    try {
+      return `it fits: ${sizing(...of).why}`
+    } catch (thrown) {
+      expect(thrown).toBeInstanceOf(Failure)
+      expect((thrown as Failure).code).toBe('invalid_value')
+      return (thrown as Failure).message
+    }
+  }
+
+  test.each<[name: string, Shape, MemoryAtHand, SizingSettings, RegExp[]]>([
+    [
+      'a context that is too long says what would fit',
+      eight,
+      processor(16),
+      chat({ context: 131_072, parallel: 4 }),
+      [
+        /needs 69\.0 GiB of main memory, of which 16\.0 GiB can be had/,
+        /64\.0 GiB for 4 × 131072 tokens/,
+        /context_length: 22\d\d\d/,
+      ],
+    ],
+    ['fewer chats would help', eight, processor(24), chat({ context: 65_536, parallel: 4 }), [/concurrency: 2/]],
+    ['a smaller cache would help', eight, processor(12), chat({ context: 65_536, parallel: 1 }), [/kv_type: q8_0/]],
+    ['weights that are too large', seventy, processor(16), chat(), [/39\.\d GiB of weights/, /a smaller model/]],
+    [
+      'too many layers',
+      seventy,
+      card(22, 64),
+      chat({ gpuLayers: 60, parallel: 1 }),
+      [/60 layers need/, /gpu_layers: 50/],
+    ],
+    ['neither card nor processor', seventy, card(8, 16), chat(), [/no split with 8\.0 GiB of the GPU/]],
+  ])('%s', (_, model, memory, settings, says) => {
+    const message = refused(model, memory, settings)
+    for (const one of says) expect(message).toMatch(one)
+  })
+
+  test('what is advised does fit', () => {
+    const settings = chat({ context: 131_072, parallel: 4 })
+    const message = refused(eight, processor(16), settings)
+    const context = Number(/context_length: (\d+)/.exec(message)![1])
+    expect(sizing(eight, processor(16), { ...settings, context }).context).toBe(context)
+    expect(() => sizing(eight, processor(16), { ...settings, context: context + 256 })).toThrow(Failure)
+  })
+
+  test('a quantised cache without flash attention', () => {
+    expect(refused(eight, card(22), chat({ kvType: 'q8_0', flashAttention: 'off' }))).toMatch(/needs flash attention/)
+  })
+})
+
+/**
+ * Sizes that llama.cpp v0.5.0 reported on a processor for files of these shapes with two blocks of 16-bit weights:
+ * the cache, and cache with buffers. All in MiB.
+ */
+describe('against llama.cpp', () => {
+  const two = { blocks: 2, gigabytes: 1, contextLength: 131_072 }
+  const dense = shape({ ...two, kv: 32, feedForwardLength: 11_008, vocabularySize: 32_000 })
+  const grouped = shape(two)
+  const thirty = { ...experts, blockCount: 2, headCountKv: [4, 4] }
+  const window = shape({
+    ...two,
+    blocks: 12,
+    architecture: 'gemma3',
+    heads: 8,
+    kv: 4,
+    keyLength: 256,
+    valueLength: 256,
+    embeddingLength: 2048,
+    feedForwardLength: 4096,
+    vocabularySize: 300,
+    slidingWindow: 1024,
+  })
+  const layout = (of: Partial<Layout> & { tokens: number; sequences: number; batch?: number }): Layout => ({
+    gpuLayers: 0,
+    kvType: 'f16',
+    flash: true,
+    cards: 0,
+    contexts: [{ batch: 512, ...of }],
+    ...of,
+  })
+  test.each<[name: string, Shape, Layout, cache: number, all: number]>([
+    ['dense', dense, layout({ tokens: 4096, sequences: 4 }), 512, 612.5],
+    ['dense, small batch', dense, layout({ tokens: 4096, sequences: 4, batch: 128 }), 512, 537.1],
+    ['dense, long', dense, layout({ tokens: 32_768, sequences: 1 }), 1024, 1152.5],
+    ['dense, no flash attention', dense, layout({ tokens: 32_768, sequences: 1, flash: false }), 1024, 3192],
+    ['dense, q8_0', dense, layout({ tokens: 4096, sequences: 4, kvType: 'q8_0' }), 272, 372.6],
+    ['dense, q4_0', dense, layout({ tokens: 4096, sequences: 4, kvType: 'q4_0' }), 144, 244.6],
+    ['grouped heads', grouped, layout({ tokens: 4096, sequences: 4 }), 128, 394.5],
+    ['every sequence has its own cells', grouped, layout({ tokens: 1000, sequences: 4 }), 32, 298.5],
+    ['experts', thirty, layout({ tokens: 4096, sequences: 4 }), 64, 368.8],
+    ['a sliding window', window, layout({ tokens: 4096, sequences: 4 }), 408, 450.1],
+    ['a sliding window, long', window, layout({ tokens: 32_768, sequences: 4 }), 1304, 1374.3],
+  ])('%s', (_, model, wanted, cache, all) => {
+    const need = needOf(model, wanted)
+    expect(need.cache / MiB).toBeCloseTo(cache, 1)
+    expect((need.cache + need.buffers) / MiB).toBeGreaterThan(all * 0.98)
+    expect((need.cache + need.buffers) / MiB).toBeLessThan(all * 1.06 + 8)
+  })
+})
