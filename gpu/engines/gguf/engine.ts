@@ -2,16 +2,16 @@ import type { Log } from '../../../core/log.ts'
 import { openHandlers } from './handlers.ts'
 import { type Handlers, openHttp } from './http.ts'
 import { type LoadedModel, loadModel } from './model.ts'
-import { checkOptions, type GgufEngineOptions } from './options.ts'
+import { checkOptions, type GgufEngineSettings } from './options.ts'
 
-export type { GgufEngineOptions } from './options.ts'
+export type { GgufEngineOptions, GgufEngineSettings } from './options.ts'
 
 /**
  * The built-in engine: serves one GGUF file over HTTP as any OpenAI-style engine would, until SIGTERM or SIGINT.
  * Resolves when everything is closed. Throws Failure when it cannot start: `invalid_value` for the options,
  * `worker_error` for the model.
  */
-export async function runGgufEngine(options: GgufEngineOptions, { log }: { log: Log }): Promise<void> {
+export async function runGgufEngine(options: GgufEngineSettings, { log }: { log: Log }): Promise<void> {
   checkOptions(options)
   const started = performance.now()
   const stop = new AbortController()
@@ -36,7 +36,8 @@ export async function runGgufEngine(options: GgufEngineOptions, { log }: { log: 
       progress = Math.min(now, 0.99)
     }
     loaded = await loadModel(options, { log, onProgress, signal: stop.signal })
-    handlers = await openHandlers(loaded, options)
+    const { context, parallel } = loaded.sizing
+    handlers = await openHandlers(loaded, { ...options, context, parallel })
     log.info('The engine is ready', {
       model: options.id,
       address: options.socket ?? `http://127.0.0.1:${server.port}`,

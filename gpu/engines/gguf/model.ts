@@ -3,47 +3,61 @@ import type { Llama, LlamaModel, LlamaModelOptions } from 'node-llama-cpp'
 import { importVendored } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
-import type { GgufEngineOptions } from './options.ts'
+import { readGgufHeader } from '../../../core/models/gguf-header.ts'
+import { memoryAtHand } from './memory-at-hand.ts'
+import type { GgufEngineSettings, GpuUse } from './options.ts'
+import { type Sizing, sizing } from './sizing.ts'
 
-type NodeLlamaCpp = typeof import('node-llama-cpp')
+export type NodeLlamaCpp = typeof import('node-llama-cpp')
 
 export interface LoadedModel {
   llama: Llama
   model: LlamaModel
   library: NodeLlamaCpp
+  /** What was decided about it; the contexts are made by it. */
+  sizing: Sizing
   close(): Promise<void>
 }
 
 /**
  * Loads llama.cpp and the model file. Never compiles or downloads anything. `onProgress` hears 0 to 1.
- * Throws Failure `worker_error` that names the file, or the signal's reason.
+ * Throws Failure `worker_error` that names the file, `invalid_value` when the settings cannot be met, or the signal's
+ * reason.
  */
 export async function loadModel(
-  { model: path, gpu, threads }: Pick<GgufEngineOptions, 'model' | 'gpu' | 'threads'>,
+  settings: GgufEngineSettings,
   { log, onProgress, signal }: { log: Log; onProgress: (progress: number) => void; signal: AbortSignal },
 ): Promise<LoadedModel> {
+  const path = settings.model
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw new Failure('worker_error', `There is no model file '${path}'.`)
+  const header = await readGgufHeader(path).catch((cause: unknown) => {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Failure('worker_error', `The model file '${path}' cannot be loaded: ${why}`, { cause })
+  })
   const library = await importVendored<NodeLlamaCpp>('node-llama-cpp')
-  const llama = await attempt('llama.cpp cannot be started', () =>
-    library.getLlama({
-      gpu: gpu === 'auto' ? 'auto' : false,
-      build: 'never',
-      skipDownload: true,
-      progressLogs: false,
-      maxThreads: threads,
-      logLevel: library.LlamaLogLevel.error,
-      logger: (level, message) => log.warn('llama.cpp', { level: level, text: message.trim() }),
-    }),
-  )
+  const llama = await startLlama(library, settings, log)
   try {
     signal.throwIfAborted()
-    const options: LlamaModelOptions = { modelPath: path, onLoadProgress: onProgress, loadSignal: signal }
+    const memory = await memoryAtHand(llama, settings.memory)
+    const sized = sizing(header, memory, settings)
+    log.info('The model is sized', { model: settings.id, gpu: String(llama.gpu), why: sized.why })
+    const options: LlamaModelOptions = {
+      modelPath: path,
+      gpuLayers: llama.gpu === false ? 0 : sized.gpuLayers,
+      useMmap: settings.mmap ?? true,
+      useMlock: settings.mlock ?? false,
+      defaultContextFlashAttention: { auto: 'auto' as const, on: true, off: false }[sized.flashAttention],
+      ...cacheOf(sized),
+      onLoadProgress: onProgress,
+      loadSignal: signal,
+    }
     const model = await attempt(`The model file '${path}' cannot be loaded`, () => llama.loadModel(options), signal)
     return {
       llama,
       model,
       library,
+      sizing: sized,
       async close() {
         await model.dispose()
         await llama.dispose()
@@ -53,6 +67,32 @@ export async function loadModel(
     await llama.dispose()
     throw error
   }
+}
+
+/** Starts llama.cpp with the backend that is named; `auto` leaves the choice to node-llama-cpp. */
+export function startLlama(
+  library: NodeLlamaCpp,
+  { gpu, threads }: { gpu: GpuUse; threads: number },
+  log: Log,
+): Promise<Llama> {
+  return attempt('llama.cpp cannot be started', () =>
+    library.getLlama({
+      gpu: gpu === 'off' ? false : gpu,
+      build: 'never',
+      skipDownload: true,
+      progressLogs: false,
+      maxThreads: threads,
+      logLevel: library.LlamaLogLevel.error,
+      logger: (level, message) => log.warn('llama.cpp', { level: level, text: message.trim() }),
+    }),
+  )
+}
+
+/** The library calls every cache but that of 16 bits experimental, so nothing is said for that one. */
+const cacheOf = ({ kvType }: Sizing): Partial<LlamaModelOptions> => {
+  if (kvType === 'f16') return {}
+  const type = kvType === 'q8_0' ? 'Q8_0' : 'Q4_0'
+  return { experimentalDefaultContextKvCacheKeyType: type, experimentalDefaultContextKvCacheValueType: type }
 }
 
 /** Runs a step of the start; what goes wrong becomes a Failure that says which step it was. */

@@ -10,7 +10,7 @@ export interface MemoryAtHand {
   /** The model is spread evenly over them. */
   cards: number
   cpu: number
-  /** What the device has in all, where the above is only a part of it that was booked. */
+  /** What the cards have in all, where the above is only a part of it that was booked. */
   whole?: number
 }
 
@@ -54,7 +54,10 @@ const usualEncoderContext = 2048
 const usualBatch = 512
 const usualParallel = [4, 2, 1]
 
-/** A context above the usual is only chosen by itself while all of the cache takes no more than this part. */
+/**
+ * A context above the usual is only chosen by itself on cards, and while all of the cache takes no more than this part
+ * of them. A processor reads long prompts so slowly that memory for them is better spent otherwise.
+ */
 const generousPart = 0.25
 
 /**
@@ -81,9 +84,10 @@ export function sizing(shape: Shape, memory: MemoryAtHand, settings: SizingSetti
     return { ...choice, flashAttention, encoderContext, batch, need, why: '' }
   }
   const fits = ({ need }: Sizing) => need.gpu <= memory.gpu && need.cpu <= memory.cpu
-  const room = memory.whole ?? (memory.gpu > 0 ? memory.gpu : memory.cpu)
-  const modest = ({ context, need }: Sizing) =>
-    settings.context !== undefined || context <= usualContext || need.cache <= generousPart * room
+  const modest = ({ gpuLayers, context, need }: Sizing) =>
+    settings.context !== undefined ||
+    context <= usualContext ||
+    (gpuLayers > 0 && need.cache <= generousPart * (memory.whole ?? memory.gpu))
 
   for (const choice of choices(shape, memory, settings, chats)) {
     const made = plan(choice)

@@ -112,7 +112,7 @@ describe('what is chosen', () => {
     ['more layers than there are mean all', eight, card(22), chat({ gpuLayers: 999 }), { gpuLayers: 33 }],
     ['none, as the operator says', eight, card(22), chat({ gpuLayers: 0 }), { gpuLayers: 0 }],
     ['layers mean nothing where there is no GPU', eight, processor(16), chat({ gpuLayers: 33 }), { gpuLayers: 0 }],
-    ['a processor with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 16_384, parallel: 4 }],
+    ['a processor with much memory', eight, processor(32), chat(), { gpuLayers: 0, context: 4096, parallel: 4 }],
     [
       'a processor with little memory: fewer chats, shorter',
       eight,
@@ -154,7 +154,7 @@ describe('what is chosen', () => {
 
   test.each(cases)('%s; and again with no more than it needs', (_, model, memory, settings) => {
     const chosen = sizing(model, memory, settings)
-    const booked = { gpu: chosen.need.gpu, cards: memory.cards, cpu: memory.cpu, whole: memory.gpu || memory.cpu }
+    const booked = { gpu: chosen.need.gpu, cards: memory.cards, cpu: memory.cpu, whole: memory.gpu }
     if (memory.gpu === 0) booked.cpu = chosen.need.cpu
     expect(pick(sizing(model, booked, settings), ['gpuLayers', 'context', 'parallel'])).toEqual(
       pick(chosen, ['gpuLayers', 'context', 'parallel']),
