@@ -11,6 +11,7 @@ import { openJournal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
 import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
+import { openReload } from '../core/models/reload.ts'
 import { openSqliteStore } from '../core/store/sqlite/store.ts'
 import { scopes } from '../core/store/store.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
@@ -37,6 +38,8 @@ export interface App {
   models: { id: string; tasks: readonly string[]; description: string | undefined }[]
   /** Settles when the server has stopped: after `close`, or because it could not go on. */
   stopped: Promise<{ exitCode: number }>
+  /** Reads infer.yaml again and offers the models that it lists now; what is wrong with it is logged. Never rejects. */
+  reload(): Promise<void>
   /** Drains and closes everything, in reverse order of opening. */
   close(): Promise<void>
 }
@@ -44,8 +47,9 @@ export interface App {
 /** Puts the program together: the one place that knows every part. Owners are opened in order and closed in reverse. */
 export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log: written }: AppOptions): Promise<App> {
   const { log, journal } = openJournal(written)
-  const config = readConfig(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
-  if (listen) config.listen = listen
+  const path = configPath ?? join(dataDir, 'infer.yaml')
+  const file = readConfig(path, configPath !== undefined, traitsOf)
+  const config = { ...file, listen: listen ?? file.listen }
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
   const ended = Promise.withResolvers<{ exitCode: number }>()
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -70,7 +74,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   })
   const accounts = openAccounts({ store, keys: openKeys(dataDir, masterKey()), log })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
-  const registry = openRegistry({ config, defaults: defaultModels, traits: traitsOf })
+  const registry = openRegistry({ models: config.models, defaults: defaultModels, traits: traitsOf })
   const fleet = await openFleet({
     models: registry.all,
     dataDir,
@@ -78,6 +82,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     log,
     limits: config.limits,
   })
+  const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
   const cpu = openCpu()
   const recorder = openRecorder({ store, log })
   const throughput = openThroughput()
@@ -92,7 +97,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     },
   })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
-  const metrics = openMetrics({ store, fleet, streams })
+  const metrics = openMetrics({ store, fleet, streams, reload })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
   server.serve({
@@ -101,6 +106,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     accounts,
     limiter: openLimiter(),
     registry,
+    reload,
     fleet,
     jobs,
     recorder,
@@ -123,6 +129,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     log.info('Stopping', { running: server.running, drain_ms: drainMs })
     clearInterval(flushing)
     throughput.close()
+    reload.close()
     // Each has its turn whatever became of the one before: what is not written down at the end is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),
@@ -142,6 +149,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     firstStart,
     models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
     stopped: ended.promise,
+    reload: reload.reload,
     close: () => (closing ??= close()),
   }
 }

@@ -19,6 +19,12 @@ export interface Fleet {
   load(model: Model): Promise<void>
   /** Stops every engine of the model once its running requests have ended; resolves when its memory is free. */
   unload(modelId: string): Promise<void>
+  /**
+   * Other models are configured than before. Engines of models that are gone or that need another engine take no new
+   * requests and end after those they have; who waits for a changed model waits for its new engine, who waits for one
+   * that is gone is refused with `model_not_found`. What did not change is not touched. Resolves when this is under way.
+   */
+  reconfigured(): Promise<void>
   /** Everything a person or a dashboard may want to know, as of now. */
   snapshot(): FleetSnapshot
   /** What engines have printed, without secrets. */

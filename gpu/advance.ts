@@ -65,10 +65,10 @@ export const occupantsOf = (residents: Iterable<Resident>): Occupant[] =>
     .filter(resident => resident.state !== 'stopping')
     .map(resident => ({
       engineId: resident.engineId,
-      modelId: resident.line.model.id,
+      modelId: resident.line.model.id + (resident.line.retired ? ' (before its change)' : ''),
       devices: resident.devices,
       bytes: resident.bytes,
       busy: resident.state === 'starting' || resident.leases > 0,
-      pinned: alive(resident.line).indexOf(resident) < resident.line.model.replicas.min,
+      pinned: !resident.line.retired && alive(resident.line).indexOf(resident) < resident.line.model.replicas.min,
       lastUsedAt: resident.lastUsedAt,
     }))

@@ -4,6 +4,7 @@ import type { Failure } from '../core/failure.ts'
 import type { Fleet, FleetSnapshot, Lease } from '../core/fleet.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
+import { sameEngine } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { cpuDevice } from './devices/cpu.ts'
@@ -14,7 +15,7 @@ import { openLocalLauncher } from './launcher/local.ts'
 import { probeWrapper } from './launcher/probe.ts'
 import type { Wrapper } from './launcher/wrapper.ts'
 import { EngineLease } from './lease.ts'
-import { type Line, type Resident, shuttingDown } from './line.ts'
+import { type Line, notOffered, type Resident, shuttingDown } from './line.ts'
 import { type DeviceSource, openMemory } from './memory.ts'
 import type { Wanted } from './place.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
@@ -80,15 +81,41 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   let closing: Promise<void> | undefined
   let idle: (() => void) | undefined
 
-  /** The line of a model with what it needs now; its size is looked up only while it may have to be placed. */
-  async function lineOf(model: Model): Promise<Line> {
-    const preset = presetOf(model)
-    const slots = model.concurrency ?? preset.slots
-    const known = find(model.id)
-    const wanted: Line['wanted'] = { modelId: model.id, bytes: 0, ...whereFor(model, preset.runsOn) }
-    if (known && known.residents.length > 0) wanted.bytes = known.wanted.bytes
-    else wanted.bytes = wanted.kind === 'none' ? 0 : ((await estimate(model, wanted.kind)) ?? ofUnknownSize(wanted))
-    return residency.line(model, wanted, slots)
+  /**
+   * The line of a model with what it needs now; its size is looked up only while it may have to be placed. Throws
+   * Failure `model_not_found` when it is not offered any more.
+   */
+  async function lineOf(modelId: string): Promise<Line> {
+    const configured = () => {
+      const model = models().find(one => one.id === modelId)
+      if (!model?.enabled) throw notOffered(modelId)
+      return model
+    }
+    for (let model = configured(); ; model = configured()) {
+      const preset = presetOf(model)
+      const slots = model.concurrency ?? preset.slots
+      const known = find(modelId)
+      const wanted: Line['wanted'] = { modelId, bytes: 0, ...whereFor(model, preset.runsOn) }
+      if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
+      else wanted.bytes = wanted.kind === 'none' ? 0 : ((await estimate(model, wanted.kind)) ?? ofUnknownSize(wanted))
+      // The files took a moment to look at, in which the configuration may have changed again.
+      if (configured() === model) return residency.line(model, wanted, slots)
+    }
+  }
+
+  /** Lines for what is kept loaded or was changed; none for what is not offered any more. */
+  async function adopt(): Promise<void> {
+    const offered = new Map(models().flatMap(model => (model.enabled ? [[model.id, model]] : [])))
+    for (const id of residency.known()) if (!offered.has(id)) residency.drop(id)
+    for (const model of offered.values()) {
+      const known = find(model.id)
+      if (known ? known.model !== model : model.replicas.min > 0)
+        await lineOf(model.id).catch((thrown: unknown) => {
+          if (!closing) log.warn('A model cannot be offered', { model: model.id }, thrown)
+        })
+    }
+    residency.tick()
+    residency.refresh()
   }
 
   function whereFor(model: Model, runsOn: string): Pick<Wanted, 'kind' | 'devices'> {
@@ -115,7 +142,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   async function queue(model: Model, want: { waitMs: number; signal?: AbortSignal }): Promise<Lease> {
     const askedAt = clock.now()
-    const line = await lineOf(model)
+    const line = await lineOf(model.id)
     const { signal } = want
     signal?.throwIfAborted()
     return new Promise((resolve, reject) => {
@@ -155,11 +182,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     launcher.close()
   }
 
-  for (const model of models().filter(one => one.enabled && one.replicas.min > 0)) await lineOf(model)
-  residency.refresh()
+  await adopt()
 
   return {
     traits: traitsOf,
+    reconfigured: adopt,
     lease(model, want) {
       if (closing) return Promise.reject(shuttingDown())
       if (want.signal?.aborted) return Promise.reject(want.signal.reason)
@@ -168,7 +195,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
     async load(model) {
       if (closing) throw shuttingDown()
-      const line = await lineOf(model)
+      const line = await lineOf(model.id)
       await new Promise<void>((resolve, reject) => {
         request(line, { slot: false, waitMs: Number.POSITIVE_INFINITY, grant: () => resolve(), refuse: reject })
       })

@@ -51,6 +51,8 @@ export interface Line {
   refused: boolean
   /** Unloaded by hand: not kept loaded until somebody asks for it again. */
   dismissed: boolean
+  /** Its model was changed or taken away: it only holds the engines that still have requests. */
+  retired: boolean
   engineStarts: number
   engineFailures: number
 }
@@ -66,9 +68,24 @@ export const newLine = (model: Model, wanted: Line['wanted'], slots: number): Li
   reason: null,
   refused: false,
   dismissed: false,
+  retired: false,
   engineStarts: 0,
   engineFailures: 0,
 })
+
+/**
+ * Puts a line in the place of one whose model was changed. Who waits there waits here from now on, and if it was
+ * loaded, somebody waits for this one to be loaded. Its failures are forgotten: the change may be the cure.
+ */
+export function succeed(before: Line, line: Line, now: number): void {
+  line.waiting = before.waiting.splice(0)
+  line.pace = { ...before.pace }
+  line.dismissed = before.dismissed
+  line.engineStarts = before.engineStarts
+  line.engineFailures = before.engineFailures
+  if (line.waiting.length === 0 && alive(before).length > 0 && !before.dismissed)
+    line.waiting.push({ slot: false, since: now, deadline: Number.POSITIVE_INFINITY, grant() {}, refuse() {} })
+}
 
 export const newResident = (line: Line, engineId: string, devices: readonly string[], now: number): Resident => ({
   engineId,
@@ -102,9 +119,11 @@ export const readyResident = (line: Line): Resident | undefined =>
 
 /** How many engines it is short of what its configuration keeps loaded. */
 export const shortage = (line: Line): number =>
-  line.dismissed || !line.model.enabled ? 0 : Math.max(0, line.model.replicas.min - alive(line).length)
+  line.dismissed || line.retired || !line.model.enabled ? 0 : Math.max(0, line.model.replicas.min - alive(line).length)
 
-const loading = (line: Line): Resident | undefined => line.residents.find(resident => resident.state === 'starting')
+/** Its engine that is on its way. */
+export const loading = (line: Line): Resident | undefined =>
+  line.residents.find(resident => resident.state === 'starting')
 
 /** Expected milliseconds until a newcomer could be served; null when nothing is known yet. */
 export function etaOf(line: Line, now: number): number | null {
@@ -116,6 +135,10 @@ export function etaOf(line: Line, now: number): number | null {
 
 const about = (ms: number | null): string =>
   ms === null ? '' : `; it should take about ${ms < 1500 ? 'a second' : `${Math.round(ms / 1000)} s`}`
+
+/** Whether an engine has done what it is for, or has lived so long that its end says nothing about its start. */
+export const provedItself = (resident: Resident, now: number, { provenMs }: { provenMs: number }): boolean =>
+  resident.useful || (resident.readyAt !== null && now - resident.readyAt >= provenMs)
 
 /** When a resident that does nothing may be unloaded; null for one that is busy, kept loaded, or never is. */
 export function idleUntil(resident: Resident): number | null {
@@ -150,6 +173,24 @@ export function refuse(line: Line, why: () => Failure, which: (waiter: Waiter) =
   const failure = why()
   for (const waiter of refused) waiter.refuse(failure)
 }
+
+/** Sends away those who have waited as long as they were willing to. */
+export const refuseLate = (line: Line, now: number): void =>
+  refuse(
+    line,
+    () => tooLate(line, now),
+    waiter => waiter.deadline <= now,
+  )
+
+/** What someone is told whose model was taken out of the configuration. */
+export const notOffered = (modelId: string): Failure =>
+  new Failure(
+    'model_not_found',
+    `The model '${modelId}' is no longer offered here. GET /std/v1/models lists those that are.`,
+    {
+      param: 'model',
+    },
+  )
 
 /** What someone is told who has waited as long as he was willing to. */
 export function tooLate(line: Line, now: number): Failure {

@@ -1,11 +1,11 @@
-import type { Model } from '../core/models/model.ts'
 import { nextStep, occupantsOf, type Rules } from './advance.ts'
 import { failedAgain } from './backoff.ts'
 import { defaultRules, type Effects } from './effects.ts'
 import type { Line, Resident, Waiter } from './line.ts'
 import * as lines from './line.ts'
 import { blend } from './pace.ts'
-import type { Place, Wanted } from './place.ts'
+import type { Place } from './place.ts'
+import { openRoster } from './roster.ts'
 
 /**
  * Which models are loaded where: a state machine with one writer. Events come in as calls, decisions go out as
@@ -13,7 +13,13 @@ import type { Place, Wanted } from './place.ts'
  * from here only; others may look. The rules and their reasons are in README.md.
  */
 export function openResidency(effects: Effects, places: () => readonly Place[], rules: Rules = defaultRules) {
-  const all = new Map<string, Line>()
+  const all = openRoster({
+    now: effects.now,
+    retired(of) {
+      needy.delete(of)
+      dismiss(of)
+    },
+  })
   const residents = new Map<string, Resident>()
   /** Lines that want something they do not have: the only ones a change can matter to. */
   const needy = new Set<Line>()
@@ -26,13 +32,13 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     effects.wake(at)
   }
 
-  /** The line of a model, made or brought up to date with its configuration. */
-  function line(model: Model, wanted: Omit<Wanted, 'mayEvict'>, slots: number): Line {
-    const known = all.get(model.id)
-    if (known) return Object.assign(known, { model, wanted, slots })
-    const made = lines.newLine(model, wanted, slots)
-    all.set(model.id, made)
-    return made
+  /** Ends every engine: at once those that do nothing, the others after their requests. */
+  function dismiss(of: Line): void {
+    of.dismissed = true
+    for (const resident of lines.alive(of)) {
+      if (resident.leases > 0) resident.draining = 'unload'
+      else stop(resident, of.retired ? 'the configuration has changed' : 'unloaded')
+    }
   }
 
   /** A slot right now, or undefined. The way of nearly every request, so it does nothing but count. */
@@ -45,11 +51,12 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
   }
 
   /** Queues for a slot or for the model to be loaded; the answer gives the place in the queue up. */
-  function request(of: Line, want: Pick<Waiter, 'slot' | 'grant' | 'refuse'> & { waitMs: number }): () => void {
+  function request(asked: Line, want: Pick<Waiter, 'slot' | 'grant' | 'refuse'> & { waitMs: number }): () => void {
     const since = effects.now()
     const waiter: Waiter = { ...want, since, deadline: since + want.waitMs }
-    if (closing) {
-      waiter.refuse(lines.shuttingDown())
+    const of = asked.retired ? all.get(asked.model.id) : asked
+    if (closing || !of) {
+      waiter.refuse(closing ? lines.shuttingDown() : lines.notOffered(asked.model.id))
       return () => {}
     }
     of.dismissed = false
@@ -61,16 +68,14 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     const at = of.waiting.indexOf(waiter)
     if (at >= 0 && (full || want.waitMs <= 0)) {
       of.waiting.splice(at, 1)
-      waiter.refuse(
-        full && !of.residents.some(one => one.state === 'starting')
-          ? lines.queueFull(of, since)
-          : lines.tooLate(of, since),
-      )
+      waiter.refuse(full && !lines.loading(of) ? lines.queueFull(of, since) : lines.tooLate(of, since))
     } else if (at >= 0) arm(waiter.deadline)
     return () => {
-      const place = of.waiting.indexOf(waiter)
+      // It may have gone over to the line that came after this one.
+      const waiting = all.get(of.model.id)?.waiting ?? []
+      const place = waiting.indexOf(waiter)
       if (place < 0) return
-      of.waiting.splice(place, 1)
+      waiting.splice(place, 1)
       pump()
     }
   }
@@ -184,14 +189,13 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
 
   function failed(resident: Resident, reason: string, now: number): void {
     const of = resident.line
-    const proven = resident.useful || (resident.readyAt !== null && now - resident.readyAt >= rules.provenMs)
+    of.failures = failedAgain(lines.provedItself(resident, now, rules) ? null : of.failures, reason, now, rules.backoff)
     of.engineFailures++
-    of.failures = failedAgain(proven ? null : of.failures, reason, now, rules.backoff)
     if (of.waiting.length > 0 || lines.shortage(of) > 0) arm(of.failures.retryAt)
   }
 
   return {
-    line,
+    line: all.line,
     take,
     request,
     release,
@@ -248,28 +252,23 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     /** Ends every engine of the model: at once those that do nothing, the others after their requests. */
     unload(modelId: string): void {
       const of = all.get(modelId)
-      if (!of) return
-      of.dismissed = true
-      for (const resident of lines.alive(of)) {
-        if (resident.leases > 0) resident.draining = 'unload'
-        else stop(resident, 'unloaded')
-      }
+      if (of) dismiss(of)
+    },
+    drop(modelId: string): void {
+      all.drop(modelId)
+      pump()
     },
     /** Sees to it that what the configuration keeps loaded is loaded, and looks again at everything that waits. */
     refresh(): void {
       if (closing) return
-      for (const of of all.values()) if (lines.shortage(of) > 0) needy.add(of)
+      for (const of of all.values()) if (lines.shortage(of) > 0 || of.waiting.length > 0) needy.add(of)
       pump()
     },
     tick(): void {
       const now = effects.now()
       wakeAt = Number.POSITIVE_INFINITY
       for (const of of all.values()) {
-        lines.refuse(
-          of,
-          () => lines.tooLate(of, now),
-          waiter => waiter.deadline <= now,
-        )
+        lines.refuseLate(of, now)
         for (const resident of lines.alive(of)) {
           const until = lines.idleUntil(resident)
           if (until === null) continue
@@ -292,6 +291,7 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     },
     residents: (): readonly Resident[] => [...residents.values()],
     find: (modelId: string): Line | undefined => all.get(modelId),
+    known: all.ids,
     activity: (of: Line) => lines.activityOf(of, effects.now(), rules.backoff),
   }
 }

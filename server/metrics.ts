@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Fleet } from '../core/fleet.ts'
+import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import type { Route } from './route.ts'
 import type { Streams } from './std/streams.ts'
@@ -9,10 +10,11 @@ export interface MetricSources {
   store: Pick<Store, 'stats' | 'jobs'>
   fleet: Pick<Fleet, 'snapshot'>
   streams: Pick<Streams, 'count'>
+  reload: Pick<Reload, 'status'>
 }
 
 /** Numbers for Prometheus. Owners are asked at the scrape; only requests are counted as they pass. */
-export function openMetrics({ store, fleet, streams }: MetricSources) {
+export function openMetrics({ store, fleet, streams, reload }: MetricSources) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -85,6 +87,16 @@ export function openMetrics({ store, fleet, streams }: MetricSources) {
   gauge('infer_leases', 'Slots in use, by engine.', ['engine', 'model'], set => {
     for (const { engineId, modelId, leases } of fleet.snapshot().residents)
       set.set({ engine: engineId, model: modelId }, leases)
+  })
+  gauge(
+    'infer_configuration_in_force',
+    '1, or 0 while infer.yaml has a fault and the server goes on as before.',
+    [],
+    set => set.set(reload.status().fault === null ? 1 : 0),
+  )
+  total('infer_configuration_reloads_total', 'Changes of infer.yaml, by what became of them.', ['result'], set => {
+    set.inc({ result: 'applied' }, reload.status().applied)
+    set.inc({ result: 'refused' }, reload.status().refused)
   })
   gauge(
     'infer_device_memory_bytes',

@@ -8,6 +8,7 @@ import type { Recorder } from '../core/jobs/recorder.ts'
 import type { Journal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
 import type { Registry } from '../core/models/registry.ts'
+import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
@@ -22,6 +23,7 @@ export interface Owners {
   accounts: Accounts
   limiter: Limiter
   registry: Registry
+  reload: Pick<Reload, 'status'>
   fleet: Fleet
   jobs: Jobs
   recorder: Recorder

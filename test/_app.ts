@@ -28,6 +28,9 @@ export interface TestApp extends AsyncDisposable {
   secret: string
   organizationId: string
   dataDir: string
+  configPath: string
+  /** The next line of the server's log with this message, once it is written. */
+  logged(message: string | RegExp): Promise<Record<string, unknown>>
   /** Lines that the server logged as errors; a test that expects some empties it, any left fail the test's end. */
   errors: string[]
   fetch(
@@ -54,7 +57,11 @@ export async function startApp(
     stringify({ models: [fakeModel('fake')], ...config, limits: { min_free_disk: 0, ballast: 0, ...config.limits } }),
   )
   const errors: string[] = []
-  const log = openLog('info', line => line.includes('"level":"error"') && errors.push(line))
+  const awaited = new Set<(line: string) => void>()
+  const log = openLog('info', line => {
+    if (line.includes('"level":"error"')) errors.push(line)
+    for (const seen of awaited) seen(line)
+  })
   const app = await openApp({ dataDir, configPath, listen: '127.0.0.1:0', drainTimeoutMs: 2_000, log })
   const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
   return {
@@ -63,6 +70,17 @@ export async function startApp(
     secret,
     organizationId: app.firstStart!.organizationId,
     dataDir,
+    configPath,
+    logged: message =>
+      new Promise(resolve => {
+        const seen = (text: string) => {
+          const line = JSON.parse(text) as { message: string }
+          if (!(typeof message === 'string' ? line.message.includes(message) : message.test(line.message))) return
+          awaited.delete(seen)
+          resolve({ ...line })
+        }
+        awaited.add(seen)
+      }),
     errors,
     fetch: (path, { method, body, token = secret, headers, signal } = {}) =>
       fetch(app.url + path, {

@@ -23,8 +23,8 @@ interface Options {
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
 /**
- * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once; SIGHUP is
- * passed over, so that a closed terminal does not stop a server.
+ * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once; SIGHUP has
+ * infer.yaml read again, and a closed terminal, which sends it too, does not stop a server.
  */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(command)
@@ -57,6 +57,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   const cut = Promise.withResolvers<{ exitCode: number }>()
   let stopping = false
   let close: (() => Promise<void>) | undefined
+  let reload: (() => Promise<void>) | undefined
 
   const stop = (signal: keyof typeof signalNumbers) => {
     if (stopping) {
@@ -75,7 +76,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     })
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
-  process.on('SIGHUP', () => undefined)
+  process.on('SIGHUP', () => void reload?.())
   // After an error that nobody expected nothing can be relied on: what was acknowledged is on disk, the rest is not.
   process.on('uncaughtException', cause => {
     log.error('Something unexpected went wrong, so the server ends', {}, cause)
@@ -96,6 +97,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     return
   }
   close = () => app.close()
+  reload = () => app.reload()
   if (stopping) void end()
   else {
     const started = {

@@ -1,42 +1,74 @@
-import type { Config } from '../config.ts'
 import type { EngineTraits } from '../fleet.ts'
-import type { Catalog, CatalogEntry } from '../tasks/catalog.ts'
+import type { Catalog } from '../tasks/catalog.ts'
+import { compareModels, type ModelChanges } from './change.ts'
 import type { Model } from './model.ts'
 
-/** The models that this server offers, and what the request path needs to know of them. */
+interface Offer {
+  models: readonly Model[]
+  byId: ReadonlyMap<string, Model>
+  catalog: Catalog
+  readAt: number
+}
+
+/**
+ * The models that this server offers, and what the request path needs to know of them. They change as a whole and at
+ * once; whoever was given a model or the catalog before keeps what he has.
+ */
 export function openRegistry({
-  config,
+  models: configured,
   defaults,
   traits,
 }: {
-  config: Config
+  /** As infer.yaml lists them; where it lists none, `defaults` are offered. */
+  models: readonly Model[]
   defaults: () => Model[]
   traits: (model: Model) => EngineTraits
 }) {
-  const models = config.models.length > 0 ? config.models : defaults()
-  const byId = new Map(models.map(model => [model.id, model]))
-  const catalog: Map<string, CatalogEntry> = new Map(
-    models
-      .filter(model => model.enabled)
-      .map(model => [
-        model.id,
-        {
-          id: model.id,
-          engine: model.engine,
-          tasks: model.tasks,
-          extraParams: model.extra_params,
-          traits: traits(model),
-        },
-      ]),
-  )
+  let now = offerOf(configured.length > 0 ? configured : defaults())
+
+  function offerOf(models: readonly Model[]): Offer {
+    return {
+      models,
+      byId: new Map(models.map(model => [model.id, model])),
+      catalog: new Map(
+        models
+          .filter(model => model.enabled)
+          .map(model => [
+            model.id,
+            {
+              id: model.id,
+              engine: model.engine,
+              tasks: model.tasks,
+              extraParams: model.extra_params,
+              traits: traits(model),
+            },
+          ]),
+      ),
+      readAt: Date.now(),
+    }
+  }
+
   return {
     /** Every configured model, disabled ones too, in the order of the file. */
-    all: (): readonly Model[] => models,
-    find: (id: string): Model | undefined => byId.get(id),
+    all: (): readonly Model[] => now.models,
+    find: (id: string): Model | undefined => now.byId.get(id),
     /** The enabled ones, in the form that request bodies are checked against. */
-    catalog: (): Catalog => catalog,
+    catalog: (): Catalog => now.catalog,
     /** When this set of models was read, epoch milliseconds. */
-    readAt: Date.now(),
+    get readAt(): number {
+      return now.readAt
+    },
+    /**
+     * Offers other models from now on. A model that did not change stays the same object, which is how others know
+     * that nothing is to be done about it. Throws what `traits` throws, and then nothing has changed.
+     */
+    replace(next: readonly Model[]): ModelChanges {
+      const wanted = next.length > 0 ? next : defaults()
+      const changes = compareModels(now.models, wanted)
+      const touched = new Set(Object.values(changes).flat())
+      now = offerOf(wanted.map(model => (touched.has(model.id) ? model : (now.byId.get(model.id) ?? model))))
+      return changes
+    },
   }
 }
 export type Registry = ReturnType<typeof openRegistry>

@@ -117,7 +117,6 @@ export const statusRoutes = [
       const now = fleet.snapshot()
       const counts = await store.jobs.counts()
       const allowed = registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
-      const visible = new Set(allowed.map(({ id }) => id))
       return {
         object: 'system.status' as const,
         version,
@@ -133,7 +132,8 @@ export const statusRoutes = [
           used_bytes: device.usedBytes === null ? null : Math.round(device.usedBytes),
           booked_bytes: Math.round(device.bookedBytes),
         })),
-        engines: now.residents.filter(({ modelId }) => visible.has(modelId)).map(engineOf),
+        // Those of models that were taken out of the configuration too, until their requests have ended.
+        engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
         models: allowed.map(model => loadOf(model, now, call)),
       }
     },

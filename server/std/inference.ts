@@ -6,6 +6,7 @@ import { costOf } from '../../core/models/cost.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { ask } from '../../core/tasks/ask.ts'
+import { modelFor } from '../../core/tasks/catalog.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import type { Task } from '../../core/tasks/tasks.ts'
 import { readBody } from '../body.ts'
@@ -37,6 +38,8 @@ export async function infer(task: Task, call: Call): Promise<void> {
   const kept = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits)
   const prepared = ready instanceof Promise ? await ready : ready
+  // Reading a large body takes a while, in which the configuration may have changed.
+  modelFor(task, prepared.modelId, registry.catalog())
   const model = registry.find(prepared.modelId)!
   if (!modelAllowed(call.caller.token.models, model.id))
     throw new Failure(
