@@ -1,0 +1,66 @@
+/**
+ * How a family of models writes down that it calls a function. `native` forms are those that the model's own chat
+ * template explains to it; where it does not, we do that ourselves and use the form of Hermes.
+ */
+export interface CallForm {
+  family: 'hermes' | 'llama' | 'mistral' | 'mistral-named'
+  /** What announces a call. */
+  marker: string
+  /** What ends one, where that is not the end of its JSON. */
+  close: string | undefined
+  /** Whether a call may also stand at the beginning of the answer without its marker. */
+  bare: boolean
+  /** The member that holds the arguments. */
+  argumentsKey: 'arguments' | 'parameters'
+  /** What stands between two calls, besides white space. */
+  separator: string
+}
+
+export const hermes: CallForm = {
+  family: 'hermes',
+  marker: '<tool_call>',
+  close: '</tool_call>',
+  bare: false,
+  argumentsKey: 'arguments',
+  separator: '',
+}
+
+const llama: CallForm = {
+  family: 'llama',
+  marker: '<|python_tag|>',
+  close: undefined,
+  bare: true,
+  argumentsKey: 'parameters',
+  separator: ';',
+}
+
+const mistral: CallForm = {
+  family: 'mistral',
+  marker: '[TOOL_CALLS]',
+  close: undefined,
+  bare: false,
+  argumentsKey: 'arguments',
+  separator: '',
+}
+
+/**
+ * The form that a chat template teaches its model, told by the words that only its family uses; undefined for
+ * templates that know nothing of tools, or a form that we do not.
+ */
+export function callFormOf(template: string): CallForm | undefined {
+  if (!/\btools\b/.test(template)) return undefined
+  if (template.includes('[TOOL_CALLS]'))
+    return template.includes('[ARGS]') ? { ...mistral, family: 'mistral-named' } : mistral
+  // Qwen's coder models announce calls alike but write them in tags of their own.
+  if (template.includes('<tool_call>') && !template.includes('<function=')) return hermes
+  if (template.includes('<|python_tag|>') || (template.includes('ipython') && /["']parameters["']/.test(template)))
+    return llama
+  return undefined
+}
+
+/** The ways in which an answer without a marker begins to be a call, as rows of words with white space between. */
+export const openingsOf = (names: readonly string[]): string[][] =>
+  names.flatMap(name => [
+    ['{', '"name"', ':', JSON.stringify(name)],
+    ['{', '"type"', ':', '"function"', ',', '"name"', ':', JSON.stringify(name)],
+  ])

@@ -1,0 +1,85 @@
+import { Failure } from '../../../../core/failure.ts'
+import { type Grammar, literal } from '../grammar/grammar.ts'
+import { rulesOf, untilMarker } from './automaton.ts'
+import { openingOf } from './call-parser.ts'
+import type { Calling, Tool } from './calling.ts'
+
+/** The API takes no more calls in one answer, and clients give up at more. */
+const mostCalls = 128
+
+/** Models write at most a line break and some spaces here; without a bound, a bad one would write nothing else. */
+const gap = '[ \\n]{0,4}'
+
+/** A function without parameters takes none. */
+const noParameters = { type: 'object', properties: {}, additionalProperties: false }
+
+/**
+ * Rules for calls whose arguments validate, to be put behind a grammar that holds the rules of their schemas. The
+ * rule `calls` is one call, or several where that is allowed, behind the marker where the family has one; unless the
+ * answer must be a call, `said` is free text in which such calls may come.
+ * Throws Failure as `Grammar.rule` does, with the tool's `parameters` as its param.
+ */
+export function callRules(calling: Calling, grammar: Grammar): string[] {
+  const { form, tools, parallel } = calling
+  const { marker, close, separator } = form
+  const rules = tools.map(({ tool, at }) => {
+    const parameters = argumentsRule(tool, at, grammar)
+    return form.family === 'mistral-named'
+      ? `${literal(tool.function.name)} ("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]" ${parameters}`
+      : jsonCall(tool.function.name, form.argumentsKey, parameters)
+  })
+  const lines = [`call ::= ${rules.join(' | ')}`]
+  const more = (rest: string) => (parallel ? ` (${rest}){0,${mostCalls - 1}}` : '')
+  const mark = literal(marker)
+  switch (form.family) {
+    case 'hermes': {
+      const one = `${gap} call ${gap} ${literal(close!)}`
+      lines.push(`calls-behind ::= ${one}${more(`${gap} ${mark} ${one}`)}`, `calls ::= ${mark} calls-behind`)
+      break
+    }
+    case 'mistral':
+      lines.push(
+        `calls-behind ::= ${gap} "[" ${gap} call${more(`${gap} "," ${gap} call`)} ${gap} "]"`,
+        `calls ::= ${mark} calls-behind`,
+      )
+      break
+    case 'mistral-named':
+      lines.push(`calls-behind ::= call${more(`${mark} call`)}`, `calls ::= ${mark} calls-behind`)
+      break
+    case 'llama':
+      lines.push(
+        `calls-behind ::= ${gap} call${more(`${gap} ${literal(separator)} ${gap} call`)}`,
+        `calls ::= ${mark}? calls-behind`,
+      )
+  }
+  if (calling.forced) return lines
+  const names = tools.map(({ tool }) => tool.function.name)
+  const said = form.bare
+    ? openingOf(form, names, 'calls-behind').automaton
+    : untilMarker(marker, { rule: 'calls-behind' }, true)
+  return [...lines, `said ::= ${form.bare ? 'calls | ' : ''}said-0`, ...rulesOf(said, 'said')]
+}
+
+function jsonCall(name: string, key: string, parameters: string): string {
+  const colon = `${gap} ":" ${gap}`
+  const comma = `${gap} "," ${gap}`
+  const type = `(${literal('"type"')} ${colon} ${literal('"function"')} ${comma})?`
+  return [
+    `"{" ${gap} ${key === 'parameters' ? type : ''} ${literal('"name"')} ${colon} ${literal(JSON.stringify(name))}`,
+    `${comma} ${literal(JSON.stringify(key))} ${colon} ${parameters} ${gap} "}"`,
+  ].join(' ')
+}
+
+function argumentsRule({ function: { parameters = noParameters } }: Tool, at: number, grammar: Grammar): string {
+  const path = `tools[${at}].function.parameters`
+  const { type } = parameters
+  if (type !== undefined && type !== 'object')
+    throw new Failure('invalid_value', `'${path}.type' must be "object": the arguments of a function have names.`, {
+      param: `${path}.type`,
+    })
+  const names = Object.keys(parameters).some(key => ['$ref', 'anyOf', 'oneOf', 'allOf', 'const', 'enum'].includes(key))
+  return grammar.rule(type === undefined && !names ? { ...parameters, type: 'object' } : parameters, {
+    param: path,
+    path,
+  })
+}

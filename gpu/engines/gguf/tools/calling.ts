@@ -1,0 +1,34 @@
+import { Failure } from '../../../../core/failure.ts'
+import type { ChatRequest } from '../../../../core/schemas/chat.ts'
+import type { CallForm } from './call-form.ts'
+
+export type Tool = NonNullable<ChatRequest['tools']>[number]
+
+/** What an answer may or must call. */
+export interface Calling {
+  form: CallForm
+  /** The tools of the request with their places in it; the one that is named, where one is. */
+  tools: readonly { tool: Tool; at: number }[]
+  /** Whether the answer must be a call. */
+  forced: boolean
+  /** Whether it may be several. */
+  parallel: boolean
+}
+
+/**
+ * What the request says about calls; undefined when there are to be none. Throws Failure `invalid_value` for a choice
+ * of what is not there.
+ */
+export function callingOf(request: ChatRequest, form: CallForm): Calling | undefined {
+  const choice = request.tool_choice ?? 'auto'
+  const all = (request.tools ?? []).map((tool, at) => ({ tool, at }))
+  if (choice === 'none' || (choice === 'auto' && all.length === 0)) return undefined
+  const wrong = (message: string) => new Failure('invalid_value', message, { param: 'tool_choice' })
+  if (all.length === 0) throw wrong("'tool_choice' needs 'tools' to choose from.")
+  const parallel = request.parallel_tool_calls ?? true
+  if (typeof choice === 'string') return { form, tools: all, forced: choice === 'required', parallel }
+  const tools = all.filter(({ tool }) => tool.function.name === choice.function.name)
+  if (tools.length === 0) throw wrong(`'tool_choice' names '${choice.function.name}', which is not among 'tools'.`)
+  // Whoever names the function wants its arguments, once.
+  return { form, tools, forced: true, parallel: false }
+}

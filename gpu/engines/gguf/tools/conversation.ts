@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import type { ChatRequest } from '../../../../core/schemas/chat.ts'
+import type { Tool } from './calling.ts'
+
+/** A message as templates get it: its content is one text, its role one of four. */
+export type Message = Omit<ChatRequest['messages'][number], 'content' | 'role'> & {
+  role: string
+  content: string | null
+  tool_calls?: Call[]
+  tool_call_id?: string
+}
+type Call = { id: string; type: 'function'; function: { name: string; arguments: unknown } }
+
+/** Most templates write the arguments of earlier calls themselves and want them as objects. */
+export const withObjects = (messages: readonly Message[]): Message[] =>
+  withCalls(messages, call => ({
+    ...call,
+    function: { ...call.function, arguments: parsed(call.function.arguments as string) },
+  }))
+
+/** Mistral's templates refuse ids that are not nine letters and digits. */
+export function withShortIds(messages: readonly Message[]): Message[] {
+  const short = (id: string) =>
+    /^[A-Za-z0-9]{9}$/.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9)
+  return withCalls(messages, call => ({ ...call, id: short(call.id) })).map(message =>
+    message.role === 'tool' ? { ...message, tool_call_id: short(message.tool_call_id ?? '') } : message,
+  )
+}
+
+/** Some templates know one call a message only: each is put into one of its own, before its result. */
+export function oneCallEach(messages: readonly Message[]): Message[] {
+  const left = [...messages]
+  const told: Message[] = []
+  for (let message = left.shift(); message; message = left.shift()) {
+    if (!message.tool_calls || message.tool_calls.length < 2) {
+      told.push(message)
+      continue
+    }
+    for (const [at, call] of message.tool_calls.entries()) {
+      told.push({ ...message, content: at === 0 ? message.content : null, tool_calls: [call] })
+      const result = left.findIndex(({ role, tool_call_id }) => role === 'tool' && tool_call_id === call.id)
+      if (result >= 0) told.push(...left.splice(result, 1))
+    }
+  }
+  return told
+}
+
+/**
+ * Calls and results as ordinary turns, for templates that know of neither: calls in the form of Hermes, results as
+ * what the user says.
+ */
+export function inProse(messages: readonly Message[]): Message[] {
+  const told: Message[] = []
+  let results: Message | undefined
+  for (const { tool_calls, ...message } of messages) {
+    if (message.role === 'tool') {
+      const result = `<tool_response>\n${message.content ?? ''}\n</tool_response>`
+      if (results) results.content += `\n${result}`
+      else told.push((results = { role: 'user', content: result }))
+      continue
+    }
+    if (results && message.role === 'user') results.content += `\n${message.content ?? ''}`
+    else if (tool_calls)
+      told.push({ ...message, content: [message.content, ...tool_calls.map(written)].filter(Boolean).join('\n') })
+    else told.push(message)
+    results = undefined
+  }
+  return told
+}
+
+const written = ({ function: { name, arguments: given } }: Call): string =>
+  `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${String(given)}}\n</tool_call>`
+
+/** The messages with something said before them: in the system's words, or the user's where a model knows no system. */
+export function introduced(messages: readonly Message[], text: string, hasSystem: boolean): Message[] {
+  const first = messages.findIndex(({ role }) => role === (hasSystem ? 'system' : 'user'))
+  if (first < 0 || (hasSystem && first > 0))
+    return [{ role: hasSystem ? 'system' : 'user', content: text }, ...messages]
+  return messages.map((message, at) =>
+    at === first
+      ? { ...message, content: hasSystem ? `${message.content}\n\n${text}` : `${text}\n\n${message.content}` }
+      : message,
+  )
+}
+
+/** Tells a model whose template does not how to call functions. */
+export function toolIntroduction(tools: readonly Tool[], forced: boolean, parallel: boolean): string {
+  return [
+    'You can call functions. Each line between <tools> and </tools> describes one, its parameters as JSON Schema:',
+    '<tools>',
+    ...tools.map(tool => JSON.stringify(tool.function)),
+    '</tools>',
+    'To call a function, write its name and its arguments as JSON in exactly this form:',
+    '<tool_call>',
+    '{"name": "the name of the function", "arguments": {"the name of a parameter": "its value"}}',
+    '</tool_call>',
+    parallel ? 'Several calls are written one behind the other.' : 'Make one call at a time.',
+    'The results come back between <tool_response> and </tool_response>.',
+    forced ? 'Answer the next message with a call.' : 'When no function is needed, answer in plain words.',
+  ].join('\n')
+}
+
+const withCalls = (messages: readonly Message[], change: (call: Call) => Call): Message[] =>
+  messages.map(message => (message.tool_calls ? { ...message, tool_calls: message.tool_calls.map(change) } : message))
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,45 @@
+/** Short chat templates in the shapes of the families, for what the engine has to know of them. */
+
+const turns =
+  "{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' + (m.content or '') }}" +
+  "{%- for c in m.tool_calls or [] %}{{- '\\n<tool_call>\\n' + ({'name': c.function.name, 'arguments': c.function.arguments} | tojson) + '\\n</tool_call>' }}{%- endfor %}" +
+  "{{- '<|im_end|>\\n' }}{%- endfor %}"
+
+export const templates = {
+  /** Tools and calls between tags, arguments as objects. */
+  hermes:
+    "{%- if tools %}{{- '<|im_start|>system\\n<tools>' }}{%- for t in tools %}{{- '\\n' + (t | tojson) }}{%- endfor %}{{- '\\n</tools><|im_end|>\\n' }}{%- endif %}" +
+    `${turns}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}`,
+  /** The same, which thinks when it is not told otherwise. */
+  qwen3:
+    "{%- if tools %}{{- '<tools>' + (tools | tojson) + '</tools>' }}{%- endif %}" +
+    `${turns}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}` +
+    "{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}{%- endif %}",
+  /** Thinks always: the prompt begins the thoughts. */
+  thinker:
+    "{%- for m in messages %}{{- '<|' + m.role + '|>' + (m.content or '').split('</think>')[-1] }}{%- endfor %}" +
+    "{%- if add_generation_prompt %}{{- '<|assistant|><think>\\n' }}{%- endif %}",
+  /** One call a message, which it refuses to find more of. */
+  llama:
+    '{%- if tools %}{{- \'Environment: ipython\\nAnswer with {"name": function, "parameters": its arguments}.\\n\' + (tools | tojson) }}{%- endif %}' +
+    "{%- for m in messages %}{%- if 'tool_calls' in m %}{%- if m.tool_calls | length != 1 %}{{ raise_exception('One call only.') }}{%- endif %}" +
+    '{{- \'<|start_header_id|>assistant<|end_header_id|>{"name": "\' + m.tool_calls[0].function.name + \'", "parameters": \' + (m.tool_calls[0].function.arguments | tojson) + \'}\' }}' +
+    "{%- else %}{{- '<|start_header_id|>' + ('ipython' if m.role == 'tool' else m.role) + '<|end_header_id|>' + m.content }}{%- endif %}{{- '<|eot_id|>' }}{%- endfor %}" +
+    "{%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{%- endif %}",
+  /** A list of calls, whose ids have nine characters. */
+  mistral:
+    "{{- bos_token }}{%- for m in messages %}{%- if m.role == 'user' %}{%- if tools and loop.last %}{{- '[AVAILABLE_TOOLS]' + (tools | tojson) + '[/AVAILABLE_TOOLS]' }}{%- endif %}{{- '[INST]' + m.content + '[/INST]' }}" +
+    "{%- elif m.tool_calls is defined %}{{- '[TOOL_CALLS][' }}{%- for c in m.tool_calls %}{%- if c.id | length != 9 %}{{ raise_exception('Ids have nine characters.') }}{%- endif %}" +
+    "{{- '{\"name\": \"' + c.function.name + '\", \"arguments\": ' + (c.function.arguments | tojson) + ', \"id\": \"' + c.id + '\"}' + ('' if loop.last else ', ') }}{%- endfor %}{{- ']' + eos_token }}" +
+    "{%- elif m.role == 'tool' %}{%- if m.tool_call_id | length != 9 %}{{ raise_exception('Ids have nine characters.') }}{%- endif %}{{- '[TOOL_RESULTS]' + m.tool_call_id + ':' + m.content + '[/TOOL_RESULTS]' }}" +
+    '{%- else %}{{- m.content + eos_token }}{%- endif %}{%- endfor %}',
+  /** Names and arguments behind marks of their own, arguments as they stand. */
+  mistralNamed:
+    "{{- bos_token }}{%- if tools %}{{- '[AVAILABLE_TOOLS]' + (tools | tojson) + '[/AVAILABLE_TOOLS]' }}{%- endif %}" +
+    "{%- for m in messages %}{%- if m.tool_calls is defined %}{%- for c in m.tool_calls %}{{- '[TOOL_CALLS]' + c.function.name + '[ARGS]' + c.function.arguments }}{%- endfor %}{{- eos_token }}" +
+    "{%- elif m.role == 'tool' %}{{- '[TOOL_RESULTS]' + m.content + '[/TOOL_RESULTS]' }}{%- elif m.role == 'user' %}{{- '[INST]' + m.content + '[/INST]' }}{%- else %}{{- m.content }}{%- endif %}{%- endfor %}",
+  /** Knows no tools, no system, and only turns that alternate. */
+  strict:
+    "{%- for m in messages %}{%- if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Turns must alternate.') }}{%- endif %}" +
+    "{{- '<start_of_turn>' + m.role + '\\n' + m.content + '<end_of_turn>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<start_of_turn>model\\n' }}{%- endif %}",
+} as const

@@ -1,0 +1,91 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  type Automaton,
+  notBeginningWith,
+  rulesOf,
+  step,
+  type Target,
+  untilMarker,
+} from '../../../../../gpu/engines/gguf/tools/automaton.ts'
+import { reader } from './_llama.ts'
+
+const found = { rule: 'found' }
+
+/** Where a text leads, or what it came to before its end. */
+function run(automaton: Automaton, text: string): Target {
+  let state: Target = 0
+  for (const character of text) {
+    state = step(automaton, state, character)
+    if (typeof state !== 'number') return state
+  }
+  return state
+}
+
+describe('text until a marker', () => {
+  const markers = ['</think>', 'aab', 'aaaa', 'abcabd', '[TOOL_CALLS]', 'x']
+  test.each(markers)('%s is found where it is first complete, and nowhere else', marker => {
+    const automaton = untilMarker(marker, found, true)
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...marker, 'z', marker.slice(0, 2))), parts => {
+        const text = parts.join('')
+        expect(run(automaton, text) === found).toBe(text.includes(marker))
+      }),
+    )
+  })
+})
+
+const openings = [
+  ['{', '"name"', ':', '"add"'],
+  ['{', '"name"', ':', '"sum"'],
+  ['{', '"type"', ':', '"call"'],
+]
+const guarded = notBeginningWith(openings, offset => untilMarker('<!>', found, true, offset))
+
+describe('text that does not begin as a call', () => {
+  test.each<[string, string, boolean]>([
+    ['words', 'hello', true],
+    ['nothing', '', true],
+    ['JSON of another kind', '{"a": 1}', true],
+    ['another name', '{"name": "adder"}', true],
+    ['a name that is not complete', ' { "name" : "ad', true],
+    ['an opening', '{"name":"add"', false],
+    ['an opening with white space', '\n {\t"name" :\n"sum" , ', false],
+    ['another opening', '{"type":"call"', false],
+    ['an opening behind words', 'So: {"name":"add"', true],
+  ])('%s', (_what, text, allowed) => expect(run(guarded.automaton, text) !== 'nowhere').toBe(allowed))
+
+  test('a marker is found in what follows, also at the very beginning', () => {
+    for (const text of ['<!>', '{<!>', '{"name": "<!>', 'well <!>']) expect(run(guarded.automaton, text)).toBe(found)
+  })
+})
+
+describe('as a grammar of llama.cpp', () => {
+  test('text until a marker, and what must come behind it', async () => {
+    const open = untilMarker('</t>', found, true)
+    const allows = await reader(['root ::= t-0', 'found ::= "!"', ...rulesOf(open, 't')].join('\n'))
+    for (const text of ['', 'a\nb', '<', '</t', '</t>!', '<</t>!', 'ä€😀"\\]^-</t>!'])
+      expect([text, allows(text)]).toEqual([text, true])
+    for (const text of ['</t>', '</t>?', 'a</t>!!', 'a</t>!</t>!']) expect([text, allows(text)]).toEqual([text, false])
+    const closed = await reader(
+      ['root ::= t-0', 'found ::= "!"', ...rulesOf(untilMarker('</t>', found, false), 't')].join('\n'),
+    )
+    expect([closed('a'), closed('a</t>!')]).toEqual([false, true])
+  })
+
+  test('text that does not begin as a call is what the automaton says it is', async () => {
+    const allows = await reader(['root ::= s-0', 'found ::= "!"', ...rulesOf(guarded.automaton, 's')].join('\n'))
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.constantFrom('{', '"name"', '"type"', ':', '"add"', '"sum"', '"call"', ' ', '\n', 'x', '"', '<', '!'),
+        ),
+        parts => {
+          const text = parts.join('')
+          const target = run(guarded.automaton, text)
+          if (target !== found) expect(allows(text)).toBe(target !== 'nowhere')
+        },
+      ),
+    )
+  })
+})
