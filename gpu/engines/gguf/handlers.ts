@@ -3,18 +3,15 @@ import { Failure } from '../../../core/failure.ts'
 import type { Task } from '../../../core/tasks/tasks.ts'
 import { openChat } from './chat.ts'
 import { openEmbedder, openEmbeddings } from './embeddings.ts'
-import { openGenerator } from './generate.ts'
+import { type Generation, openGeneration } from './generation.ts'
 import type { Handler, Handlers } from './http.ts'
 import { attempt, type LoadedModel } from './model.ts'
-import { contextTokens, type GgufEngineOptions } from './options.ts'
-import { batchOf } from './prompt.ts'
+import type { GgufEngineOptions } from './options.ts'
 import { openRanker, rankingTemplate } from './ranker.ts'
 import { openRerank } from './rerank.ts'
-import { openRounds } from './rounds.ts'
 import { openScore, scoreByRanker, scoreByVectors } from './score.ts'
-import { openSequences } from './sequences.ts'
 import { openTemplate } from './template.ts'
-import { openVocabulary } from './vocabulary.ts'
+import { openVocabulary, type Vocabulary } from './vocabulary.ts'
 
 const routes: Record<Task, string> = {
   'std/chat-completion': 'POST /v1/chat/completions',
@@ -22,9 +19,6 @@ const routes: Record<Task, string> = {
   'std/rerank': 'POST /v1/rerank',
   'std/score': 'POST /v1/score',
 }
-
-/** Chats that may wait for a free sequence before more are refused. */
-const queue = 1024
 
 /**
  * Makes the contexts that the tasks need, runs a token through each, and gives what answers. A task that was not asked
@@ -37,11 +31,12 @@ export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptio
   const vocabulary = openVocabulary(model)
   const handlers: Partial<Record<Task, Handler>> = {}
   const ranks = model.fileInsights.supportsRanking
-  const context = contextTokens('encoder', options.context, model.trainContextSize)
+  const context = loaded.sizing.encoderContext
   // A text must be shorter than its context, and is only understood when it is computed in one batch.
   const encoder = { threads, contextSize: context + 1, batchSize: context + 1 }
 
-  if (wants('std/chat-completion')) handlers['std/chat-completion'] = await openChatHandler(loaded, options, vocabulary)
+  const generation = wants('std/chat-completion') ? await openGeneration(loaded, options, vocabulary) : undefined
+  if (generation) handlers['std/chat-completion'] = openChatHandler(loaded, options, vocabulary, generation)
   if (wants('std/embeddings') || (wants('std/score') && !ranks)) {
     const embedding = await attempt('The model cannot make embeddings', () => model.createEmbeddingContext(encoder))
     const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
@@ -75,14 +70,12 @@ export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptio
   }
 }
 
-async function openChatHandler(
-  { llama, model, library }: LoadedModel,
-  { id, threads, parallel, context: asked, gpu }: GgufEngineOptions,
-  vocabulary: ReturnType<typeof openVocabulary>,
-): Promise<Handler> {
-  // llama.cpp does not refuse these: it draws tokens from memory that nobody has written.
-  if (model.fileInfo.architectureMetadata.attention?.causal === false || !model.fileInsights.hasDecoder)
-    throw new Failure('worker_error', 'The model cannot chat: it reads texts but does not continue them.')
+function openChatHandler(
+  { llama, model }: LoadedModel,
+  { id }: GgufEngineOptions,
+  vocabulary: Vocabulary,
+  { generator, context }: Generation,
+): Handler {
   const { bosString: bos, eosString: eos } = model.tokens
   const render = openTemplate({
     source: model.fileInfo.metadata.tokenizer.chat_template,
@@ -90,36 +83,8 @@ async function openChatHandler(
     eos,
     controls: vocabulary.controls,
   })
-  const context = contextTokens('chat', asked, model.trainContextSize)
-  // A processor gains nothing from longer pieces, and everyone else waits for them; a GPU wants them long.
-  const piece = gpu === 'off' || llama.gpu === false ? 128 : 512
-  const memory = await attempt('The model cannot chat', () =>
-    model.createContext({
-      contextSize: context,
-      sequences: parallel,
-      threads,
-      batchSize: Math.max(512, parallel),
-      batching: { itemPrioritizationStrategy: batchOf },
-      failedCreationRemedy: false,
-    }),
-  )
-  const sequences = openSequences(memory, queue)
-  const none = new AbortController()
-  const slot = await sequences.take([], none.signal)
-  await attempt('The model cannot chat', async () => {
-    for await (const _token of slot.sequence.evaluate([firstToken(model)])) break
-    await slot.sequence.clearHistory()
-  })
-  sequences.give(slot)
-  return openChat({
-    id,
-    fingerprint: `fp_gguf-${llama.llamaCppRelease.release}`,
-    model,
-    vocabulary,
-    render,
-    generator: openGenerator({ llama, model, library, vocabulary, sequences, step: openRounds(), context, piece }),
-    context,
-  })
+  const fingerprint = `fp_gguf-${llama.llamaCppRelease.release}`
+  return openChat({ id, fingerprint, model, vocabulary, render, generator, context })
 }
 
 /** Some token of the model, to see whether it computes at all. */

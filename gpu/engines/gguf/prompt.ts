@@ -1,6 +1,5 @@
-import type { Token } from 'node-llama-cpp'
-import type { Step } from './rounds.ts'
-import type { Slot } from './sequences.ts'
+import type { NativeContext } from './native.ts'
+import { commonStart, type Place, type Slot } from './slots.ts'
 
 /**
  * The numbers that come out of a matrix product depend, in their last bits, on how many tokens were computed together;
@@ -8,8 +7,12 @@ import type { Slot } from './sequences.ts'
  * measured). So a request with a seed is computed alone in its batch and in pieces of a fixed size, and reuses only
  * what was computed like that. All others share batches and reuse whatever fits.
  */
-export const alonePriority = 1
-export const sharedPriority = 5
+export interface PromptWork {
+  prompt: readonly number[]
+  /** Tokens of a reproducible prompt that are computed in one step. */
+  piece: number
+  reproducible: boolean
+}
 
 /**
  * How many tokens of a slot a prompt may reuse. `common` is how far its state and the prompt agree, `exact` how many
@@ -27,61 +30,36 @@ export const exactAfter = (exact: number, kept: number, piece: number): number =
 
 const wholePieces = (tokens: number, piece: number) => Math.floor(tokens / piece) * piece
 
-export interface PromptWork {
-  slot: Slot
-  prompt: readonly Token[]
-  /** Tokens computed in one step; between two the request can be given up and others get their turn. */
-  piece: number
-  reproducible: boolean
-  step: Step
-  signal: AbortSignal
-}
+/** How many tokens from `position` on a reproducible prompt computes next: a piece, and its last token for itself. */
+export const pieceFrom = (position: number, promptLength: number, piece: number): number =>
+  position >= promptLength - 1 ? 1 : Math.min(piece, promptLength - 1 - position)
 
 /**
- * Brings the slot to where only the last token of the prompt is missing. Gives how many tokens it had already.
- * Throws the signal's reason.
+ * Brings the slot to where it holds a beginning of the prompt and nothing else, as long a one as there is. Gives its
+ * length, which is less than the prompt's: the last token is always computed. Not while a batch is being computed.
  */
-export async function evaluatePrompt({ slot, prompt, piece, reproducible, step, signal }: PromptWork): Promise<number> {
-  const { sequence } = slot
-  const wanted = prompt.length - 1
-  const { firstDifferentIndex: common } = sequence.compareContextTokens(prompt as Token[])
-  const reuse = reusable(common, slot.exact, wanted, piece, reproducible)
-  await step(() => sequence.adaptStateToTokens(prompt.slice(0, reuse), false))
-  // Recurrent models and sliding windows cannot forget a part; what is left then is less than was asked for.
-  if (reproducible && sequence.nextTokenIndex !== reuse) await step(() => sequence.clearHistory())
-  const reused = sequence.nextTokenIndex
-  slot.exact = exactAfter(slot.exact, reused, piece)
-  const evaluationPriority = reproducible ? alonePriority : sharedPriority
-  for (let from = reused; from < wanted; from += piece) {
-    signal.throwIfAborted()
-    const tokens = prompt.slice(from, Math.min(from + piece, wanted))
-    await step(() => sequence.evaluateWithoutGeneratingNewTokens(tokens, { evaluationPriority }))
+export async function settle(context: NativeContext, { slot, source }: Place, work: PromptWork, window: number) {
+  const { prompt, piece, reproducible } = work
+  if (source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)) {
+    await context.copySequenceStateFromOtherSequence(slot.sequence, source.sequence)
+    slot.tokens = source.tokens.slice()
+    slot.exact = source.exact
   }
-  if (reproducible) slot.exact = wanted
-  return reused
+  const common = commonStart(slot.tokens, prompt)
+  const kept = reusable(common, slot.exact, prompt.length - 1, piece, reproducible)
+  slot.exact = exactAfter(slot.exact, kept, piece)
+  shorten(context, slot, kept, window)
+  return slot.tokens.length
 }
 
-/**
- * What goes into one batch, for node-llama-cpp: all that may be shared together, as far as there is room, and
- * otherwise one that must be alone.
- */
-export function batchOf<Item extends { tokens: readonly unknown[]; evaluationPriority: number }>({
-  items,
-  size,
-}: {
-  items: readonly Item[]
-  size: number
-}): { item: Item; processAmount: number }[] {
-  const shared = items.filter(item => item.evaluationPriority !== alonePriority)
-  if (shared.length === 0) return items.slice(0, 1).map(item => ({ item, processAmount: item.tokens.length }))
-  let room = size
-  // Those who need one token first: they are in the middle of a sentence.
-  return shared
-    .toSorted((a, b) => a.tokens.length - b.tokens.length)
-    .map(item => {
-      const processAmount = Math.min(item.tokens.length, room)
-      room -= processAmount
-      return { item, processAmount }
-    })
-    .filter(({ processAmount }) => processAmount > 0)
+/** Drops all but the first tokens; everything, where the model's memory cannot forget a part. */
+export function shorten(context: NativeContext, slot: Slot, kept: number, window: number): void {
+  if (kept === slot.tokens.length) return
+  const { sequence } = slot
+  const cut = kept > 0 && context.removeTokenCellsFromSequence(sequence, kept, -1)
+  // A model that looks at a sliding window needs the whole window before the next token.
+  const whole = cut && context.getSequenceKvCacheMinPosition(sequence) <= Math.max(0, kept - window)
+  if (!whole) context.disposeSequence(sequence)
+  slot.tokens.length = whole ? kept : 0
+  slot.exact = Math.min(slot.exact, slot.tokens.length)
 }

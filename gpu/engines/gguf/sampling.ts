@@ -16,6 +16,20 @@ export interface Sampling {
   reproducible: boolean
 }
 
+/** What a request may say about it; chat and completions have the same words. */
+export type SamplingRequest = Pick<
+  ChatRequest,
+  | 'temperature'
+  | 'top_p'
+  | 'top_k'
+  | 'min_p'
+  | 'seed'
+  | 'presence_penalty'
+  | 'frequency_penalty'
+  | 'repetition_penalty'
+  | 'logit_bias'
+>
+
 /** llama.cpp takes this number to mean "draw one". */
 const anySeed = 2 ** 32 - 1
 
@@ -24,7 +38,7 @@ const anySeed = 2 ** 32 - 1
  * alike in both: temperature 0.8, top_k 40, top_p 0.95, min_p 0.05. `randomSeed` is used when it names none.
  * Throws Failure `invalid_value`.
  */
-export function samplingOf(request: ChatRequest, vocabularySize: number, randomSeed: number): Sampling {
+export function samplingOf(request: SamplingRequest, vocabularySize: number, randomSeed: number): Sampling {
   const penalty = request.repetition_penalty ?? 1
   if (penalty <= 0)
     throw new Failure('invalid_value', "'repetition_penalty' must be greater than 0; 1 penalises nothing.", {

@@ -44,11 +44,13 @@ export function openText({ stops, dropFirstSpace = false }: TextOptions) {
   let held = ''
   let stopped = false
   let atStart = dropFirstSpace
+  let length = 0
 
   const take = (fresh: string): string => {
     if (stopped || fresh === '') return ''
     if (atStart && fresh.startsWith(' ')) fresh = fresh.slice(1)
     atStart = false
+    length += fresh.length
     const text = held + fresh
     const cut = stopAt(text, stops)
     if (cut >= 0) {
@@ -71,6 +73,10 @@ export function openText({ stops, dropFirstSpace = false }: TextOptions) {
       const rest = last + held
       held = ''
       return rest
+    },
+    /** Characters so far, those that are held back among them. */
+    get length(): number {
+      return length
     },
     /** Whether a stop string has come: what follows is of no interest. */
     get stopped(): boolean {

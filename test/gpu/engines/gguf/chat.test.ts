@@ -94,6 +94,14 @@ describe('the toy', () => {
     expect((await toy.chat({ [name]: 22 })).body.choices[0].finish_reason).toBe('stop')
   })
 
+  test('goes on where the token that ends a text is made unlikely, and ends at once where it is made likely', async () => {
+    const endless = await toy.chat({ logit_bias: { 260: -100 }, max_tokens: 40 })
+    expect(content(endless).startsWith(tinyChatSentence)).toBe(true)
+    expect(endless.body.choices[0].finish_reason).toBe('length')
+    const brief = await toy.chat({ logit_bias: { 260: 100 } })
+    expect([content(brief), brief.body.choices[0].finish_reason]).toEqual(['', 'stop'])
+  })
+
   test('says the same at temperature 2 and under penalties', async () => {
     const fields = {
       temperature: 2,
@@ -169,7 +177,6 @@ describe('the toy', () => {
       'messages[0].content[0]',
       { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }] }] },
     ],
-    ['logit_bias', { logit_bias: { 260: -100 } }],
   ])('refuses %s, which it cannot do, by name', async (param, fields) => {
     const { status, body } = await toy.chat(fields)
     expect([status, body.error.code, body.error.param]).toEqual([400, 'unsupported_parameter', param])

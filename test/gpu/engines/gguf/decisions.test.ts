@@ -1,14 +1,11 @@
-import type { LlamaContext, Token } from 'node-llama-cpp'
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { ChatRequest } from '../../../../core/schemas/chat.ts'
 import { base64Of, normalized, shortened, truncation } from '../../../../gpu/engines/gguf/embeddings.ts'
 import { checkOptions, contextTokens, type GgufEngineOptions } from '../../../../gpu/engines/gguf/options.ts'
-import { batchOf, evaluatePrompt, exactAfter, reusable } from '../../../../gpu/engines/gguf/prompt.ts'
+import { exactAfter, pieceFrom, reusable } from '../../../../gpu/engines/gguf/prompt.ts'
 import { logit, ranked } from '../../../../gpu/engines/gguf/rerank.ts'
-import { openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
 import { answerLimit, samplingOf, seedOf, stopsOf } from '../../../../gpu/engines/gguf/sampling.ts'
-import { chooseSlot, openSequences, type Slot } from '../../../../gpu/engines/gguf/sequences.ts'
 import { type PieceForm, type PieceKind, pieceBytes } from '../../../../gpu/engines/gguf/vocabulary.ts'
 
 const failing = (run: () => unknown): Failure => {
@@ -125,57 +122,7 @@ describe('sampling', () => {
   })
 })
 
-describe('which slot a prompt goes to', () => {
-  test.each([
-    [
-      'the one that holds most of it',
-      [
-        { common: 0, usedAt: 0 },
-        { common: 80, usedAt: 9 },
-      ],
-      100,
-      1,
-    ],
-    [
-      'half is enough',
-      [
-        { common: 0, usedAt: 0 },
-        { common: 50, usedAt: 9 },
-      ],
-      100,
-      1,
-    ],
-    [
-      'less than half leaves others their memory',
-      [
-        { common: 49, usedAt: 9 },
-        { common: 0, usedAt: 3 },
-      ],
-      100,
-      1,
-    ],
-    [
-      'the longest unused, where none fits',
-      [
-        { common: 0, usedAt: 4 },
-        { common: 0, usedAt: 2 },
-        { common: 0, usedAt: 3 },
-      ],
-      10,
-      1,
-    ],
-    [
-      'of equally good ones the longest unused',
-      [
-        { common: 90, usedAt: 4 },
-        { common: 90, usedAt: 2 },
-      ],
-      100,
-      1,
-    ],
-    ['the only one', [{ common: 0, usedAt: 7 }], 100, 0],
-  ])('%s', (_rule, slots, length, expected) => expect(chooseSlot(slots, length)).toBe(expected))
-
+describe('what a prompt reuses', () => {
   test.each([
     ['all that agrees', 40, 0, 99, 16, false, 40],
     ['never the last token of the prompt', 100, 0, 99, 16, false, 99],
@@ -198,164 +145,14 @@ describe('which slot a prompt goes to', () => {
     expect(exactAfter(exact, kept, 16)).toBe(expected),
   )
 
-  test('a batch holds all that may share it, the short ones first, or one that is alone', () => {
-    const item = (length: number, evaluationPriority: number) => ({
-      tokens: Array.from({ length }),
-      evaluationPriority,
-    })
-    const [one, prompt, alone] = [item(1, 5), item(100, 5), item(1, 1)]
-    const amounts = (items: ReturnType<typeof item>[]) =>
-      batchOf({ items, size: 64 }).map(({ item, processAmount }) => [item.tokens.length, processAmount])
-    expect(amounts([prompt, alone, one])).toEqual([
-      [1, 1],
-      [100, 63],
-    ])
-    expect(amounts([alone, item(7, 1)])).toEqual([[1, 1]])
-    expect(batchOf({ items: [prompt, item(80, 5)], size: 64 })).toHaveLength(1)
-  })
-})
-
-describe('slots', () => {
-  const context = (count: number) =>
-    ({
-      totalSequences: count,
-      getSequence: () => ({ compareContextTokens: () => ({ firstDifferentIndex: 0 }) }),
-    }) as unknown as LlamaContext
-  const stays = new AbortController().signal
-
-  test('are given first come, first served', async () => {
-    const sequences = openSequences(context(1), 10)
-    const slot = await sequences.take([], stays)
-    const order: string[] = []
-    const waiting = ['a', 'b', 'c'].map(name => sequences.take([], stays).then(given => (order.push(name), given)))
-    expect(sequences.waiting).toBe(3)
-    for (const next of waiting) {
-      sequences.give(slot)
-      expect(await next).toBe(slot)
-    }
-    expect(order).toEqual(['a', 'b', 'c'])
-  })
-
-  test('pass over who has left', async () => {
-    const sequences = openSequences(context(1), 10)
-    const slot = await sequences.take([], stays)
-    const leaver = new AbortController()
-    const [gone, stayed] = [sequences.take([], leaver.signal), sequences.take([], stays)]
-    const refused = expect(gone).rejects.toThrow('gone')
-    leaver.abort(new Failure('cancelled', 'gone'))
-    await refused
-    sequences.give(slot)
-    expect(await stayed).toBe(slot)
-    await expect(sequences.take([], leaver.signal)).rejects.toThrow('gone')
-  })
-
-  test('are refused when too many wait', async () => {
-    const sequences = openSequences(context(1), 1)
-    const slot = await sequences.take([], stays)
-    const waiting = sequences.take([], stays)
-    await expect(sequences.take([], stays)).rejects.toMatchObject({ code: 'queue_full', retryAfterMs: 1000 })
-    sequences.give(slot)
-    expect(await waiting).toBe(slot)
-  })
-})
-
-describe('a prompt', () => {
-  /** A sequence that only remembers; `cannotForget` drops everything instead of a part, as recurrent models do. */
-  function fakeSlot(held: number[], cannotForget = false) {
-    let state = held
-    const evaluated: number[][] = []
-    const sequence = {
-      compareContextTokens: (tokens: number[]) => {
-        const at = state.findIndex((token, at) => token !== tokens[at])
-        return { firstDifferentIndex: at < 0 ? state.length : at }
-      },
-      adaptStateToTokens: async (tokens: number[]) => {
-        state = cannotForget && state.length > tokens.length ? [] : state.slice(0, tokens.length)
-      },
-      clearHistory: async () => {
-        state = []
-      },
-      evaluateWithoutGeneratingNewTokens: async (tokens: number[]) => {
-        evaluated.push(tokens)
-        state = [...state, ...tokens]
-      },
-      get nextTokenIndex() {
-        return state.length
-      },
-    }
-    return { slot: { sequence, usedAt: 0, exact: 0 } as unknown as Slot, evaluated }
-  }
-  const work = (slot: Slot, length: number, more: object = {}) => ({
-    slot,
-    prompt: Array.from({ length }, (_, at) => at) as Token[],
-    piece: 4,
-    reproducible: false,
-    step: <T>(run: () => Promise<T>) => run(),
-    signal: new AbortController().signal,
-    ...more,
-  })
-
-  test('is computed in pieces, all but its last token', async () => {
-    const { slot, evaluated } = fakeSlot([])
-    expect(await evaluatePrompt(work(slot, 10))).toBe(0)
-    expect(evaluated).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [8]])
-  })
-  test('goes on from what the slot holds', async () => {
-    const { slot, evaluated } = fakeSlot([0, 1, 2, 99, 98])
-    expect(await evaluatePrompt(work(slot, 6))).toBe(3)
-    expect(evaluated).toEqual([[3, 4]])
-  })
-  test('with a seed goes on from whole pieces only, and from the same prompt', async () => {
-    const { slot, evaluated } = fakeSlot([0, 1, 2, 3, 4, 5])
-    expect(await evaluatePrompt(work(slot, 10, { reproducible: true }))).toBe(0)
-    expect(await evaluatePrompt(work(slot, 10, { reproducible: true }))).toBe(9)
-    expect(await evaluatePrompt(work(slot, 12, { reproducible: true }))).toBe(8)
-    expect(evaluated.slice(3)).toEqual([[8, 9, 10]])
-    expect(slot.exact).toBe(11)
-  })
-  test('starts anew where the model cannot forget a part', async () => {
-    const { slot, evaluated } = fakeSlot([0, 1, 99], true)
-    expect(await evaluatePrompt(work(slot, 4))).toBe(0)
-    expect(evaluated).toEqual([[0, 1, 2]])
-  })
-  test('is given up between two pieces', async () => {
-    const { slot, evaluated } = fakeSlot([])
-    const controller = new AbortController()
-    const step = async <T>(run: () => Promise<T>) => {
-      const result = await run()
-      if (evaluated.length === 2) controller.abort(new Failure('cancelled', 'gone'))
-      return result
-    }
-    await expect(evaluatePrompt(work(slot, 40, { step, signal: controller.signal }))).rejects.toThrow('gone')
-    expect(evaluated).toHaveLength(2)
-  })
-})
-
-describe('rounds', () => {
-  test('bring together who asks at the same time, and wait for the slowest', async () => {
-    const step = openRounds()
-    const begun: string[] = []
-    const slow = Promise.withResolvers<void>()
-    const rounds = [
-      step(async () => void begun.push('a')),
-      step(async () => {
-        begun.push('b')
-        await slow.promise
-      }),
-    ]
-    await rounds[0]
-    rounds.push(step(async () => void begun.push('c')))
-    await new Promise(setImmediate)
-    expect(begun).toEqual(['a', 'b'])
-    slow.resolve()
-    await Promise.all(rounds)
-    expect(begun).toEqual(['a', 'b', 'c'])
-  })
-  test('survive who fails, and begin again after a pause', async () => {
-    const step = openRounds()
-    await expect(step(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
-    expect(await step(() => Promise.resolve(1))).toBe(1)
-  })
+  test.each([
+    [0, 100, 16],
+    [96, 100, 3],
+    [99, 100, 1],
+    [0, 1, 1],
+  ])('with a seed, from %d of %d tokens %d are computed next', (position, length, expected) =>
+    expect(pieceFrom(position, length, 16)).toBe(expected),
+  )
 })
 
 describe('bytes of a piece of vocabulary', () => {

@@ -1,0 +1,214 @@
+import type { Token } from 'node-llama-cpp'
+import { Failure } from '../../../core/failure.ts'
+import type { Constraint } from './constraint.ts'
+import { openConstraint } from './constraint.ts'
+import type { FinishReason, GeneratorParts, Piece } from './generate.ts'
+import { openLogprobs, type TokenLogprob } from './logprobs.ts'
+import type { SamplerConfig } from './native.ts'
+import type { Member } from './rounds.ts'
+import type { Sampling } from './sampling.ts'
+import type { Place } from './slots.ts'
+import { openText } from './stop.ts'
+
+export interface ChoiceWork {
+  prompt: readonly Token[]
+  sampling: Sampling
+  limit: number
+  stops: readonly string[]
+  signal: AbortSignal
+  constraint?: Constraint
+  logprobs?: number
+  showControls?: readonly string[]
+  /** Whether the tokens of the prompt are reported too, each by what comes before it. */
+  scorePrompt?: boolean
+}
+
+export interface ChoiceEnd {
+  completionTokens: number
+  cachedTokens: number
+}
+
+/** When a grammar cannot go on where its trigger was completed, this many other tokens are tried. */
+const mostTries = 64
+
+/**
+ * One answer on its way: what the rounds compute for, and what becomes of each token. `prompted` resolves when its
+ * prompt is in memory, or when it never will be; `ended` when all that was said is told, or rejects.
+ */
+export function openChoice(
+  parts: GeneratorParts,
+  work: ChoiceWork,
+  place: Place,
+  hooks: { say: (piece: Piece) => void | Promise<void>; wake: () => void },
+) {
+  const { native, model, vocabulary, context } = parts
+  const { prompt, sampling, limit, signal, showControls } = work
+  const bytesOf = (token: Token) => vocabulary.bytes(token, showControls)
+  const text = openText({ stops: work.stops, dropFirstSpace: vocabulary.dropFirstSpace })
+  const constraint = work.constraint && openConstraint(native, model, work.constraint, bytesOf)
+  const logprobs = work.logprobs === undefined ? undefined : openLogprobs(native, vocabulary, work.logprobs)
+  const said: Token[] = []
+  const ended = Promise.withResolvers<ChoiceEnd>()
+  const prompted = Promise.withResolvers<void>()
+  const gone = () => fail(signal.reason)
+  let cachedTokens = 0
+  let over = false
+  /** Said, and not told yet. */
+  let piece: Piece | undefined
+  /** The caller has not taken the last piece yet. */
+  let blocked = false
+  /** Log probabilities of tokens whose text is not sure yet, with the length of the text behind each. */
+  let held: { token: TokenLogprob; end: number }[] = []
+  let drawn: TokenLogprob | undefined
+  let sure = 0
+
+  const sampler = native.newSampler(configOf(sampling, context, [], new Set(), constraint?.state))
+  signal.addEventListener('abort', gone, { once: true })
+
+  function fail(error: unknown): void {
+    over = true
+    signal.removeEventListener('abort', gone)
+    ended.reject(error)
+    hooks.wake()
+  }
+
+  function push(fresh: string, reason: FinishReason | null): void {
+    sure += fresh.length
+    const isOut = ({ end }: { end: number }) => (reason === null ? end <= sure : end <= sure || !text.stopped)
+    const tokens = held.filter(isOut).map(({ token }) => token)
+    held = held.filter(entry => !isOut(entry))
+    if (fresh === '' && tokens.length === 0 && reason === null) return
+    piece = piece
+      ? { text: piece.text + fresh, tokens: [...piece.tokens, ...tokens], reason }
+      : { text: fresh, tokens, reason }
+    if (reason !== null) over = true
+  }
+
+  function tell(): void {
+    if (blocked || piece === undefined) return
+    const now = piece
+    piece = undefined
+    const taken = (): void => {
+      if (now.reason === null) return
+      signal.removeEventListener('abort', gone)
+      ended.resolve({ completionTokens: said.length, cachedTokens })
+    }
+    try {
+      const taking = hooks.say(now)
+      if (!taking) return taken()
+      blocked = true
+      taking.then(() => {
+        blocked = false
+        taken()
+        tell()
+        hooks.wake()
+      }, fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  /** Draws until the token may stand where it is. */
+  async function drawConstrained(at: number): Promise<number> {
+    const refused = new Set<number>()
+    for (;;) {
+      const watching = constraint !== undefined && constraint.state === undefined
+      const token = await native.context.sampleToken(at, sampler)
+      if (!watching || token < 0) return token
+      const fits = constraint.hear(token as Token)
+      if (!fits && refused.add(token).size > mostTries)
+        throw new Failure('worker_error', 'The model does not go on as the grammar of this request begins.')
+      if (!fits || refused.size > 0 || constraint.state !== undefined)
+        sampler.applyConfig(
+          configOf(sampling, context, fits ? [...said, token as Token] : said, fits ? [] : refused, constraint.state),
+        )
+      if (fits) return token
+    }
+  }
+
+  const member: Member = {
+    place,
+    prompt,
+    alone: sampling.reproducible,
+    pending: prompt,
+    next: 0,
+    get blocked() {
+      return blocked
+    },
+    get over() {
+      return over
+    },
+    settled(reused) {
+      cachedTokens = reused
+      member.pending = prompt.slice(reused)
+    },
+    scoring: undefined,
+    async draw(at) {
+      prompted.resolve()
+      const token = await (constraint ? drawConstrained(at) : native.context.sampleToken(at, sampler))
+      if (token < 0) throw new Failure('worker_error', 'There is no token with which this text could go on.')
+      if (logprobs) drawn = await logprobs.of(token, at)
+      return token
+    },
+    accept(id) {
+      const token = id as Token
+      if (vocabulary.endsText(token)) return push(text.end(), 'stop')
+      said.push(token)
+      const fresh = text.push(bytesOf(token))
+      if (drawn) held.push({ token: drawn, end: text.length })
+      if (text.stopped) return push(fresh, 'stop')
+      if (said.length >= limit) {
+        const rest = fresh + text.end()
+        return push(rest, text.stopped ? 'stop' : 'length')
+      }
+      push(fresh, null)
+      member.pending = [token]
+      member.next = 0
+    },
+    tell,
+    fail,
+    release(broken) {
+      prompted.resolve()
+      sampler.dispose()
+      logprobs?.close()
+      if (broken) {
+        place.slot.tokens = []
+        place.slot.exact = 0
+      }
+      parts.slots.give(place.slot)
+    },
+  }
+  return { member, prompted: prompted.promise, ended: ended.promise }
+}
+
+/** `said` is what the penalties look at, `refused` what must not be drawn now. */
+function configOf(
+  { temperature, topK, topP, minP, seed, penalties, bias }: Sampling,
+  context: number,
+  said: readonly Token[],
+  refused: Iterable<number>,
+  grammarEvaluationState: SamplerConfig['grammarEvaluationState'],
+): SamplerConfig {
+  const biased = new Map(bias)
+  for (const token of refused) biased.set(token, Number.NEGATIVE_INFINITY)
+  return {
+    temperature,
+    topK,
+    topP,
+    minP,
+    seed,
+    ...(penalties && {
+      repeatPenalty: penalties.penalty,
+      repeatPenaltyPresencePenalty: penalties.presencePenalty,
+      repeatPenaltyFrequencyPenalty: penalties.frequencyPenalty,
+      repeatPenaltyTokens: Uint32Array.from(said),
+      // Constant, because the sampler is made anew whenever it changes.
+      repeatPenaltyMaxTokens: context,
+    }),
+    ...(biased.size > 0 && {
+      tokenBiasKeys: Uint32Array.from(biased.keys()),
+      tokenBiasValues: Float32Array.from(biased.values()),
+    }),
+    ...(grammarEvaluationState && { grammarEvaluationState }),
+  }
+}

@@ -1,0 +1,281 @@
+import { describe, expect, test, vi } from 'vitest'
+import { Failure } from '../../../../core/failure.ts'
+import { planBatch } from '../../../../gpu/engines/gguf/batch.ts'
+import type { Native } from '../../../../gpu/engines/gguf/native.ts'
+import { settle } from '../../../../gpu/engines/gguf/prompt.ts'
+import { type Member, openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
+import { choosePlace, commonStart, openSlots, type Slot } from '../../../../gpu/engines/gguf/slots.ts'
+
+const stays = new AbortController().signal
+const count = (length: number) => Array.from({ length }, (_, at) => at)
+
+describe('a batch', () => {
+  const plan = (remaining: number[], size = 64, room = 16) =>
+    planBatch(
+      remaining.map(remaining => ({ remaining, most: 1000 })),
+      size,
+      room,
+    )
+  test.each<[string, number[], number[]]>([
+    ['everyone in the middle of an answer gets a token', [1, 1, 1], [1, 1, 1]],
+    ['a prompt alone fills it', [100], [64]],
+    ['a prompt among others takes no more than the room', [1, 100, 1], [1, 16, 1]],
+    ['a short prompt passes a long one, which still gets half', [1, 100, 5], [1, 11, 5]],
+    ['a short one behind two long ones', [1, 100, 90, 3], [1, 8, 5, 3]],
+    ['what fits goes whole', [10, 20], [10, 20]],
+    ['nobody asks', [], []],
+  ])('%s', (_rule, remaining, expected) => expect(plan(remaining)).toEqual(expected))
+  test('holds as many tokens as there are answers, whatever the room', () =>
+    expect(plan([...count(64).map(() => 1), 9])).toEqual([...count(64).map(() => 1), 0]))
+  test('keeps to what an asker can take at once', () =>
+    expect(planBatch([{ remaining: 100, most: 32 }], 64, 16)).toEqual([32]))
+})
+
+describe('slots', () => {
+  const candidate = (common: number, length: number, usedAt: number, free = true) => ({ common, length, usedAt, free })
+  test.each<[string, ReturnType<typeof candidate>[], number, number]>([
+    ['the same conversation goes on in its slot', [candidate(90, 100, 9), candidate(0, 0, 0)], 0, 0],
+    ['another conversation with the same beginning is copied from', [candidate(90, 900, 9), candidate(0, 50, 1)], 1, 0],
+    ['so is one that is going on', [candidate(90, 100, 9, false), candidate(3, 50, 1)], 1, 0],
+    ['little is not copied', [candidate(9, 900, 9), candidate(0, 50, 1)], 1, 1],
+    ['of equally good ones the longest unused', [candidate(90, 90, 4), candidate(90, 90, 2)], 1, 1],
+    ['a free one rather than a busy one', [candidate(90, 100, 1, false), candidate(90, 100, 4)], 1, 1],
+    ['without anything in common the longest unused', [candidate(0, 40, 4), candidate(0, 40, 2)], 1, 1],
+    ['the only free one', [candidate(0, 10, 1, false), candidate(0, 700, 7)], 1, 1],
+  ])('%s', (_rule, slots, slot, source) => expect(choosePlace(slots, 16)).toEqual({ slot, source }))
+
+  test('have a common start', () => {
+    expect(commonStart([1, 2, 3], [1, 2, 4])).toBe(2)
+    expect(commonStart([1, 2], [1, 2, 4])).toBe(2)
+    expect(commonStart([], [1])).toBe(0)
+  })
+
+  test('are given first come, first served', async () => {
+    const slots = openSlots({ count: 1, queue: 10, worth: 16 })
+    const { slot } = await slots.take([], stays)
+    const order: string[] = []
+    const waiting = ['a', 'b', 'c'].map(name => slots.take([], stays).then(given => (order.push(name), given.slot)))
+    expect(slots.waiting).toBe(3)
+    for (const next of waiting) {
+      slots.give(slot)
+      expect(await next).toBe(slot)
+    }
+    expect(order).toEqual(['a', 'b', 'c'])
+  })
+
+  test('pass over who has left', async () => {
+    const slots = openSlots({ count: 1, queue: 10, worth: 16 })
+    const { slot } = await slots.take([], stays)
+    const leaver = new AbortController()
+    const [gone, stayed] = [slots.take([], leaver.signal), slots.take([], stays)]
+    const refused = expect(gone).rejects.toThrow('gone')
+    leaver.abort(new Failure('cancelled', 'gone'))
+    await refused
+    slots.give(slot)
+    expect((await stayed).slot).toBe(slot)
+    await expect(slots.take([], leaver.signal)).rejects.toThrow('gone')
+  })
+
+  test('are refused when too many wait, but not to another answer of who was let in', async () => {
+    const slots = openSlots({ count: 1, queue: 1, worth: 16 })
+    const { slot } = await slots.take([], stays)
+    const waiting = slots.take([], stays)
+    await expect(slots.take([], stays)).rejects.toMatchObject({ code: 'queue_full', retryAfterMs: 1000 })
+    const second = slots.take([], stays, true)
+    slots.give(slot)
+    expect((await waiting).slot).toBe(slot)
+    slots.give(slot)
+    expect((await second).slot).toBe(slot)
+  })
+})
+
+/** A context that only remembers which tokens were computed. `forgets` is whether it can drop a part. */
+function fakeContext({ forgets = true, first = 0 } = {}) {
+  const batches: [sequence: number, position: number, tokens: number[]][][] = []
+  let batch: [number, number, number[]][] = []
+  const context = {
+    initBatch: () => {
+      batch = []
+      batches.push(batch)
+    },
+    addToBatch: (sequence: number, position: number, tokens: Uint32Array, logits: Uint32Array) => {
+      batch.push([sequence, position, [...tokens]])
+      return logits.map(() => sequence)
+    },
+    decodeBatch: vi.fn(async () => {}),
+    removeTokenCellsFromSequence: () => forgets,
+    getSequenceKvCacheMinPosition: () => first,
+    disposeSequence: vi.fn(),
+    copySequenceStateFromOtherSequence: vi.fn(async () => 0),
+  }
+  return { context, native: { context } as unknown as Native, batches }
+}
+const slotOf = (sequence: number, tokens: number[], exact = 0): Slot => ({ sequence, tokens, usedAt: 0, exact })
+
+describe('a prompt', () => {
+  const settled = (
+    slot: Slot,
+    length: number,
+    more: { reproducible?: boolean; source?: Slot } = {},
+    fake = fakeContext(),
+  ) =>
+    settle(
+      fake.native.context,
+      { slot, source: more.source ?? slot },
+      { prompt: count(length), piece: 4, reproducible: more.reproducible ?? false },
+      0,
+    )
+  test('goes on from what the slot holds', async () => {
+    const slot = slotOf(0, [0, 1, 2, 99, 98])
+    expect(await settled(slot, 6)).toBe(3)
+    expect(slot.tokens).toEqual([0, 1, 2])
+  })
+  test('keeps its last token to be computed', async () => expect(await settled(slotOf(0, count(9)), 6)).toBe(5))
+  test('with a seed goes on from whole pieces only, and from the same prompt', async () => {
+    expect(await settled(slotOf(0, count(6)), 10, { reproducible: true })).toBe(0)
+    expect(await settled(slotOf(0, count(12), 9), 10, { reproducible: true })).toBe(9)
+    const longer = slotOf(0, count(12), 9)
+    expect(await settled(longer, 12, { reproducible: true })).toBe(8)
+    expect(longer.exact).toBe(8)
+  })
+  test('goes on from another slot, whose memory is copied', async () => {
+    const fake = fakeContext()
+    const [slot, source] = [slotOf(0, [7]), slotOf(1, count(20), 8)]
+    expect(await settled(slot, 10, { source }, fake)).toBe(9)
+    expect(fake.context.copySequenceStateFromOtherSequence).toHaveBeenCalledWith(0, 1)
+    expect([slot.exact, source.tokens.length]).toEqual([8, 20])
+  })
+  test('does not copy what that slot has forgotten meanwhile', async () => {
+    const fake = fakeContext()
+    expect(await settled(slotOf(0, [0, 1]), 10, { source: slotOf(1, [0, 9]) }, fake)).toBe(2)
+    expect(fake.context.copySequenceStateFromOtherSequence).not.toHaveBeenCalled()
+  })
+  test.each([
+    ['cannot forget a part', { forgets: false }],
+    ['has not the whole window any more', { first: 3 }],
+  ])('starts anew where the memory %s', async (_rule, kind) => {
+    const fake = fakeContext(kind)
+    const slot = slotOf(0, [0, 1, 99], 1)
+    expect(await settled(slot, 4, {}, fake)).toBe(0)
+    expect(fake.context.disposeSequence).toHaveBeenCalledWith(0)
+    expect(slot).toMatchObject({ tokens: [], exact: 0 })
+  })
+})
+
+describe('rounds', () => {
+  /** Wants `answers` tokens behind its prompt. */
+  function memberOf(sequence: number, length: number, answers: number, more: Partial<Member> = {}) {
+    const done = Promise.withResolvers<string>()
+    const slot = slotOf(sequence, [])
+    let left = answers
+    let over = false
+    const member: Member = {
+      place: { slot, source: slot },
+      prompt: count(length),
+      alone: false,
+      pending: count(length),
+      next: 0,
+      blocked: false,
+      get over() {
+        return over
+      },
+      settled: reused => {
+        member.pending = count(length).slice(reused)
+      },
+      scoring: undefined,
+      draw: async () => 7,
+      accept: token => {
+        over = --left === 0
+        Object.assign(member, { pending: [token], next: 0 })
+      },
+      tell: () => {},
+      fail: error => {
+        over = true
+        done.resolve((error as Error).message)
+      },
+      release: broken => done.resolve(broken ? 'broken' : 'done'),
+      ...more,
+    }
+    return { member, done: done.promise, slot }
+  }
+  const open = (fake: ReturnType<typeof fakeContext>) =>
+    openRounds({ native: fake.native, batchSize: 16, piece: 4, window: 0 })
+
+  test('bring together who asks at the same time, and whoever comes later', async () => {
+    const fake = fakeContext()
+    const rounds = open(fake)
+    const [a, b, late] = [memberOf(0, 2, 3), memberOf(1, 3, 3), memberOf(2, 1, 1)]
+    rounds.add(a.member)
+    rounds.add(b.member)
+    fake.context.decodeBatch.mockImplementationOnce(async () => rounds.add(late.member))
+    expect(await Promise.all([a.done, b.done, late.done])).toEqual(['done', 'done', 'done'])
+    expect(fake.batches.map(batch => batch.map(([sequence]) => sequence))).toEqual([
+      [0, 1],
+      [0, 1, 2],
+      [0, 1],
+    ])
+    expect(fake.batches[0]).toEqual([
+      [0, 0, [0, 1]],
+      [1, 0, [0, 1, 2]],
+    ])
+    expect(a.slot.tokens).toEqual([0, 1, 7, 7])
+    await rounds.idle()
+  })
+
+  test('compute a long prompt in pieces beside an answer, and a seeded one for itself', async () => {
+    const fake = fakeContext()
+    const rounds = open(fake)
+    const [answer, long, seeded] = [memberOf(0, 1, 4), memberOf(1, 7, 1), memberOf(2, 6, 2, { alone: true })]
+    for (const { member } of [answer, long, seeded]) rounds.add(member)
+    await Promise.all([answer.done, long.done, seeded.done])
+    const amounts = fake.batches.map(batch =>
+      batch.map(([sequence, , tokens]) => `${sequence}:${tokens.length}`).join(' '),
+    )
+    expect(amounts).toEqual(['0:1 1:4', '2:4', '0:1 1:3', '2:1', '0:1', '2:1', '0:1', '2:1'])
+    expect(seeded.slot.exact).toBe(5)
+  })
+
+  test('leave out who waits for his caller', async () => {
+    const fake = fakeContext()
+    const rounds = open(fake)
+    const waits = memberOf(0, 1, 1, { blocked: true })
+    const goes = memberOf(1, 1, 2)
+    rounds.add(waits.member)
+    rounds.add(goes.member)
+    await goes.done
+    expect(fake.batches.flat().every(([sequence]) => sequence === 1)).toBe(true)
+    Object.assign(waits.member, { blocked: false })
+    rounds.wake()
+    expect(await waits.done).toBe('done')
+  })
+
+  test('tell what was said while the next batch is computed', async () => {
+    const fake = fakeContext()
+    const rounds = open(fake)
+    const order: string[] = []
+    fake.context.decodeBatch.mockImplementation(async () => void order.push('compute'))
+    const { member, done } = memberOf(0, 1, 2, { tell: () => order.push('tell') })
+    rounds.add(member)
+    await done
+    await rounds.idle()
+    expect(order).toEqual(['compute', 'compute', 'tell', 'tell'])
+  })
+
+  test('survive an error of one, and of a whole batch', async () => {
+    const fake = fakeContext()
+    const rounds = open(fake)
+    const bad = memberOf(0, 1, 1, { draw: () => Promise.reject(new Error('broken')) })
+    const good = memberOf(1, 1, 2)
+    rounds.add(bad.member)
+    rounds.add(good.member)
+    expect(await Promise.all([bad.done, good.done])).toEqual(['broken', 'done'])
+    expect(fake.context.disposeSequence).toHaveBeenCalledWith(0)
+    fake.context.decodeBatch.mockImplementationOnce(() => Promise.reject(new Error('no memory')))
+    const unlucky = memberOf(2, 1, 1)
+    rounds.add(unlucky.member)
+    expect(await unlucky.done).toBe('no memory')
+    const next = memberOf(3, 1, 1)
+    rounds.add(next.member)
+    expect(await next.done).toBe('done')
+  })
+})
