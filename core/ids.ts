@@ -1,24 +1,28 @@
 import { randomFillSync } from 'node:crypto'
 
-const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const alphabet = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
 const pool = Buffer.allocUnsafe(4096)
 let used = pool.length
+/** The id that is being written; its first ten characters stay while the millisecond does. */
+const id = Buffer.alloc(26)
+let stamped = -1
 
 /**
  * A ULID: 10 characters of milliseconds, 16 of randomness (80 bits), sortable by time.
- * Own code because the `ulid` package asks the system for every character: 30 µs an id where this takes 0.3 µs,
- * and every request mints one.
+ * Own code because the `ulid` package asks the system for every character: 30 µs an id where this takes 0.2 µs,
+ * and every request mints two.
  */
 export function ulid(now = Date.now()): string {
   if (used > pool.length - 16) {
     randomFillSync(pool)
     used = 0
   }
-  let time = ''
-  for (let i = 0, rest = now; i < 10; i++, rest = Math.floor(rest / 32)) time = alphabet[rest % 32] + time
-  let tail = ''
-  for (let i = 0; i < 16; i++) tail += alphabet[pool[used++]! & 31]
-  return time + tail
+  if (now !== stamped) {
+    for (let at = 9, rest = now; at >= 0; at--, rest = Math.floor(rest / 32)) id[at] = alphabet[rest % 32]!
+    stamped = now
+  }
+  for (let at = 10; at < 26; at++) id[at] = alphabet[pool[used++]! & 31]!
+  return id.toString('latin1')
 }
 
 export const idPrefixes = ['org', 'tok', 'job', 'q', 'req', 'wkr', 'evt'] as const

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Caller } from '../core/accounts/accounts.ts'
 import type { Allowance } from '../core/accounts/limiter.ts'
+import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Task } from '../core/tasks/tasks.ts'
@@ -113,11 +114,8 @@ export class Call {
   allowance(given: Allowance): void {
     const { bucket } = this.route
     const { requestsPerMinute, jobsPerMinute } = this.caller
-    const other = bucket === 'jobs' ? requestsPerMinute : jobsPerMinute
-    const policies: string[] = []
-    if (given.limit > 0) policies.push(`"${bucket}";q=${given.limit};w=60`)
-    if (other > 0) policies.push(`"${bucket === 'jobs' ? 'api' : 'jobs'}";q=${other};w=60`)
-    if (policies.length > 0) this.#headers.push('ratelimit-policy', policies.join(', '))
+    const policy = policyOf(bucket, requestsPerMinute, jobsPerMinute)
+    if (policy !== '') this.#headers.push('ratelimit-policy', policy)
     if (given.limit === 0) return
     this.#headers.push(
       'x-ratelimit-limit-requests',
@@ -157,6 +155,23 @@ export class Call {
     }
   }
 }
+
+/** The limits that there are, that of the request first. The organizations' limits are few: the text is kept. */
+function policyOf(bucket: Bucket, requestsPerMinute: number, jobsPerMinute: number): string {
+  const key = `${bucket} ${requestsPerMinute} ${jobsPerMinute}`
+  let policy = policies.get(key)
+  if (policy === undefined) {
+    const parts = [
+      requestsPerMinute > 0 && `"api";q=${requestsPerMinute};w=60`,
+      jobsPerMinute > 0 && `"jobs";q=${jobsPerMinute};w=60`,
+    ]
+    policy = (bucket === 'jobs' ? parts.reverse() : parts).filter(Boolean).join(', ')
+    if (policies.size >= 1_000) policies.clear()
+    policies.set(key, policy)
+  }
+  return policy
+}
+const policies = new Map<string, string>()
 
 /** A duration the way OpenAI's headers write it: `120ms`, `6s`, `1m30s`. */
 export function durationText(ms: number): string {

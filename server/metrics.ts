@@ -19,12 +19,6 @@ export function openMetrics({ store, fleet, streams, reload }: MetricSources) {
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
 
-  const requests = new Counter({
-    name: 'infer_http_requests_total',
-    help: 'Requests answered, by route and status.',
-    labelNames: ['route', 'status'],
-    registers,
-  })
   const duration = new Histogram({
     name: 'infer_http_request_duration_seconds',
     help: 'From the request to the end of its answer.',
@@ -112,7 +106,13 @@ export function openMetrics({ store, fleet, streams, reload }: MetricSources) {
   )
 
   // Label objects are hashed on every use; the pairs are few, so their children are kept.
-  const children = new Map<string, { count: Counter.Internal; time: Histogram.Internal<'route'> }>()
+  const children = new Map<
+    string,
+    { route: string; status: string; count: number; time: Histogram.Internal<'route'> }
+  >()
+  total('infer_http_requests_total', 'Requests answered, by route and status.', ['route', 'status'], set => {
+    for (const { route, status, count } of children.values()) set.inc({ route, status }, count)
+  })
 
   return {
     /** One request has been answered. */
@@ -121,13 +121,10 @@ export function openMetrics({ store, fleet, streams, reload }: MetricSources) {
       let child = children.get(key)
       if (!child) {
         const name = `${route.method} ${route.path}`
-        child = {
-          count: requests.labels({ route: name, status: String(status) }),
-          time: duration.labels({ route: name }),
-        }
+        child = { route: name, status: String(status), count: 0, time: duration.labels({ route: name }) }
         children.set(key, child)
       }
-      child.count.inc()
+      child.count += 1
       child.time.observe(elapsedMs / 1000)
     },
     contentType: registry.contentType,

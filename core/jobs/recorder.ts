@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
-import type { FinishedCall, Store } from '../store/store.ts'
+import type { FinishedJob, Store } from '../store/store.ts'
 import { metered, meteredUsage } from './metered.ts'
 
 export interface RecorderWish {
@@ -13,8 +13,8 @@ export interface RecorderWish {
   closePatienceMs?: number
 }
 
-/** Small enough that most records are gone before the young generation is collected for the next time. */
-const batchSize = 128
+/** A commit costs the same for many; but what waits is copied whenever the young generation is collected. */
+const batchSize = 256
 const everyMs = 50
 const longestBackOffMs = 5000
 
@@ -23,7 +23,7 @@ const longestBackOffMs = 5000
  * A batch that fails is sent again, which is safe because the store passes over what it has.
  */
 export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_000 }: RecorderWish) {
-  let waiting: FinishedCall[] = []
+  let waiting: FinishedJob[] = []
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
   let closingUntil: number | undefined
@@ -59,7 +59,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     }
   }
 
-  async function write(batch: FinishedCall[]): Promise<void> {
+  async function write(batch: FinishedJob[]): Promise<void> {
     try {
       await store.jobs.record(batch)
     } catch (thrown) {
@@ -76,9 +76,11 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   }
 
   return {
-    /** Takes the record of a call that has ended. Never throws, never waits. */
-    record(finished: FinishedCall): void {
-      waiting.push({ ...finished, usage: meteredUsage(finished.usage), cost: metered(finished.cost) })
+    /** Takes the record of a call that has ended, for good. Never throws, never waits. */
+    record(finished: FinishedJob): void {
+      finished.usage = meteredUsage(finished.usage)
+      finished.cost = metered(finished.cost)
+      waiting.push(finished)
       if (waiting.length >= batchSize) start()
       else if (!flushing) later()
     },
@@ -90,7 +92,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
       return waiting.length
     },
     /** The record of a call that has ended and is not in the store yet. */
-    find: (organizationId: string, id: string): FinishedCall | undefined =>
+    find: (organizationId: string, id: string): FinishedJob | undefined =>
       waiting.find(one => one.id === id && one.organizationId === organizationId),
     /** Writes what waits. What a broken store does not take in time is reported as lost. */
     async close(): Promise<void> {

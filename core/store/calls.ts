@@ -1,4 +1,4 @@
-import type { FinishedCall, JobRecord } from './store.ts'
+import type { FinishedJob, JobRecord } from './store.ts'
 
 /** The prompt and the answer of a synchronous call are not kept, and what it was tried is its own business. */
 export const whatCallsShare = {
@@ -14,7 +14,7 @@ export const whatCallsShare = {
 } as const
 
 /** A synchronous call that has ended, as the job that it was. It was never queued, so its queue id is its own. */
-export const callRecord = (call: FinishedCall): JobRecord => ({
+export const callRecord = (call: FinishedJob): JobRecord => ({
   ...whatCallsShare,
   ...call,
   queueId: call.id,

@@ -57,7 +57,7 @@ export interface Store {
     cancel(organizationId: string, id: string, at: number): Promise<JobRecord | undefined>
     find(organizationId: string, id: string): Promise<JobRecord | undefined>
     /** Finished synchronous calls, many at a time: one ledger row each, by which `find` finds them too. */
-    record(finished: FinishedCall[]): Promise<void>
+    record(finished: FinishedJob[]): Promise<void>
     /** Of queued jobs; synchronous calls are in the ledger only. */
     counts(): Promise<Record<JobStatus, number>>
   }
@@ -222,8 +222,8 @@ export type JobOutcome =
   /** `retryAt` null: no further attempt. */
   | { status: 'failed'; error: JobError; retryAt: number | null; engineId: string | null; at: number }
 
-/** A synchronous call after its end. The prompt is not kept. */
-export interface FinishedCall {
+/** A job after its end, as it is billed: what was said is not part of it. A synchronous call is kept as this alone. */
+export interface FinishedJob {
   id: string
   organizationId: string
   tokenId: string

@@ -99,7 +99,12 @@ function record(call: Call, job: CallJob, model: Model, end: StreamEnd): void {
   const usage = end.how === 'retry' ? nothing : end.usage
   const failure = end.how === 'failed' ? end.failure : undefined
   call.owners.recorder.record({
-    ...job,
+    id: job.id,
+    task: job.task,
+    modelId: job.modelId,
+    createdAt: job.createdAt,
+    startedAt: job.startedAt,
+    engineId: job.engineId,
     organizationId: call.caller.organizationId,
     tokenId: call.caller.tokenId,
     status: end.how === 'retry' ? 'failed' : end.how,

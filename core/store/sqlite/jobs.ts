@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import type { Task } from '../../tasks/tasks.ts'
-import type { ClaimWish, FinishedCall, JobClaim, JobOutcome, JobStatus, NewJob, Usage } from '../store.ts'
+import type { ClaimWish, FinishedJob, JobClaim, JobOutcome, JobStatus, NewJob, Usage } from '../store.ts'
 import type { Connection } from './database.ts'
 import { type Ledger, ledgerReads } from './ledger.ts'
 
@@ -26,7 +26,6 @@ const billed = ({ organizationId, id }: { organizationId: string; id: string }, 
   id,
   organizationId,
   tokenId: row.token_id,
-  kind: 'async' as const,
   task: row.task,
   modelId: row.model_id,
   engineId: row.engine_id,
@@ -170,7 +169,7 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
           engineId: engineId ?? row.engine_id,
           status,
           error: failure,
-          ...usage,
+          usage,
           cost,
           finishedAt: at,
         },
@@ -196,7 +195,7 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
           ...billed({ organizationId, id }, row),
           status: 'cancelled',
           error: null,
-          ...nothing,
+          usage: nothing,
           cost: 0,
           finishedAt: at,
         },
@@ -206,8 +205,7 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
 
     /** Calls that have ended. One that is there already is passed over, so that a batch may be sent again. */
     'jobs.record'(records: string): void {
-      const calls = JSON.parse(records) as FinishedCall[]
-      ledger.appendNew(calls.map(({ usage, ...call }) => ({ ...call, ...usage, kind: 'sync' })))
+      ledger.appendCalls(JSON.parse(records) as FinishedJob[])
     },
   }
 }

@@ -1,24 +1,17 @@
 import { hash } from 'node:crypto'
-import type { FinishedCall, JobError, JobRecord } from '../store.ts'
+import type { FinishedJob, JobError, JobRecord } from '../store.ts'
 import type { Connection } from './database.ts'
-
-/** One job that has ended: what it was, how it ended and what it cost. */
-export interface LedgerEntry extends Omit<FinishedCall, 'usage'> {
-  kind: JobRecord['kind']
-  inputTokens: number
-  outputTokens: number
-}
 
 interface LedgerRow {
   sequence: number
   job_id: string
   organization_id: string
   token_id: string
-  kind: LedgerEntry['kind']
-  task: LedgerEntry['task']
+  kind: JobRecord['kind']
+  task: FinishedJob['task']
   model_id: string
   engine_id: string | null
-  status: LedgerEntry['status']
+  status: FinishedJob['status']
   error: string | null
   input_tokens: number
   output_tokens: number
@@ -32,31 +25,31 @@ interface LedgerRow {
 const genesis = Buffer.alloc(32)
 
 /** What a row holds, in the order of its columns, without the hash. */
-const fieldsOf = (sequence: number, entry: LedgerEntry) =>
+const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) =>
   [
     sequence,
-    entry.id,
-    entry.organizationId,
-    entry.tokenId,
-    entry.kind,
-    entry.task,
-    entry.modelId,
-    entry.engineId,
-    entry.status,
-    entry.error && JSON.stringify(entry.error),
-    entry.inputTokens,
-    entry.outputTokens,
-    entry.cost,
-    entry.createdAt,
-    entry.startedAt,
-    entry.finishedAt,
+    job.id,
+    job.organizationId,
+    job.tokenId,
+    kind,
+    job.task,
+    job.modelId,
+    job.engineId,
+    job.status,
+    job.error && JSON.stringify(job.error),
+    job.usage.inputTokens,
+    job.usage.outputTokens,
+    job.cost,
+    job.createdAt,
+    job.startedAt,
+    job.finishedAt,
   ] as const
 
 /** SHA-256 over the hash before it and every field of the row: a changed, missing or moved row breaks the chain. */
 const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
   hash('sha256', previous.toString('hex') + JSON.stringify(fields), 'buffer')
 
-/** Adds entries to the end of the chain, inside the caller's transaction. */
+/** Adds rows to the end of the chain, inside the caller's transaction. */
 export function openLedger(connection: Connection) {
   // Read anew each time and not kept: a rolled-back command or another process may have moved the end.
   const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
@@ -68,10 +61,10 @@ export function openLedger(connection: Connection) {
   const insert = connection.prepare(`INSERT INTO ledger ${columns}`)
   const insertNew = connection.prepare(`INSERT INTO ledger ${columns} ON CONFLICT (job_id) DO NOTHING`)
 
-  function write(statement: typeof insert, entries: readonly LedgerEntry[]): void {
+  function write(statement: typeof insert, kind: JobRecord['kind'], jobs: readonly FinishedJob[]): void {
     let { sequence, hash: previous } = last.get() ?? { sequence: 0, hash: genesis }
-    for (const entry of entries) {
-      const fields = fieldsOf(sequence + 1, entry)
+    for (const job of jobs) {
+      const fields = fieldsOf(sequence + 1, kind, job)
       const next = chained(previous, fields)
       if (statement.run(...fields, next).changes === 0) continue
       sequence += 1
@@ -81,9 +74,9 @@ export function openLedger(connection: Connection) {
 
   return {
     /** Throws when a job is billed twice. */
-    append: (entries: readonly LedgerEntry[]): void => write(insert, entries),
-    /** Passes over what is there already, so that the same entries may be sent again. */
-    appendNew: (entries: readonly LedgerEntry[]): void => write(insertNew, entries),
+    append: (jobs: readonly FinishedJob[]): void => write(insert, 'async', jobs),
+    /** Synchronous calls. Passes over what is there already, so that the same ones may be sent again. */
+    appendCalls: (calls: readonly FinishedJob[]): void => write(insertNew, 'sync', calls),
   }
 }
 export type Ledger = ReturnType<typeof openLedger>
@@ -94,14 +87,14 @@ export function ledgerReads(connection: Connection) {
     `SELECT * FROM ledger WHERE job_id = ? AND organization_id = ? AND kind = 'sync'`,
   )
   return {
-    findCall(organizationId: string, id: string): FinishedCall | undefined {
+    findCall(organizationId: string, id: string): FinishedJob | undefined {
       const row = call.get(id, organizationId)
       return row && callOf(row)
     },
   }
 }
 
-const callOf = (row: LedgerRow): FinishedCall => ({
+const callOf = (row: LedgerRow): FinishedJob => ({
   id: row.job_id,
   organizationId: row.organization_id,
   tokenId: row.token_id,

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { openRecorder } from '../../../core/jobs/recorder.ts'
-import type { FinishedCall, Store } from '../../../core/store/store.ts'
+import type { FinishedJob, Store } from '../../../core/store/store.ts'
 import { finishedCall, keptLog, openTestStore, organizationId } from '../store/_store.ts'
 
 const errors = (lines: string[]) => lines.filter(line => line.includes('"level":"error"'))
 
 /** A store that hears batches, and fails as told. */
-function hearing(fail: (calls: FinishedCall[]) => unknown) {
-  const batches: FinishedCall[][] = []
-  const record = async (calls: FinishedCall[]) => {
+function hearing(fail: (calls: FinishedJob[]) => unknown) {
+  const batches: FinishedJob[][] = []
+  const record = async (calls: FinishedJob[]) => {
     const failure = fail(calls)
     if (failure) throw failure
     batches.push(calls)

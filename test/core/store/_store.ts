@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { newId } from '../../../core/ids.ts'
 import { type Log, openLog } from '../../../core/log.ts'
 import { openSqliteStore, type StoreWish } from '../../../core/store/sqlite/store.ts'
-import type { FinishedCall, NewJob, NewToken, Store } from '../../../core/store/store.ts'
+import type { FinishedJob, NewJob, NewToken, Store } from '../../../core/store/store.ts'
 
 /** A directory that is gone at the end of the scope. */
 export function temporaryDirectory(): Disposable & { path: string } {
@@ -94,7 +94,7 @@ export const newToken = (token: Partial<NewToken> = {}): NewToken => ({
   ...token,
 })
 
-export const finishedCall = (call: Partial<FinishedCall> = {}): FinishedCall => ({
+export const finishedCall = (call: Partial<FinishedJob> = {}): FinishedJob => ({
   id: newId('job'),
   organizationId,
   tokenId: 'tok_test',
