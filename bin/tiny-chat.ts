@@ -25,7 +25,7 @@ const chatTemplate =
 const kinds = { normal: 1, unknown: 2, control: 3, byte: 6 }
 
 /** Every byte is a token, so that any text can be read and any bytes can be written; then ASCII, then the sentence. */
-function vocabulary() {
+function vocabulary(controls: readonly string[] = []) {
   const tokens: string[] = []
   const types: number[] = []
   const scores: number[] = []
@@ -43,6 +43,7 @@ function vocabulary() {
   add('▁', 'normal', -1)
   for (let code = 33; code < 127; code++) add(String.fromCharCode(code), 'normal', -2)
   const sentence = sentencePieces.map(piece => add(piece, 'normal', -50))
+  for (const text of controls) add(text, 'control')
   return { tokens, types, scores, unknown, start, end, sentence }
 }
 
@@ -136,12 +137,19 @@ export function tinyChat(): Buffer {
   ])
 }
 
-/** The same shape with random weights: it writes arbitrary bytes. Only tests use it. */
-export function tinyChatRandom(seed = 1): Buffer {
-  const words = vocabulary()
+/**
+ * The same shape with random weights: it writes arbitrary bytes. Only tests use it, some with the chat template and
+ * the control tokens of another family.
+ */
+export function tinyChatRandom(
+  seed = 1,
+  { template = chatTemplate, controls = [] }: { template?: string; controls?: readonly string[] } = {},
+): Buffer {
+  const words = vocabulary(controls)
   const random = openRandom(seed)
   const description = 'A hand-made toy with random weights for tests of sampling and streaming. It writes noise.'
-  return writeGguf(metadata('tiny-chat-random', description, 2, words), [
+  const data = metadata('tiny-chat-random', description, 2, words)
+  return writeGguf({ ...data, 'tokenizer.chat_template': ['string', template] }, [
     tensor('token_embd.weight', [width, words.tokens.length], random.normal),
     tensor('output_norm.weight', [width], 1),
     tensor('output.weight', [width, words.tokens.length], () => random.normal() / Math.sqrt(width)),
