@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto'
+import { mkdir, rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Failure } from '../../failure.ts'
+import { insidePath } from './layout.ts'
+import { withLock } from './lock.ts'
+import type { Pulled, PullTools } from './pull.ts'
+import { openRequests, persist, usualPatience } from './requests.ts'
+import { requireSpace } from './space.ts'
+import { transfer } from './transfer.ts'
+
+/** Parts that an address may name; each is asked for by itself. */
+const mostParts = 999
+const partName = /-(\d{5})-of-(\d{5})\.gguf$/
+
+/**
+ * Downloads a GGUF file from any address into `folder`, of a model in parts all of them. It goes on after breaks as a
+ * download from a hub does, as long as the server says that the file is the same (ETag, or date and length). Nobody
+ * states a checksum here: what comes is as good as the connection.
+ * Throws Failure; what `signal` was aborted with, when it was.
+ */
+export async function pullAddress(
+  url: string,
+  folder: string,
+  { hub, signal, onEvent, patience = usualPatience }: PullTools,
+): Promise<Pulled> {
+  const parts = partsOf(url)
+  // The hub's token is not for strangers, and none of them is the hub.
+  const ask = openRequests({
+    hub: { ...hub, token: undefined, offline: false },
+    repository: new URL(url).pathname,
+    silenceMs: patience.silenceMs,
+    signal,
+  })
+  await mkdir(folder, { recursive: true })
+  const found = []
+  for (const part of parts) {
+    const about = await persist(() => look(part, ask), { patience, signal })
+    const key = createHash('sha256').update(`${part}\n${about.version}`).digest('hex').slice(0, 16)
+    const path = join(folder, nameOf(part))
+    const size = (await stat(path).catch(() => null))?.size
+    if (size !== undefined && size !== about.size)
+      throw new Failure(
+        'conflict',
+        `There is another file '${path}'. Move it away, or add it as it is: infer model add ${path}`,
+      )
+    found.push({
+      ...about,
+      url: part,
+      path,
+      file: nameOf(part),
+      incomplete: `${path}.${key}.incomplete`,
+      present: size !== undefined,
+    })
+  }
+  const bytes = found.reduce((sum, { size }) => sum + size, 0)
+  onEvent({
+    event: 'plan',
+    source: url,
+    commit: null,
+    files: found.map(({ file, size, present }) => ({ file, bytes: size, present })),
+    bytes,
+    others: [],
+  })
+  await requireSpace(
+    folder,
+    found.filter(({ present }) => !present),
+  )
+  for (const { url: part, path, file, size, incomplete, etag, present } of found) {
+    if (!present)
+      await withLock(`${path}.lock`, { signal, onWait: () => onEvent({ event: 'wait', file }) }, async () => {
+        if ((await stat(path).catch(() => null))?.size === size) return
+        await transfer(
+          { name: file, url: part, etag, incomplete, size, hash: null },
+          { ask, patience, signal, onEvent: event => onEvent({ ...event, file }) },
+        )
+        await rename(incomplete, path)
+      })
+    onEvent({ event: 'file', file, path, bytes: size, present })
+  }
+  return {
+    kind: 'gguf',
+    path: found[0]!.path,
+    files: found.map(({ file, path, size }) => ({ file, path, bytes: size })),
+    others: [],
+    commit: null,
+    repository: null,
+  }
+}
+
+/** Length and version of what an address gives, from an answer with one byte. */
+async function look(url: string, ask: ReturnType<typeof openRequests>) {
+  const { response, done } = await ask(url, { range: 'bytes=0-0' })
+  done()
+  await response.body?.cancel()
+  const header = (name: string) => response.headers.get(name)
+  const size = Number(/\/(\d+)$/.exec(header('content-range') ?? '')?.[1] ?? header('content-length') ?? Number.NaN)
+  if (!Number.isSafeInteger(size) || size <= 0)
+    throw new Failure(
+      'invalid_value',
+      `${new URL(url).host} does not say how long ${nameOf(url)} is. Download it by other means and add the file.`,
+    )
+  const etag = header('etag')
+  // A weak one says only that it means the same, not that its bytes are.
+  const strong = etag !== null && !etag.startsWith('W/') ? etag : null
+  return { size, etag: strong, version: `${strong ?? header('last-modified') ?? ''} ${size}` }
+}
+
+function partsOf(url: string): string[] {
+  nameOf(url)
+  const { pathname } = new URL(url)
+  const count = Number(partName.exec(pathname)?.[2] ?? 1)
+  if (count <= 1) return [url]
+  if (count > mostParts)
+    throw new Failure('invalid_value', `'${url}' names one of ${count} parts; at most ${mostParts} are downloaded.`)
+  return Array.from({ length: count }, (_, at) => {
+    const part = new URL(url)
+    part.pathname = pathname.replace(partName, `-${String(at + 1).padStart(5, '0')}-of-$2.gguf`)
+    return part.href
+  })
+}
+
+/** The name of the file at the end of an address. */
+function nameOf(url: string): string {
+  const last = new URL(url).pathname.split('/').at(-1) ?? ''
+  let name = last
+  try {
+    name = decodeURIComponent(last)
+  } catch {
+    // As it stands, then.
+  }
+  if (!/\.gguf$/i.test(name) || name.includes('/'))
+    throw new Failure('invalid_value', `'${url}' does not end in the name of a .gguf file.`)
+  return insidePath(name, url)
+}

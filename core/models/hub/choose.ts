@@ -1,0 +1,156 @@
+import { Failure } from '../../failure.ts'
+
+/** A file of a repository. */
+export interface HubFile {
+  path: string
+  /** Bytes. */
+  size: number
+  /** What its content must give: sha256 for large files, git's own hash for the others. */
+  hash: { kind: 'sha256' | 'git'; hex: string }
+}
+
+/** What will be downloaded, and what was there besides. */
+export interface Choice {
+  /** One GGUF model, in one or several files, or the files of a safetensors model. */
+  kind: 'gguf' | 'snapshot' | 'file'
+  files: readonly HubFile[]
+  /** Path of the file or, of a model in parts, of the first part; null for a snapshot. */
+  main: string | null
+  /** The other models of the repository, by the path of their (first) file. */
+  others: readonly string[]
+}
+
+/**
+ * Which quantization is taken when nobody says: the best answers for their size first, then what is larger and loses
+ * nothing, then what is smaller and does. Of what is not in this list the smallest model is taken.
+ */
+export const preferredQuantizations = [
+  'Q4_K_M',
+  'Q4_K_S',
+  'Q5_K_M',
+  'Q5_K_S',
+  'MXFP4',
+  'Q6_K',
+  'Q8_0',
+  'Q4_0',
+  'IQ4_XS',
+  'IQ4_NL',
+  'Q3_K_M',
+  'Q3_K_L',
+  'F16',
+  'BF16',
+  'F32',
+] as const
+
+const partSuffix = /-(\d{5})-of-(\d{5})\.gguf$/i
+
+/** GGUF files that are no models by themselves: eyes, adapters, importance matrices, drafts of the vocabulary. */
+const companion = /(^|[-_./])(mmproj|imatrix|lora|adapter|vocab)([-_.]|$)/i
+
+/** The quantization that the name of a file states, in capitals. */
+export const quantizationOf = (path: string): string | undefined =>
+  /(?:^|[-._/])((?:I?Q\d+(?:_[A-Z0-9]+)*)|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|F32)(?=[-._/]|$)/i
+    .exec(path.replace(partSuffix, '').replace(/\.gguf$/i, ''))?.[1]
+    ?.toUpperCase()
+    .replace('MXFP4_MOE', 'MXFP4')
+
+interface Model {
+  main: string
+  files: HubFile[]
+  bytes: number
+}
+
+/**
+ * Chooses what to download. `asked` is a path, the name of a file, or a quantization. Throws Failure `model_not_found`
+ * that lists what there is when nothing fits, `invalid_value` when several do.
+ */
+export function chooseFiles(repository: string, files: readonly HubFile[], asked: string | null): Choice {
+  const models = modelsIn(files)
+  if (asked !== null) {
+    const found = named(repository, files, models, asked)
+    const model = models.find(one => one.files.some(file => file.path === found))
+    const main = model?.main ?? found
+    return {
+      kind: main.toLowerCase().endsWith('.gguf') ? 'gguf' : 'file',
+      files: model?.files ?? files.filter(file => file.path === found),
+      main,
+      others: models.map(one => one.main).filter(path => path !== main),
+    }
+  }
+  const usual = models.filter(({ main }) => !companion.test(main))
+  if (usual.length > 0) {
+    const [best] = usual.toSorted((a, b) => rank(a) - rank(b) || a.bytes - b.bytes || (a.main < b.main ? -1 : 1))
+    return {
+      kind: 'gguf',
+      files: best!.files,
+      main: best!.main,
+      others: models.map(one => one.main).filter(path => path !== best!.main),
+    }
+  }
+  if (files.some(({ path }) => path.endsWith('.safetensors')))
+    return { kind: 'snapshot', files: snapshotOf(files), main: null, others: [] }
+  throw new Failure(
+    'model_not_found',
+    `The repository ${repository} has neither a GGUF file nor safetensors, which are what can be run. Look for one whose name ends in -GGUF.`,
+  )
+}
+
+/** The GGUF models: files, and parts that belong together. */
+function modelsIn(files: readonly HubFile[]): Model[] {
+  const groups = new Map<string, Model>()
+  for (const file of files.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
+    if (!file.path.toLowerCase().endsWith('.gguf')) continue
+    const [, , count] = partSuffix.exec(file.path) ?? []
+    const key = count === undefined ? file.path : file.path.replace(partSuffix, `-of-${count}`)
+    const group = groups.get(key) ?? { main: file.path, files: [], bytes: 0 }
+    group.files.push(file)
+    group.bytes += file.size
+    groups.set(key, group)
+  }
+  // A set that lacks a part cannot be loaded.
+  return [...groups.values()].filter(
+    ({ main, files: parts }) => parts.length === Number(partSuffix.exec(main)?.[2] ?? 1),
+  )
+}
+
+function rank({ main }: Model): number {
+  const at = (preferredQuantizations as readonly string[]).indexOf(quantizationOf(main) ?? '')
+  return at < 0 ? preferredQuantizations.length : at
+}
+
+function named(repository: string, files: readonly HubFile[], models: readonly Model[], asked: string): string {
+  const lower = asked.toLowerCase()
+  const byPath = files.filter(({ path }) => path === asked || path === `${asked}.gguf`)
+  const byName = files.filter(({ path }) => path.toLowerCase().split('/').at(-1) === lower)
+  const byQuantization = models
+    .filter(({ main }) => quantizationOf(main) === asked.toUpperCase() && !companion.test(main))
+    .map(({ main }) => ({ path: main }))
+  for (const found of [byPath, byName, byQuantization]) {
+    if (found.length === 1) return found[0]!.path
+    if (found.length > 1)
+      throw new Failure(
+        'invalid_value',
+        `'${asked}' could be any of these files of ${repository}: ${listed(found.map(({ path }) => path))}. Name one with its whole path.`,
+      )
+  }
+  const there = models.length > 0 ? models.map(({ main }) => main) : files.map(({ path }) => path)
+  throw new Failure('model_not_found', `The repository ${repository} has no file '${asked}'. It has: ${listed(there)}.`)
+}
+
+/** A dozen names, and how many more there are. */
+export const listed = (paths: readonly string[]): string =>
+  [...paths.slice(0, 12), ...(paths.length > 12 ? [`and ${paths.length - 12} more`] : [])].join(', ')
+
+/**
+ * What an engine for safetensors reads: weights, configuration, tokenizer, code. Not the same weights in other forms:
+ * `original/` and `consolidated…` repeat them beside an index, other folders are for other programs.
+ */
+function snapshotOf(files: readonly HubFile[]): HubFile[] {
+  const indexed = files.some(({ path }) => path === 'model.safetensors.index.json' || path === 'model.safetensors')
+  return files.filter(
+    ({ path }) =>
+      /\.(safetensors|json|jinja|txt|model|tiktoken|py)$/.test(path) &&
+      !/^(original|metal|onnx|openvino|coreml)\//.test(path) &&
+      !(indexed && /^consolidated[.\d-]*.*\.safetensors$/.test(path)),
+  )
+}

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readlink, rename, stat, symlink, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { type Choice, chooseFiles, type HubFile } from './choose.ts'
+import { type Layout, layoutOf } from './layout.ts'
+import { listRepository } from './listing.ts'
+import { withLock } from './lock.ts'
+import type { HubReference } from './reference.ts'
+import { openRequests, type Patience, persist, usualPatience } from './requests.ts'
+import type { HubSettings } from './settings.ts'
+import { requireSpace } from './space.ts'
+import { type TransferEvent, transfer } from './transfer.ts'
+
+/** What happens while something is downloaded. Sizes in bytes. */
+export type PullEvent =
+  | {
+      event: 'plan'
+      source: string
+      commit: string | null
+      files: readonly { file: string; bytes: number; present: boolean }[]
+      bytes: number
+      others: readonly string[]
+    }
+  | { event: 'wait'; file: string }
+  | (TransferEvent & { file: string })
+  | { event: 'file'; file: string; path: string; bytes: number; present: boolean }
+
+export interface Pulled {
+  kind: Choice['kind']
+  /** The file to load, of a model in parts the first, or the folder of a safetensors model. */
+  path: string
+  files: readonly { file: string; path: string; bytes: number }[]
+  /** Other models that were there to choose from. */
+  others: readonly string[]
+  commit: string | null
+  /** `owner/name`, where it is from a hub. */
+  repository: string | null
+}
+
+export interface PullTools {
+  hub: HubSettings
+  signal: AbortSignal
+  onEvent: (event: PullEvent) => void
+  patience?: Patience
+}
+
+/**
+ * Downloads a model from a hub into the shared cache: what is there already is not fetched again, what was begun is
+ * gone on with, every file is verified before it is seen under its name.
+ * Throws Failure; what `signal` was aborted with, when it was: then everything that has arrived is kept.
+ */
+export async function pullModel(
+  reference: HubReference,
+  { hub, signal, onEvent, patience = usualPatience }: PullTools,
+): Promise<Pulled> {
+  const { repository, revision } = reference
+  const ask = openRequests({ hub, repository, silenceMs: patience.silenceMs, signal })
+  const { commit, files } = await persist(() => listRepository(reference, hub.endpoint, ask), { patience, signal })
+  const choice = chooseFiles(repository, files, reference.file)
+  const layout = layoutOf(hub.cache, repository)
+  const present = await Promise.all(choice.files.map(file => hasBlob(layout, file)))
+  const bytes = choice.files.reduce((sum, { size }) => sum + size, 0)
+  onEvent({
+    event: 'plan',
+    source: `hf:${repository}`,
+    commit,
+    files: choice.files.map(({ path, size }, at) => ({ file: path, bytes: size, present: present[at]! })),
+    bytes,
+    others: choice.others,
+  })
+  await mkdir(layout.blobs, { recursive: true })
+  const missing = choice.files.filter((_, at) => !present[at])
+  await requireSpace(
+    layout.root,
+    missing.map(({ size, hash }) => ({ size, incomplete: layout.incomplete(hash.hex) })),
+  )
+  for (const file of choice.files) {
+    const { path, size, hash } = file
+    const target = layout.file(commit, path)
+    let there = await hasBlob(layout, file)
+    if (!there)
+      await withLock(
+        layout.lock(hash.hex),
+        { signal, onWait: () => onEvent({ event: 'wait', file: path }) },
+        async () => {
+          // Whoever had the lock before has brought it.
+          there = await hasBlob(layout, file)
+          if (there) return
+          const incomplete = layout.incomplete(hash.hex)
+          const url = `${hub.endpoint}/${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`
+          await transfer(
+            { name: path, url, incomplete, size, hash },
+            { ask, patience, signal, onEvent: event => onEvent({ ...event, file: path }) },
+          )
+          await rename(incomplete, layout.blob(hash.hex))
+        },
+      )
+    await link(layout.link(path, hash.hex), target)
+    onEvent({ event: 'file', file: path, path: target, bytes: size, present: there })
+  }
+  if (revision !== commit) await replace(layout.ref(revision), path => writeFile(path, commit))
+  return {
+    kind: choice.kind,
+    path: choice.main === null ? layout.snapshot(commit) : layout.file(commit, choice.main),
+    files: choice.files.map(({ path, size }) => ({ file: path, path: layout.file(commit, path), bytes: size })),
+    others: choice.others,
+    commit,
+    repository,
+  }
+}
+
+/** Blobs get their names when they are verified, so the length of one that is there is enough. */
+async function hasBlob(layout: Layout, { size, hash }: HubFile): Promise<boolean> {
+  return (await stat(layout.blob(hash.hex)).catch(() => null))?.size === size
+}
+
+async function link(to: string, at: string): Promise<void> {
+  if ((await readlink(at).catch(() => null)) === to && existsSync(at)) return
+  await replace(at, path => symlink(to, path))
+}
+
+/** Makes something beside its place and moves it there, so that nobody sees a half of it. */
+async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  const made = `${path}.${randomUUID()}.new`
+  await make(made)
+  await rename(made, path)
+}
