@@ -1,10 +1,15 @@
+import { randomBytes } from 'node:crypto'
+import { ulid } from '../../../core/ids.ts'
 import type { ChatResponse } from '../../../core/schemas/chat.ts'
+import type { TokenLogprob } from './logprobs.ts'
+import type { AnswerEvent } from './tools/call-parser.ts'
 
-export type FinishReason = 'stop' | 'length'
+export type FinishReason = 'stop' | 'length' | 'tool_calls'
 export interface ChatUsage {
   promptTokens: number
   completionTokens: number
   cachedTokens: number
+  reasoningTokens: number
 }
 
 /** What all parts of one answer have in common. */
@@ -14,45 +19,83 @@ export interface AnswerHead {
   created: number
   model: string
   fingerprint: string
+  /** Whether probabilities were asked for. */
+  logprobs: boolean
 }
 
-const usageOf = ({ promptTokens, completionTokens, cachedTokens }: ChatUsage) => ({
+const usageOf = ({ promptTokens, completionTokens, cachedTokens, reasoningTokens }: ChatUsage) => ({
   prompt_tokens: promptTokens,
   completion_tokens: completionTokens,
   total_tokens: promptTokens + completionTokens,
   prompt_tokens_details: { cached_tokens: cachedTokens, audio_tokens: 0 },
   completion_tokens_details: {
-    reasoning_tokens: 0,
+    reasoning_tokens: reasoningTokens,
     audio_tokens: 0,
     accepted_prediction_tokens: 0,
     rejected_prediction_tokens: 0,
   },
 })
 
+/** A new id for a call. Mistral's models know none but those of nine letters and digits. */
+export const callId = (family: string): string =>
+  family.startsWith('mistral') ? randomBytes(5).toString('hex').slice(0, 9) : `call_${ulid()}`
+
+/** One choice as it grows. */
+export interface Choice {
+  events: AnswerEvent[]
+  tokens: TokenLogprob[]
+  reason: FinishReason
+}
+
+type Message = ChatResponse['choices'][number]['message']
+
 /** An answer in one piece. Source: OpenAI's CreateChatCompletionResponse. */
-export const wholeAnswer = (head: AnswerHead, text: string, reason: FinishReason, usage: ChatUsage): ChatResponse => ({
+export const wholeAnswer = (
+  head: AnswerHead,
+  choices: readonly Choice[],
+  newCallId: () => string,
+  usage: ChatUsage,
+): ChatResponse => ({
   id: head.id,
   object: 'chat.completion',
   created: head.created,
   model: head.model,
-  choices: [
-    {
-      index: 0,
-      message: { role: 'assistant', content: text, refusal: null, annotations: [] },
-      logprobs: null,
-      finish_reason: reason,
-    },
-  ],
+  choices: choices.map(({ events, tokens, reason }, index) => ({
+    index,
+    message: messageOf(events, newCallId),
+    logprobs: head.logprobs ? { content: tokens, refusal: null } : null,
+    finish_reason: reason,
+  })),
   usage: usageOf(usage),
   service_tier: 'default',
   system_fingerprint: head.fingerprint,
 })
 
+function messageOf(events: readonly AnswerEvent[], newCallId: () => string): Message {
+  const calls: NonNullable<Message['tool_calls']> = []
+  let content = ''
+  let reasoning = ''
+  for (const event of events) {
+    if (event.kind === 'content') content += event.text
+    else if (event.kind === 'reasoning') reasoning += event.text
+    else if (event.kind === 'arguments') calls.at(-1)!.function.arguments += event.text
+    else calls.push({ id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } })
+  }
+  return {
+    role: 'assistant',
+    content: content === '' && calls.length > 0 ? null : content,
+    refusal: null,
+    annotations: [],
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  }
+}
+
 /**
  * The frames of a streamed answer. What is the same in all of them is written down once, because a frame is made for
  * every token. Source: OpenAI's CreateChatCompletionStreamResponse.
  */
-export function streamFrames(head: AnswerHead, includeUsage: boolean) {
+export function streamFrames(head: AnswerHead, newCallId: () => string, includeUsage: boolean) {
   const common = JSON.stringify({
     id: head.id,
     object: 'chat.completion.chunk',
@@ -61,15 +104,55 @@ export function streamFrames(head: AnswerHead, includeUsage: boolean) {
     service_tier: 'default',
     system_fingerprint: head.fingerprint,
   }).slice(0, -1)
-  const frame = (delta: string, reason: string) =>
-    `data: ${common},"choices":[{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${reason}}]${includeUsage ? ',"usage":null' : ''}}\n\n`
+  const usage = includeUsage ? ',"usage":null' : ''
+  const frame = (index: number, delta: string, tokens: readonly TokenLogprob[], reason: string) => {
+    const logprobs = tokens.length > 0 ? JSON.stringify({ content: tokens, refusal: null }) : 'null'
+    return `data: ${common},"choices":[{"index":${index},"delta":${delta},"logprobs":${logprobs},"finish_reason":${reason}}]${usage}}\n\n`
+  }
+
   return {
-    first: () => frame('{"role":"assistant","content":"","refusal":null}', 'null'),
-    text: (text: string) => frame(`{"content":${JSON.stringify(text)}}`, 'null'),
-    /** The end of the answer, its usage where that was asked for, and the mark that nothing follows. */
-    last: (reason: FinishReason, usage: ChatUsage) =>
-      frame('{}', `"${reason}"`) +
-      (includeUsage ? `data: ${common},"choices":[],"usage":${JSON.stringify(usageOf(usage))}}\n\n` : '') +
+    /** The frames of one choice, of which the first says whose words they are. */
+    choice(index: number) {
+      let begun = false
+      let calls = 0
+      /** Probabilities go out with the first frame after them; a token may say nothing yet. */
+      let waiting: TokenLogprob[] = []
+      const said = (delta: string): string => {
+        const frames = begun ? '' : frame(index, '{"role":"assistant","content":"","refusal":null}', [], 'null')
+        begun = true
+        const tokens = waiting
+        waiting = []
+        return frames + frame(index, delta, tokens, 'null')
+      }
+      const wordsFor = (event: AnswerEvent): string => {
+        if (event.kind === 'content') return said(`{"content":${JSON.stringify(event.text)}}`)
+        if (event.kind === 'reasoning') return said(`{"reasoning_content":${JSON.stringify(event.text)}}`)
+        if (event.kind === 'arguments')
+          return said(`{"tool_calls":[{"index":${calls - 1},"function":{"arguments":${JSON.stringify(event.text)}}}]}`)
+        const call = { id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } }
+        const whole = `"tool_calls":[${JSON.stringify({ index: calls++, ...call })}]`
+        // Clients put the contents together; only where none was sent is there none at the end.
+        const delta = begun ? `{${whole}}` : `{"role":"assistant","content":null,"refusal":null,${whole}}`
+        begun = true
+        return said(delta)
+      }
+      return {
+        /** Frames for what is new. `hurry` is for those who want to see a frame before there are words. */
+        more(events: readonly AnswerEvent[], tokens: readonly TokenLogprob[], hurry: boolean): string {
+          waiting.push(...tokens)
+          const frames = events.map(wordsFor).join('')
+          if (begun || !hurry) return frames
+          begun = true
+          return frame(index, '{"role":"assistant","content":"","refusal":null}', [], 'null')
+        },
+        end: (reason: FinishReason): string =>
+          (begun ? '' : frame(index, '{"role":"assistant","content":"","refusal":null}', [], 'null')) +
+          frame(index, '{}', waiting, `"${reason}"`),
+      }
+    },
+    /** Usage where that was asked for, and the mark that nothing follows. */
+    last: (counts: ChatUsage): string =>
+      (includeUsage ? `data: ${common},"choices":[],"usage":${JSON.stringify(usageOf(counts))}}\n\n` : '') +
       'data: [DONE]\n\n',
   }
 }

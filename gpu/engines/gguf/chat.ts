@@ -4,11 +4,16 @@ import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { ChatRequest } from '../../../core/schemas/chat.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
-import { streamFrames, wholeAnswer } from './chat-answer.ts'
-import { type FinishReason, type Generator, tokensOf } from './generate.ts'
+import { type AnswerOptions, openAnswerParser } from './answer-parser.ts'
+import { type Choice, callId, type FinishReason, streamFrames, wholeAnswer } from './chat-answer.ts'
+import { constraintOf } from './chat-constraint.ts'
+import { type GenerateWork, type Generator, type Piece, tokensOf } from './generate.ts'
+import { beginningOf, thinkingVariables } from './reasoning.ts'
 import type { Reply } from './reply.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
-import type { openTemplate } from './template.ts'
+import type { ChatTemplate, Stretch } from './template.ts'
+import type { AnswerEvent } from './tools/call-parser.ts'
+import { callingOf } from './tools/calling.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 export interface ChatParts {
@@ -16,7 +21,7 @@ export interface ChatParts {
   fingerprint: string
   model: LlamaModel
   vocabulary: Vocabulary
-  render: ReturnType<typeof openTemplate>
+  template: ChatTemplate
   generator: Generator
   /** Tokens of one request, prompt and answer together. */
   context: number
@@ -27,10 +32,9 @@ const mostCharactersPerToken = 64
 
 /** Answers POST /v1/chat/completions. */
 export function openChat(parts: ChatParts) {
-  const { model, vocabulary, render, generator, context } = parts
+  const { model, vocabulary, template, generator, context } = parts
 
-  function promptOf(request: ChatRequest) {
-    const stretches = render(request.messages, request.chat_template_kwargs ?? undefined)
+  function tokensFor(stretches: readonly Stretch[]) {
     const characters = stretches.reduce((sum, stretch) => sum + stretch.text.length, 0)
     if (characters > context * mostCharactersPerToken)
       throw new Failure(
@@ -53,36 +57,84 @@ export function openChat(parts: ChatParts) {
     checkSupported(request)
     const stops = stopsOf(request.stop)
     const sampling = samplingOf(request, vocabulary.size, randomInt(2 ** 32 - 1))
-    const prompt = promptOf(request)
-    const limit = answerLimit(prompt.length, context, request.max_completion_tokens ?? request.max_tokens)
+    const calling = callingOf(request, template.form)
+    const stretches = template.render(request.messages, thinkingVariables(request), calling)
+    const answer: AnswerOptions = {
+      calling,
+      marks: template.marks,
+      beginning: beginningOf(stretches.at(-1)?.text ?? '', template.marks),
+    }
+    const grammar = constraintOf({ ...answer, format: request.response_format })
+    const prompt = tokensFor(stretches)
+    const work: GenerateWork = {
+      prompt,
+      sampling,
+      limit: answerLimit(prompt.length, context, request.max_completion_tokens ?? request.max_tokens),
+      // An answer that must be a call says nothing that a stop string could mean.
+      stops: calling?.forced ? [] : stops,
+      signal: reply.signal,
+      choices: request.n ?? 1,
+      ...(request.logprobs ? { logprobs: request.top_logprobs ?? 0 } : {}),
+      // A grammar speaks of control tokens as of any text, so they must be seen for the answer to be what it allows.
+      ...(grammar === undefined ? {} : { constraint: { grammar }, showControls: vocabulary.controls }),
+      ...(grammar === undefined && answer.marks ? { showControls: [answer.marks.open, answer.marks.close] } : {}),
+    }
     const head = {
       id: `chatcmpl-${ulid()}`,
       created: Math.floor(Date.now() / 1000),
       model: parts.id,
       fingerprint: parts.fingerprint,
+      logprobs: request.logprobs === true,
     }
-
-    const work = { prompt, sampling, limit, stops, signal: reply.signal }
+    const newCallId = () => callId(template.form.family)
+    const usageOf = (counts: { completionTokens: number; cachedTokens: number }, readers: readonly Reader[]) => ({
+      ...counts,
+      promptTokens: prompt.length,
+      reasoningTokens: Math.min(
+        counts.completionTokens,
+        readers.reduce((sum, { thoughts }) => sum + model.tokenize(thoughts, false, 'trimLeadingSpace').length, 0),
+      ),
+    })
+    const readers = Array.from({ length: request.n ?? 1 }, () => openReader(answer))
     if (request.stream) {
-      const frames = streamFrames(head, request.stream_options?.include_usage === true)
-      let begun = false
-      let last: FinishReason = 'stop'
-      const { completionTokens, cachedTokens } = await generator.generate(work, ({ text, reason }) => {
-        if (reason !== null) last = reason
-        const opening = begun ? '' : frames.first()
-        begun = true
-        const part = opening + (text === '' ? '' : frames.text(text))
+      const frames = streamFrames(head, newCallId, request.stream_options?.include_usage === true)
+      const choices = readers.map((_, index) => frames.choice(index))
+      const counts = await generator.generate(work, (piece, index) => {
+        const { events, reason } = readers[index]!.read(piece)
+        const more = choices[index]!.more(events, piece.tokens, calling === undefined)
+        const part = reason === null ? more : more + choices[index]!.end(reason)
         return part === '' ? undefined : reply.write(part)
       })
-      reply.end(frames.last(last, { promptTokens: prompt.length, completionTokens, cachedTokens }))
+      reply.end(frames.last(usageOf(counts, readers)))
     } else {
-      let whole = ''
-      let last: FinishReason = 'stop'
-      const { completionTokens, cachedTokens } = await generator.generate(work, ({ text, reason }) => {
-        whole += text
-        if (reason !== null) last = reason
+      const choices: Choice[] = readers.map(() => ({ events: [], tokens: [], reason: 'stop' }))
+      const counts = await generator.generate(work, (piece, index) => {
+        const { events, reason } = readers[index]!.read(piece)
+        const choice = choices[index]!
+        choice.events.push(...events)
+        choice.tokens.push(...piece.tokens)
+        if (reason !== null) choice.reason = reason
       })
-      reply.json(wholeAnswer(head, whole, last, { promptTokens: prompt.length, completionTokens, cachedTokens }))
+      reply.json(wholeAnswer(head, choices, newCallId, usageOf(counts, readers)))
     }
+  }
+}
+
+type Reader = ReturnType<typeof openReader>
+
+/** Reads one choice piece by piece, and keeps its thoughts, whose tokens are counted at the end. */
+function openReader(answer: AnswerOptions) {
+  const parser = openAnswerParser(answer)
+  let thoughts = ''
+  return {
+    read({ text, reason }: Piece): { events: AnswerEvent[]; reason: FinishReason | null } {
+      const events = parser.push(text)
+      if (reason !== null) events.push(...parser.end())
+      for (const event of events) if (event.kind === 'reasoning') thoughts += event.text
+      return { events, reason: reason === 'stop' && parser.called ? 'tool_calls' : reason }
+    },
+    get thoughts(): string {
+      return thoughts
+    },
   }
 }

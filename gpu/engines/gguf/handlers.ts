@@ -77,14 +77,14 @@ function openChatHandler(
   { generator, context }: Generation,
 ): Handler {
   const { bosString: bos, eosString: eos } = model.tokens
-  const render = openTemplate({
+  const template = openTemplate({
     source: model.fileInfo.metadata.tokenizer.chat_template,
     bos,
     eos,
     controls: vocabulary.controls,
   })
   const fingerprint = `fp_gguf-${llama.llamaCppRelease.release}`
-  return openChat({ id, fingerprint, model, vocabulary, render, generator, context })
+  return openChat({ id, fingerprint, model, vocabulary, template, generator, context })
 }
 
 /** Some token of the model, to see whether it computes at all. */

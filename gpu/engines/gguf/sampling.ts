@@ -98,33 +98,28 @@ export function stopsOf(stop: ChatRequest['stop']): string[] {
  * How many tokens the answer may have: what was asked for, as far as it fits.
  * Throws Failure `context_length_exceeded` when not even one does.
  */
-export function answerLimit(promptTokens: number, context: number, asked: number | null | undefined): number {
+export function answerLimit(
+  promptTokens: number,
+  context: number,
+  asked: number | null | undefined,
+  param = 'messages',
+): number {
   const room = context - promptTokens
   if (room < 1)
     throw new Failure(
       'context_length_exceeded',
-      `The messages have ${promptTokens} tokens, but the context length of this model is ${context}, the answer included. Shorten them.`,
-      { param: 'messages' },
+      `'${param}' has ${promptTokens} tokens, but the context length of this model is ${context}, the answer included. Shorten it.`,
+      { param },
     )
   return Math.min(asked ?? room, room)
 }
 
 /** Refuses what this engine cannot do rather than answer as if it had. Throws Failure `unsupported_parameter`. */
 export function checkSupported(request: ChatRequest): void {
-  const refuse = (param: string, what: string) => {
+  if (request.functions?.length)
     throw new Failure(
       'unsupported_parameter',
-      `The built-in engine cannot ${what}. Leave '${param}' out or choose another engine.`,
-      {
-        param,
-      },
+      "The built-in engine cannot call 'functions'. Use 'tools', which replaced them.",
+      { param: 'functions' },
     )
-  }
-  if (request.tools?.length) refuse('tools', 'call tools')
-  if (request.functions?.length) refuse('functions', 'call functions')
-  if (request.response_format && request.response_format.type !== 'text')
-    refuse('response_format', `keep to '${request.response_format.type}'`)
-  if (request.logprobs) refuse('logprobs', 'give log probabilities')
-  if (request.top_logprobs) refuse('top_logprobs', 'give log probabilities')
-  if ((request.n ?? 1) > 1) refuse('n', 'give several answers at once')
 }

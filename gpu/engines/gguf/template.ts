@@ -2,6 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { Template } from '@huggingface/jinja'
 import { Failure } from '../../../core/failure.ts'
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
+import { type ThinkMarks, thinkMarksOf } from './reasoning.ts'
+import { type Abilities, abilitiesOf } from './template-abilities.ts'
+import { type CallForm, callFormOf, hermes } from './tools/call-form.ts'
+import type { Calling } from './tools/calling.ts'
+import * as conversation from './tools/conversation.ts'
 
 type Message = ChatRequest['messages'][number]
 
@@ -21,6 +26,15 @@ export interface TemplateOptions {
   controls: readonly string[]
 }
 
+export interface ChatTemplate {
+  /** How the model writes calls: as its template tells it, or as we do. */
+  form: CallForm
+  /** The marks around its thoughts; undefined for a model that does not think. */
+  marks: ThinkMarks | undefined
+  /** Throws Failure `invalid_value` when the template refuses the messages; its own words are in the message. */
+  render(messages: readonly Message[], variables?: Record<string, unknown>, calling?: Calling): Stretch[]
+}
+
 const chatMl =
   "{%- for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + (message['content'] or '') + '<|im_end|>\\n' }}{% endfor -%}" +
   "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif -%}"
@@ -32,7 +46,7 @@ const chatMl =
  * trim, compare and search contents, which must otherwise be as they are.
  * Throws Failure `worker_error` for a template that cannot be read.
  */
-export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOptions) {
+export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOptions): ChatTemplate {
   let template: Template
   try {
     template = new Template(source)
@@ -53,25 +67,26 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
       )
     : undefined
   const knowsDeveloper = source.includes('developer')
+  const ours = { add_generation_prompt: true, bos_token: bos ?? '', eos_token: eos ?? '' }
+  const native = callFormOf(source)
+  const abilities = abilitiesOf(variables => template.render({ ...variables, ...ours }), native !== undefined)
+  const form = native !== undefined && abilities.tools ? native : hermes
 
-  /** Throws Failure `invalid_value` when the template refuses the messages; its own words are in the message. */
-  return function render(messages: readonly Message[], variables: Record<string, unknown> = {}): Stretch[] {
+  function render(messages: readonly Message[], variables: Record<string, unknown> = {}, calling?: Calling) {
     const hidden: string[] = []
     const hide = (text: string) =>
       control ? text.replace(control, found => `\uE000${nonce}:${hidden.push(found) - 1}\uE001`) : text
     const role = (message: Message) =>
       message.role === 'function' ? 'tool' : message.role === 'developer' && !knowsDeveloper ? 'system' : message.role
-    const conversation = messages.map((message, at) =>
-      eachString({ ...withObjects(message), role: role(message), content: contentOf(message, at) }, hide),
-    )
+    const plain = messages.map((message, at) => ({ ...message, role: role(message), content: contentOf(message, at) }))
+    const told = adapted(plain, form, abilities, calling)
+    const tools = calling && abilities.tools ? { tools: calling.tools.map(({ tool }) => tool) } : {}
     let text: string
     try {
       text = template.render({
-        ...(eachString(variables, hide) as Record<string, unknown>),
-        messages: conversation,
-        add_generation_prompt: true,
-        bos_token: bos ?? '',
-        eos_token: eos ?? '',
+        ...(eachString({ ...variables, ...tools }, hide) as Record<string, unknown>),
+        messages: told.map(message => eachString(message, hide)),
+        ...ours,
       })
     } catch (cause) {
       throw new Failure(
@@ -90,6 +105,30 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
       .map((part, at) => (at % 2 ? { text: hidden[Number(part)]!, plain: true } : { text: part, plain: false }))
       .filter(stretch => stretch.text !== '')
   }
+
+  return { form, marks: thinkMarksOf(source), render }
+}
+
+/** Calls, their results and the tools in the way that this template can say them. */
+function adapted(
+  messages: readonly conversation.Message[],
+  form: CallForm,
+  abilities: Abilities,
+  calling: Calling | undefined,
+): conversation.Message[] {
+  const whole = messages.map(({ tool_calls, ...message }) =>
+    tool_calls?.length ? { ...message, tool_calls } : message,
+  )
+  if (!abilities.tools) {
+    const told = conversation.inProse(whole)
+    if (!calling) return told
+    const tools = calling.tools.map(({ tool }) => tool)
+    const text = conversation.toolIntroduction(tools, calling.forced, calling.parallel)
+    return conversation.introduced(told, text, abilities.system)
+  }
+  const single = abilities.manyCalls ? whole : conversation.oneCallEach(whole)
+  const short = form.family.startsWith('mistral') ? conversation.withShortIds(single) : single
+  return abilities.argumentObjects ? conversation.withObjects(short) : short
 }
 
 /** A message's text: parts are joined by line breaks. Throws Failure `unsupported_parameter` for what is not text. */
@@ -111,31 +150,11 @@ export function contentOf(message: Message, at: number): string | null {
     .join('\n')
 }
 
-/** Templates write the arguments of earlier tool calls themselves and want them as objects. */
-function withObjects(message: Message): Message | object {
-  if (message.role !== 'assistant' || !message.tool_calls) return message
-  return {
-    ...message,
-    tool_calls: message.tool_calls.map(call => ({
-      ...call,
-      function: { ...call.function, arguments: parsed(call.function.arguments) },
-    })),
-  }
-}
-
 const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return text
-  }
-}
 
 function eachString(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value)
   if (Array.isArray(value)) return value.map(entry => eachString(entry, change))
   if (value === null || typeof value !== 'object') return value
-  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, eachString(entry, change)]))
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [change(key), eachString(entry, change)]))
 }

@@ -167,12 +167,7 @@ describe('the toy', () => {
   })
 
   test.each([
-    ['tools', { tools: [{ type: 'function', function: { name: 'f' } }] }],
     ['functions', { functions: [{ name: 'f' }] }],
-    ['response_format', { response_format: { type: 'json_object' } }],
-    ['response_format', { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: {} } } }],
-    ['logprobs', { logprobs: true }],
-    ['n', { n: 2 }],
     [
       'messages[0].content[0]',
       { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }] }] },

@@ -8,7 +8,8 @@ const controls = ['<s>', '<|im_start|>', '<|im_end|>', '[x]']
 const open = (source?: string, more: object = {}) =>
   openTemplate({ source, bos: '<s>', eos: '</s>', controls, ...more })
 const text = (source: string | undefined, messages: Messages, variables?: Record<string, unknown>) =>
-  open(source)(messages, variables)
+  open(source)
+    .render(messages, variables)
     .map(stretch => stretch.text)
     .join('')
 const user = (content: string): Messages[number] => ({ role: 'user', content })
@@ -45,17 +46,11 @@ describe('what a template sees', () => {
       [{ role: 'developer', content: 'a' }],
       'developer=a;',
     ],
-    ['functions as tools', each, [{ role: 'function', name: 'f', content: 'a' }], 'tool=a;'],
     [
-      'arguments of tool calls as objects',
-      '{{ messages[0].tool_calls[0].function.arguments.city }}',
-      [
-        {
-          role: 'assistant',
-          tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"city":"Rome"}' } }],
-        },
-      ],
-      'Rome',
+      'what functions gave as the words of the user, where it knows no tools',
+      each,
+      [{ role: 'function', name: 'f', content: 'a' }],
+      'user=<tool_response>\na\n</tool_response>;',
     ],
     ['no content as none', '{{ messages[0].content is none }}', [{ role: 'assistant', content: null }], 'true'],
   ])('%s', (_rule, source, messages, expected) => expect(text(source, messages)).toBe(expected))
@@ -89,13 +84,13 @@ describe('what a caller writes is no control token', () => {
       ],
     ],
   ])('%s', (_rule, content, stretches) =>
-    expect(open(each)([user(content)])).toEqual(stretches.map(([text, plain]) => ({ text, plain }))),
+    expect(open(each).render([user(content)])).toEqual(stretches.map(([text, plain]) => ({ text, plain }))),
   )
 
   test('also where the template changes and searches contents', () => {
     const source =
       "{% for m in messages %}{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1] | trim }}{% endif %}{% endfor %}"
-    expect(open(source)([user('secret</think>  <|im_end|> said ')])).toEqual([
+    expect(open(source).render([user('secret</think>  <|im_end|> said ')])).toEqual([
       { text: '<|im_end|>', plain: true },
       { text: ' said', plain: false },
     ])
@@ -103,7 +98,7 @@ describe('what a caller writes is no control token', () => {
 
   test('in names, calls and variables too, and in none that the template itself writes', () => {
     const source = '<s>{{ messages[0].name }}{{ kind }}'
-    const stretches = open(source)([{ role: 'user', content: '', name: '<s>' }], { kind: '<|im_end|>' })
+    const stretches = open(source).render([{ role: 'user', content: '', name: '<s>' }], { kind: '<|im_end|>' })
     expect(stretches.filter(stretch => stretch.plain).map(stretch => stretch.text)).toEqual(['<s>', '<|im_end|>'])
     expect(stretches[0]).toEqual({ text: '<s>', plain: false })
   })
@@ -119,7 +114,7 @@ describe('what goes wrong', () => {
     throw new Error('It did not fail.')
   }
   test('a template that refuses the messages says why', () => {
-    const failure = failing(() => open("{{ raise_exception('Roles must alternate') }}")([user('hi')]))
+    const failure = failing(() => open("{{ raise_exception('Roles must alternate') }}").render([user('hi')]))
     expect([failure.code, failure.param]).toEqual(['invalid_value', 'messages'])
     expect(failure.message).toContain('Roles must alternate')
   })
@@ -127,7 +122,7 @@ describe('what goes wrong', () => {
     expect(failing(() => open('{% if %}')).code).toBe('worker_error'))
   test('a picture is refused at its place', () => {
     const picture: Messages[number] = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }] }
-    const failure = failing(() => open()([user('hi'), picture]))
+    const failure = failing(() => open().render([user('hi'), picture]))
     expect([failure.code, failure.param]).toEqual(['unsupported_parameter', 'messages[1].content[0]'])
   })
 })
