@@ -64,9 +64,12 @@ export function openClient(dataDir: string) {
       }
     },
 
-    /** Asks for a stream of events; they come as the server sends them. Leaving the loop ends the request. */
+    /**
+     * Asks for a stream of events, with POST when there is a body; they come as the server sends them. Leaving the loop
+     * ends the request.
+     */
     async *stream(path: string, body: unknown, signal?: AbortSignal): AsyncGenerator<SseEvent, void, void> {
-      const message = await open('POST', path, body, signal)
+      const message = await open(body === undefined ? 'GET' : 'POST', path, body, signal)
       const parser = openSseParser()
       try {
         for await (const bytes of message as AsyncIterable<Buffer>) yield* parser.feed(bytes)

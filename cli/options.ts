@@ -62,6 +62,9 @@ export function readList(text: string): string[] {
   return [...new Set(words)]
 }
 
+/** Values of an option that may be given more than once, in their order. */
+export const collect = (text: string, before: string[] = []): string[] => [...before, text]
+
 /** A whole number in a range. */
 export const readCount =
   (least: number, most: number) =>

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { version } from '../core/assets.ts'
 import type { Failure } from '../core/failure.ts'
 import { usage } from './exit-codes.ts'
+import { addManual, addOwn } from './help/manual.ts'
 import type { Terminal } from './terminal.ts'
 
 interface CommandFile {
@@ -10,27 +11,86 @@ interface CommandFile {
 
 interface Entry {
   name: string
+  group: (typeof groups)[number] | 'hidden'
   summary: string
   load: () => Promise<CommandFile>
 }
 
+/** The headings under which `infer --help` lists the commands, in this order. */
+const groups = ['Daily use:', 'Server and models:', 'Organizations and data:', 'This program:'] as const
+const [daily, server, data, program] = groups
+
 /** Every command. Its file is loaded only when it is the one that was asked for. */
-const entries: readonly Entry[] = [
-  { name: 'serve', summary: 'run the server', load: () => import('./commands/serve.ts') },
-  { name: 'chat', summary: 'talk to a model', load: () => import('./commands/chat.ts') },
-  { name: 'model', summary: 'see what is offered', load: () => import('./commands/model.ts') },
-  { name: 'org', summary: 'create and list organizations', load: () => import('./commands/org.ts') },
-  { name: 'token', summary: 'create, list, revoke, rotate and find tokens', load: () => import('./commands/token.ts') },
-  { name: 'doctor', summary: 'check this machine and this installation', load: () => import('./commands/doctor.ts') },
-  { name: 'backup', summary: 'copy the database while the server runs', load: () => import('./commands/backup.ts') },
+export const entries: readonly Entry[] = [
+  { name: 'run', group: daily, summary: 'ask a model one question', load: () => import('./commands/run.ts') },
+  { name: 'chat', group: daily, summary: 'talk to a model', load: () => import('./commands/chat.ts') },
+  { name: 'embed', group: daily, summary: 'turn texts into vectors', load: () => import('./commands/embed.ts') },
+  {
+    name: 'rerank',
+    group: daily,
+    summary: 'sort documents by how well they answer a query',
+    load: () => import('./commands/rerank.ts'),
+  },
+  { name: 'serve', group: server, summary: 'run the server', load: () => import('./commands/serve.ts') },
+  { name: 'status', group: server, summary: 'see what the server does', load: () => import('./commands/status.ts') },
+  { name: 'logs', group: server, summary: 'read the logs', load: () => import('./commands/logs.ts') },
+  { name: 'model', group: server, summary: 'see what is offered', load: () => import('./commands/model.ts') },
+  {
+    name: 'engine',
+    group: server,
+    summary: 'run one model as a server of its own',
+    load: () => import('./commands/engine.ts'),
+  },
+  {
+    name: 'service',
+    group: server,
+    summary: 'run the server under systemd',
+    load: () => import('./commands/service.ts'),
+  },
+  { name: 'org', group: data, summary: 'create and list organizations', load: () => import('./commands/org.ts') },
+  {
+    name: 'token',
+    group: data,
+    summary: 'create, list, revoke, rotate and find tokens',
+    load: () => import('./commands/token.ts'),
+  },
+  {
+    name: 'backup',
+    group: data,
+    summary: 'copy the database while the server runs',
+    load: () => import('./commands/backup.ts'),
+  },
   {
     name: 'restore',
+    group: data,
     summary: 'put a backup in the place of the database',
     load: () => import('./commands/restore.ts'),
   },
-  { name: 'db', summary: 'check the database', load: () => import('./commands/db.ts') },
-  { name: 'routes', summary: 'list every path that the server answers', load: () => import('./commands/routes.ts') },
-  { name: 'engine', summary: 'run one model as a server of its own', load: () => import('./commands/engine.ts') },
+  { name: 'db', group: data, summary: 'check the database', load: () => import('./commands/db.ts') },
+  {
+    name: 'doctor',
+    group: program,
+    summary: 'check this machine and this installation',
+    load: () => import('./commands/doctor.ts'),
+  },
+  {
+    name: 'routes',
+    group: program,
+    summary: 'list every path that the server answers',
+    load: () => import('./commands/routes.ts'),
+  },
+  {
+    name: 'completion',
+    group: program,
+    summary: 'complete commands with the Tab key',
+    load: () => import('./commands/completion.ts'),
+  },
+  {
+    name: '__complete',
+    group: 'hidden',
+    summary: 'what may stand at the end of a command line',
+    load: () => import('./commands/complete.ts'),
+  },
 ]
 
 /**
@@ -38,27 +98,36 @@ const entries: readonly Entry[] = [
  * comes out of `parseAsync` as a CommanderError, which `failureOfUsage` turns into a sentence.
  */
 export async function openProgram(args: readonly string[], terminal: Terminal): Promise<Command> {
-  const program = new Command('infer')
+  const width = terminal.stdout.columns || 80
+  const infer = new Command('infer')
     .description('Turns this machine into an inference platform.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
+    .commandsGroup(program)
+    .helpCommand('help [command...]', 'print the help of a command')
     .exitOverride()
     .configureOutput({ writeOut: text => terminal.stdout.write(text), writeErr: () => undefined })
     .addHelpText(
       'after',
-      '\nStart with:\n  infer serve\n\nEvery command has its own help, with examples: infer chat --help',
+      '\nExamples:\n  infer serve         start the server\n  infer run --help    every command has its own help, with examples',
     )
 
-  const asked = args[0] === 'help' ? args[1] : args[0]
-  for (const { name, summary, load } of entries) {
-    const command = program
-      .command(name)
-      .summary(summary)
-      .description(`${sentence(summary)}.`)
-    if (name === asked) (await load()).define(command, terminal)
+  const [asked] = helpLast(args)
+  for (const { name, group, summary, load } of entries) {
+    const command = infer.command(name, { hidden: group === 'hidden' }).summary(summary)
+    command.description(`${sentence(summary)}.`)
+    if (group !== 'hidden') command.helpGroup(group)
+    if (name !== asked) continue
+    ;(await load()).define(command, terminal)
+    if (group !== 'hidden') addManual(command, width)
   }
-  return program
+  addOwn(infer, width)
+  return infer
 }
+
+/** `help model list` as `model list --help`, so that the help of everything is had in both ways. */
+export const helpLast = (args: readonly string[]): string[] =>
+  args[0] === 'help' && args.length > 1 ? [...args.slice(1), '--help'] : [...args]
 
 /** Whether what was thrown only says that help or the version was printed: commander ends them so. */
 export const isHelp = (thrown: unknown): boolean => thrown instanceof CommanderError && thrown.exitCode === 0

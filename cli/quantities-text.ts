@@ -11,3 +11,19 @@ export function sizeText(bytes: number): string {
   for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
 }
+
+/** A length of time for a person, its two largest units: `42 s`, `3 min`, `2 h 5 min`, `4 d 1 h`. Seconds. */
+export function lengthText(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds))
+  const [days, hours, minutes] = [
+    Math.floor(whole / 86_400),
+    Math.floor(whole / 3_600) % 24,
+    Math.floor(whole / 60) % 60,
+  ]
+  if (days > 0) return hours > 0 ? `${days} d ${hours} h` : `${days} d`
+  if (hours > 0) return minutes > 0 ? `${hours} h ${minutes} min` : `${hours} h`
+  return minutes > 0 ? `${minutes} min` : `${whole} s`
+}
+
+/** A rate for a person: one digit after the point while that says something. */
+export const rateText = (rate: number): string => (rate >= 100 ? String(Math.round(rate)) : rate.toFixed(1))

@@ -21,6 +21,7 @@ export function openTerminal({ stdin, stdout, stderr, env }: Surroundings) {
   const isTerminal = Boolean((stdout as Partial<WriteStream>).isTTY)
   const paint: Paint = paintFor(isTerminal)
   const remarks: Paint = paintFor(Boolean((stderr as Partial<WriteStream>).isTTY))
+  let waitedFor = ''
 
   return {
     stdin,
@@ -28,6 +29,8 @@ export function openTerminal({ stdin, stdout, stderr, env }: Surroundings) {
     stderr,
     environment: env,
     paint,
+    /** The colours for standard error. */
+    remarkPaint: remarks,
     /** A person sits in front of standard output. */
     isTerminal,
     /** A person sits in front of input and output both, so questions can be asked. */
@@ -54,6 +57,12 @@ export function openTerminal({ stdin, stdout, stderr, env }: Surroundings) {
     /** One line that is overwritten as work goes on; nothing in a pipe. Call it with an empty text at the end. */
     progress(text: string): void {
       if ((stderr as Partial<WriteStream>).isTTY) stderr.write(`\r\u001b[K${text}`)
+    },
+    /** What is being waited for: one line that is overwritten, in a pipe a remark that is made once. */
+    waiting(text: string): void {
+      if ((stderr as Partial<WriteStream>).isTTY) stderr.write(`\r\u001b[K${remarks.faint(text)}`)
+      else if (text !== waitedFor) stderr.write(`${text}\n`)
+      waitedFor = text
     },
     /** The exit code with which the program will end; the highest that was asked for counts. */
     leaveWith(exitCode: number): void {

@@ -1,68 +1,39 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { z } from 'zod'
-import { Failure } from '../../core/failure.ts'
 import type { Client } from '../client.ts'
 import { refused } from '../exit-codes.ts'
+import { lastMoment, type Patience, untilLoaded, waitOrThrow } from '../patience.ts'
 import { type Piece, readAnswer } from './answer.ts'
 
 const path = '/std/v1/chat/completions'
-const longestWaitMs = 600_000
 
 /** How a chat speaks to its server. */
-export interface Asking {
+export interface Asking extends Patience {
   client: Client
-  signal?: AbortSignal
-  /** Called each time the model is still being loaded and the question is put again. */
-  onWait?: (failure: Failure) => void
 }
 
 /** Streams the answer to one request. While the model is being loaded the question is put again, up to ten minutes. */
 export async function* streamAnswer(
   body: Record<string, unknown>,
-  { client, signal, onWait }: Asking,
+  { client, ...patience }: Asking,
 ): AsyncGenerator<Piece, void, void> {
   const streamed = { ...body, stream: true, stream_options: { include_usage: true } }
-  const giveUpAt = performance.now() + longestWaitMs
+  const giveUpAt = lastMoment()
   for (;;) {
     try {
-      yield* readAnswer(client.url, client.stream(path, streamed, signal))
+      yield* readAnswer(client.url, client.stream(path, streamed, patience.signal))
       return
     } catch (thrown) {
-      await waitOrThrow(thrown, giveUpAt, signal, onWait)
+      // It is refused before the first word, so nothing is said twice by asking again.
+      await waitOrThrow(thrown, giveUpAt, patience)
     }
   }
 }
 
 /** The whole answer as the server words it, for `--json`. */
-export async function wholeAnswer(body: Record<string, unknown>, { client, signal, onWait }: Asking): Promise<unknown> {
-  const giveUpAt = performance.now() + longestWaitMs
-  for (;;) {
-    try {
-      return await client.ask({
-        method: 'POST',
-        path,
-        body,
-        answer: z.looseObject({ choices: z.array(z.unknown()) }),
-        ...(signal ? { signal } : {}),
-      })
-    } catch (thrown) {
-      await waitOrThrow(thrown, giveUpAt, signal, onWait)
-    }
-  }
-}
-
-/** A model that is being loaded is refused before the first word, so nothing is said twice by asking again. */
-async function waitOrThrow(
-  thrown: unknown,
-  giveUpAt: number,
-  signal: AbortSignal | undefined,
-  onWait: Asking['onWait'],
-): Promise<void> {
-  const retryAfterMs =
-    thrown instanceof Failure && thrown.code === 'model_warming_up' ? (thrown.retryAfterMs ?? 5_000) : undefined
-  if (retryAfterMs === undefined || performance.now() + retryAfterMs > giveUpAt) throw thrown
-  onWait?.(thrown as Failure)
-  await wait(retryAfterMs, undefined, signal ? { signal } : {})
+export function wholeAnswer(body: Record<string, unknown>, { client, ...patience }: Asking): Promise<unknown> {
+  const { signal } = patience
+  const answer = z.looseObject({ choices: z.array(z.unknown()) })
+  return untilLoaded(() => client.ask({ method: 'POST', path, body, answer, ...(signal ? { signal } : {}) }), patience)
 }
 
 const Models = z.object({ data: z.array(z.object({ id: z.string(), tasks: z.array(z.string()).optional() })) })

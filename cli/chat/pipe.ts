@@ -1,10 +1,8 @@
 import { usage } from '../exit-codes.ts'
+import { readAll } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Asking, streamAnswer, wholeAnswer } from './ask.ts'
 import { type Manner, requestOf } from './conversation.ts'
-
-/** The server's own bound on a chat body; more than this it would refuse anyway. */
-const longestPrompt = 32 << 20
 
 /** One question from standard input, one answer to standard output. */
 export async function chatInPipe(
@@ -31,19 +29,4 @@ export async function chatInPipe(
     }
   }
   if (!last.endsWith('\n')) terminal.stdout.write('\n')
-}
-
-async function readAll(stream: NodeJS.ReadStream): Promise<string> {
-  const pieces: Buffer[] = []
-  let size = 0
-  for await (const piece of stream) {
-    const bytes = Buffer.from(piece as Buffer | string)
-    size += bytes.length
-    if (size > longestPrompt) throw usage(`The prompt is longer than ${longestPrompt >> 20} MiB. Send less.`)
-    pieces.push(bytes)
-  }
-  // A newline at the end comes from echo, not from the question.
-  return Buffer.concat(pieces)
-    .toString('utf8')
-    .replace(/\r?\n$/, '')
 }

@@ -47,7 +47,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer org create acme --plan pro --json', 'for a program'],
   ])
 
-  withDataDir(withJson(command.command('list')))
+  const list = withDataDir(withJson(command.command('list')))
     .summary('list the organizations')
     .description('Lists the organizations.')
     .action(async ({ json, dataDir }: { json?: boolean; dataDir?: string }) => {
@@ -61,6 +61,10 @@ export function define(command: Command, terminal: Terminal): void {
           )
       })
     })
+  withExamples(list, [
+    ['infer org list', 'as a table'],
+    ['infer org list --json', 'for a program'],
+  ])
   withExamples(command, [
     ['infer org create acme', 'make one'],
     ['infer org list', 'see them'],

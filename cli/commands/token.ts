@@ -59,7 +59,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer token create --org acme --scopes admin:read,admin:write --json', 'to manage tokens'],
   ])
 
-  shared(command.command('list'))
+  const list = shared(command.command('list'))
     .summary('list tokens, newest first')
     .description('Lists tokens, newest first. Secrets are not among what is known of them.')
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'disabled', 'revoked', 'expired']))
@@ -70,8 +70,12 @@ export function define(command: Command, terminal: Terminal): void {
         else terminal.table(['id', 'name', 'status', 'secret', 'expires', 'last used', 'scopes'], tokens.map(rowOf))
       })
     })
+  withExamples(list, [
+    ['infer token list', 'as a table'],
+    ['infer token list --org acme --status active --json', 'for a program'],
+  ])
 
-  shared(command.command('revoke'))
+  const revoke = shared(command.command('revoke'))
     .summary('end a token, at once')
     .description('Ends a token, at once. What it has running may finish.')
     .argument('<id>', 'tok_…')
@@ -83,12 +87,17 @@ export function define(command: Command, terminal: Terminal): void {
         else terminal.print(`Revoked ${id}.`)
       })
     })
+  withExamples(revoke, [['infer token revoke tok_…', 'infer token list shows the ids']])
 
-  shared(command.command('rotate'))
+  const rotate = shared(command.command('rotate'))
     .summary('give a token a new secret')
     .description('Replaces a token by one with a new secret and the same rights.')
     .argument('<id>', 'tok_…')
-    .option('--overlap <time>', 'how long the old secret goes on working, up to 24h', readDuration, 0)
+    .addOption(
+      new Option('--overlap <time>', 'how long the old secret goes on working, up to 24h')
+        .argParser(readDuration)
+        .default(0, '0s'),
+    )
     .action(async (id: string, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
       if (overlap > longestOverlapMs) throw usage('--overlap is at most 24h.')
       await withDesk(dataDir, async desk => {
@@ -102,6 +111,10 @@ export function define(command: Command, terminal: Terminal): void {
         }
       })
     })
+  withExamples(rotate, [
+    ['infer token rotate tok_…', 'the old secret ends at once'],
+    ['infer token rotate tok_… --overlap 1h', 'time to put the new one everywhere'],
+  ])
 
   const scan = withDataDir(withJson(command.command('scan')))
     .summary('find secrets in files')

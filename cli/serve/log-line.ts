@@ -7,8 +7,8 @@ const painted: Record<string, (paint: Paint) => (text: string) => string> = {
   error: paint => paint.bad,
 }
 
-/** One JSON line of the log as a line for a person: time, level, message, fields, and the cause below. */
-export function logLine(json: string, paint: Paint): string {
+/** One JSON line of a log as a line for a person: time, who says it, level, message, fields, and the cause below. */
+export function logLine(json: string, paint: Paint, speaker?: string): string {
   let entry: Record<string, unknown>
   try {
     entry = JSON.parse(json) as Record<string, unknown>
@@ -20,7 +20,8 @@ export function logLine(json: string, paint: Paint): string {
   const facts = Object.entries(fields).map(
     ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )
-  const head = `${paint.faint(String(time).slice(11, 19))} ${(painted[name] ?? painted.info!)(paint)(name.padEnd(5))} ${printable(String(message))}`
+  const who = speaker === undefined ? '' : `${paint.strong(printable(speaker))} `
+  const head = `${paint.faint(String(time).slice(11, 19))} ${who}${(painted[name] ?? painted.info!)(paint)(name.padEnd(5))} ${printable(String(message))}`
   const tail = facts.length > 0 ? `  ${paint.faint(printable(facts.join(' ')))}` : ''
   const why = typeof cause === 'string' ? `\n${paint.faint(printable(cause).replace(/^/gm, '    '))}` : ''
   return `${head}${tail}${why}\n`

@@ -1,0 +1,97 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { untilLoaded } from '../patience.ts'
+import { isPiped, readLines } from '../standard-input.ts'
+import type { Terminal } from '../terminal.ts'
+
+const Answer = z.looseObject({
+  model: z.string(),
+  data: z.array(z.looseObject({ index: z.int(), embedding: z.array(z.number()) })),
+  usage: z.looseObject({ prompt_tokens: z.int(), total_tokens: z.int() }),
+})
+
+/** Few enough that the first vectors are there soon, many enough that the way costs little. */
+const textsPerRequest = 64
+
+interface Vector {
+  index: number
+  text: string
+  embedding: number[]
+}
+
+/** `infer embed <model> [texts…]`: texts as vectors. A summary in a terminal, JSON lines in a pipe. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .description(
+      'Turns texts into vectors. The texts are the arguments, or the lines of standard input. A pipe gets one JSON object a line, with index, text and embedding; a terminal gets a summary.',
+    )
+    .argument('<model>', 'id of the model')
+    .argument('[texts...]', 'the texts; the lines of standard input when left out')
+    .option('--dimensions <count>', 'shorter vectors, where the model can', readCount(1, 1_000_000))
+    .action(
+      async (
+        model: string,
+        given: string[],
+        { dimensions, json, dataDir }: { dimensions?: number; json?: boolean; dataDir?: string },
+      ) => {
+        const texts = given.length > 0 ? given : isPiped() ? await readLines(terminal.stdin) : []
+        if (texts.length === 0)
+          throw usage('There is no text. Write: infer embed <model> "a text", or pipe in one text a line.')
+        const client = openClient(dataDirectory(dataDir))
+        await interruptible(terminal, async signal => {
+          const vectors: Vector[] = []
+          let whole: z.output<typeof Answer> | undefined
+          for (let at = 0; at < texts.length; at += textsPerRequest) {
+            const input = texts.slice(at, at + textsPerRequest)
+            const body = { model, input, ...(dimensions === undefined ? {} : { dimensions }) }
+            const answer = await untilLoaded(
+              () => client.ask({ method: 'POST', path: '/std/v1/embeddings', body, answer: Answer, signal }),
+              { signal, onWait: () => terminal.waiting(`${model} is being loaded…`) },
+            )
+            terminal.progress('')
+            const found = answer.data.map(one => ({ ...one, index: at + one.index }))
+            whole = joined(whole, { ...answer, data: found })
+            const fresh = found.map(({ index, embedding }) => ({ index, text: texts[index] ?? '', embedding }))
+            if (!json && !terminal.isTerminal) for (const vector of fresh) terminal.print(JSON.stringify(vector))
+            else vectors.push(...fresh)
+          }
+          if (json) terminal.json(whole)
+          else if (terminal.isTerminal) terminal.table(['dimensions', 'vector', 'text'], vectors.map(summaryOf))
+        })
+      },
+    )
+  withExamples(command, [
+    ['infer embed bge-m3 "A cat sat on the mat."', 'one text'],
+    ['infer embed bge-m3 < sentences.txt > vectors.jsonl', 'one text a line, one vector a line'],
+    ['infer embed bge-m3 "Hello" --json', 'the whole answer as the API gives it'],
+  ])
+}
+
+/** Answers to parts of one list as the answer to the whole of it. */
+function joined(before: z.output<typeof Answer> | undefined, next: z.output<typeof Answer>): z.output<typeof Answer> {
+  if (!before) return next
+  return {
+    ...before,
+    data: [...before.data, ...next.data],
+    usage: {
+      ...before.usage,
+      prompt_tokens: before.usage.prompt_tokens + next.usage.prompt_tokens,
+      total_tokens: before.usage.total_tokens + next.usage.total_tokens,
+    },
+  }
+}
+
+function summaryOf({ text, embedding }: Vector): string[] {
+  const first = embedding.slice(0, 4).map(value => value.toFixed(3))
+  return [
+    String(embedding.length),
+    `[${first.join(', ')}${embedding.length > first.length ? ', …' : ''}]`,
+    printable(text).replaceAll(/\s+/g, ' '),
+  ]
+}

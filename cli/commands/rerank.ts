@@ -1,0 +1,69 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { untilLoaded } from '../patience.ts'
+import { isPiped, readLines } from '../standard-input.ts'
+import type { Terminal } from '../terminal.ts'
+
+const Answer = z.looseObject({ data: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })) })
+
+/** The API takes this many in one request, and scores of two requests may not be compared. */
+const mostDocuments = 1_000
+
+/** `infer rerank <model> <query> [documents…]`: which documents answer the query, the best first. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .description(
+      'Sorts documents by how well they answer a query, the best first. The documents are the arguments, or the lines of standard input.',
+    )
+    .argument('<model>', 'id of the model')
+    .argument('<query>', 'what is looked for')
+    .argument('[documents...]', 'the documents; the lines of standard input when left out')
+    .option('--top <count>', 'only the best ones', readCount(1, mostDocuments))
+    .action(
+      async (
+        model: string,
+        query: string,
+        given: string[],
+        { top, json, dataDir }: { top?: number; json?: boolean; dataDir?: string },
+      ) => {
+        const documents = given.length > 0 ? given : isPiped() ? await readLines(terminal.stdin) : []
+        if (documents.length === 0)
+          throw usage(
+            'There are no documents. Write: infer rerank <model> "query" "one" "another", or pipe in one a line.',
+          )
+        if (documents.length > mostDocuments)
+          throw usage(`There are ${documents.length} documents; at most ${mostDocuments} can be compared at once.`)
+        const client = openClient(dataDirectory(dataDir))
+        await interruptible(terminal, async signal => {
+          const body = { model, query, documents, ...(top === undefined ? {} : { top_n: top }) }
+          const answer = await untilLoaded(
+            () => client.ask({ method: 'POST', path: '/std/v1/rerank', body, answer: Answer, signal }),
+            { signal, onWait: () => terminal.waiting(`${model} is being loaded…`) },
+          )
+          terminal.progress('')
+          if (json) terminal.json(answer)
+          else
+            terminal.table(
+              ['rank', 'score', 'line', 'document'],
+              answer.data.map(({ index, relevance_score }, rank) => [
+                String(rank + 1),
+                relevance_score.toFixed(4),
+                String(index + 1),
+                printable(documents[index] ?? '').replaceAll(/\s+/g, ' '),
+              ]),
+            )
+        })
+      },
+    )
+  withExamples(command, [
+    ['infer rerank bge-reranker "a small cat" "a kitten" "a lorry"', 'the better one first'],
+    ['grep -h TODO *.md | infer rerank bge-reranker "security" --top 5', 'the lines that are about it'],
+    ['infer rerank bge-reranker "cat" --json < documents.txt', 'the whole answer as the API gives it'],
+  ])
+}

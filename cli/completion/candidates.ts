@@ -1,0 +1,86 @@
+import type { Argument, Command, Option } from 'commander'
+import { openProgram } from '../program.ts'
+import type { Terminal } from '../terminal.ts'
+import { type KnownModel, knownModels } from './model-ids.ts'
+import { type Place, placeBehind } from './place.ts'
+
+export interface Candidate {
+  value: string
+  description: string
+}
+export interface Candidates {
+  all: Candidate[]
+  /** What the shell adds by itself. */
+  paths: 'none' | 'files' | 'directories'
+}
+
+/** Which models a command can use, by the task that they must have. */
+const taskOf: Record<string, string> = {
+  run: 'std/chat-completion',
+  chat: 'std/chat-completion',
+  embed: 'std/embeddings',
+  rerank: 'std/rerank',
+}
+
+const nothing: Candidates = { all: [], paths: 'none' }
+
+/** What may stand in the place of the last of these words, which may be empty. The program's own name is not among them. */
+export async function candidatesFor(words: readonly string[], terminal: Terminal): Promise<Candidates> {
+  const current = words.at(-1) ?? ''
+  const helping = words.length > 1 && words[0] === 'help'
+  const before = words.slice(helping ? 1 : 0, -1)
+  const program = await openProgram(before, terminal)
+  const place = placeBehind(program, before, current)
+  const { all, paths } = helping ? (place.wanted === 'command' ? commandsOf(place) : nothing) : await valuesAt(place)
+  // `--flag=value` is one word: the whole of it is offered.
+  const prefix =
+    typeof place.wanted === 'object' && /^--[^=]+=/.test(current) ? current.slice(0, current.indexOf('=') + 1) : ''
+  return {
+    all: all.map(one => ({ ...one, value: prefix + one.value })).filter(({ value }) => value.startsWith(current)),
+    paths,
+  }
+}
+
+async function valuesAt(place: Place): Promise<Candidates> {
+  const { wanted, command, given, path } = place
+  if (wanted === 'command') return commandsOf(place)
+  if (wanted === 'option') return { all: optionsOf(command, given), paths: 'none' }
+  if (wanted === 'nothing') return nothing
+  const what = 'option' in wanted ? wanted.option : wanted.argument
+  const name = nameOf(what)
+  if (what.argChoices) return { all: what.argChoices.map(value => ({ value, description: '' })), paths: 'none' }
+  if (name === 'data-dir' || name === 'directory' || name === 'folder') return { all: [], paths: 'directories' }
+  if (/^(file|path|source|config|image)s?$/.test(name)) return { all: [], paths: 'files' }
+  if (/^models?$/.test(name) || (name === 'id' && path[0] === 'model'))
+    return { all: modelsFor(await knownModels(given.get('--data-dir')), taskOf[path[0] ?? '']), paths: 'none' }
+  return nothing
+}
+
+/** What a value is, from the long flag or, where that says less, from its placeholder: `--config <path>` is a path. */
+function nameOf(what: Option | Argument): string {
+  if (!('long' in what)) return what.name()
+  const placeholder = /[<[]([\w-]+)/.exec(what.flags)?.[1] ?? ''
+  return /^(path|file)$/.test(placeholder) && what.long !== '--data-dir' ? placeholder : (what.long ?? '').slice(2)
+}
+
+const commandsOf = ({ command }: Place): Candidates => ({
+  all: command
+    .createHelp()
+    .visibleCommands(command)
+    .map(one => ({ value: one.name(), description: one.summary() || one.description() })),
+  paths: 'none',
+})
+
+/** Options that were not given yet; those that may be repeated always. */
+function optionsOf(command: Command, given: ReadonlyMap<string, string>): Candidate[] {
+  return command
+    .createHelp()
+    .visibleOptions(command)
+    .filter(({ long }) => long !== undefined && !given.has(long))
+    .map(({ long, description }) => ({ value: long!, description }))
+}
+
+function modelsFor(models: readonly KnownModel[], task: string | undefined): Candidate[] {
+  const fitting = models.filter(({ tasks }) => task === undefined || tasks.length === 0 || tasks.includes(task))
+  return fitting.map(({ id, tasks }) => ({ value: id, description: tasks.join(' ') }))
+}

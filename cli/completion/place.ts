@@ -1,0 +1,61 @@
+import type { Argument, Command, Option } from 'commander'
+
+/** Where the cursor stands in a command line, and so what may come there. */
+export interface Place {
+  /** The names of the commands that lead here, without the program's own. */
+  path: string[]
+  command: Command
+  /** What is being given: a value of an option, an argument, a command or an option, or nothing that is known. */
+  wanted: { option: Option } | { argument: Argument } | 'command' | 'option' | 'nothing'
+  /** Values of options that stand before, by their long flag. */
+  given: ReadonlyMap<string, string>
+}
+
+/** Finds the place behind the words, walking down the commands. `program` knows the commands that the words name. */
+export function placeBehind(program: Command, words: readonly string[], current: string): Place {
+  let command = program
+  const path: string[] = []
+  const given = new Map<string, string>()
+  let pending: Option | undefined
+  let ended = false
+  let positionals = 0
+
+  for (const word of words) {
+    if (pending) {
+      given.set(pending.long ?? '', word)
+      pending = undefined
+    } else if (!ended && word === '--') ended = true
+    else if (!ended && word.length > 1 && word.startsWith('-')) {
+      const [flag = '', ...value] = word.split('=')
+      const option = optionNamed(command, flag)
+      const takes = option !== undefined && (option.required || option.optional)
+      if (takes && value.length > 0) given.set(option.long ?? '', value.join('='))
+      else {
+        given.set(option?.long ?? flag, '')
+        if (takes) pending = option
+      }
+    } else {
+      const below = positionals === 0 ? command.commands.find(one => one.name() === word) : undefined
+      if (below) {
+        command = below
+        path.push(word)
+      } else positionals++
+    }
+  }
+
+  const wanted = ((): Place['wanted'] => {
+    if (pending) return { option: pending }
+    if (!ended && current.startsWith('-')) {
+      const option = current.includes('=') ? optionNamed(command, current.split('=')[0] ?? '') : undefined
+      return option ? { option } : 'option'
+    }
+    if (command.commands.length > 0 && positionals === 0) return 'command'
+    const { registeredArguments: known } = command
+    const argument = known[positionals] ?? (known.at(-1)?.variadic ? known.at(-1) : undefined)
+    return argument ? { argument } : 'nothing'
+  })()
+  return { path, command, wanted, given }
+}
+
+const optionNamed = (command: Command, flag: string): Option | undefined =>
+  command.options.find(option => option.long === flag || option.short === flag)

@@ -1,0 +1,112 @@
+/** What the commands read from the environment, and for what. */
+export const variables = {
+  INFER_URL: 'address of a server on another machine, such as https://gpu.example; the local one when unset',
+  INFER_TOKEN: 'the token for the server that INFER_URL names',
+  INFER_DATA_DIR: 'where the local server keeps everything, instead of ~/.local/share/infer',
+  INFER_MASTER_KEY: 'the key that tokens are derived from, 32 bytes as base64, instead of the file master-key',
+  INFER_ENGINE_KEY: 'what every request to this engine must bring as bearer token',
+  HF_TOKEN: 'a token of the model hub, for repositories that ask for one',
+  HF_ENDPOINT: 'another address of the model hub',
+  HF_HOME: 'where downloaded models are kept, instead of ~/.cache/huggingface',
+  XDG_CONFIG_HOME: 'where units of the user lie, instead of ~/.config',
+  NO_COLOR: 'when set, nothing is coloured',
+} as const
+
+/** Files in the data directory, and elsewhere. */
+export const files = {
+  'infer.yaml': 'the configuration: models, address, limits',
+  'server.json': 'address and process of the running server',
+  'root-token': 'the token that the command line uses, for its owner only',
+  'master-key': 'the key that tokens are derived from; keep it with the backups',
+  'infer.db': 'organizations, tokens, jobs and the ledger',
+  '/etc/systemd/system/infer.service': 'the unit of the machine',
+  '~/.config/systemd/user/infer.service': 'the unit of a user',
+} as const
+
+/** How a command ends. */
+export const exits = {
+  0: 'fine',
+  1: 'the request was refused, or there is no server',
+  64: 'the command line is wrong',
+  65: 'a configuration, a database or a file is damaged or is not what it should be',
+  70: 'something went wrong inside infer',
+  74: 'a disk, a file or a socket of this machine failed',
+  130: 'ended with Ctrl-C',
+} as const
+
+export type Variable = keyof typeof variables
+export type KnownFile = keyof typeof files
+export type Exit = keyof typeof exits
+
+/** What the end of a command's help says. */
+export interface Facts {
+  environment: readonly Variable[]
+  files: readonly KnownFile[]
+  exits: Partial<Record<Exit, string>>
+}
+
+const remote = ['INFER_URL', 'INFER_TOKEN', 'INFER_DATA_DIR'] as const
+const client: Facts = {
+  environment: [...remote, 'NO_COLOR'],
+  files: ['server.json', 'root-token'],
+  exits: { 0: exits[0], 1: exits[1], 64: exits[64], 70: exits[70], 130: exits[130] },
+}
+const local: Facts = {
+  environment: ['INFER_DATA_DIR', 'INFER_MASTER_KEY', 'NO_COLOR'],
+  files: ['infer.db', 'master-key', 'root-token'],
+  exits: { 0: exits[0], 1: 'it was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
+}
+const nothing: Facts = { environment: ['NO_COLOR'], files: [], exits: { 0: exits[0], 64: exits[64], 70: exits[70] } }
+
+/** By the name of the command; what stands below a command has the facts of it. */
+export const factsOf: Record<string, Facts> = {
+  infer: {
+    environment: [...remote, 'INFER_MASTER_KEY', 'NO_COLOR'],
+    files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
+    exits,
+  },
+  serve: {
+    environment: ['INFER_DATA_DIR', 'INFER_MASTER_KEY', 'HF_HOME', 'NO_COLOR'],
+    files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
+    exits: { ...local.exits, 0: 'ended by SIGTERM or Ctrl-C, when everything was finished', 130: 'a second Ctrl-C' },
+  },
+  run: client,
+  chat: client,
+  embed: client,
+  rerank: client,
+  status: client,
+  logs: client,
+  model: {
+    environment: [...remote, 'HF_TOKEN', 'HF_ENDPOINT', 'HF_HOME', 'NO_COLOR'],
+    files: ['infer.yaml', 'server.json', 'root-token'],
+    exits: { ...client.exits, 65: exits[65], 74: exits[74] },
+  },
+  org: { ...local, environment: [...local.environment, 'INFER_URL'] },
+  token: {
+    environment: [...remote, 'INFER_MASTER_KEY', 'NO_COLOR'],
+    files: local.files,
+    exits: { ...local.exits, 1: 'it was refused; of scan: a secret was found' },
+  },
+  doctor: { ...local, files: ['infer.yaml', ...local.files], exits: { ...local.exits, 1: 'something is broken' } },
+  backup: local,
+  restore: local,
+  db: { ...local, exits: { ...local.exits, 65: 'there is damage' } },
+  service: {
+    environment: ['INFER_DATA_DIR', 'XDG_CONFIG_HOME'],
+    files: ['/etc/systemd/system/infer.service', '~/.config/systemd/user/infer.service'],
+    exits: {
+      0: exits[0],
+      1: 'this machine has no systemd, or it refused',
+      64: exits[64],
+      70: exits[70],
+      74: exits[74],
+    },
+  },
+  completion: nothing,
+  routes: nothing,
+  engine: {
+    environment: ['INFER_ENGINE_KEY'],
+    files: [],
+    exits: { 0: exits[0], 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
+  },
+}

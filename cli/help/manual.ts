@@ -1,0 +1,56 @@
+import type { Command } from 'commander'
+import { exits, type Facts, factsOf, files, variables } from './facts.ts'
+
+/**
+ * Puts environment, files and exit codes at the end of the help of a command and of everything below it, behind the
+ * examples. Call it when the command is complete.
+ */
+export function addManual(command: Command, width: number, name = command.name()): void {
+  addOwn(command, width, name)
+  for (const below of command.commands) addManual(below, width, name)
+}
+
+/** The same for one command alone. */
+export function addOwn(command: Command, width: number, name = command.name()): void {
+  const facts = factsOf[name]
+  if (!facts) throw new Error(`cli/help/facts.ts says nothing about '${name}'`)
+  command.addHelpText('after', `\n${manualOf(facts, width)}`)
+}
+
+/** The sections as text. */
+function manualOf({ environment, files: known, exits: codes }: Facts, width: number): string {
+  const inDirectory = known.some(name => !/^[/~]/.test(name))
+  const sections: [title: string, rows: [term: string, text: string][]][] = [
+    ['Environment:', environment.map(name => [name, variables[name]])],
+    [`Files${inDirectory ? ' (in the data directory)' : ''}:`, known.map(name => [name, files[name]])],
+    [
+      'Exit codes:',
+      (Object.keys(exits) as unknown as (keyof typeof exits)[])
+        .filter(code => codes[code] !== undefined)
+        .map(code => [String(code), codes[code]!]),
+    ],
+  ]
+  return sections
+    .filter(([, rows]) => rows.length > 0)
+    .map(([title, rows]) => [title, ...drawRows(rows, width)].join('\n'))
+    .join('\n\n')
+}
+
+/** Terms and what they mean in two columns; a text that is too long goes on below itself. */
+export function drawRows(rows: readonly (readonly [term: string, text: string])[], width: number): string[] {
+  const left = Math.max(...rows.map(([term]) => term.length)) + 4
+  const room = Math.max(30, width - left)
+  return rows.flatMap(([term, text]) =>
+    wrapped(text, room).map((line, at) => `${(at === 0 ? `  ${term}` : '').padEnd(left)}${line}`),
+  )
+}
+
+function wrapped(text: string, room: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= room) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}

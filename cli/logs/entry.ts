@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { type Paint, printable } from '../paint.ts'
+import { logLine } from '../serve/log-line.ts'
+
+/** One line as `GET /api/system/logs` gives it. */
+export const LogEntry = z.looseObject({
+  time: z.string(),
+  source: z.string(),
+  level: z.string().nullable(),
+  model_id: z.string().nullable(),
+  engine_id: z.string().nullable(),
+  message: z.string(),
+  fields: z.record(z.string(), z.unknown()).default({}),
+})
+export type LogEntry = z.output<typeof LogEntry>
+
+/** A line for a person: of the server as `infer serve` shows it, of an engine behind the id of its model. */
+export function entryText(entry: LogEntry, paint: Paint): string {
+  const { time, source, level, model_id, engine_id, message, fields } = entry
+  if (source !== 'engine') {
+    const more = {
+      ...(model_id === null ? {} : { model: model_id }),
+      ...(engine_id === null ? {} : { engine: engine_id }),
+      ...fields,
+    }
+    return logLine(JSON.stringify({ time, level, message, ...more }), paint).trimEnd()
+  }
+  const own = ownLine(message)
+  if (own) return logLine(JSON.stringify({ ...own, time }), paint, model_id ?? '-').trimEnd()
+  return `${paint.faint(time.slice(11, 19))} ${paint.strong(printable(model_id ?? '-'))} ${printable(withoutColours(message))}`
+}
+
+/** What the built-in engine says, which logs as the server does. */
+function ownLine(text: string): Record<string, unknown> | undefined {
+  if (!text.startsWith('{"time":')) return undefined
+  try {
+    const { model: _, ...entry } = JSON.parse(text) as Record<string, unknown>
+    return typeof entry.level === 'string' && typeof entry.message === 'string' ? entry : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Engines paint their output when they like to; what is left of an escape sequence without its first sign is noise. */
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const withoutColours = (text: string): string => text.replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, '')

@@ -1,0 +1,23 @@
+import type { Line } from './line.ts'
+import type { DevicePicture } from './picture.ts'
+
+/** How many of `cells` a part of a whole fills; something is never shown as nothing. */
+function cellsOf(part: number, whole: number, cells: number): number {
+  if (part <= 0 || whole <= 0) return 0
+  return Math.min(cells, Math.max(1, Math.round((part / whole) * cells)))
+}
+
+/**
+ * Memory of a device as a bar: full where the driver measures it in use, shaded where it is booked beyond that, light
+ * where it is free.
+ */
+export function memoryBar({ total_bytes, used_bytes, booked_bytes }: DevicePicture, cells: number): Line {
+  const used = cellsOf(used_bytes ?? 0, total_bytes, cells)
+  const booked = Math.max(used, cellsOf(booked_bytes, total_bytes, cells))
+  const crowded = Math.max(used_bytes ?? 0, booked_bytes) > 0.95 * total_bytes
+  return [
+    { text: '█'.repeat(used), look: crowded ? 'bad' : 'good' },
+    { text: '▒'.repeat(booked - used), look: crowded ? 'bad' : 'warning' },
+    { text: '░'.repeat(cells - booked), look: 'faint' },
+  ]
+}

@@ -1,0 +1,108 @@
+import type { Paint } from '../paint.ts'
+import { lengthText, rateText, sizeText } from '../quantities-text.ts'
+import { memoryBar } from './bar.ts'
+import { drawLine, type Line, padded, widthOf } from './line.ts'
+import { modelLines } from './models.ts'
+import type { DevicePicture, EnginePicture, Picture } from './picture.ts'
+
+/** How much room there is. A height of 0 is as much as it takes. */
+export interface Room {
+  width: number
+  height: number
+}
+
+const blank: Line = []
+const heading = (text: string): Line => [{ text, look: 'strong' }]
+
+/** The picture as lines that fit: no line is wider, and there are not more than the height allows. */
+export function drawStatus(picture: Picture, url: string, { width, height }: Room, paint: Paint): string[] {
+  const lines: Line[] = [
+    ...headLines(picture, url, width),
+    blank,
+    heading('Devices'),
+    ...picture.devices.flatMap(device => deviceLines(device, picture, width)),
+    ...elsewhere(picture),
+    blank,
+    heading('Models'),
+    ...(picture.models.length > 0
+      ? modelLines(picture.models, width)
+      : [[{ text: 'No model is configured. Add one: infer model add <file.gguf>' }]]),
+  ]
+  const room = height > 0 ? Math.max(1, height) : lines.length
+  const drawn = lines.slice(0, room).map(line => drawLine(line, width, paint))
+  if (lines.length > room) drawn[room - 1] = paint.faint(`… ${lines.length - room + 1} more lines`.slice(0, width))
+  return drawn
+}
+
+function headLines({ version, time, started_at, requests, jobs, models }: Picture, url: string, width: number): Line[] {
+  const rate = models.reduce((sum, model) => sum + model.output_tokens_per_second, 0)
+  const facts = [
+    `${rateText(rate)} tokens/s`,
+    // The request that asked is not worth showing.
+    count(Math.max(0, requests - 1), 'request'),
+    `${count(jobs.processing, 'job')} running, ${jobs.pending} waiting`,
+  ]
+  const up = `up ${lengthText(time - started_at)}`
+  const name = `infer ${version}`
+  return [
+    [
+      { text: name, look: 'strong' },
+      { text: `  ${url}`, look: 'name' },
+      ...(name.length + url.length + up.length + 4 <= width ? [{ text: `  ${up}`, look: 'faint' } as const] : []),
+    ],
+    [{ text: facts.join('  ') }],
+  ]
+}
+
+function deviceLines(device: DevicePicture, { engines, time }: Picture, width: number): Line[] {
+  const { id, name, used_bytes, booked_bytes, total_bytes } = device
+  const title = name === id ? id : `${id} ${name}`
+  const figures = [
+    used_bytes === null ? 'not measured' : `${sizeText(used_bytes)} used`,
+    `${sizeText(booked_bytes)} booked`,
+    `of ${sizeText(total_bytes)}`,
+  ].join(', ')
+  const own = engines.filter(engine => engine.devices.includes(id)).map(engine => engineLine(engine, time, width))
+  const side = 2 + widthOf(figures)
+  const cells = Math.min(40, width - 24 - side)
+  // A narrow terminal has the bar below.
+  if (cells < 12)
+    return [
+      [{ text: title, look: 'name' }],
+      [{ text: '  ' }, ...memoryBar(device, Math.max(4, Math.min(40, width - 4)))],
+      [{ text: `  ${figures}`, look: 'faint' }],
+      ...own,
+    ]
+  return [
+    [{ text: padded(title, 23), look: 'name' }, { text: ' ' }, ...memoryBar(device, cells), { text: `  ${figures}` }],
+    ...own,
+  ]
+}
+
+/** Engines that use no device of this machine. */
+function elsewhere({ engines, time }: Picture): Line[] {
+  const far = engines.filter(({ devices }) => devices.length === 0)
+  return far.length === 0 ? [] : [[{ text: 'elsewhere', look: 'name' }], ...far.map(one => engineLine(one, time, 80))]
+}
+
+function engineLine(
+  { model_id, state, memory_bytes, busy, slots, started_at, pid }: EnginePicture,
+  time: number,
+  width: number,
+): Line {
+  const since = `since ${lengthText(time - started_at)}`
+  const shown = state === 'ready' ? `${busy}/${slots} busy` : state === 'starting' ? 'loading' : 'stopping'
+  const facts = [
+    padded(shown, 10),
+    ...(memory_bytes > 0 ? [padded(sizeText(memory_bytes), 8, 'right')] : []),
+    ...(width >= 50 ? [since] : []),
+    ...(width >= 80 && pid !== null ? [`pid ${pid}`] : []),
+  ]
+  const look = state === 'ready' ? (busy > 0 ? 'good' : undefined) : 'warning'
+  return [
+    { text: `  ${padded(model_id, Math.max(8, Math.min(28, width - 24)))} ` },
+    { text: facts.join('  '), ...(look ? { look } : {}) },
+  ]
+}
+
+const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`

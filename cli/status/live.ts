@@ -1,0 +1,70 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Client } from '../client.ts'
+import { failureOf } from '../exit-codes.ts'
+import type { Terminal } from '../terminal.ts'
+import { drawStatus } from './draw.ts'
+import { Picture } from './picture.ts'
+import { openScreen } from './screen.ts'
+
+export const takePicture = (client: Client, signal?: AbortSignal): Promise<Picture> =>
+  client.ask({ method: 'GET', path: '/api/system/status', answer: Picture, ...(signal ? { signal } : {}) })
+
+/**
+ * Shows the status until q, Escape or Ctrl-C. A server that goes away is said so, and looked for again. Throws when it
+ * cannot be asked the first time.
+ */
+export async function watchStatus(terminal: Terminal, connect: () => Client, everyMs: number): Promise<void> {
+  let client = connect()
+  let picture = await takePicture(client)
+  let trouble: string | undefined
+  const leave = new AbortController()
+  const stop = () => leave.abort()
+  const screen = openScreen(terminal, key => {
+    if (key === 'q' || key === 'Q' || key === '\u0003' || key === '\u001b') stop()
+  })
+  const draw = () => {
+    const { width, height } = screen.room()
+    const foot = trouble === undefined ? terminal.paint.faint('q quits') : terminal.paint.bad(trouble.slice(0, width))
+    screen.show([...drawStatus(picture, client.url, { width, height: height - 2 }, terminal.paint), '', foot])
+  }
+  const resized = () => {
+    screen.forget()
+    draw()
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  terminal.stdout.on('resize', resized)
+  try {
+    while (!leave.signal.aborted) {
+      draw()
+      const startedAt = performance.now()
+      await wait(Math.max(0, everyMs - (performance.now() - startedAt)), undefined, { signal: leave.signal })
+      try {
+        picture = await takePicture(client, AbortSignal.any([leave.signal, AbortSignal.timeout(10_000)]))
+        trouble = undefined
+      } catch (thrown) {
+        trouble = failureOf(thrown).message
+        client = tryAgain(connect, client)
+      }
+    }
+  } catch (thrown) {
+    if (!leave.signal.aborted) throw thrown
+  } finally {
+    process.off('SIGINT', stop)
+    process.off('SIGTERM', stop)
+    terminal.stdout.off('resize', resized)
+    screen.close()
+  }
+  // What was seen last stays in the terminal's history.
+  const room = { width: Math.max(20, terminal.stdout.columns || 80), height: 0 }
+  terminal.print(drawStatus(picture, client.url, room, terminal.paint).join('\n'))
+}
+
+/** A server that was started again may have another address. */
+function tryAgain(connect: () => Client, before: Client): Client {
+  try {
+    return connect()
+  } catch {
+    return before
+  }
+}

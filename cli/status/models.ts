@@ -1,0 +1,82 @@
+import type { Paint } from '../paint.ts'
+import { rateText } from '../quantities-text.ts'
+import { type Line, padded, type Span, widthOf } from './line.ts'
+import type { ModelPicture } from './picture.ts'
+
+interface Column {
+  head: string
+  side: 'left' | 'right'
+  of: (model: ModelPicture) => string
+  look?: (model: ModelPicture) => keyof Paint | undefined
+}
+
+const looks: Record<string, keyof Paint> = { warm: 'good', loading: 'warning', unavailable: 'bad' }
+const none = '-'
+
+const columns = {
+  model: { head: 'model', side: 'left', of: model => model.model_id },
+  status: { head: 'status', side: 'left', of: model => model.status, look: model => looks[model.status] ?? 'faint' },
+  slots: {
+    head: 'busy',
+    side: 'right',
+    of: ({ slots, busy }) => (slots > 0 ? `${busy}/${slots}` : none),
+  },
+  waiting: {
+    head: 'waiting',
+    side: 'right',
+    of: ({ waiting }) => String(waiting),
+    look: ({ waiting }) => (waiting > 0 ? 'warning' : undefined),
+  },
+  output: {
+    head: 'tokens/s',
+    side: 'right',
+    of: model => (model.slots > 0 ? rateText(model.output_tokens_per_second) : none),
+  },
+  input: {
+    head: 'prompt/s',
+    side: 'right',
+    of: model => (model.slots > 0 ? rateText(model.input_tokens_per_second) : none),
+  },
+  note: { head: 'note', side: 'left', of: noteOf, look: ({ status }) => (status === 'unavailable' ? 'bad' : 'faint') },
+} satisfies Record<string, Column>
+
+/** What a line keeps for longest, where there is no room for all. */
+const importance: (keyof typeof columns)[] = ['model', 'status', 'slots', 'waiting', 'output', 'input', 'note']
+const rank: Record<string, number> = { warm: 0, loading: 0, unavailable: 1, cold: 2, disabled: 3 }
+
+/** The models as a table: those that do something first, columns as many as fit. */
+export function modelLines(models: readonly ModelPicture[], width: number): Line[] {
+  const sorted = models.toSorted((one, other) => (rank[one.status] ?? 2) - (rank[other.status] ?? 2))
+  const chosen: { column: Column; width: number }[] = []
+  let room = width
+  for (const name of importance) {
+    const column: Column = columns[name]
+    const longest = Math.max(widthOf(column.head), ...sorted.map(model => widthOf(column.of(model))))
+    const wish = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest
+    const gap = chosen.length > 0 ? 2 : 0
+    // The note stands last and may be cut; it is left out where it would say nothing.
+    const width_ = name === 'note' ? Math.min(wish, room - gap) : wish
+    if (width_ + gap > room || (name === 'note' && (width_ < 12 || sorted.every(model => noteOf(model) === '')))) break
+    chosen.push({ column, width: width_ })
+    room -= width_ + gap
+  }
+  const row = (cell: (column: Column) => Span): Line =>
+    chosen.flatMap(({ column, width: cells }, at) => {
+      const span = cell(column)
+      return [...(at > 0 ? [{ text: '  ' }] : []), { ...span, text: padded(span.text, cells, column.side) }]
+    })
+  return [
+    row(column => ({ text: column.head, look: 'faint' })),
+    ...sorted.map(model =>
+      row(column => {
+        const look = column.look?.(model)
+        return { text: column.of(model), ...(look ? { look } : {}) }
+      }),
+    ),
+  ]
+}
+
+function noteOf({ reason, eta_seconds, status }: ModelPicture): string {
+  if (reason !== null) return reason
+  return status === 'loading' && eta_seconds !== null ? `about ${eta_seconds} s left` : ''
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod'
+
+const Device = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  kind: z.string(),
+  total_bytes: z.number(),
+  used_bytes: z.number().nullable(),
+  booked_bytes: z.number(),
+})
+const Engine = z.looseObject({
+  id: z.string(),
+  model_id: z.string(),
+  state: z.string(),
+  pid: z.number().nullable(),
+  devices: z.array(z.string()),
+  memory_bytes: z.number(),
+  slots: z.number(),
+  busy: z.number(),
+  started_at: z.number(),
+})
+const Model = z.looseObject({
+  model_id: z.string(),
+  status: z.string(),
+  reason: z.string().nullable(),
+  eta_seconds: z.number().nullable(),
+  slots: z.number(),
+  busy: z.number(),
+  waiting: z.number(),
+  output_tokens_per_second: z.number(),
+  input_tokens_per_second: z.number(),
+})
+
+/** What `GET /api/system/status` answers, as far as it is drawn. */
+export const Picture = z.looseObject({
+  version: z.string(),
+  time: z.number(),
+  started_at: z.number(),
+  requests: z.number(),
+  jobs: z.looseObject({ pending: z.number(), processing: z.number() }),
+  devices: z.array(Device),
+  engines: z.array(Engine),
+  models: z.array(Model),
+})
+export type Picture = z.output<typeof Picture>
+export type DevicePicture = z.output<typeof Device>
+export type EnginePicture = z.output<typeof Engine>
+export type ModelPicture = z.output<typeof Model>

@@ -1,0 +1,73 @@
+import type { Command } from 'commander'
+import { expect, test } from 'vitest'
+import { drawRows } from '../../../cli/help/manual.ts'
+import { entries, helpLast, openProgram } from '../../../cli/program.ts'
+import { openTerminal } from '../../../cli/terminal.ts'
+
+const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
+const shown = entries.filter(({ group }) => group !== 'hidden')
+
+/** The help of a command as it is printed, with what stands behind commander's own. */
+function helpOf(command: Command): string {
+  let text = ''
+  command.configureOutput({ writeOut: piece => void (text += piece), getOutHelpWidth: () => 80 })
+  command.outputHelp()
+  return text
+}
+
+const all: { name: string; command: Command }[] = []
+for (const { name } of shown) {
+  const program = await openProgram([name], terminal)
+  const walk = (command: Command, path: string) => {
+    all.push({ name: path, command })
+    for (const below of command.commands) walk(below, `${path} ${below.name()}`)
+  }
+  walk(program.commands.find(command => command.name() === name)!, name)
+}
+
+test('there are many commands', () => expect(all.length).toBeGreaterThan(25))
+
+test.each(all)('$name: summary, description, examples, environment, exit codes', ({ name, command }) => {
+  const help = helpOf(command)
+  expect(command.summary()).toMatch(/^[a-z].*[^.]$/)
+  expect(command.description()).toMatch(/^[A-Z].*\.$/s)
+  expect(help).toContain(`Usage: infer ${name}`)
+  expect(help).toMatch(/\nExamples:\n {2}\S/)
+  expect(help).toMatch(/\nEnvironment:\n {2}[A-Z_]+ /)
+  expect(help).toMatch(/\nExit codes:\n {2}0 +\S/)
+  expect(help).toMatch(/\n {2}64 +the command line is wrong\n/)
+})
+
+test.each(all)(
+  '$name: every option and argument is described, and examples are of this command',
+  ({ name, command }) => {
+    for (const option of command.options) expect(option.description, option.flags).toMatch(/\S/)
+    for (const argument of command.registeredArguments) expect(argument.description, argument.name()).toMatch(/\S/)
+    const examples = /\nExamples:\n((?: {2}.*\n)+)/.exec(helpOf(command))![1]!
+    for (const line of examples.trimEnd().split('\n')) expect(line).toContain(`infer ${name.split(' ')[0]}`)
+  },
+)
+
+test.each([
+  [
+    ['help', 'model', 'list'],
+    ['model', 'list', '--help'],
+  ],
+  [['help'], ['help']],
+  [
+    ['run', 'help'],
+    ['run', 'help'],
+  ],
+])('%j is %j', (args, expected) => expect(helpLast(args)).toEqual(expected))
+
+test('what is too long for its column goes on below itself', () => {
+  expect(
+    drawRows(
+      [
+        ['A', 'one two three four five six seven'],
+        ['LONGER', 'x'],
+      ],
+      40,
+    ),
+  ).toEqual(['  A       one two three four five six', '          seven', '  LONGER  x'])
+})
