@@ -1,6 +1,9 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type GgufHeader, readGgufHeader } from '../core/models/gguf-header.ts'
 import type { Model } from '../core/models/model.ts'
+import { type Sizing, sizing } from './engines/gguf/sizing.ts'
+import { SizingRefusal } from './engines/gguf/sizing-words.ts'
 
 /** What an engine takes besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
 const besides = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
@@ -11,18 +14,57 @@ const factor = 1.2
 /** A folder with more entries than this is no model; what was counted by then is taken. */
 const mostEntries = 10_000
 
+/** Where a model is to be placed. */
+export interface Room {
+  kind: 'nvidia' | 'cpu'
+  /** How many devices it is spread over, and the bytes that may be booked on each of them. */
+  devices: number
+  capacity: number
+  /** Requests that its engine works on at once. */
+  slots: number
+}
+
+/** What the configuration says about a model's memory, and where its files are. */
+export type Sized = Pick<Model, 'memory' | 'source' | 'tasks' | 'context_length'>
+
 /**
- * The device memory that a model will need, in bytes: what its configuration says, else from the size of its files.
- * Null when neither is known (a name on a hub, say): whoever places it then gives it a device of its own.
+ * The device memory that a model will need, in bytes: what its configuration says; of a GGUF file what its header
+ * says about weights, cache and buffers, by the same decision that the engine takes when it starts; else from the size
+ * of its files. Null when nothing is known (a name on a hub, say): whoever places it then gives it a device of its own.
  */
-export async function estimate(
-  model: Pick<Model, 'memory' | 'source'>,
-  kind: 'nvidia' | 'cpu',
-): Promise<number | null> {
+export async function estimate(model: Sized, room: Room): Promise<number | null> {
   if (model.memory !== undefined) return model.memory
-  if (model.source === undefined) return besides[kind]
+  if (model.source === undefined) return besides[room.kind]
+  if (/\.gguf$/i.test(model.source)) {
+    // A file that cannot be read is refused by the engine, with its own words.
+    const header = await readGgufHeader(model.source).catch(() => null)
+    if (header) return ggufNeed(header, model, room).bytes
+  }
   const files = await sizeOf(model.source, { left: mostEntries })
-  return files === null ? null : Math.ceil(files * factor) + besides[kind]
+  return files === null ? null : Math.ceil(files * factor) + besides[room.kind]
+}
+
+/**
+ * What a GGUF model takes in this room, in bytes with the engine itself, and how it is laid out there; null where it
+ * does not fit in any way, and then the bytes are what it takes at the least.
+ */
+export function ggufNeed(
+  header: GgufHeader,
+  { tasks, context_length: context }: Pick<Sized, 'tasks' | 'context_length'>,
+  { kind, devices, capacity, slots }: Room,
+): { bytes: number; sizing: Sizing | null } {
+  const own = besides[kind] * devices
+  const free = Math.max(0, capacity * devices - own)
+  const memory =
+    kind === 'cpu' ? { gpu: 0, cards: 0, cpu: free } : { gpu: free, cards: devices, cpu: Number.POSITIVE_INFINITY }
+  const bytesOf = ({ gpu, cpu }: { gpu: number; cpu: number }) => (kind === 'cpu' ? cpu : gpu) + own
+  try {
+    const made = sizing(header, memory, { tasks, context, parallel: slots })
+    return { bytes: bytesOf(made.need), sizing: made }
+  } catch (thrown) {
+    if (!(thrown instanceof SizingRefusal)) throw thrown
+    return { bytes: bytesOf(thrown.need), sizing: null }
+  }
 }
 
 /** Bytes of a file, or of all files below a folder; links are followed, for hub caches are made of them. */

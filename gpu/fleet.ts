@@ -10,7 +10,7 @@ import { type Clock, systemClock } from './clock.ts'
 import { cpuDevice } from './devices/cpu.ts'
 import { discover } from './devices/discover.ts'
 import { defaultRules } from './effects.ts'
-import { estimate } from './estimate.ts'
+import { estimate, type Room } from './estimate.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { probeWrapper } from './launcher/probe.ts'
 import type { Wrapper } from './launcher/wrapper.ts'
@@ -97,7 +97,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const known = find(modelId)
       const wanted: Line['wanted'] = { modelId, bytes: 0, ...whereFor(model, preset.runsOn) }
       if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
-      else wanted.bytes = wanted.kind === 'none' ? 0 : ((await estimate(model, wanted.kind)) ?? ofUnknownSize(wanted))
+      else {
+        const room = roomFor(wanted, slots)
+        wanted.bytes = room ? ((await estimate(model, room)) ?? ofUnknownSize(wanted)) : 0
+      }
       // The files took a moment to look at, in which the configuration may have changed again.
       if (configured() === model) return residency.line(model, wanted, slots)
     }
@@ -123,6 +126,13 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
     const cards = memory.devices().some(device => device.kind === 'nvidia')
     return runsOn === 'gpu' || cards ? { kind: 'nvidia', devices: model.devices } : { kind: 'cpu', devices: 1 }
+  }
+
+  /** The devices that it may get, by the largest of them; undefined where it runs elsewhere. */
+  function roomFor({ kind, devices }: Pick<Wanted, 'kind' | 'devices'>, slots: number): Room | undefined {
+    if (kind === 'none') return undefined
+    const capacities = memory.places().flatMap(place => (place.kind === kind ? [place.capacity] : []))
+    return { kind, devices, capacity: Math.max(0, ...capacities), slots }
   }
 
   /** A model whose size nobody knows gets its cards to itself, or a quarter of the processor's memory. */
