@@ -45,8 +45,15 @@ export interface EngineTraits {
   /** Whether the engine itself honours `dimensions` and `encoding_format: base64`. */
   dimensions: boolean
   base64: boolean
-  /** Whether `stream_options.include_usage` works. */
-  streamUsage: boolean
+  /**
+   * How a stream says what it used: not at all, at its end (`stream_options.include_usage`), in every event
+   * (`continuous_usage_stats`), or at its end and the prompt before its first token (`return_progress`).
+   */
+  streamUsage: 'none' | 'end' | 'continuous' | 'progress'
+  /** Whether `tool_choice` may name a tool. Otherwise the engine gets that tool alone, and `required`. */
+  namedTool: boolean
+  /** Whether a completion takes several prompts at once, streamed too. */
+  promptLists: boolean
   /** Name of the model toward the engine. */
   upstreamId: string
 }

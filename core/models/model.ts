@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Task } from '../tasks/tasks.ts'
 import { Bytes, Duration } from './quantities.ts'
 
-/** What a chat engine may be able to do beyond plain messages. A request that uses one its engine lacks is refused. */
+/** What an engine may be able to do beyond plain messages and prompts. A request that uses one its engine lacks is refused. */
 export const features = [
   'tools',
   'json_object',
@@ -18,6 +18,9 @@ export const features = [
   'audio',
   'files',
   'chat_template_kwargs',
+  'echo',
+  'suffix',
+  'best_of',
 ] as const
 export const Feature = z.enum(features)
 export type Feature = z.infer<typeof Feature>

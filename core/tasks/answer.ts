@@ -1,11 +1,12 @@
 import { Failure } from '../failure.ts'
 import type { Usage } from '../store/store.ts'
+import { errorIn } from './refused.ts'
 
 /** Engine output is untrusted: everything here takes what came and gives what the contract says, or fails the engine. */
 export const engineFault = (what: string): Failure =>
   new Failure('worker_error', `The engine answered ${what}. Its log has more; trying again may help.`)
 
-/** An engine's answer as an object. */
+/** An engine's answer as an object. A bare list, as TEI and SGLang answer a rerank with, is taken for its `data`. */
 export function parseAnswer(bytes: Uint8Array): Record<string, unknown> {
   let value: unknown
   try {
@@ -13,9 +14,51 @@ export function parseAnswer(bytes: Uint8Array): Record<string, unknown> {
   } catch {
     throw engineFault('something that is not JSON')
   }
-  if (value === null || typeof value !== 'object' || Array.isArray(value))
-    throw engineFault('JSON that is not an object')
+  if (Array.isArray(value)) return { data: value }
+  if (value === null || typeof value !== 'object') throw engineFault('JSON that is not an object')
+  const wrong = errorIn(value as Record<string, unknown>)
+  if (wrong) throw wrong
   return value as Record<string, unknown>
+}
+
+/** Text as engines write it: a string, or a list of parts of which those of type `text` count. Undefined where none is. */
+export function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  if (!Array.isArray(value)) return undefined
+  return value
+    .map((part: { type?: unknown; text?: unknown } | null) => (typeof part?.text === 'string' ? part.text : ''))
+    .join('')
+}
+
+/** A time as an engine states it, in seconds; not one of its counts, which are bounded far below. */
+export const secondOf = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
+
+/** Where engines put what was used: beside the choices, in one of them (Moonshot), or in a drawer of their own (Groq). */
+export function usageObject(answer: Record<string, unknown>): unknown {
+  const choices = Array.isArray(answer.choices) ? (answer.choices as ({ usage?: unknown } | null)[]) : []
+  return (
+    answer.usage ??
+    choices.find(choice => choice?.usage)?.usage ??
+    (answer.x_groq as { usage?: unknown } | null | undefined)?.usage
+  )
+}
+
+/** The usage object of a chat or a completion, in full. */
+export function usageBody({ inputTokens, outputTokens }: Usage, told: unknown) {
+  const said = (told ?? {}) as Record<string, Record<string, unknown> | null | undefined>
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: tokenCount(said.prompt_tokens_details?.cached_tokens), audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: tokenCount(said.completion_tokens_details?.reasoning_tokens),
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  }
 }
 
 const mostTokens = 100_000_000

@@ -1,5 +1,6 @@
 import { Failure } from '../failure.ts'
 import type { EngineTraits } from '../fleet.ts'
+import type { Feature } from '../models/model.ts'
 import type { Task } from './tasks.ts'
 
 /** What preparing a request needs to know of a model. Plain data, so that it can be handed to a worker thread. */
@@ -14,6 +15,7 @@ export type Catalog = ReadonlyMap<string, CatalogEntry>
 
 const words: Record<Task, string> = {
   'std/chat-completion': 'chat completions',
+  'std/completion': 'completions',
   'std/embeddings': 'embeddings',
   'std/rerank': 'reranking',
   'std/score': 'scoring',
@@ -32,6 +34,18 @@ export function modelFor(task: Task, id: string, catalog: Catalog): CatalogEntry
       param: 'model',
     })
   throw new Failure('model_not_found', `The model '${id}' does not exist here. ${instead}`, { param: 'model' })
+}
+
+/** Throws Failure `unsupported_parameter` that names the first of these which the engine lacks. */
+export function checkFeatures(used: readonly [Feature, param: string][], entry: CatalogEntry): void {
+  const lacking = used.find(([feature]) => !entry.traits.features.has(feature))
+  if (!lacking) return
+  const [feature, param] = lacking
+  throw new Failure(
+    'unsupported_parameter',
+    `The engine of '${entry.id}' (${entry.engine}) cannot do '${feature}'. Leave '${param}' out or choose another model.`,
+    { param },
+  )
 }
 
 /** Of the raw body, the fields that the model's configuration lets through to its engine besides the known ones. */

@@ -1,11 +1,14 @@
 import { Failure } from '../failure.ts'
 import { ulid } from '../ids.ts'
 import type { Feature } from '../models/model.ts'
-import { ChatRequest, type ChatResponse, FinishReason } from '../schemas/chat.ts'
+import { ChatRequest, type ChatResponse } from '../schemas/chat.ts'
 import { failureOf } from '../schemas/issues.ts'
-import { engineFault, parseAnswer, tokenCount, usageOf } from './answer.ts'
-import { type Catalog, type CatalogEntry, extraFields, modelFor } from './catalog.ts'
+import { engineFault, parseAnswer, secondOf, textOf, tokenCount, usageBody, usageObject, usageOf } from './answer.ts'
+import { type Catalog, checkFeatures, extraFields, modelFor } from './catalog.ts'
+import { finishReason } from './finish-reason.ts'
+import { chatLogprobs } from './logprobs.ts'
 import type { Prepared, Shaped } from './prepared.ts'
+import { streamOptions } from './stream-options.ts'
 
 export interface ChatWant {
   task: 'std/chat-completion'
@@ -38,7 +41,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   const request = checked.data
   const entry = modelFor('std/chat-completion', request.model, catalog)
   checkTogether(request)
-  checkFeatures(request, entry)
+  checkFeatures(usedFeatures(request), entry)
   const stream = request.stream === true
   const body: Record<string, unknown> = { model: entry.traits.upstreamId }
   for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
@@ -50,7 +53,15 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
     const choice = request.function_call
     if (choice) body.tool_choice = typeof choice === 'string' ? choice : { type: 'function', function: choice }
   }
-  if (stream && entry.traits.streamUsage) body.stream_options = { include_usage: true }
+  const named = body.tool_choice as { function?: { name?: string } } | undefined
+  if (named?.function && !entry.traits.namedTool) {
+    // An engine that passes such a choice over would call any tool, or none.
+    body.tools = (body.tools as { function: { name: string } }[]).filter(
+      tool => tool.function.name === named.function!.name,
+    )
+    body.tool_choice = 'required'
+  }
+  if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
   Object.assign(body, extraFields(raw, entry))
   return {
     modelId: entry.id,
@@ -128,17 +139,6 @@ export function usedFeatures(request: ChatRequest): [Feature, string][] {
   return used
 }
 
-function checkFeatures(request: ChatRequest, entry: CatalogEntry): void {
-  const lacking = usedFeatures(request).find(([feature]) => !entry.traits.features.has(feature))
-  if (!lacking) return
-  const [feature, param] = lacking
-  throw new Failure(
-    'unsupported_parameter',
-    `The engine of '${entry.id}' (${entry.engine}) cannot do '${feature}'. Leave '${param}' out or choose another model.`,
-    { param },
-  )
-}
-
 /** `$schema` only names the dialect; grammar builders stumble over it. */
 function withoutDialect(format: NonNullable<ChatRequest['response_format']>): unknown {
   if (format.type !== 'json_schema' || !format.json_schema.schema || !('$schema' in format.json_schema.schema))
@@ -151,57 +151,53 @@ function withoutDialect(format: NonNullable<ChatRequest['response_format']>): un
 export function shapeChat(bytes: Uint8Array, want: ChatWant): Shaped {
   const answer = parseAnswer(bytes)
   if (!Array.isArray(answer.choices) || answer.choices.length === 0) throw engineFault('without choices')
-  const { inputTokens, outputTokens } = usageOf(answer.usage)
-  const told = (answer.usage ?? {}) as Record<string, Record<string, unknown> | undefined>
+  const told = usageObject(answer)
+  const { inputTokens, outputTokens } = usageOf(told)
   const response: ChatResponse = {
     id: typeof answer.id === 'string' && answer.id ? answer.id : `chatcmpl-${ulid()}`,
     object: 'chat.completion',
     created: secondOf(answer.created) ?? Math.floor(Date.now() / 1000),
     model: want.modelId,
     choices: answer.choices.map((choice: unknown, at) => shapeChoice(choice, at, want)),
-    usage: {
-      prompt_tokens: inputTokens,
-      completion_tokens: outputTokens,
-      total_tokens: inputTokens + outputTokens,
-      prompt_tokens_details: { cached_tokens: tokenCount(told.prompt_tokens_details?.cached_tokens), audio_tokens: 0 },
-      completion_tokens_details: {
-        reasoning_tokens: tokenCount(told.completion_tokens_details?.reasoning_tokens),
-        audio_tokens: 0,
-        accepted_prediction_tokens: 0,
-        rejected_prediction_tokens: 0,
-      },
-    },
+    usage: usageBody({ inputTokens, outputTokens }, told),
     service_tier: 'default',
     system_fingerprint: typeof answer.system_fingerprint === 'string' ? answer.system_fingerprint : 'fp_infer',
   }
   return { body: JSON.stringify(response), usage: { inputTokens, outputTokens } }
 }
 
-/** A time as an engine states it; not one of its counts, which are bounded far below. */
-const secondOf = (value: unknown): number | undefined =>
-  Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
-
 type Choice = ChatResponse['choices'][number]
 
 function shapeChoice(value: unknown, at: number, want: ChatWant): Choice {
   const choice = (value ?? {}) as Record<string, unknown>
   const said = (choice.message ?? {}) as Record<string, unknown>
-  const text = (member: unknown): string | null => (typeof member === 'string' ? member : null)
   const calls = Array.isArray(said.tool_calls) ? said.tool_calls.map(shapeCall) : []
-  const reason = FinishReason.safeParse(choice.finish_reason)
-  const content = text(said.content)
-  const reasoning = text(said.reasoning_content) ?? text(said.reasoning)
-  if (content === null && calls.length === 0 && text(said.refusal) === null && reasoning === null)
+  const content = textOf(said.content)
+  const refusal = typeof said.refusal === 'string' ? said.refusal : null
+  const reasoning = textOf(said.reasoning_content) ?? textOf(said.reasoning)
+  // A null is an answer without text; nothing at all is no answer.
+  if (
+    content === undefined &&
+    said.content !== null &&
+    calls.length === 0 &&
+    refusal === null &&
+    reasoning === undefined
+  )
     throw engineFault('a choice without content')
-  const message: Choice['message'] = { role: 'assistant', content, refusal: text(said.refusal), annotations: [] }
-  if (reasoning !== null) message.reasoning_content = reasoning
+  const message: Choice['message'] = {
+    role: 'assistant',
+    content: content ?? (calls.length > 0 || refusal !== null ? null : ''),
+    refusal,
+    annotations: [],
+  }
+  if (reasoning) message.reasoning_content = reasoning
   if (calls.length > 0 && want.legacyFunctions) message.function_call = calls[0]!.function
   else if (calls.length > 0) message.tool_calls = calls
-  const ended = reason.success ? reason.data : 'stop'
+  const ended = finishReason(choice.finish_reason) ?? (calls.length > 0 ? 'tool_calls' : 'stop')
   return {
     index: typeof choice.index === 'number' ? tokenCount(choice.index) : at,
     message,
-    logprobs: choice.logprobs ? { content: null, refusal: null, ...choice.logprobs } : null,
+    logprobs: chatLogprobs(choice.logprobs),
     finish_reason: want.legacyFunctions && ended === 'tool_calls' ? 'function_call' : ended,
   }
 }

@@ -2,6 +2,7 @@ import type { JsonBounds } from '../json.ts'
 import { parseJson } from '../json.ts'
 import type { Catalog } from './catalog.ts'
 import { prepareChat, shapeChat } from './chat-completion.ts'
+import { prepareCompletion, shapeCompletion } from './completion.ts'
 import { prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
 import { prepareRerank, shapeRerank } from './rerank.ts'
@@ -10,6 +11,7 @@ import type { Task } from './tasks.ts'
 
 const prepares: Record<Task, (raw: unknown, catalog: Catalog) => Prepared> = {
   'std/chat-completion': prepareChat,
+  'std/completion': prepareCompletion,
   'std/embeddings': prepareEmbeddings,
   'std/rerank': prepareRerank,
   'std/score': prepareScore,
@@ -34,6 +36,8 @@ export function shape(answers: Uint8Array[], want: Want): Shaped {
   switch (want.task) {
     case 'std/chat-completion':
       return shapeChat(answers[0]!, want)
+    case 'std/completion':
+      return shapeCompletion(answers, want)
     case 'std/embeddings':
       return shapeEmbeddings(answers[0]!, want)
     case 'std/rerank':

@@ -1,5 +1,6 @@
 import type { Usage } from '../store/store.ts'
 import type { ChatWant } from './chat-completion.ts'
+import type { CompletionWant } from './completion.ts'
 import type { EmbeddingsWant } from './embeddings.ts'
 import type { RerankWant } from './rerank.ts'
 import type { ScoreWant } from './score.ts'
@@ -16,7 +17,7 @@ export interface Prepared {
   want: Want
 }
 
-export type Want = ChatWant | EmbeddingsWant | RerankWant | ScoreWant
+export type Want = ChatWant | CompletionWant | EmbeddingsWant | RerankWant | ScoreWant
 
 /** An answer in the caller's words: JSON, and what it used. */
 export interface Shaped {

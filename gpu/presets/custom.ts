@@ -34,8 +34,10 @@ export const custom: Preset = {
       rerankScores: 'probability',
       scoreBy: 'score',
       dimensions: false,
-      base64: false,
-      streamUsage: true,
+      base64: true,
+      streamUsage: 'end',
+      namedTool: true,
+      promptLists: true,
     }),
   failureOf: (status, body) => refusal(status, body),
 }

@@ -38,7 +38,9 @@ export const gguf: Preset = {
       scoreBy: 'score',
       dimensions: false,
       base64: false,
-      streamUsage: true,
+      streamUsage: 'end',
+      namedTool: true,
+      promptLists: false,
     }),
   failureOf: (status, body) => refusal(status, body),
 }

@@ -1,5 +1,5 @@
 import type { Feature, Model } from '../../core/models/model.ts'
-import { openAiPaths, type Preset, traitsFor } from './preset.ts'
+import { generates, openAiPaths, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 
 /** Source: llama.cpp v0.5.0's server, run; it answers 500 and 501 to what is the caller's mistake. */
@@ -25,7 +25,7 @@ const abilities: Feature[] = [
 
 /** Flags by the one task family that a llama-server does per process. */
 function family(model: Model): string[] {
-  if (model.tasks.includes('std/chat-completion')) return ['--jinja']
+  if (generates(model)) return ['--jinja']
   const batch = model.context_length ? ['-ub', String(model.context_length), '-b', String(model.context_length)] : []
   return [model.tasks.includes('std/rerank') ? '--reranking' : '--embeddings', ...batch]
 }
@@ -58,6 +58,7 @@ export const llamaServer: Preset = {
     traitsFor(model, {
       paths: {
         'std/chat-completion': openAiPaths['std/chat-completion'],
+        'std/completion': openAiPaths['std/completion'],
         'std/embeddings': openAiPaths['std/embeddings'],
         'std/rerank': openAiPaths['std/rerank'],
       },
@@ -66,7 +67,9 @@ export const llamaServer: Preset = {
       scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',
       dimensions: false,
       base64: true,
-      streamUsage: true,
+      streamUsage: 'progress',
+      namedTool: false,
+      promptLists: false,
     }),
   failureOf: (status, body) => refusal(status, body, quirks),
 }

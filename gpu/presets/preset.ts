@@ -62,9 +62,14 @@ export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => (
   upstreamId: model.upstream_id ?? model.id,
 })
 
+/** Whether it continues texts, and not only reads them. */
+export const generates = ({ tasks }: Model): boolean =>
+  tasks.includes('std/chat-completion') || tasks.includes('std/completion')
+
 /** The routes that OpenAI-style servers share. */
 export const openAiPaths: Partial<Record<Task, string>> = {
   'std/chat-completion': '/v1/chat/completions',
+  'std/completion': '/v1/completions',
   'std/embeddings': '/v1/embeddings',
   'std/rerank': '/v1/rerank',
   'std/score': '/v1/score',

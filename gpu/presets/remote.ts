@@ -31,8 +31,10 @@ export const remote: Preset = {
       rerankScores: 'probability',
       scoreBy: 'score',
       dimensions: false,
-      base64: false,
-      streamUsage: true,
+      base64: true,
+      streamUsage: 'end',
+      namedTool: true,
+      promptLists: true,
     })
   },
   failureOf: (status, body) => refusal(status, body),

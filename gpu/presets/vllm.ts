@@ -1,4 +1,5 @@
-import { everything, openAiPaths, type Preset, traitsFor } from './preset.ts'
+import type { Feature } from '../../core/models/model.ts'
+import { everything, generates, openAiPaths, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -17,7 +18,7 @@ export const vllm: Preset = {
       ['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
       ['--gpu-memory-utilization', share(memoryShare), '--max-num-seqs', String(slots)],
       model.context_length ? ['--max-model-len', String(model.context_length)] : [],
-      model.tasks.includes('std/chat-completion') ? [] : ['--runner', 'pooling'],
+      generates(model) ? [] : ['--runner', 'pooling'],
       model.args,
     ].flat(),
   env: (_model, key) => ({ VLLM_API_KEY: key, VLLM_NO_USAGE_STATS: '1', DO_NOT_TRACK: '1' }),
@@ -29,15 +30,20 @@ export const vllm: Preset = {
   traits: model =>
     traitsFor(model, {
       paths: openAiPaths,
-      features: everything.filter(feature => feature !== 'files'),
+      features: everything.filter(feature => !lacking.has(feature)),
       rerankScores: 'probability',
       scoreBy: 'score',
       dimensions: true,
       base64: true,
-      streamUsage: true,
+      streamUsage: 'continuous',
+      namedTool: true,
+      promptLists: true,
     }),
   failureOf: (status, body) => refusal(status, body),
 }
+
+/** Its engine answers a suffix with a refusal and has given `best_of` up. */
+const lacking: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of'])
 
 /** Between a tenth and what leaves room for the driver's own; rounded down so that the sum of shares stays below one. */
 const share = (of: number): string => String(Math.floor(Math.min(0.95, Math.max(0.1, of)) * 100) / 100)

@@ -120,7 +120,8 @@ function record(call: Call, job: CallJob, model: Model, end: StreamEnd): void {
 function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {
   const { owners } = call
   const { want } = prepared
-  if (want.task !== 'std/chat-completion') throw new Error(`${want.task} has no stream`)
+  if (want.task !== 'std/chat-completion' && want.task !== 'std/completion')
+    throw new Error(`${want.task} has no stream`)
   return new Promise(resolve => {
     const stream = new StreamRelay({
       call,
@@ -149,7 +150,7 @@ async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<St
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
     // Only a broken engine is worth another one. What it answered, right or wrong, it would answer again.
-    return failure.retryable ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
+    return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
   }
   const ready = cpu.shape(answers, prepared.want)
   const shaped = ready instanceof Promise ? await ready : ready

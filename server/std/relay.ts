@@ -2,12 +2,11 @@ import type { ServerResponse } from 'node:http'
 import { Failure } from '../../core/failure.ts'
 import type { EngineListener, Exchange } from '../../core/fleet.ts'
 import type { Usage } from '../../core/store/store.ts'
-import { usageOf } from '../../core/tasks/answer.ts'
-import type { ChatWant } from '../../core/tasks/chat-completion.ts'
+import { StreamShape, type StreamWant } from '../../core/tasks/stream-shape.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
 import type { Meter } from '../throughput.ts'
-import { completeUntil, type FrameFacts, factsOf } from './frames.ts'
+import { completeUntil } from './frames.ts'
 import type { Streams, WatchedStream } from './streams.ts'
 
 /** How a stream ended. `retry` means that nothing reached the caller, so another engine may be tried. */
@@ -17,18 +16,11 @@ export type StreamEnd =
   | { how: 'cancelled'; usage: Usage }
   | { how: 'retry'; failure: Failure }
 
-const done = Buffer.from('data: [DONE]\n\n')
 const ping = ': ping\n\n'
-/** Engines are always asked for usage and say this in every chunk; only a caller who asked too is to see it. */
-const noUsage = ',"usage":null'
-/** A delta with at least one character of content, of reasoning or of a tool call's arguments. */
-const carriesText = /"(?:content|reasoning_content|reasoning|arguments)"\s*:\s*"[^"]/
-/** Inside a text of the answer the quotes are escaped, so this finds the frame's own member only. */
-const modelMember = /"model"\s*:\s*"((?:[^"\\]|\\.){0,256})"/
 
 interface RelayOptions {
   call: Call
-  want: ChatWant
+  want: StreamWant
   maxFrameBytes: number
   streams: Streams
   meter: Meter
@@ -36,8 +28,8 @@ interface RelayOptions {
 }
 
 /**
- * Carries a chat stream from an engine to a client. Frames go through as the bytes they are; only the usage frame
- * that the caller did not ask for is taken out, errors are put into our envelope, and a missing `[DONE]` is added.
+ * Carries a stream from an engine to a client. What is in its frames is `StreamShape`'s business; here they are cut out
+ * of the bytes, and the caller gets them as they came where nothing about them has to change.
  * Holds at most one frame and what the socket has not taken yet: a slow reader stops the reading from the engine,
  * a stuck one is cut at the write deadline, a departed one ends the engine's request at once.
  */
@@ -51,12 +43,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #partial: Buffer | undefined
   #over = false
   #begun = false
-  #finishSeen = false
-  #contentFrames = 0
-  #usage: Usage | undefined
-  #first: string | undefined
-  /** The model member of the engine's frames where it is not the public name, to be replaced by that. */
-  #foreignName: string | undefined
+  readonly #shape: StreamShape
   readonly #leave = () => {
     const reason = this.#call.gone.reason as Failure
     if (this.#over) return
@@ -75,6 +62,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
 
   constructor(options: RelayOptions) {
     this.#options = options
+    this.#shape = new StreamShape(options.want)
     this.#call = options.call
     this.#res = options.call.res
     this.#call.gone.addEventListener('abort', this.#leave)
@@ -114,23 +102,24 @@ export class StreamRelay implements EngineListener, WatchedStream {
 
   finished(): void {
     if (this.#over) return
-    if (!this.#finishSeen) {
-      this.#fault('a stream that broke off')
-      return
+    try {
+      const last = this.#partial?.toString('latin1').trimEnd()
+      if (last) this.#write(Buffer.from(this.#shape.event(last) ?? `${last}\n\n`, 'latin1'))
+      this.#res.end(Buffer.from(this.#shape.end(), 'latin1'))
+    } catch (thrown) {
+      return this.failed(Failure.from(thrown))
     }
-    if (this.#options.want.includeUsage && !this.#usage) this.#write(Buffer.from(this.#usageFrame()))
-    this.#res.end(done)
-    this.#end({ how: 'completed', usage: this.#delivered() })
+    this.#end({ how: 'completed', usage: this.#shape.usage })
   }
 
   failed(failure: Failure): void {
     if (this.#over) return
-    if (!this.#begun && failure.retryable) {
+    if (!this.#begun && failure.code === 'worker_error') {
       this.#end({ how: 'retry', failure })
       return
     }
     if (this.#begun) this.#res.end(errorFrame(failure, this.#call.id))
-    this.#end({ how: 'failed', failure, usage: this.#delivered() })
+    this.#end({ how: 'failed', failure, usage: this.#shape.usage })
   }
 
   ping(): void {
@@ -148,58 +137,39 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.failed(new Failure('shutting_down', 'The server is stopping. Send the request again in a moment.'))
   }
 
-  /** Looks at the complete frames and passes them on, all at once where nothing has to come out. */
+  /** Passes the complete frames on, all at once where none of them changes. */
   #forward(all: Buffer, text: string, end: number): void {
+    const { meter } = this.#options
+    const before = this.#shape.pieces
+    let changed = ''
+    /** Up to here everything is in `changed`; what follows up to `at` goes on as it is. */
     let from = 0
     let at = 0
-    while (at < end) {
-      const blank = text.indexOf('\n\n', at)
-      const crlf = text.indexOf('\r\n\r\n', at)
-      const windows = crlf >= 0 && (blank < 0 || crlf < blank)
-      const stop = windows ? crlf : blank
-      const next = stop + (windows ? 4 : 2)
-      const facts = factsOf(text.slice(at, stop))
-      if (!this.#keep(facts, text, at, stop)) {
-        if (at > from) this.#writePart(all, text, from, at)
-        from = next
-        if (facts.kind === 'error') return this.#engineError(facts.data)
+    try {
+      while (at < end) {
+        const blank = text.indexOf('\n\n', at)
+        const crlf = text.indexOf('\r\n\r\n', at)
+        const windows = crlf >= 0 && (blank < 0 || crlf < blank)
+        const stop = windows ? crlf : blank
+        const next = stop + (windows ? 4 : 2)
+        const shaped = this.#shape.event(text.slice(at, stop))
+        if (shaped !== undefined || windows) {
+          changed += text.slice(from, at) + (shaped ?? `${text.slice(at, stop)}\n\n`)
+          from = next
+        }
+        at = next
       }
-      at = next
-    }
-    if (end > from) this.#writePart(all, text, from, end)
-  }
-
-  /** Whether the frame goes on to the client; takes from it what is ours to know. */
-  #keep(facts: FrameFacts, text: string, at: number, stop: number): boolean {
-    if (facts.kind === 'done') return false
-    if (facts.kind === 'comment') return true
-    if (facts.kind === 'error') return false
-    if (facts.finished) this.#finishSeen = true
-    if (facts.data !== undefined) this.#usage = readUsage(facts.data) ?? this.#usage
-    if (facts.kind === 'usage') return this.#options.want.includeUsage
-    if (carriesText.test(text.slice(at, stop))) {
-      this.#contentFrames++
-      this.#options.meter.output++
-    }
-    if (this.#first === undefined) {
-      this.#first = text.slice(at, stop)
-      const named = modelMember.exec(this.#first)
-      if (named && named[1] !== this.#options.want.modelId) this.#foreignName = named[0]
-    }
-    return true
-  }
-
-  #writePart(all: Buffer, text: string, from: number, to: number): void {
-    const foreign = this.#foreignName
-    const bareUsage = !this.#options.want.includeUsage && text.includes(noUsage)
-    if (foreign === undefined && !bareUsage) {
-      this.#write(from === 0 && to === all.length ? all : all.subarray(from, to))
+    } catch (thrown) {
+      changed += text.slice(from, at)
+      if (changed !== '') this.#write(Buffer.from(changed, 'latin1'))
+      this.#exchange?.abort()
+      this.failed(Failure.from(thrown))
       return
+    } finally {
+      meter.output += this.#shape.pieces - before
     }
-    let part = text.slice(from, to)
-    if (foreign !== undefined) part = part.replaceAll(foreign, `"model":"${this.#options.want.modelId}"`)
-    if (bareUsage) part = part.replaceAll(noUsage, '')
-    this.#write(Buffer.from(part, 'latin1'))
+    if (from === 0) this.#write(end === all.length ? all : all.subarray(0, end))
+    else if (changed !== '' || from < end) this.#write(Buffer.from(changed + text.slice(from, end), 'latin1'))
   }
 
   #write(bytes: Buffer | string): void {
@@ -207,28 +177,6 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (this.#res.write(bytes) || this.blockedSince !== undefined) return
     this.blockedSince = this.wroteAt
     this.#exchange?.pause()
-  }
-
-  /** The usage chunk for engines that do not send one: counted by delivered chunks. */
-  #usageFrame(): string {
-    const usage = this.#delivered()
-    const head = headOf(this.#first)
-    const counts = {
-      prompt_tokens: usage.inputTokens,
-      completion_tokens: usage.outputTokens,
-      total_tokens: usage.inputTokens + usage.outputTokens,
-    }
-    return `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', model: this.#options.want.modelId, choices: [], usage: counts })}\n\n`
-  }
-
-  /** What the engine said it used, or one token for each frame that carried content. */
-  #delivered(): Usage {
-    return this.#usage ?? { inputTokens: 0, outputTokens: this.#contentFrames }
-  }
-
-  #engineError(data: string | undefined): void {
-    this.#exchange?.abort()
-    this.failed(engineError(data))
   }
 
   #fault(what: string): void {
@@ -239,7 +187,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #abandon(): void {
     if (this.#over) return
     this.#exchange?.abort()
-    this.#end({ how: 'cancelled', usage: this.#delivered() })
+    this.#end({ how: 'cancelled', usage: this.#shape.usage })
   }
 
   #end(end: StreamEnd): void {
@@ -256,7 +204,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #count({ inputTokens, outputTokens }: Usage): void {
     const { meter } = this.#options
     meter.input += inputTokens
-    meter.output += Math.max(0, outputTokens - this.#contentFrames)
+    meter.output += Math.max(0, outputTokens - this.#shape.pieces)
   }
 
   /** The watch goes on until the socket has taken the rest, or a reader that stopped reading would stay for ever. */
@@ -267,34 +215,4 @@ export class StreamRelay implements EngineListener, WatchedStream {
     if (this.#call.left) streams.remove(this)
     else this.#res.once('close', () => streams.remove(this))
   }
-}
-
-function readUsage(data: string): Usage | undefined {
-  try {
-    return usageOf((JSON.parse(Buffer.from(data, 'latin1').toString('utf8')) as { usage?: unknown }).usage)
-  } catch {
-    return undefined
-  }
-}
-
-function headOf(frame: string | undefined): { id: string; created: number } {
-  const id = /"id"\s*:\s*"([^"\\]{1,128})"/.exec(frame ?? '')?.[1] ?? 'chatcmpl-0'
-  const created = Number(/"created"\s*:\s*(\d{1,12})/.exec(frame ?? '')?.[1] ?? Math.floor(Date.now() / 1000))
-  return { id, created }
-}
-
-/** What an engine says in mid-stream, as ours. Its words are kept when there are any; its codes are its own. */
-function engineError(data: string | undefined): Failure {
-  let message: unknown
-  try {
-    const body = JSON.parse(Buffer.from(data ?? '', 'latin1').toString('utf8')) as {
-      error?: { message?: unknown } | string
-      message?: unknown
-    }
-    message = typeof body.error === 'string' ? body.error : (body.error?.message ?? body.message)
-  } catch {
-    message = undefined
-  }
-  const words = typeof message === 'string' ? message.slice(0, 500) : 'no reason given'
-  return new Failure('worker_error', `The engine gave up in the middle of its answer: ${words}`)
 }

@@ -2,8 +2,9 @@ import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import type { Task } from '../../../core/tasks/tasks.ts'
 import { openChat } from './chat.ts'
+import { openCompletions } from './completions.ts'
 import { openEmbedder, openEmbeddings } from './embeddings.ts'
-import { type Generation, openGeneration } from './generation.ts'
+import { openGeneration } from './generation.ts'
 import type { Handler, Handlers } from './http.ts'
 import { attempt, type LoadedModel } from './model.ts'
 import type { GgufEngineOptions } from './options.ts'
@@ -15,6 +16,7 @@ import { openVocabulary, type Vocabulary } from './vocabulary.ts'
 
 const routes: Record<Task, string> = {
   'std/chat-completion': 'POST /v1/chat/completions',
+  'std/completion': 'POST /v1/completions',
   'std/embeddings': 'POST /v1/embeddings',
   'std/rerank': 'POST /v1/rerank',
   'std/score': 'POST /v1/score',
@@ -22,9 +24,13 @@ const routes: Record<Task, string> = {
 
 /**
  * Makes the contexts that the tasks need, runs a token through each, and gives what answers. A task that was not asked
- * for is refused by name. Throws Failure `worker_error` when the model cannot do one of them.
+ * for is refused by name. `idle` resolves when nothing is being computed for requests that have ended. Throws Failure
+ * `worker_error` when the model cannot do one of them.
  */
-export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptions): Promise<Handlers> {
+export async function openHandlers(
+  loaded: LoadedModel,
+  options: GgufEngineOptions,
+): Promise<{ handlers: Handlers; idle: () => Promise<void> }> {
   const { model } = loaded
   const { id, tasks, threads } = options
   const wants = (task: Task) => tasks.includes(task)
@@ -35,8 +41,22 @@ export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptio
   // A text must be shorter than its context, and is only understood when it is computed in one batch.
   const encoder = { threads, contextSize: context + 1, batchSize: context + 1 }
 
-  const generation = wants('std/chat-completion') ? await openGeneration(loaded, options, vocabulary) : undefined
-  if (generation) handlers['std/chat-completion'] = openChatHandler(loaded, options, vocabulary, generation)
+  const generation =
+    wants('std/chat-completion') || wants('std/completion')
+      ? await openGeneration(loaded, options, vocabulary)
+      : undefined
+  if (generation) {
+    const parts = {
+      id,
+      fingerprint: `fp_gguf-${loaded.llama.llamaCppRelease.release}`,
+      model,
+      vocabulary,
+      ...generation,
+    }
+    if (wants('std/chat-completion'))
+      handlers['std/chat-completion'] = openChat({ ...parts, template: templateOf(model, vocabulary) })
+    if (wants('std/completion')) handlers['std/completion'] = openCompletions(parts)
+  }
   if (wants('std/embeddings') || (wants('std/score') && !ranks)) {
     const embedding = await attempt('The model cannot make embeddings', () => model.createEmbeddingContext(encoder))
     const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
@@ -64,27 +84,16 @@ export async function openHandlers(loaded: LoadedModel, options: GgufEngineOptio
     () => {
       throw new Failure('unsupported_task', `This engine was started for ${tasks.join(', ')}, not for ${task}.`)
     }
+  const served = (Object.keys(routes) as Task[]).map(task => [routes[task], handlers[task] ?? unable(task)] as const)
   return {
-    'GET /v1/models': models,
-    ...Object.fromEntries((Object.keys(routes) as Task[]).map(task => [routes[task], handlers[task] ?? unable(task)])),
+    handlers: { 'GET /v1/models': models, ...Object.fromEntries(served) },
+    idle: async () => generation?.idle(),
   }
 }
 
-function openChatHandler(
-  { llama, model }: LoadedModel,
-  { id }: GgufEngineOptions,
-  vocabulary: Vocabulary,
-  { generator, context }: Generation,
-): Handler {
+function templateOf(model: LoadedModel['model'], { controls }: Vocabulary) {
   const { bosString: bos, eosString: eos } = model.tokens
-  const template = openTemplate({
-    source: model.fileInfo.metadata.tokenizer.chat_template,
-    bos,
-    eos,
-    controls: vocabulary.controls,
-  })
-  const fingerprint = `fp_gguf-${llama.llamaCppRelease.release}`
-  return openChat({ id, fingerprint, model, vocabulary, template, generator, context })
+  return openTemplate({ source: model.fileInfo.metadata.tokenizer.chat_template, bos, eos, controls })
 }
 
 /** Some token of the model, to see whether it computes at all. */

@@ -13,6 +13,7 @@ export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<Cat
     traits: {
       paths: {
         'std/chat-completion': '/v1/chat/completions',
+        'std/completion': '/v1/completions',
         'std/embeddings': '/v1/embeddings',
         'std/rerank': '/v1/rerank',
         'std/score': '/v1/score',
@@ -22,7 +23,9 @@ export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<Cat
       scoreBy: 'score',
       dimensions: true,
       base64: true,
-      streamUsage: true,
+      streamUsage: 'end',
+      namedTool: true,
+      promptLists: true,
       upstreamId: 'm',
       ...traits,
     },

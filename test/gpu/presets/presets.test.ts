@@ -196,7 +196,7 @@ describe('refusals', () => {
       'unsupported_task',
       /embeddings/,
     ],
-    ['llama-server', 503, error('Loading model', 'unavailable_error'), 'worker_error', /Loading model/],
+    ['llama-server', 503, error('Loading model', 'unavailable_error'), 'model_warming_up', /Loading model/],
     [
       'vllm',
       400,
@@ -213,13 +213,14 @@ describe('refusals', () => {
     ['vllm', 501, error('no'), 'worker_error', /501/],
     ['custom', 413, 'Payload Too Large', 'payload_too_large', /Too Large/],
     ['custom', 400, '', 'invalid_value', /\(400\)/],
-    ['custom', 400, '<html>', 'invalid_value', /<html>/],
+    ['custom', 400, '<html><head><title>x</title></head><h1>Bad\nRequest</h1>', 'invalid_value', /: Bad Request$/],
     ['custom', 400, error(long), 'invalid_value', /^.{400,600}$/],
     ['custom', 400, error('two\nlines\u0007'), 'invalid_value', /two lines$/],
     ['custom', 400, 'null', 'invalid_value', /400/],
     ['remote', 401, error('Incorrect API key provided'), 'worker_error', /Incorrect API key/],
     ['remote', 404, error('no such model'), 'worker_error', /404/],
-    ['remote', 429, error('slow down'), 'worker_error', /slow down/],
+    ['remote', 429, error('slow down'), 'no_capacity', /slow down/],
+    ['remote', 429, error('You exceeded your current quota', 'insufficient_quota'), 'worker_error', /quota/],
   ]
   test.each(cases)('%s says %i %s', (engine, status, body, code, message) => {
     const failure = presets.get(engine)!.failureOf(status, body)
