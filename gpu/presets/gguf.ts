@@ -33,7 +33,19 @@ export const gguf: Preset = {
   traits: model =>
     traitsFor(model, {
       paths: openAiPaths,
-      features: ['top_k', 'min_p', 'penalties', 'repetition_penalty'],
+      features: [
+        'tools',
+        'json_object',
+        'json_schema',
+        'logprobs',
+        'n',
+        'logit_bias',
+        'penalties',
+        'top_k',
+        'min_p',
+        'repetition_penalty',
+        'chat_template_kwargs',
+      ],
       rerankScores: 'probability',
       scoreBy: 'score',
       dimensions: false,
