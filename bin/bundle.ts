@@ -13,6 +13,9 @@ export interface Output {
   text: string
 }
 
+const versionOf = (name: string): string =>
+  (JSON.parse(readFileSync(join(packages, name, 'package.json'), 'utf8')) as { version: string }).version
+
 /** Changes one expression of a package's file. Fails the build when the expression is not there exactly once. */
 function patch(file: string, from: string, to: string): Plugin {
   const path = join(packages, file)
@@ -81,6 +84,7 @@ export async function bundleProgram(version: string, entry = 'cli/main.ts'): Pro
     define: {
       __INFER_VERSION__: JSON.stringify(version),
       __INFER_BUILD__: JSON.stringify(buildIdPlace),
+      __INFER_LLAMA__: JSON.stringify(versionOf('node-llama-cpp')),
       'import.meta.url': '__importMetaUrl',
     },
     banner: { js: `const __importMetaUrl = require('node:url').pathToFileURL(__filename).href;` },

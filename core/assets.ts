@@ -1,4 +1,5 @@
 import { readFileSync, realpathSync } from 'node:fs'
+import { registerHooks } from 'node:module'
 import { isAbsolute, join, sep } from 'node:path'
 import { getRawAsset, isSea } from 'node:sea'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -10,6 +11,7 @@ import { Failure } from './failure.ts'
 /** Put in by the build; absent from source. */
 declare const __INFER_VERSION__: string
 declare const __INFER_BUILD__: string
+declare const __INFER_LLAMA__: string
 
 /**
  * Where the program's own parts lie. It runs in three forms: from source, built (the bundle in dist/), and packed into
@@ -26,6 +28,13 @@ export const version: string =
   form === 'source'
     ? (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version
     : __INFER_VERSION__
+
+/** The version of node-llama-cpp inside, which the builds for GPUs must have as well. */
+export const llamaVersion: string =
+  form === 'source'
+    ? (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: Record<string, string> })
+        .dependencies['node-llama-cpp']!
+    : __INFER_LLAMA__
 
 /** Names what was built: 16 hexadecimal digits over the code, its dependencies and its assets; `source` when nothing was. */
 export const build: string = form === 'source' ? 'source' : __INFER_BUILD__
@@ -102,9 +111,21 @@ export function sqliteBinding(): string | undefined {
 
 const vendored = { 'node-llama-cpp': 'node_modules/node-llama-cpp/dist/index.js' }
 
-/** Imports a package that must stay real files on disk (native code beside it), extracted and verified first when packed. */
-export const importVendored = async <T>(name: keyof typeof vendored): Promise<T> =>
-  (form === 'source' ? await import(name) : await import(pathToFileURL(join(vendorFolder(), vendored[name])).href)) as T
+/**
+ * Imports a package that must stay real files on disk (native code beside it), extracted and verified first when packed.
+ * Its builds for GPUs are no part of the program: they are looked for below `backends`/node_modules, where npm puts them.
+ */
+export async function importVendored<T>(name: keyof typeof vendored, backends?: string): Promise<T> {
+  if (backends !== undefined)
+    registerHooks({
+      resolve: (specifier, context, next) =>
+        next(gpuBuild.test(specifier) ? pathToFileURL(builtAt(backends, specifier)).href : specifier, context),
+    })
+  return (await import(form === 'source' ? name : pathToFileURL(join(vendorFolder(), vendored[name])).href)) as T
+}
+
+const gpuBuild = /^@node-llama-cpp\/linux-x64-(cuda|cuda-ext|vulkan)$/
+const builtAt = (backends: string, specifier: string) => join(backends, 'node_modules', specifier, 'dist', 'index.js')
 
 function vendorFolder(): string {
   if (!packaged) return join(dist, 'vendor')

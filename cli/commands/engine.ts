@@ -1,21 +1,18 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
+import { Bytes } from '../../core/models/quantities.ts'
 import { type Task, tasks } from '../../core/tasks/tasks.ts'
+import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
+import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
 import { usage } from '../exit-codes.ts'
 import { readCount, withExamples } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
-interface Options {
-  model: string
-  id: string
+interface Options extends Omit<GgufEngineSettings, 'tasks' | 'threads' | 'key'> {
   task?: Task[]
-  socket?: string
-  port?: number
   threads?: number
-  parallel: number
-  context?: number
-  gpu: 'auto' | 'off'
+  backends?: string
 }
 
 /**
@@ -33,25 +30,58 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--socket <path>', 'listen on a Unix socket')
     .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
     .option('--threads <count>', 'processor threads; as many as this process may use when left out', readCount(1, 1024))
-    .option('--parallel <count>', 'chats worked on at once', readCount(1, 256), 1)
+    .option('--parallel <count>', 'chats worked on at once, each with its own context', readCount(1, 256))
     .option('--context <tokens>', 'longest prompt and answer together', readCount(16, 2 ** 24))
-    .option('--gpu <use>', 'auto or off', readGpu, 'auto')
-    .action(async ({ task, threads, ...options }: Options) => {
+    .addOption(new Option('--gpu <use>', 'what computes').choices(gpuUses).default('auto'))
+    .option('--backends <folder>', 'where the builds for GPUs lie, below node_modules')
+    .option('--gpu-layers <count>', 'layers on the GPU; as many as fit when left out', readCount(0, 4096))
+    .addOption(
+      new Option('--flash-attention <use>', 'less memory for long contexts').choices(flashUses).default('auto'),
+    )
+    .addOption(new Option('--kv-type <type>', 'how the cache keeps its numbers').choices(kvTypes).default('f16'))
+    .option('--batch <tokens>', 'computed at once; 512 when left out', readCount(32, 4096))
+    .option('--memory <size>', 'memory that it may fill, such as 12GiB; what is free when left out', readBytes)
+    .option('--no-mmap', 'read the file instead of mapping it into memory')
+    .option('--mlock', 'keep the model from being swapped out')
+    .action(async ({ task, threads, backends, ...options }: Options) => {
       const key = terminal.environment.INFER_ENGINE_KEY
       delete terminal.environment.INFER_ENGINE_KEY
       const { cpuDevice } = await import('../../gpu/devices/cpu.ts')
       const { runGgufEngine } = await import('../../gpu/engines/gguf/engine.ts')
+      const { chooseBackend } = await import('../../gpu/engines/gguf/backend-choice.ts')
       try {
+        const log = openLog('info')
+        const chosen = await chooseBackend({ gpu: options.gpu, backends, environment: terminal.environment, log })
         await runGgufEngine(
-          { ...options, threads: threads ?? cpuDevice().cores ?? 1, tasks: task ?? ['std/chat-completion'], key },
-          { log: openLog('info') },
+          {
+            ...options,
+            ...chosen,
+            threads: threads ?? cpuDevice().cores ?? 1,
+            tasks: task ?? ['std/chat-completion'],
+            key,
+          },
+          { log },
         )
       } catch (thrown) {
         throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usage(thrown.message) : thrown
       }
     })
+  command
+    .command('try', { hidden: true })
+    .summary('compute one token with a backend')
+    .description('Computes one token with a backend of llama.cpp and says on what, as JSON. It may die of it.')
+    .addOption(new Option('--gpu <use>', 'the backend').choices(['off', 'cuda', 'vulkan']).makeOptionMandatory())
+    .option('--backends <folder>', 'where the builds for GPUs lie, below node_modules')
+    .action(async ({ gpu, backends }: { gpu: 'off' | 'cuda' | 'vulkan'; backends?: string }) => {
+      const { tryBackend } = await import('../../gpu/engines/gguf/trial.ts')
+      terminal.print(JSON.stringify(await tryBackend(gpu, backends)))
+    })
   withExamples(gguf, [
     ['infer engine gguf --model qwen3-8b.gguf --id qwen3-8b --port 9001 --threads 8', 'a chat model on port 9001'],
+    [
+      'infer engine gguf --model m.gguf --id m --port 9001 --context 32768 --kv-type q8_0',
+      'a long context, half the cache',
+    ],
   ])
   withExamples(command, [['infer engine gguf --help', 'the built-in engine']])
 }
@@ -62,7 +92,8 @@ function collectTasks(text: string, before: Task[] | undefined): Task[] {
   return [...(before ?? []), task]
 }
 
-function readGpu(text: string): 'auto' | 'off' {
-  if (text !== 'auto' && text !== 'off') throw usage(`--gpu is auto or off, not '${text}'.`)
-  return text
+function readBytes(text: string): number {
+  const size = Bytes.safeParse(text)
+  if (!size.success) throw new InvalidArgumentError('Write a size as 512MiB or 24GB.')
+  return size.data
 }

@@ -35,7 +35,7 @@ export async function loadModel(
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new Failure('worker_error', `The model file '${path}' cannot be loaded: ${why}`, { cause })
   })
-  const library = await importVendored<NodeLlamaCpp>('node-llama-cpp')
+  const library = await importVendored<NodeLlamaCpp>('node-llama-cpp', settings.backends)
   const llama = await startLlama(library, settings, log)
   try {
     signal.throwIfAborted()

@@ -24,6 +24,8 @@ export interface GgufEngineSettings {
   /** Tokens that one request may take, prompt and answer together. At most what the model was trained for. */
   context?: number
   gpu: GpuUse
+  /** Where the builds for GPUs lie; those inside the program compute on the processor. */
+  backends?: string
   /** Blocks of the model on the GPU, its output counted as one more; as many as fit when left out. */
   gpuLayers?: number
   flashAttention?: (typeof flashUses)[number]

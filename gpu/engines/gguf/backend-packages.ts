@@ -1,0 +1,78 @@
+import { hash } from 'node:crypto'
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type BackendName, packagesOf } from './backend.ts'
+
+/** A sentence says why not; it has no full stop. */
+export type Found = { ok: true } | { ok: false; why: string }
+
+/**
+ * Whether the builds of a backend lie below the folder as npm puts them there, in the version that fits. Native code is
+ * run from it, so that nobody else may write to it.
+ */
+export function findBuilds(name: BackendName, folder: string, version: string): Found {
+  for (const one of packagesOf[name]) {
+    const path = join(folder, 'node_modules', one)
+    const found = versionAt(path)
+    if (found === undefined) return { ok: false, why: `${one} is not installed in ${folder}` }
+    if (found !== version)
+      return { ok: false, why: `${one} in ${folder} is version ${found}, and ${version} is needed` }
+    for (const place of [folder, path, join(path, 'bins')]) {
+      const { uid, mode } = statSync(place)
+      if (uid !== 0 && uid !== process.getuid?.()) return { ok: false, why: `${place} belongs to another user` }
+      if (mode & 0o022) return { ok: false, why: `others can write to ${place}` }
+    }
+  }
+  return { ok: true }
+}
+
+/** What tells one set of builds from another. */
+export const buildsAt = (folder: string): string[] =>
+  [...new Set(Object.values(packagesOf).flat())].flatMap(name => {
+    const path = join(folder, 'node_modules', name)
+    const version = versionAt(path)
+    return version === undefined ? [] : [`${name}@${version} ${statSync(join(path, 'package.json')).mtimeMs}`]
+  })
+
+function versionAt(path: string): string | undefined {
+  try {
+    return (JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')) as { version?: string }).version
+  } catch {
+    return undefined
+  }
+}
+
+const [cuda, ext] = packagesOf['cuda-12'] as [string, string]
+const mainLibrary = 'libggml-cuda.so'
+
+/**
+ * A folder in which the CUDA build for older drivers is the only one: llama.cpp takes the one beside it, and the other
+ * only when that cannot be loaded, so it must not be there. The rest is copied, 30 MB, because Node follows links back
+ * to where the library is; the large one is linked. Made once for each set of builds.
+ */
+export function openOlderCuda(folder: string, cache: string): string {
+  const view = join(cache, `cuda-12-${hash('sha256', JSON.stringify([folder, buildsAt(folder)])).slice(0, 16)}`)
+  if (existsSync(view)) return view
+  const temporary = `${view}.${process.pid}.tmp`
+  const from = (name: string, ...path: string[]) => join(folder, 'node_modules', name, ...path)
+  const to = (name: string, ...path: string[]) => join(temporary, 'node_modules', name, ...path)
+  rmSync(temporary, { recursive: true, force: true })
+  for (const name of [cuda, ext])
+    for (const path of ['package.json', 'dist']) {
+      mkdirSync(dirname(to(name, path)), { recursive: true, mode: 0o700 })
+      cpSync(from(name, path), to(name, path), { recursive: true })
+    }
+  cpSync(from(cuda, 'bins'), to(cuda, 'bins'), {
+    recursive: true,
+    filter: path => !path.endsWith(`/${mainLibrary}`),
+  })
+  symlinkSync(from(ext, 'bins'), to(ext, 'bins'))
+  try {
+    renameSync(temporary, view)
+  } catch (cause) {
+    rmSync(temporary, { recursive: true, force: true })
+    // Another process was faster; its view is the same.
+    if (!existsSync(view)) throw cause
+  }
+  return view
+}

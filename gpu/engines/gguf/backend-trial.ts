@@ -1,0 +1,55 @@
+import { constants } from 'node:os'
+import { execa } from 'execa'
+import { plain, statusOf, type Wrapper, wrapped } from '../../launcher/wrapper.ts'
+import type { TrialRun } from './backend.ts'
+
+export interface TrialOrder {
+  /** Program and arguments that try the backend, print a line of JSON and end. */
+  argv: readonly string[]
+  env: Record<string, string>
+  deadlineMs: number
+  /** What keeps it, and the test that llama.cpp starts itself, from outliving us. */
+  wrapper?: Wrapper
+}
+
+/** Runs a trial in a process that may crash or hang, and is gone afterwards. Never throws. */
+export async function runTrial({ argv, env, deadlineMs, wrapper = plain }: TrialOrder): Promise<TrialRun> {
+  const { file, args } = wrapped(wrapper, argv)
+  const started = performance.now()
+  const child = execa(file, args, {
+    env,
+    extendEnv: false,
+    stdin: 'ignore',
+    reject: false,
+    detached: true,
+    cleanup: false,
+    maxBuffer: 32 << 20,
+  })
+  let timedOut = false
+  const timer = setTimeout(() => {
+    timedOut = true
+    if (child.pid !== undefined) killGroup(child.pid)
+  }, deadlineMs)
+  const { exitCode, signal, stdout, stderr, code } = await child
+  clearTimeout(timer)
+  // What it started itself holds the pipes no longer, but may be alive still.
+  if (child.pid !== undefined) killGroup(child.pid)
+  return {
+    status:
+      exitCode === undefined && !signal
+        ? String(code)
+        : statusOf(wrapper, exitCode ?? null, signal ?? null, constants.signals),
+    timedOut,
+    stdout,
+    stderr,
+    ms: performance.now() - started,
+  }
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All of it has ended.
+  }
+}

@@ -1,0 +1,78 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { assetPath, importVendored } from '../../../core/assets.ts'
+import { Failure } from '../../../core/failure.ts'
+import type { NodeLlamaCpp } from './model.ts'
+import type { GpuUse } from './options.ts'
+
+/** What a backend has shown that it can do. */
+export interface Trial {
+  /** The release of llama.cpp. */
+  release: string
+  /** The names of the devices it computes on; empty for the processor. */
+  devices: string[]
+}
+
+/**
+ * Loads one backend, puts a tiny model onto its devices and computes one token. To be run in a process that may die of
+ * it: a backend that does not suit the driver ends the process instead of throwing. Throws Failure `worker_error`.
+ */
+export async function tryBackend(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined): Promise<Trial> {
+  const library = await importVendored<NodeLlamaCpp>('node-llama-cpp', backends)
+  const llama = await library
+    .getLlama({
+      gpu: gpu === 'off' ? false : gpu,
+      build: 'never',
+      skipDownload: true,
+      progressLogs: false,
+      maxThreads: 1,
+      // What it says goes to stderr at once: what stands there last is why the process has died.
+      debug: true,
+    })
+    .catch((cause: Error) => {
+      const why = whyNotLoaded(gpu, backends) ?? cause.message
+      throw new Failure('worker_error', `llama.cpp cannot be started: ${why}.`, { cause })
+    })
+  try {
+    const model = await llama.loadModel({
+      modelPath: assetPath('models/tiny-chat.gguf'),
+      gpuLayers: gpu === 'off' ? 0 : 'max',
+    })
+    const context = await model.createContext({ contextSize: 256, threads: 1, failedCreationRemedy: false })
+    for await (const _token of context.getSequence().evaluate([model.tokens.bos!])) break
+    return { release: llama.llamaCppRelease.release, devices: gpu === 'off' ? [] : await llama.getGpuDeviceNames() }
+  } finally {
+    await llama.dispose()
+  }
+}
+
+/**
+ * What the system's loader says about the backend's library, which node-llama-cpp keeps to itself: most often that a
+ * library of the driver is missing. Undefined when it can be loaded.
+ */
+function whyNotLoaded(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined): string | undefined {
+  if (gpu === 'off' || backends === undefined) return undefined
+  const bins = join(backends, 'node_modules/@node-llama-cpp', `linux-x64-${gpu}`, 'bins')
+  const older = join(backends, 'node_modules/@node-llama-cpp', `linux-x64-${gpu}-ext`, 'bins')
+  const libraries = [bins, older].flatMap(folder => librariesBelow(folder, `libggml-${gpu}.so`))
+  const reasons = libraries.map(path => {
+    try {
+      process.dlopen({ exports: {} }, path)
+      return undefined
+    } catch (thrown) {
+      const message = (thrown as Error).message.split('\n')[0]!
+      return message.includes('did not self-register') ? undefined : message
+    }
+  })
+  return reasons.every(reason => reason !== undefined) ? reasons[0] : undefined
+}
+
+function librariesBelow(folder: string, name: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter(path => path.endsWith(`/${name}`))
+      .map(path => join(folder, path))
+  } catch {
+    return []
+  }
+}

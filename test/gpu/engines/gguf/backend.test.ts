@@ -1,0 +1,210 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { llamaVersion } from '../../../../core/assets.ts'
+import { type BackendName, judgeTrial, type TrialRun } from '../../../../gpu/engines/gguf/backend.ts'
+import { findBuilds, openOlderCuda } from '../../../../gpu/engines/gguf/backend-packages.ts'
+import { type BackendSearch, firstBackend, searchBackends } from '../../../../gpu/engines/gguf/backend-search.ts'
+import { runTrial } from '../../../../gpu/engines/gguf/backend-trial.ts'
+import { probeWrapper } from '../../../../gpu/launcher/probe.ts'
+
+const fake = join(import.meta.dirname, '../../../fixtures/backend.ts')
+const env = { PATH: process.env.PATH! }
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-backend-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+function put(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
+  writeFileSync(path, text)
+}
+
+/** Packages as npm leaves them. */
+function install(folder: string, names: readonly string[], version = llamaVersion): void {
+  for (const name of names) {
+    const at = join(folder, 'node_modules/@node-llama-cpp', name)
+    put(join(at, 'package.json'), JSON.stringify({ version }))
+    put(join(at, 'dist/index.js'), 'export {}')
+    put(join(at, 'bins/linux-x64-cuda/libggml-cuda.so'), name)
+    put(join(at, 'bins/linux-x64-cuda/llama-addon.node'), name)
+    put(join(at, 'bins/linux-x64-cuda/fallback/libggml-cuda.so'), name)
+  }
+}
+
+describe('what a trial means', () => {
+  const run = (of: Partial<TrialRun>): TrialRun => ({
+    status: '0',
+    timedOut: false,
+    stdout: '',
+    stderr: '',
+    ms: 1500,
+    ...of,
+  })
+  const answer = (devices: string[]) => JSON.stringify({ release: 'v0.5.0', devices })
+  test.each<[name: BackendName, run: Partial<TrialRun>, state: string, detail: RegExp, advice: RegExp | null]>([
+    ['cuda', { stdout: answer(['H200']) }, 'works', /^computes on H200 \(llama.cpp v0.5.0, tried in 1.5 s\)$/, null],
+    ['cpu', { stdout: `loading\n${answer([])}\n` }, 'works', /^computes on the processor/, null],
+    ['vulkan', { stdout: answer([]) }, 'fails', /finds no device/, /Vulkan driver/],
+    [
+      'cuda',
+      { status: 'SIGABRT', stderr: 'CUDA error: the provided PTX was compiled with an unsupported toolchain.\n\n' },
+      'fails',
+      /^it crashed \(SIGABRT\): CUDA error: the provided PTX/,
+      /update it to 590 or newer, or install the CUDA 12/,
+    ],
+    ['cuda', { status: 'SIGSEGV' }, 'fails', /^it crashed \(SIGSEGV\)$/, /Install the CUDA 12 build/],
+    [
+      'cuda-12',
+      { status: '1', stderr: 'libcudart.so.12: cannot open shared object file' },
+      'fails',
+      /it does not start: lib/,
+      /^libcudart.so.12 is missing/,
+    ],
+    ['cuda-12', { timedOut: true, status: 'SIGKILL' }, 'fails', /no answer within 1.5 s and was ended/, /libcublas/],
+    ['vulkan', { stdout: 'no json' }, 'fails', /does not start/, /vulkaninfo/],
+    ['cpu', { status: 'SIGILL' }, 'fails', /crashed \(SIGILL\)/, /other kinds/],
+  ])('%s: %o', (name, of, state, detail, advice) => {
+    const report = judgeTrial(name, run(of), null)
+    expect(report.state).toBe(state)
+    expect(report.detail).toMatch(detail)
+    if (advice) expect(report.advice).toMatch(advice)
+    else expect(report.advice).toBeNull()
+  })
+})
+
+describe('a trial is a process that', () => {
+  const trial = async (ending: string, deadlineMs = 20_000) =>
+    runTrial({ argv: [process.execPath, fake, ending], env, deadlineMs, wrapper: (await probeWrapper(env)).wrapper })
+
+  test('answers', async () => {
+    const run = await trial('works')
+    expect(run).toMatchObject({ status: '0', timedOut: false })
+    expect(JSON.parse(run.stdout)).toEqual({ release: 'v9', devices: ['Card One'] })
+  })
+  test('crashes', async () => expect(await trial('crashes')).toMatchObject({ status: 'SIGABRT', timedOut: false }))
+  test('refuses', async () => expect(await trial('refuses')).toMatchObject({ status: '1', timedOut: false }))
+  test('hangs, and is ended with what it has started', async () => {
+    const run = await trial('hangs', 1500)
+    expect(run.timedOut).toBe(true)
+    expect(run.ms).toBeLessThan(10_000)
+  })
+  test('does not exist', async () => {
+    const run = await runTrial({ argv: ['/nonexistent/program'], env, deadlineMs: 5_000 })
+    expect(judgeTrial('cpu', run, null).state).toBe('fails')
+  })
+})
+
+describe('builds for cards', () => {
+  const cuda = ['linux-x64-cuda']
+  test.each<[what: string, prepare: (folder: string) => void, why: RegExp | null]>([
+    ['are found', folder => install(folder, cuda), null],
+    ['are not there', () => {}, /linux-x64-cuda is not installed in/],
+    ['are of another version', folder => install(folder, cuda, '1.2.3'), /is version 1.2.3, and [\d.]+ is needed/],
+    [
+      'can be written to by others',
+      folder => {
+        install(folder, cuda)
+        chmodSync(join(folder, 'node_modules/@node-llama-cpp/linux-x64-cuda/bins'), 0o777)
+      },
+      /others can write to/,
+    ],
+  ])('%s', (_, prepare, why) => {
+    const folder = temporaryFolder()
+    prepare(folder)
+    const found = findBuilds('cuda', folder, llamaVersion)
+    expect(found.ok ? null : found.why).toEqual(why === null ? null : expect.stringMatching(why))
+  })
+
+  test('the older CUDA build is the only one in its folder, which is made once', () => {
+    const [folder, cache] = [temporaryFolder(), temporaryFolder()]
+    install(folder, ['linux-x64-cuda', 'linux-x64-cuda-ext'])
+    const view = openOlderCuda(folder, cache)
+    const bins = (name: string) => join(view, 'node_modules/@node-llama-cpp', name, 'bins/linux-x64-cuda')
+    expect(existsSync(join(bins('linux-x64-cuda'), 'llama-addon.node'))).toBe(true)
+    expect(existsSync(join(bins('linux-x64-cuda'), 'libggml-cuda.so'))).toBe(false)
+    expect(readFileSync(join(bins('linux-x64-cuda-ext'), 'fallback/libggml-cuda.so'), 'utf8')).toBe(
+      'linux-x64-cuda-ext',
+    )
+    expect(openOlderCuda(folder, cache)).toBe(view)
+    expect(findBuilds('cuda', view, llamaVersion)).toEqual({ ok: true })
+  })
+})
+
+describe('the search', () => {
+  const card = { id: 'gpu0', name: 'H200', kind: 'nvidia' as const, totalBytes: 2 ** 37 }
+
+  /** A search whose backends end as they are told; `tried` says which were really tried, in order. */
+  function searching(endings: Partial<Record<BackendName, string>>, of: Partial<BackendSearch> = {}) {
+    const [folder, cache] = [temporaryFolder(), temporaryFolder()]
+    const record = join(cache, 'record')
+    install(folder, ['linux-x64-cuda', 'linux-x64-cuda-ext', 'linux-x64-vulkan'])
+    const search: BackendSearch = {
+      folder,
+      cache,
+      devices: [card],
+      environment: env,
+      deadlineMs: () => 20_000,
+      command: name => [process.execPath, fake, endings[name] ?? 'refuses', record, name],
+      ...of,
+    }
+    const tried = () => {
+      const lines = existsSync(record) ? readFileSync(record, 'utf8').trim().split('\n') : []
+      rmSync(record, { force: true })
+      return lines
+    }
+    return { search, tried, folder }
+  }
+  const all = async (search: BackendSearch) => {
+    const reports = []
+    for await (const report of searchBackends(search)) reports.push(report)
+    return reports
+  }
+
+  test('a CUDA build that crashes is followed by the older one', async () => {
+    const { search, tried, folder } = searching({ cuda: 'crashes', 'cuda-12': 'works', vulkan: 'works' })
+    const found = await firstBackend(search)
+    expect(found).toMatchObject({ name: 'cuda-12', state: 'works' })
+    expect(found!.folder).not.toBe(folder)
+    expect(tried()).toEqual(['cuda', 'cuda-12'])
+  })
+
+  test('is not made twice, until something is another', async () => {
+    const { search, tried, folder } = searching({ cuda: 'crashes', vulkan: 'works', cpu: 'none' })
+    const before = await all(search)
+    expect(before.map(({ name, state }) => [name, state])).toEqual([
+      ['cuda', 'fails'],
+      ['cuda-12', 'fails'],
+      ['vulkan', 'works'],
+      ['cpu', 'works'],
+    ])
+    expect(tried()).toHaveLength(4)
+    expect(await all(search)).toEqual(before)
+    expect(tried()).toEqual([])
+    await all({ ...search, devices: [] })
+    expect(tried(), 'other devices').toHaveLength(4)
+    await all({ ...search, environment: { ...env, LD_LIBRARY_PATH: '/opt/cuda/lib64' } })
+    expect(tried(), 'other libraries').toHaveLength(4)
+    await all({ ...search, environment: { ...env, LD_LIBRARY_PATH: '/opt/cuda/lib64' }, again: true })
+    expect(tried(), 'asked to').toHaveLength(4)
+    install(folder, ['linux-x64-vulkan'], '0.0.1')
+    expect((await all(search)).find(({ name }) => name === 'vulkan')).toMatchObject({ state: 'missing' })
+  })
+
+  test('what is not installed is not tried; how to install it is said where there is a card', async () => {
+    const { search, tried } = searching({ cpu: 'none' }, { folder: '/nonexistent' })
+    const [cuda, , vulkan] = await all(search)
+    expect(cuda).toMatchObject({
+      state: 'missing',
+      detail: '@node-llama-cpp/linux-x64-cuda is not installed in /nonexistent',
+      advice: `npm install --no-save --prefix /nonexistent @node-llama-cpp/linux-x64-cuda@${llamaVersion}`,
+    })
+    expect(vulkan).toMatchObject({ state: 'missing' })
+    expect(tried()).toEqual(['cpu'])
+    const [without] = await all({ ...search, devices: [] })
+    expect(without).toMatchObject({ detail: expect.stringContaining('no NVIDIA card') as string, advice: null })
+  })
+})
