@@ -28,6 +28,8 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('crash' as const), which: fc.nat(50) }),
   fc.record({ do: fc.constant('stuck' as const), which: fc.nat(50) }),
   fc.record({ do: fc.constant('unload' as const), which: fc.nat(4) }),
+  fc.record({ do: fc.constant('change' as const), which: fc.nat(4), engine: fc.boolean() }),
+  fc.record({ do: fc.constant('drop' as const), which: fc.nat(4) }),
   fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 100, 3_000, 30_000) }),
 )
 
@@ -59,9 +61,11 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
         () => places,
         { ...defaultRules, holdMs: 2_000 },
       )
-      const lines: Line[] = models.map(({ id, gigabytes, of, devices }) =>
-        residency.line(modelOf(id, of), wantedOf(id, gigabytes, { devices }), 2),
-      )
+      const lineOf = (which: number, args: string[] = []): Line => {
+        const { id, gigabytes, of, devices } = models[which]!
+        return residency.line(modelOf(id, { ...of, args }), wantedOf(id, gigabytes, { devices }), 2)
+      }
+      const lines: Line[] = models.map((_, which) => lineOf(which))
       residency.refresh()
 
       let ticks = 0
@@ -125,7 +129,16 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
         else if (one.do === 'unload') residency.unload(models[one.which]!.id)
         else if (one.do === 'release' && held.length > 0)
           residency.release(held.splice(one.which % held.length, 1)[0]!, one.well ? 10 : null)
-        else if (one.do === 'cancel' && open.size > 0) [...open][one.which % open.size]!.cancel()
+        else if (one.do === 'cancel' && open.size > 0) {
+          const left = [...open][one.which % open.size]!
+          open.delete(left)
+          left.cancel()
+        } else if (one.do === 'change') {
+          lines[one.which] = lineOf(one.which, one.engine ? [String(++count)] : lines[one.which]!.model.args)
+          residency.refresh()
+        }
+        // Who was given the line before goes on asking it.
+        else if (one.do === 'drop') residency.drop(models[one.which]!.id)
         else if (one.do === 'answer' && pending.length > 0) answer(one.which, one.well)
         else if (one.do === 'crash' && ready.length > 0) end(ready[one.which % ready.length]!)
         else if (one.do === 'stuck' && ready.length > 0)
@@ -143,6 +156,9 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
       pass(400_000)
       while (pending.length > 0) answer(0, 1)
       for (const line of lines) expect(line.waiting).toEqual([])
+      expect(open.size).toBe(0)
+      // What was changed or taken away has left no engine behind.
+      for (const { line } of residency.residents()) expect(line).toBe(residency.find(line.model.id))
       for (const resident of residency.residents()) expect(resident.leases).toBe(0)
     }),
     { numRuns: 300 },

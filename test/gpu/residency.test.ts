@@ -547,3 +547,91 @@ test('events about engines that are gone change nothing', () => {
   residency.tick()
   expect(since()).toEqual([])
 })
+
+describe('another configuration', () => {
+  const changed = (id: string, of: object = {}, gigabytes = 20) => lineOf(id, gigabytes, { args: ['--new'], ...of })
+
+  test('who waits goes over to the new line, keeps his place, and can still give it up', () => {
+    const asked = [ask(lineOf('a', 20, {}, 2)), ask(lineOf('a', 20, {}, 2)), ask(lineOf('a', 20, {}, 2))]
+    expect(since()).toEqual(['start e1 a'])
+    changed('a')
+    residency.refresh()
+    expect(since()).toEqual(['stop e1: the configuration has changed'])
+    residency.startFailed('e1', 'stopped')
+    expect(since()).toEqual(['settle e2'])
+    residency.settled('e2')
+    asked[0]!.cancel()
+    residency.ready('e2')
+    expect(asked.map(one => one.resident?.engineId)).toEqual([undefined, 'e2', 'e2'])
+  })
+
+  test('an engine with requests ends after them, takes no new ones, and the new one waits for its room', () => {
+    warm('a')
+    const running = ask(lineOf('a'))
+    const next = ask(changed('a'))
+    expect(since()).toEqual([])
+    expect(next).not.toHaveProperty('resident')
+    expect(residency.activity(residency.find('a')!).reason).toBe(
+      "'a' waits for 'a (before its change)' to finish, whose memory it needs.",
+    )
+    residency.release(running.resident!, 5)
+    expect(since()).toEqual(['stop e1: unloaded'])
+    residency.gone('e1', 'unloaded')
+    residency.settled('e2')
+    residency.ready('e2')
+    expect(next.resident?.engineId).toBe('e2')
+  })
+
+  test('where there is room for both, the new one is there before the old one has ended', () => {
+    warm('a', 8)
+    const running = ask(lineOf('a', 8))
+    changed('a', {}, 8)
+    residency.refresh()
+    expect(since()).toEqual(['start e2 a'])
+    residency.ready('e2')
+    expect(ask(residency.find('a')!).resident?.engineId).toBe('e2')
+    residency.release(running.resident!, 5)
+    expect(since()).toEqual(['stop e1: unloaded'])
+  })
+
+  test('one that was unloaded by hand is not loaded for it', () => {
+    warm('a')
+    residency.unload('a')
+    residency.gone('e1', 'unloaded')
+    changed('a')
+    residency.refresh()
+    expect(since()).toEqual(['stop e1: unloaded'])
+  })
+
+  test('failures of the old one do not keep the new one from being tried', () => {
+    const line = lineOf('a')
+    ask(line)
+    residency.startFailed('e1', 'no such file')
+    expect(ask(line, 10)).toHaveProperty('failure')
+    since()
+    ask(changed('a'))
+    expect(since()).toEqual(['start e2 a'])
+  })
+
+  test('what is gone: who waits is refused by name, also who asks the old line later', () => {
+    const line = lineOf('a')
+    const waiting = ask(line)
+    since()
+    residency.drop('a')
+    expect(waiting.failure).toMatchObject({
+      code: 'model_not_found',
+      message: expect.stringContaining("'a'") as string,
+    })
+    expect(since()).toEqual(['stop e1: the configuration has changed'])
+    expect(ask(line).failure?.code).toBe('model_not_found')
+    expect(residency.find('a')).toBeUndefined()
+  })
+
+  test('a change that does not concern the engine keeps it', () => {
+    const line = warm('a', 20, { idle_ttl: 60_000 })
+    expect(lineOf('a', 20, { idle_ttl: 1_000, max_queue: 1 })).toBe(line)
+    residency.tick()
+    pass(1_500)
+    expect(since()).toEqual(['stop e1: idle'])
+  })
+})
