@@ -1,24 +1,22 @@
 import { Failure } from '../../../../core/failure.ts'
+import { openBudget } from './budget.ts'
+import { openCompiler } from './compile.ts'
 import { gbnfOf } from './gbnf.ts'
 import { openJson } from './json.ts'
+import { productiveRules } from './productive.ts'
 import { openRules } from './rules.ts'
+import { type Origin, openDocument, sizeWithin } from './schema.ts'
+import { stepsToCheck, widthOf } from './width.ts'
 
 export { literal } from './gbnf.ts'
-
-/** Where a schema stands in the request, for the sentences of refusals. */
-export interface Origin {
-  /** The `param` of the Failure: `response_format` or `tools`. */
-  param: string
-  /** JSON path of the schema: `response_format.json_schema.schema`, `tools[0].function.parameters`. */
-  path: string
-}
+export type { Origin } from './schema.ts'
 
 export interface Grammar {
   /**
-   * Adds what a schema allows and gives the name of its rule, for use in `text`. The same schema object may be added
-   * once only or several times; each call gives a rule that may be used any number of times.
+   * Adds what a schema allows and gives the name of its rule, for use in `text`. Each call gives a rule that may be
+   * used any number of times.
    * Throws Failure `unsupported_parameter` that names the keyword and its JSON path for what no grammar is made of,
-   * `invalid_value` for what is no schema, both with `origin.param`.
+   * `invalid_value` for what is no schema, that no value satisfies or that is too large, all with `origin.param`.
    */
   rule(schema: unknown, origin: Origin): string
   /** The name of the rule that matches any JSON object. */
@@ -31,27 +29,69 @@ export interface Grammar {
   text(root: string): string
 }
 
-const mostParts = 100_000
+/** Readings that are followed at once, and steps of llama.cpp's own check of a grammar. */
+const most = { width: 200, checkSteps: 5_000_000 }
 
-/** A grammar for llama.cpp that is made of JSON Schemas and of what is written around them. */
+/**
+ * A grammar for llama.cpp that is made of JSON Schemas and of what is written around them. Whatever it matches, once
+ * read, satisfies the schema; but it does not match all that would:
+ *  - Properties come in the order in which they are declared. Objects that declare any hold no others, unless
+ *    `additionalProperties` says so: by JSON Schema they might, but nobody means it.
+ *  - Schemas without `type` are for the type that their keywords are about; after `prefixItems` come other items only
+ *    if `items` or `minItems` say so.
+ *  - Numbers have at most 15 digits before and after the point. Between tokens stands one space or line break at most.
+ *  - `format` leaves out rare values, such as the 29th of February.
+ *  - `oneOf` is taken where the branches are certain to be apart, and refused elsewhere.
+ */
 export function openGrammar(): Grammar {
   let from: Origin = { param: 'response_format', path: 'response_format' }
-  const rules = openRules(mostParts, reason => {
+  const tooLarge = (reason: string): never => {
     throw new Failure('invalid_value', `The schema at '${from.path}' is too large: ${reason}. Make it simpler.`, {
       param: from.param,
     })
-  })
+  }
+  const budget = openBudget(tooLarge)
+  const rules = openRules(budget)
   const json = openJson(rules)
+  const compile = openCompiler(rules, json, budget)
+  const given = new Set<string>()
+  let places = 0
+
+  const check = (name: string): void => {
+    const productive = productiveRules(rules.rules, [name])
+    if (!productive.has(name))
+      throw new Failure('invalid_value', `No finite value satisfies the schema at '${from.path}'.`, {
+        param: from.param,
+      })
+    if (widthOf(productive, rules.distinct, budget) > most.width)
+      throw new Failure(
+        'unsupported_parameter',
+        `The built-in engine cannot keep to the schema at '${from.path}': branches of its anyOf or oneOf begin alike ` +
+          'and hold each other, so that too many readings of one text are possible. Let each of them begin with a ' +
+          'required property of which the const is its own.',
+        { param: from.param },
+      )
+    if (stepsToCheck(productive) > most.checkSteps) tooLarge('its rules lead to each other in too many ways')
+  }
+
   return {
     rule(schema, origin) {
       from = origin
-      if (schema === true) return json.value()
-      throw new Failure('unsupported_parameter', `The schema at '${origin.path}' cannot be kept to.`, {
-        param: origin.param,
-      })
+      const { root } = openDocument(schema, origin, () => places++)
+      if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts or is nested more than 100 deep')
+      const name = compile([root])
+      rules.settle()
+      check(name)
+      given.add(name)
+      return name
     },
-    object: () => json.object(),
-    text: root => `root ::= ${root}\n${gbnfOf(rules.rules)}`,
+    object() {
+      const name = json.object()
+      rules.settle()
+      given.add(name)
+      return name
+    },
+    text: root => `root ::= ${root}\n${gbnfOf(productiveRules(rules.rules, given))}`,
   }
 }
 

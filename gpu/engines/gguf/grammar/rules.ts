@@ -1,3 +1,5 @@
+import type { Budget } from './budget.ts'
+
 /** Sorted, disjoint ranges of code points, both ends included. */
 export type Ranges = readonly (readonly [low: number, high: number])[]
 
@@ -21,73 +23,77 @@ export const repeat = (of: Part, min: number, max: number): Part => ({ kind: 're
 /** llama.cpp refuses to repeat more often, and silently reads a larger maximum as none. */
 export const mostRepetitions = 2000
 
-/**
- * The rules of a grammar under construction. Rules may be asked for before they are complete, which is how they refer
- * to themselves. `refuse` is called with the reason when the grammar outgrows `limit` characters and references.
- */
-export function openRules(limit: number, refuse: (reason: string) => never) {
+/** The rules of a grammar under construction. */
+export function openRules(budget: Pick<Budget, 'parts'>) {
   const rules = new Map<string, readonly Sequence[]>()
   const names = new Map<string, string>()
-  let size = 0
+  const counts = new Map<string, number>()
+  const asked: { name: string; make: () => readonly Sequence[] }[] = []
+  const distinct = new Set<string>()
 
-  const spend = (amount: number) => {
-    size += amount
-    if (size > limit) refuse(`its grammar would have more than ${limit} parts`)
-  }
-  const nameLike = (hint: string): string => {
-    if (!rules.has(hint)) return hint
-    for (let count = 2; ; count++) if (!rules.has(`${hint}-${count}`)) return `${hint}-${count}`
+  const reserve = (hint: string): string => {
+    const count = (counts.get(hint) ?? 0) + 1
+    counts.set(hint, count)
+    const name = count === 1 ? hint : `${hint}-${count}`
+    if (rules.has(name)) return reserve(hint)
+    rules.set(name, [])
+    return name
   }
 
   /** Alternatives that begin alike share that beginning, so that a reader of the text need not follow many at once. */
   const factored = (name: string, alternatives: readonly Sequence[]): Sequence[] => {
-    const groups = new Map<string, { head: Part; rests: Sequence[] }>()
+    const groups = new Map<string, { head: Part | undefined; rests: Sequence[] }>()
     for (const sequence of alternatives) {
       const [head, ...rest] = split(sequence)
-      const key = head === undefined ? '' : keyOf(head)
+      const key = head ? keyOf(head) : ''
       const group = groups.get(key)
       if (group) group.rests.push(rest)
-      else groups.set(key, { head: head ?? text(''), rests: [rest] })
+      else groups.set(key, { head, rests: [rest] })
     }
     return [...groups.values()].map(({ head, rests }) => {
-      const shared: Part[] = [head]
+      const shared = head ? [head] : []
       let open = rests
-      while (open.every(rest => rest.length > 0) && new Set(open.map(rest => keyOf(split(rest)[0]!))).size === 1) {
-        shared.push(split(open[0]!)[0]!)
+      for (let next = commonHead(open); next; next = commonHead(open)) {
+        shared.push(next)
         open = open.map(rest => split(rest).slice(1))
       }
-      if (open.every(rest => rest.length === 0)) return joined(shared)
-      return joined([...shared, rule(define(name, open))])
+      return open.every(rest => rest.length === 0) ? joined(shared) : joined([...shared, rule(define(name, open))])
     })
   }
 
-  const complete = (name: string, alternatives: readonly Sequence[]): void => {
-    const made = alternatives.length > 1 ? factored(name, alternatives) : alternatives.map(joined)
-    spend(made.reduce((sum, sequence) => sum + 1 + sequence.reduce((parts, part) => parts + sizeOf(part), 0), 1))
-    rules.set(name, made)
+  /** Gives a reserved rule its alternatives. */
+  const fill = (name: string, alternatives: readonly Sequence[]): void => {
+    budget.parts(alternatives.reduce((sum, sequence) => sum + 1 + sizeOf(sequence), 1))
+    const simple = alternatives.map(joined)
+    rules.set(name, simple.length > 1 ? factored(name.replace(/-\d+$/, ''), simple) : simple)
   }
   /** Adds a rule and gives its name, which is the hint or like it. */
   const define = (hint: string, alternatives: readonly Sequence[]): string => {
-    const name = nameLike(hint)
-    rules.set(name, [])
-    complete(name, alternatives)
+    const name = reserve(hint)
+    fill(name, alternatives)
     return name
   }
 
   return {
     rules: rules as RuleMap,
-    spend,
+    reserve,
+    fill,
     define,
-    /** The rule for this key, which is made when it is asked for the first time. */
+    /** The rule for this key. It is made later and once, so that rules may refer to each other and to themselves. */
     once(key: string, hint: string, make: () => readonly Sequence[]): string {
       const known = names.get(key)
       if (known !== undefined) return known
-      const name = nameLike(hint)
+      const name = reserve(hint)
       names.set(key, name)
-      rules.set(name, [])
-      complete(name, make())
+      asked.push({ name, make })
       return name
     },
+    /** Makes the rules that were asked for, and those that they ask for. */
+    settle(): void {
+      for (let next = asked.pop(); next; next = asked.pop()) fill(next.name, next.make())
+    },
+    /** Rules of which the alternatives are known to begin differently, by how they were made. */
+    distinct,
   }
 }
 
@@ -102,12 +108,20 @@ function split(sequence: Sequence): Sequence {
   return first.text === character ? sequence : [text(character), text(first.text.slice(character.length)), ...rest]
 }
 
-/** Neighbouring texts become one, empty ones vanish. */
+/** The first part, if all sequences have the same. */
+function commonHead(sequences: readonly Sequence[]): Part | undefined {
+  const heads = sequences.map(sequence => split(sequence)[0])
+  const [first] = heads
+  return first && heads.every(head => head && keyOf(head) === keyOf(first)) ? first : undefined
+}
+
+/** Neighbouring texts become one, and what is empty or repeated once is written plainly. */
 function joined(sequence: Sequence): Sequence {
   const parts: Part[] = []
-  for (const part of sequence) {
+  for (const given of sequence) {
+    const part = given.kind === 'repeat' && given.min === 1 && given.max === 1 ? given.of : given
     const last = parts.at(-1)
-    if (part.kind === 'text' && part.text === '') continue
+    if ((part.kind === 'text' && part.text === '') || (part.kind === 'repeat' && part.max === 0)) continue
     if (part.kind === 'text' && last?.kind === 'text') parts[parts.length - 1] = text(last.text + part.text)
     else parts.push(part)
   }
@@ -121,9 +135,11 @@ function keyOf(part: Part): string {
   return `*${part.min},${part.max}${keyOf(part.of)}`
 }
 
-function sizeOf(part: Part): number {
+const sizeOf = (sequence: Sequence): number => sequence.reduce((sum, part) => sum + partSize(part), 0)
+
+function partSize(part: Part): number {
   if (part.kind === 'text') return part.text.length
   if (part.kind === 'set') return part.set.length
   if (part.kind === 'rule') return 1
-  return sizeOf(part.of) * (Number.isFinite(part.max) ? part.max : part.min + 1)
+  return partSize(part.of) * (Number.isFinite(part.max) ? part.max : part.min + 1)
 }

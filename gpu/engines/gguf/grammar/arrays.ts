@@ -1,0 +1,53 @@
+import { closing, comma, gap } from './json.ts'
+import { mostRepetitions, type Rules, repeat, rule, type Sequence, text } from './rules.ts'
+import type { Place } from './schema.ts'
+import type { Shape } from './shape.ts'
+
+export interface ArrayParts {
+  shape: Shape
+  /** Tells this shape from others. */
+  key: string
+  rules: Rules
+  /** The rule of what satisfies all the schemas. */
+  node: (places: readonly Place[]) => string
+}
+
+/**
+ * How many items arrays have as they are generated. After `prefixItems`, JSON Schema allows any items where nothing is
+ * said, and arrays that end early; what is meant is a tuple, and that is what is generated, unless `items` or
+ * `minItems` say otherwise.
+ */
+export function lengthsOf(shape: Shape): { min: number; max: number } {
+  const { prefixLength, itemsGiven, maxItems } = shape
+  const min = shape.minItems ?? Math.min(prefixLength, maxItems)
+  return { min, max: prefixLength > 0 && !itemsGiven ? Math.min(maxItems, Math.max(prefixLength, min)) : maxItems }
+}
+
+/** The arrays of a shape. Throws Failure `unsupported_parameter` for bounds that llama.cpp cannot count to. */
+export function arrayOf({ shape, key, rules, node }: ArrayParts): Sequence[] {
+  const { min, max } = lengthsOf(shape)
+  for (const keyword of ['minItems', 'maxItems'] as const) {
+    const bound = shape[keyword]
+    if (bound === undefined || bound === Number.POSITIVE_INFINITY || bound <= mostRepetitions) continue
+    const { document, path } = shape.with(keyword)
+    document.unsupported(`${path}.${keyword}`, `it is more than ${mostRepetitions}`)
+  }
+  const prefix = shape.prefixLength
+  const item = (at: number) => rule(node(shape.item(at)))
+
+  /** What follows `at` items, of which there is at least one. */
+  const from = (at: number): Sequence => {
+    if (at >= max) return closing(']')
+    if (at >= prefix) {
+      const more = rules.once(`${key} more`, 'more', () => [[...comma, item(prefix)]])
+      return [repeat(rule(more), Math.max(0, min - at), max - at), ...closing(']')]
+    }
+    if (at < min) return [...comma, item(at), ...from(at + 1)]
+    return [rule(rules.once(`${key} item ${at}`, 'items', () => [[...comma, item(at), ...from(at + 1)], closing(']')]))]
+  }
+
+  return [
+    ...(min === 0 ? [[text('['), gap, text(']')]] : []),
+    ...(max > 0 && min <= max ? [[text('['), gap, item(0), ...from(1)]] : []),
+  ]
+}

@@ -1,0 +1,211 @@
+import { difference, everything, intersection } from './characters.ts'
+import { NotSimple, type Pattern } from './pattern.ts'
+import type { Ranges } from './rules.ts'
+
+/** A state: where each character leads, and whether a text may end there. Ranges of one state are disjoint. */
+export interface State {
+  moves: readonly { over: Ranges; to: number }[]
+  ends: boolean
+}
+/** A deterministic automaton over code points; state 0 is the first. A character without a move is not allowed. */
+export type Automaton = readonly State[]
+
+const mostStates = 2000
+const mostSteps = 2_000_000
+
+interface Loose {
+  moves: { over: Ranges; to: number }[]
+  free: number[]
+}
+
+/** The automaton that accepts what the pattern matches. Throws NotSimple when it would be too large. */
+export function automatonOf(pattern: Pattern): Automaton {
+  const loose: Loose[] = []
+  let steps = 0
+  const spend = (amount: number) => {
+    steps += amount
+    if (steps > mostSteps) throw new NotSimple('its parts overlap or repeat too often')
+  }
+  const state = () => {
+    if (loose.length >= 10 * mostStates) throw new NotSimple('it repeats too often')
+    return loose.push({ moves: [], free: [] }) - 1
+  }
+  /** Adds states that lead from `from` to the returned one over what the pattern matches. */
+  const add = (part: Pattern, from: number): number => {
+    spend(1)
+    if (part.kind === 'one') {
+      const to = state()
+      loose[from]!.moves.push({ over: intersection(part.of, everything), to })
+      return to
+    }
+    if (part.kind === 'all') return part.parts.reduce((at, one) => add(one, at), from)
+    if (part.kind === 'any') {
+      const to = state()
+      for (const one of part.parts) loose[add(one, from)]!.free.push(to)
+      return to
+    }
+    let at = from
+    for (let count = 0; count < part.min; count++) at = add(part.of, at)
+    const to = state()
+    if (part.max === Number.POSITIVE_INFINITY) {
+      const again = state()
+      loose[at]!.free.push(again)
+      loose[add(part.of, again)]!.free.push(again)
+      loose[again]!.free.push(to)
+      return to
+    }
+    loose[at]!.free.push(to)
+    for (let count = part.min; count < part.max; count++) {
+      // A state of its own, so that nothing that loops back to `at` comes into the next round.
+      at = add(part.of, at)
+      loose[at]!.free.push(to)
+    }
+    return to
+  }
+  const start = state()
+  const end = add(pattern, start)
+  const reach = (states: Iterable<number>): number[] => {
+    const seen = new Set(states)
+    for (const at of seen) for (const to of loose[at]!.free) seen.add(to)
+    spend(seen.size)
+    return [...seen].toSorted((a, b) => a - b)
+  }
+  return explore<number[]>(reach([start]), {
+    keyOf: states => states.join(),
+    ends: states => states.includes(end),
+    movesOf: states => {
+      const moves = states.flatMap(at => loose[at]!.moves)
+      return cuts(moves.map(({ over }) => over)).map(over => {
+        spend(moves.length)
+        const [low] = over[0]!
+        const to = moves.filter(move => move.over.some(([from, until]) => from <= low && low <= until))
+        return { over, to: reach(to.map(move => move.to)) }
+      })
+    },
+  })
+}
+
+/** What both accept. Throws NotSimple when it would be too large. */
+export const bothOf = (left: Automaton, right: Automaton): Automaton =>
+  explore<[number, number]>([0, 0], {
+    keyOf: pair => pair.join(),
+    ends: ([a, b]) => left[a]!.ends && right[b]!.ends,
+    movesOf: ([a, b]) =>
+      left[a]!.moves.flatMap(one =>
+        right[b]!.moves.map(other => ({
+          over: intersection(one.over, other.over),
+          to: [one.to, other.to] as [number, number],
+        })),
+      ).filter(({ over }) => over.length > 0),
+  })
+
+/** What it accepts, as far as it has from `min` to `max` characters. Throws NotSimple when that is too large. */
+export function withLength(automaton: Automaton, min: number, max: number): Automaton {
+  const last = max === Number.POSITIVE_INFINITY ? min : max
+  return explore<[number, number]>([0, 0], {
+    keyOf: pair => pair.join(),
+    ends: ([at, length]) => automaton[at]!.ends && length >= min,
+    movesOf: ([at, length]) =>
+      length === max
+        ? []
+        : automaton[at]!.moves.map(({ over, to }) => ({
+            over,
+            to: [to, Math.min(length + 1, last)] as [number, number],
+          })),
+  })
+}
+
+/** Whether it accepts the text. */
+export function accepts(automaton: Automaton, characters: string): boolean {
+  let at: number | undefined = 0
+  for (const character of characters) {
+    const code = character.codePointAt(0)!
+    at = automaton[at]!.moves.find(({ over }) => over.some(([low, high]) => low <= code && code <= high))?.to
+    if (at === undefined) return false
+  }
+  return automaton[at]!.ends
+}
+
+/** Whether it accepts nothing at all. */
+export const acceptsNothing = (automaton: Automaton): boolean => !automaton.some(({ ends }) => ends)
+
+/** The tree of the names, as an automaton in which every text has its own way; `at` says where each name ends. */
+export function treeOf(names: readonly string[]): { tree: Automaton; at: ReadonlyMap<string, number> } {
+  const states: { moves: { over: Ranges; to: number }[]; ends: boolean }[] = [{ moves: [], ends: false }]
+  const at = new Map<string, number>()
+  for (const name of names) {
+    let state = 0
+    for (const character of name) {
+      const code = character.codePointAt(0)!
+      let to = states[state]!.moves.find(({ over }) => over[0]![0] === code)?.to
+      if (to === undefined) {
+        to = states.push({ moves: [], ends: false }) - 1
+        states[state]!.moves.push({ over: [[code, code]], to })
+      }
+      state = to
+    }
+    states[state]!.ends = true
+    at.set(name, state)
+  }
+  return { tree: states, at }
+}
+
+/** Every text but the names. */
+export function allBut(names: readonly string[]): Automaton {
+  const { tree } = treeOf(names.filter(name => name.isWellFormed()))
+  const rest = tree.length
+  const others = tree.map(({ moves, ends }) => {
+    const known = moves.flatMap(({ over }) => over).toSorted(([a], [b]) => a - b)
+    return { moves: [...moves, { over: difference(everything, known), to: rest }], ends: !ends }
+  })
+  return [...others, { moves: [{ over: everything, to: rest }], ends: true }]
+}
+
+interface Way<S> {
+  keyOf: (state: S) => string
+  ends: (state: S) => boolean
+  movesOf: (state: S) => { over: Ranges; to: S }[]
+}
+
+/** The states that are reached from the first one and from which an end is reached. */
+function explore<S>(first: S, { keyOf, ends, movesOf }: Way<S>): Automaton {
+  const numbers = new Map([[keyOf(first), 0]])
+  const states = [first]
+  const made: { moves: { over: Ranges; to: number }[]; ends: boolean }[] = []
+  for (let at = 0; at < states.length; at++) {
+    const moves = movesOf(states[at]!).map(({ over, to }) => {
+      const key = keyOf(to)
+      let number = numbers.get(key)
+      if (number === undefined) {
+        if (states.length >= mostStates) throw new NotSimple('it has too many cases')
+        number = states.push(to) - 1
+        numbers.set(key, number)
+      }
+      return { over, to: number }
+    })
+    made.push({ moves, ends: ends(states[at]!) })
+  }
+  return withoutDeadEnds(made)
+}
+
+function withoutDeadEnds(automaton: Automaton): Automaton {
+  const before: number[][] = automaton.map(() => [])
+  automaton.forEach(({ moves }, from) => moves.forEach(({ to }) => before[to]!.push(from)))
+  const alive = new Set(automaton.flatMap(({ ends }, at) => (ends ? [at] : [])))
+  for (const at of alive) for (const from of before[at]!) alive.add(from)
+  return automaton.map(({ moves, ends }) => ({ moves: moves.filter(({ to }) => alive.has(to)), ends }))
+}
+
+/** The largest sets of characters that lie wholly inside or wholly outside each of the given ones. */
+function cuts(sets: readonly Ranges[]): Ranges[] {
+  const edges = [...new Set(sets.flatMap(set => set.flatMap(([low, high]) => [low, high + 1])))].toSorted(
+    (a, b) => a - b,
+  )
+  const groups = new Map<string, [number, number][]>()
+  for (const [at, low] of edges.slice(0, -1).entries()) {
+    const inside = sets.flatMap((set, number) => (set.some(([from, to]) => from <= low && low <= to) ? [number] : []))
+    const range: [number, number] = [low, edges[at + 1]! - 1]
+    if (inside.length > 0) groups.set(inside.join(), [...(groups.get(inside.join()) ?? []), range])
+  }
+  return [...groups.values()]
+}

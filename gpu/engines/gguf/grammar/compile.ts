@@ -1,0 +1,102 @@
+import { type Alternative, keyOfPlaces, openAlternatives } from './alternatives.ts'
+import { openApart } from './apart.ts'
+import { arrayOf } from './arrays.ts'
+import type { Budget } from './budget.ts'
+import { decimals } from './decimals.ts'
+import { isKnownFormat, openHolds } from './holds.ts'
+import { integerRange, integers } from './integers.ts'
+import type { Json } from './json.ts'
+import { higher, type Kind, lower } from './keywords.ts'
+import { objectOf } from './objects.ts'
+import { type Rules, rule, type Sequence, text } from './rules.ts'
+import type { Place } from './schema.ts'
+import { meantKinds, type Shape, shapeOf } from './shape.ts'
+import { refuseFormat, stringOf } from './strings.ts'
+
+/** A way to write values: those of one kind, or the listed ones. */
+interface Way {
+  kind: Kind | 'value'
+  key: string
+  make: () => Sequence[]
+}
+
+const int32 = { value: 2 ** 31, open: true }
+
+/** Makes rules of schemas. The function gives the rule of what satisfies all of the schemas. */
+export function openCompiler(rules: Rules, json: Json, budget: Budget): (places: readonly Place[]) => string {
+  const alternatives = openAlternatives(budget)
+  const { read, ofAll } = alternatives
+  const holds = openHolds(alternatives, budget)
+  const { apart } = openApart(alternatives, holds, budget)
+
+  const node = (places: readonly Place[]): string => {
+    const all = ofAll(places)
+    if (all.length === 1 && all[0]!.places.length === 0 && all[0]!.excluded.length === 0) return json.value()
+    return rules.once(`schemas ${keyOfPlaces(places)}`, 'schema', () => {
+      const ways = all.flatMap(waysOf)
+      const alone = (kind: Kind | 'value') => ways.filter(way => way.kind === kind).length === 1
+      return ways.flatMap(({ kind, key, make }) =>
+        // Several objects or arrays are written out, so that they share what they begin with.
+        (kind === 'object' || kind === 'array' || kind === 'string') && alone(kind)
+          ? [[rule(rules.once(key, kind, make))]]
+          : make(),
+      )
+    })
+  }
+
+  const waysOf = (alternative: Alternative): Way[] => {
+    const { places, excluded } = alternative
+    const shape = shapeOf(places, read)
+    for (const { name, place } of shape.formats) if (!isKnownFormat(name)) refuseFormat(name, place)
+    const key = keyOfPlaces(places)
+    if (shape.values) {
+      const values = shape.values.filter(
+        value => places.every(place => holds(value, place)) && !excluded.some(other => holds(value, other)),
+      )
+      return [{ kind: 'value', key, make: () => values.map(value => [text(JSON.stringify(value))]) }]
+    }
+    const meant = meantKinds(shape)
+    const wanted = [...meant].filter(kind => shape.kinds.has(kind) && !(kind === 'integer' && meant.has('fraction')))
+    for (const other of excluded)
+      if (!apart(places, shape, meant, other))
+        other.document.unsupported(
+          other.path,
+          'it is not certain that what satisfies another branch of the oneOf does not satisfy this one; ' +
+            'tell them apart by a required property with a const, or use anyOf',
+        )
+    return wanted.map(kind => ({ kind, key: `${kind} ${key}`, make: () => kindOf(kind, shape, `${kind} ${key}`) }))
+  }
+
+  const kindOf = (kind: Kind, shape: Shape, key: string): Sequence[] => {
+    if (kind === 'null') return [[text('null')]]
+    if (kind === 'boolean') return [[text('true')], [text('false')]]
+    if (kind === 'string') return stringOf(shape, rules, json)
+    if (kind === 'array') return arrayOf({ shape, key, rules, node })
+    if (kind === 'object') return objectOf({ shape, key, rules, json, node })
+    const narrow = shape.formats.some(({ name }) => name === 'int32')
+    const low = narrow ? higher(shape.low, { value: -int32.value, open: false }) : shape.low
+    const high = narrow ? lower(shape.high, int32) : shape.high
+    return kind === 'integer' ? integersOf(shape, low, high) : numbersOf(shape, low, high)
+  }
+
+  const integersOf = (shape: Shape, low: Shape['low'], high: Shape['high']): Sequence[] => {
+    const range = integerRange(low, high)
+    if (!range) return tooFar(shape)
+    return integers(range.from, range.to)
+  }
+
+  const numbersOf = (shape: Shape, low: Shape['low'], high: Shape['high']): Sequence[] => {
+    if (!low && !high) return [[rule(json.number())]]
+    return decimals(low, high) ?? tooFar(shape)
+  }
+
+  const tooFar = (shape: Shape): never => {
+    const keyword = ['minimum', 'exclusiveMinimum', 'maximum', 'exclusiveMaximum'].find(one =>
+      Object.hasOwn(shape.with(one).schema as object, one),
+    )!
+    const { document, path } = shape.with(keyword)
+    return document.unsupported(`${path}.${keyword}`, 'a bound of a number has more than 15 digits')
+  }
+
+  return node
+}

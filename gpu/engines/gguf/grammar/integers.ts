@@ -1,0 +1,68 @@
+import { characters } from './characters.ts'
+import { digit } from './json.ts'
+import type { Bound } from './keywords.ts'
+import { repeat, type Sequence, set, text } from './rules.ts'
+
+/** Integers of up to 15 digits are exact in every reader of JSON. Bounds may reach a little further. */
+const mostDigits = 15
+const furthest = 10 ** mostDigits - 1
+
+/** The whole numbers between the bounds, or undefined when they lie where whole numbers are not exact. */
+export function integerRange(
+  low: Bound | undefined,
+  high: Bound | undefined,
+): { from: number; to: number } | undefined {
+  const lowest = low && (Number.isInteger(low.value) && low.open ? low.value + 1 : Math.ceil(low.value))
+  const highest = high && (Number.isInteger(high.value) && high.open ? high.value - 1 : Math.floor(high.value))
+  const from = lowest === undefined ? Math.min(-furthest, highest ?? 0) : Math.max(lowest, Number.MIN_SAFE_INTEGER)
+  const to = highest === undefined ? Math.max(furthest, lowest ?? 0) : Math.min(highest, Number.MAX_SAFE_INTEGER)
+  // A bound far outside bounds nothing; one on the wrong side leaves no number that could be written exactly.
+  if ((lowest ?? 0) > Number.MAX_SAFE_INTEGER || (highest ?? 0) < Number.MIN_SAFE_INTEGER) return undefined
+  return { from, to }
+}
+
+/** The decimal forms of the whole numbers from `from` to `to`, none of them twice. */
+export function integers(from: number, to: number): Sequence[] {
+  if (from > to) return []
+  const negative = from < 0 ? unsigned(Math.max(1, -to), -from) : []
+  return [...negative.map(sequence => [text('-'), ...sequence]), ...(to >= 0 ? unsigned(Math.max(0, from), to) : [])]
+}
+
+/** The same for numbers from 0, length by length. */
+export function unsigned(from: number, to: number): Sequence[] {
+  const result: Sequence[] = []
+  if (from === 0) result.push([text('0')])
+  for (let digits = String(Math.max(from, 1)).length; digits <= String(to).length; digits++) {
+    const low = Math.max(from, 10 ** (digits - 1))
+    const high = Math.min(to, Number('9'.repeat(digits)))
+    if (low > high) continue
+    const whole = low === 10 ** (digits - 1) && high === Number('9'.repeat(digits)) && digits < String(to).length
+    const until = whole ? Math.max(digits, fullLengths(to)) : digits
+    if (whole) {
+      result.push([set(characters('19')), repeat(set(digit), digits - 1, until - 1)])
+      digits = until
+    } else result.push(...between(String(low), String(high)))
+  }
+  return result
+}
+
+/** The number of digits of the longest numbers that are all below or at `to`. */
+const fullLengths = (to: number) => (/^9+$/.test(String(to)) ? String(to).length : String(to).length - 1)
+
+/** Strings of digits, as long as both, that are not before `low` nor after `high`. */
+export function between(low: string, high: string): Sequence[] {
+  if (low === '') return [[]]
+  const rest = low.length - 1
+  const [first, last] = [Number(low[0]), Number(high[0])]
+  if (first === last) return between(low.slice(1), high.slice(1)).map(tail => [text(low[0]!), ...tail])
+  const lowOpen = /[^0]/.test(low.slice(1))
+  const highOpen = /[^9]/.test(high.slice(1))
+  const result: Sequence[] = []
+  if (lowOpen) result.push(...between(low.slice(1), '9'.repeat(rest)).map(tail => [text(low[0]!), ...tail]))
+  const [start, end] = [lowOpen ? first + 1 : first, highOpen ? last - 1 : last]
+  if (start <= end) result.push([set(characters(`${start}${end}`)), ...anyDigits(rest, rest)])
+  if (highOpen) result.push(...between('0'.repeat(rest), high.slice(1)).map(tail => [text(high[0]!), ...tail]))
+  return result
+}
+
+export const anyDigits = (min: number, max: number): Sequence => (max > 0 ? [repeat(set(digit), min, max)] : [])

@@ -1,0 +1,176 @@
+import type { Place } from './schema.ts'
+
+/** JSON's types, numbers told apart by whether they are whole. */
+export type Kind = 'null' | 'boolean' | 'integer' | 'fraction' | 'string' | 'array' | 'object'
+export const kinds: readonly Kind[] = ['null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object']
+
+export interface Bound {
+  value: number
+  /** Whether the bound itself is excluded. */
+  open: boolean
+}
+
+/** What one schema object says by itself, read and checked. What it leaves out is undefined or empty. */
+export interface Keywords {
+  kinds: ReadonlySet<Kind> | undefined
+  values: readonly unknown[] | undefined
+  low: Bound | undefined
+  high: Bound | undefined
+  minLength: number | undefined
+  maxLength: number | undefined
+  pattern: string | undefined
+  format: string | undefined
+  prefix: readonly Place[]
+  items: Place | undefined
+  minItems: number | undefined
+  maxItems: number | undefined
+  properties: ReadonlyMap<string, Place> | undefined
+  required: readonly string[]
+  additional: Place | undefined
+  reference: Place | undefined
+  allOf: readonly Place[]
+  anyOf: readonly Place[] | undefined
+  oneOf: readonly Place[] | undefined
+  /** Whether it says anything by itself, apart from `$ref`, `allOf`, `anyOf` and `oneOf`. */
+  asserts: boolean
+}
+
+const words = (text: string): ReadonlySet<string> => new Set(text.split(' '))
+const annotations = words(
+  'title description default examples $schema $comment deprecated readOnly writeOnly $defs definitions',
+)
+const inPlace = words('$ref allOf anyOf oneOf')
+const assertions = words(
+  'type enum const properties required additionalProperties items prefixItems minItems maxItems ' +
+    'minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum',
+)
+const kindsOf: Record<string, readonly Kind[]> = {
+  null: ['null'],
+  boolean: ['boolean'],
+  integer: ['integer'],
+  number: ['integer', 'fraction'],
+  string: ['string'],
+  array: ['array'],
+  object: ['object'],
+}
+
+/**
+ * Reads one schema object; booleans say nothing here. Throws Failure `unsupported_parameter` for keywords that no
+ * grammar is made of and `invalid_value` for values that no keyword may have.
+ */
+export function readKeywords({ schema, path, document }: Place): Keywords {
+  const given = typeof schema === 'boolean' ? {} : schema
+  const where = (keyword: string) => `${path}.${keyword}`
+  const has = (keyword: string) => Object.hasOwn(given, keyword)
+  const wrong = (keyword: string, what: string): never => document.invalid(where(keyword), what)
+  for (const keyword of Object.keys(given)) {
+    if (annotations.has(keyword) || inPlace.has(keyword) || assertions.has(keyword)) continue
+    if (keyword === '$id' && document.root.schema === schema) continue
+    document.unsupported(where(keyword), `no grammar is made of the keyword '${keyword}'`)
+  }
+  const list = (keyword: string): unknown[] | undefined => {
+    if (!has(keyword)) return undefined
+    const value = given[keyword]
+    return Array.isArray(value) ? value : wrong(keyword, 'is no array')
+  }
+  const schemas = (keyword: string): Place[] | undefined => {
+    const found = list(keyword)?.map((entry, at) => document.place(entry, `${where(keyword)}[${at}]`))
+    return found?.length === 0 ? wrong(keyword, 'is empty; it needs at least one schema') : found
+  }
+  const schemaAt = (keyword: string) => (has(keyword) ? document.place(given[keyword], where(keyword)) : undefined)
+  const count = (keyword: string): number | undefined => {
+    if (!has(keyword)) return undefined
+    const value = given[keyword]
+    return Number.isSafeInteger(value) && (value as number) >= 0
+      ? (value as number)
+      : wrong(keyword, 'is no whole number from 0')
+  }
+  const bound = (keyword: string, open: boolean): Bound[] => {
+    if (!has(keyword)) return []
+    const value = given[keyword]
+    return typeof value === 'number' && Number.isFinite(value) ? [{ value, open }] : wrong(keyword, 'is no number')
+  }
+  const string = (keyword: string): string | undefined => {
+    if (!has(keyword)) return undefined
+    const value = given[keyword]
+    return typeof value === 'string' ? value : wrong(keyword, 'is no string')
+  }
+  const types = (): Set<Kind> | undefined => {
+    if (!has('type')) return undefined
+    const names = [given.type].flat()
+    if (names.length === 0) wrong('type', 'is empty')
+    return new Set(
+      names.flatMap(name =>
+        typeof name === 'string' && Object.hasOwn(kindsOf, name)
+          ? kindsOf[name]!
+          : wrong('type', `holds ${JSON.stringify(name)}; types are ${Object.keys(kindsOf).join(', ')}`),
+      ),
+    )
+  }
+  const properties = (): Map<string, Place> | undefined => {
+    if (!has('properties')) return undefined
+    const value = given.properties
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) wrong('properties', 'is no object')
+    return new Map(
+      Object.entries(value as object).map(([name, entry]) => [
+        name,
+        document.place(entry, `${where('properties')}.${name}`),
+      ]),
+    )
+  }
+  const required = (list('required') ?? []).map(name =>
+    typeof name === 'string' ? name : wrong('required', 'holds something that is no string'),
+  )
+  if (Array.isArray(given.items))
+    document.unsupported(where('items'), "a list of schemas is written as 'prefixItems' since 2020-12")
+  const reference = string('$ref')
+  return {
+    kinds: types(),
+    values: has('const')
+      ? [given.const].filter(value => list('enum')?.some(one => equal(one, value)) ?? true)
+      : list('enum'),
+    low: [...bound('minimum', false), ...bound('exclusiveMinimum', true)].reduce(higher, undefined),
+    high: [...bound('maximum', false), ...bound('exclusiveMaximum', true)].reduce(lower, undefined),
+    minLength: count('minLength'),
+    maxLength: count('maxLength'),
+    pattern: string('pattern'),
+    format: string('format'),
+    prefix: schemas('prefixItems') ?? [],
+    items: schemaAt('items'),
+    minItems: count('minItems'),
+    maxItems: count('maxItems'),
+    properties: properties(),
+    required,
+    additional: schemaAt('additionalProperties'),
+    reference: reference === undefined ? undefined : document.target(reference, where('$ref')),
+    allOf: schemas('allOf') ?? [],
+    anyOf: schemas('anyOf'),
+    oneOf: schemas('oneOf'),
+    asserts: Object.keys(given).some(keyword => assertions.has(keyword)),
+  }
+}
+
+/** The stricter of two lower bounds. */
+export function higher(a: Bound | undefined, b: Bound | undefined): Bound | undefined {
+  if (!a || !b) return a ?? b
+  return a.value > b.value || (a.value === b.value && a.open) ? a : b
+}
+/** The stricter of two upper bounds. */
+export function lower(a: Bound | undefined, b: Bound | undefined): Bound | undefined {
+  if (!a || !b) return a ?? b
+  return a.value < b.value || (a.value === b.value && a.open) ? a : b
+}
+
+/** Whether two JSON values are the same. */
+export function equal(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const keys = Object.keys(a)
+  return (
+    keys.length === Object.keys(b).length &&
+    keys.every(
+      key => Object.hasOwn(b, key) && equal((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]),
+    )
+  )
+}

@@ -1,0 +1,76 @@
+import { allBut } from './automaton.ts'
+import { closing, colon, comma, gap, type Json } from './json.ts'
+import { type Rules, repeat, rule, type Sequence, text } from './rules.ts'
+import type { Place } from './schema.ts'
+import type { Shape } from './shape.ts'
+import { spell } from './strings.ts'
+
+export interface ObjectParts {
+  shape: Shape
+  /** Tells this shape from others. */
+  key: string
+  rules: Rules
+  json: Json
+  /** The rule of what satisfies all the schemas. */
+  node: (places: readonly Place[]) => string
+}
+
+/**
+ * What is said of properties that are not declared, for objects as they are generated: schemas, or undefined when
+ * there are none. Where nothing is said, JSON Schema allows any, and so does a schema that declares none; one that
+ * does means those that it declares.
+ */
+export const furtherProperties = ({ additional, propertiesGiven }: Shape): readonly Place[] | undefined =>
+  additional ?? (propertiesGiven ? undefined : [])
+
+/** All names that an object may or must have: declared ones in their order, then what is only required. */
+export const namesOf = ({ properties, required }: Shape): string[] => [...new Set([...properties, ...required])]
+
+/**
+ * The objects of a shape: the declared properties in their order, optional ones present or not, then further ones.
+ * Each place between two properties is a rule, so that the grammar grows with the number of properties only.
+ */
+export function objectOf({ shape, key, rules, json, node }: ObjectParts): Sequence[] {
+  const names = namesOf(shape)
+  const further = furtherProperties(shape)
+  if (names.length === 0 && further?.length === 0) return [[rule(json.object())]]
+  const required = names.map(name => shape.required.has(name))
+  const lastRequired = required.lastIndexOf(true)
+  const member = (at: number): Sequence => {
+    const name = names[at]!
+    return [text(JSON.stringify(name)), ...colon, rule(node(shape.property(name)))]
+  }
+
+  /** What follows when the properties before `at` are decided: what must come is written down, the rest is a rule. */
+  const from = (at: number, first: boolean): Sequence => {
+    if (required[at]) return [...(first ? [] : comma), ...member(at), ...from(at + 1, false)]
+    if (at === names.length && !further) return first ? [text('}')] : closing('}')
+    return [rule(rules.once(`${key} rest ${at} ${first}`, 'rest', () => restFrom(at, first)))]
+  }
+  const restFrom = (at: number, first: boolean): Sequence[] => [
+    [...(first ? [] : comma), rule(nextFrom(at))],
+    ...(at > lastRequired ? [first ? [text('}')] : closing('}')] : []),
+  ]
+  /** One of the properties from `at` on and all that follows it. */
+  const nextFrom = (at: number): string => {
+    const name = rules.once(`${key} next ${at}`, 'next', () => {
+      if (at < names.length) {
+        const one: Sequence = [...member(at), ...from(at + 1, false)]
+        return required[at] || (at + 1 === names.length && !further) ? [one] : [one, [rule(nextFrom(at + 1))]]
+      }
+      const one = rule(furtherMember())
+      const more = rules.define('further-more', [[...comma, one]])
+      return [[one, repeat(rule(more), 0, Number.POSITIVE_INFINITY), ...closing('}')]]
+    })
+    rules.distinct.add(name)
+    return name
+  }
+  const furtherMember = (): string =>
+    rules.once(`${key} further`, 'further', () => {
+      const end: Sequence = [text('"'), ...colon, rule(node(further!))]
+      const other = allBut(names)
+      return [[text('"'), ...spell(other, rules, 'name', at => (other[at]!.ends ? [end] : []))]]
+    })
+
+  return [[text('{'), gap, ...from(0, true)]]
+}

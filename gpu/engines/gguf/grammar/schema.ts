@@ -1,0 +1,95 @@
+import { Failure } from '../../../../core/failure.ts'
+
+/** Where a schema stands in the request, for the sentences of refusals. */
+export interface Origin {
+  /** The `param` of the Failure: `response_format` or `tools`. */
+  param: string
+  /** JSON path of the schema: `response_format.json_schema.schema`, `tools[0].function.parameters`. */
+  path: string
+}
+
+/** A schema that stands somewhere in the request; the same object is the same place. */
+export interface Place {
+  id: number
+  schema: Record<string, unknown> | boolean
+  path: string
+  document: SchemaDocument
+}
+
+/** One schema of the request with what it refers to. */
+export interface SchemaDocument {
+  root: Place
+  /** The schema under a keyword of another. Throws Failure `invalid_value` for what is none. */
+  place(schema: unknown, path: string): Place
+  /** What `$ref` means: local pointers only. Throws Failure. */
+  target(reference: string, path: string): Place
+  /** Throws the Failure that says what is wrong where. */
+  invalid(path: string, what: string): never
+  unsupported(path: string, what: string): never
+}
+
+/** `nextId` numbers the places over all schemas of a grammar. */
+export function openDocument(root: unknown, { param, path }: Origin, nextId: () => number): SchemaDocument {
+  const places = new Map<object, Place>()
+
+  const invalid = (where: string, what: string): never => {
+    throw new Failure('invalid_value', `'${where}' ${what}.`, { param })
+  }
+  const unsupported = (where: string, what: string): never => {
+    throw new Failure('unsupported_parameter', `The built-in engine cannot keep to '${where}': ${what}.`, { param })
+  }
+  const place = (schema: unknown, where: string): Place => {
+    if (typeof schema === 'boolean') return { id: nextId(), schema, path: where, document }
+    if (typeof schema !== 'object' || schema === null || Array.isArray(schema))
+      return invalid(where, 'is no JSON Schema, which is an object or a boolean')
+    const known = places.get(schema)
+    if (known) return known
+    const made = { id: nextId(), schema: schema as Record<string, unknown>, path: where, document }
+    places.set(schema, made)
+    return made
+  }
+  const target = (reference: string, where: string): Place => {
+    if (!reference.startsWith('#'))
+      return unsupported(where, `'${reference}' is outside of the schema; only references within it are followed`)
+    let at = root
+    let to = path
+    for (const part of pointerOf(reference) ?? unsupported(where, `'${reference}' is no JSON Pointer`)) {
+      if (typeof at !== 'object' || at === null || !Object.hasOwn(at, part))
+        return invalid(where, `refers to '${reference}', which is not there`)
+      at = (at as Record<string, unknown>)[part]
+      to += Array.isArray(at) ? `[${part}]` : `.${part}`
+    }
+    return place(at, to)
+  }
+  const document: SchemaDocument = { root: undefined as unknown as Place, place, target, invalid, unsupported }
+  document.root = place(root, path)
+  return document
+}
+
+/** The keys that a URI fragment with a JSON Pointer leads along; undefined for other fragments. */
+function pointerOf(reference: string): string[] | undefined {
+  let pointer: string
+  try {
+    pointer = decodeURIComponent(reference.slice(1))
+  } catch {
+    return undefined
+  }
+  if (pointer === '') return []
+  if (!pointer.startsWith('/')) return undefined
+  return pointer
+    .slice(1)
+    .split('/')
+    .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** Whether a value has at most 5000 parts, nested at most 100 deep; found without recursion. */
+export function sizeWithin(value: unknown): boolean {
+  const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }]
+  for (let seen = 0; open.length > 0; seen++) {
+    const next = open.pop()!
+    if (seen > 5000 || next.depth > 100) return false
+    if (typeof next.value !== 'object' || next.value === null) continue
+    for (const part of Object.values(next.value)) open.push({ value: part, depth: next.depth + 1 })
+  }
+  return true
+}

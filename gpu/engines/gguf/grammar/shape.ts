@@ -1,0 +1,90 @@
+import { type Bound, equal, higher, type Keywords, type Kind, kinds, lower } from './keywords.ts'
+import type { Place } from './schema.ts'
+
+/** What several schemas say together, `$ref` and its like left aside. Schemas of parts are lists: all must hold. */
+export interface Shape {
+  /** The schema that has this keyword, to name it in a refusal. */
+  with(keyword: string): Place
+  kinds: ReadonlySet<Kind>
+  /** Whether a `type`, `enum` or `const` said so. */
+  kindsGiven: boolean
+  values: readonly unknown[] | undefined
+  low: Bound | undefined
+  high: Bound | undefined
+  minLength: number
+  maxLength: number
+  patterns: readonly { source: string; place: Place }[]
+  formats: readonly { name: string; place: Place }[]
+  /** How many items stand at places of their own. */
+  prefixLength: number
+  item(index: number): readonly Place[]
+  /** Whether anything is said about items after the prefix. */
+  itemsGiven: boolean
+  /** Undefined when nothing is said about it. */
+  minItems: number | undefined
+  maxItems: number
+  /** Declared ones in their order. */
+  properties: ReadonlySet<string>
+  propertiesGiven: boolean
+  required: ReadonlySet<string>
+  property(name: string): readonly Place[]
+  /** What is said of properties that are not declared; undefined when nothing is. */
+  additional: readonly Place[] | undefined
+}
+
+/** The conjunction of what schemas say by themselves. */
+export function shapeOf(places: readonly Place[], read: (place: Place) => Keywords): Shape {
+  const all = places.map(place => ({ place, ...read(place) }))
+  const given = all.flatMap(({ kinds: some }) => (some ? [some] : []))
+  const valueLists = all.flatMap(({ values }) => (values ? [values] : []))
+  const prefixLength = Math.max(0, ...all.map(({ prefix }) => prefix.length))
+  const minimums = all.flatMap(({ minItems }) => minItems ?? [])
+  const additional = all.flatMap(one => one.additional ?? [])
+  return {
+    with: keyword =>
+      places.find(({ schema }) => typeof schema === 'object' && Object.hasOwn(schema, keyword)) ?? places[0]!,
+    kinds: new Set(kinds.filter(kind => given.every(some => some.has(kind)))),
+    kindsGiven: given.length > 0 || valueLists.length > 0,
+    values: valueLists.length
+      ? valueLists.reduce((common, some) => common.filter(value => some.some(one => equal(one, value))))
+      : undefined,
+    low: all.map(({ low }) => low).reduce(higher, undefined),
+    high: all.map(({ high }) => high).reduce(lower, undefined),
+    minLength: Math.max(0, ...all.map(({ minLength }) => minLength ?? 0)),
+    maxLength: Math.min(...all.map(({ maxLength }) => maxLength ?? Number.POSITIVE_INFINITY)),
+    patterns: all.flatMap(({ pattern, place }) => (pattern === undefined ? [] : [{ source: pattern, place }])),
+    formats: all.flatMap(({ format, place }) => (format === undefined ? [] : [{ name: format, place }])),
+    prefixLength,
+    item: index => all.flatMap(({ prefix, items }) => prefix[index] ?? items ?? []),
+    itemsGiven: all.some(({ items }) => items !== undefined),
+    minItems: minimums.length ? Math.max(...minimums) : undefined,
+    maxItems: Math.min(...all.map(({ maxItems }) => maxItems ?? Number.POSITIVE_INFINITY)),
+    properties: new Set(all.flatMap(({ properties }) => [...(properties?.keys() ?? [])])),
+    propertiesGiven: all.some(({ properties }) => properties !== undefined),
+    required: new Set(all.flatMap(({ required }) => required)),
+    property: name => all.flatMap(one => one.properties?.get(name) ?? one.additional ?? []),
+    additional: additional.length ? additional : undefined,
+  }
+}
+
+/**
+ * The kinds of values that are generated. Schemas without a type are mostly meant for the type that their keywords
+ * are about: `{properties: …}` for objects, although every string satisfies it.
+ */
+export function meantKinds(shape: Shape): ReadonlySet<Kind> {
+  if (shape.kindsGiven) return shape.kinds
+  const meant: Kind[] = []
+  if (shape.propertiesGiven || shape.required.size > 0 || shape.additional) meant.push('object')
+  if (shape.prefixLength > 0 || shape.itemsGiven || shape.minItems !== undefined || Number.isFinite(shape.maxItems))
+    meant.push('array')
+  if (shape.minLength > 0 || Number.isFinite(shape.maxLength) || shape.patterns.length) meant.push('string')
+  if (shape.low || shape.high) meant.push('integer', 'fraction')
+  if (shape.formats.length) meant.push(...shape.formats.flatMap(({ name }) => kindsOfFormat(name)))
+  return meant.length ? new Set(meant) : shape.kinds
+}
+
+/** OpenAPI's formats of numbers are about numbers, all others about strings. */
+export function kindsOfFormat(name: string): readonly Kind[] {
+  if (name === 'int32' || name === 'int64') return ['integer']
+  return name === 'float' || name === 'double' ? ['integer', 'fraction'] : ['string']
+}

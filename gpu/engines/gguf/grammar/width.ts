@@ -1,0 +1,108 @@
+import type { Budget } from './budget.ts'
+import { intersection } from './characters.ts'
+import { componentsOf } from './components.ts'
+import { referred } from './productive.ts'
+import type { Ranges, RuleMap, Sequence } from './rules.ts'
+
+/** How an alternative may begin, and whether any rule follows. */
+interface Opening {
+  begins: string | Ranges
+  goesOn: boolean
+}
+
+/**
+ * About how many readings of one text llama.cpp must follow at once, at most. It keeps each as a stack of its own, so
+ * what doubles them with every bracket, such as a list of this or a list of that, takes all memory within some thirty
+ * brackets. Infinity where they grow with the depth of the text. Alternatives of the rules in `distinct` are known to
+ * begin differently.
+ */
+export function widthOf(rules: RuleMap, distinct: ReadonlySet<string>, budget: Budget): number {
+  const openings = openOpenings(rules, budget)
+  const width = new Map<string, number>()
+  const recursive = new Set<string>()
+
+  for (const component of componentsOf(rules, referred)) {
+    const own = new Set(component)
+    const outside = (sequence: Sequence) => referred(sequence).filter(name => !own.has(name))
+    const inside = (sequence: Sequence) => referred(sequence).some(name => own.has(name))
+    const within = (sequence: Sequence) => Math.max(1, ...outside(sequence).map(name => width.get(name)!))
+    const recurs = (sequence: Sequence) => inside(sequence) || outside(sequence).some(name => recursive.has(name))
+    let most = 1
+    let aside = 0
+    for (const name of component) {
+      const alternatives = rules.get(name)!
+      most = Math.max(most, ...alternatives.map(within))
+      if (alternatives.length < 2 || distinct.has(name)) continue
+      const begins = alternatives.map(openings.of)
+      for (const [at, alternative] of alternatives.entries()) {
+        const alike = alternatives.filter((_, other) => other !== at && overlap(begins[at]!, begins[other]!, budget))
+        if (alike.length === 0) continue
+        if (inside(alternative) && alike.some(recurs)) return Number.POSITIVE_INFINITY
+        const together = alike.reduce((sum, other) => sum + within(other), within(alternative))
+        if (inside(alternative)) aside += together
+        else most = Math.max(most, together)
+      }
+      if (alternatives.some(recurs)) recursive.add(name)
+    }
+    if (component.some(name => rules.get(name)!.some(recurs))) for (const name of component) recursive.add(name)
+    for (const name of component) width.set(name, most + aside)
+  }
+  return Math.max(1, ...width.values())
+}
+
+/**
+ * How many steps llama.cpp takes to look for rules that begin with themselves: it walks every way along first parts,
+ * and those of two rules that lead to a third twice.
+ */
+export function stepsToCheck(rules: RuleMap): number {
+  const known = new Map<string, number>()
+  const of = (name: string): number => {
+    const found = known.get(name)
+    if (found !== undefined) return found
+    known.set(name, Number.POSITIVE_INFINITY)
+    let steps = 1
+    for (const sequence of rules.get(name)!)
+      for (const part of sequence) {
+        for (const other of referred([part])) steps += of(other)
+        if (part.kind !== 'repeat' || part.min > 0) break
+      }
+    known.set(name, steps)
+    return steps
+  }
+  return [...rules.keys()].reduce((sum, name) => sum + of(name), 0)
+}
+
+function openOpenings(rules: RuleMap, budget: Budget) {
+  const known = new Map<string, readonly Opening[]>()
+  const ofRule = (name: string): readonly Opening[] => {
+    const found = known.get(name) ?? rules.get(name)!.flatMap(of)
+    known.set(name, found)
+    budget.steps(found.length)
+    return found
+  }
+  const of = (sequence: Sequence): readonly Opening[] => {
+    const [part, ...rest] = sequence
+    if (!part) return []
+    const goesOn = referred(rest).length > 0
+    if (part.kind === 'text') return [{ begins: part.text, goesOn }]
+    if (part.kind === 'set') return [{ begins: part.set, goesOn }]
+    if (part.kind === 'rule') return ofRule(part.rule).map(one => ({ ...one, goesOn: one.goesOn || goesOn }))
+    const repeated = of([part.of]).map(one => ({ ...one, goesOn: one.goesOn || goesOn || part.of.kind === 'rule' }))
+    return part.min > 0 ? repeated : [...repeated, ...of(rest)]
+  }
+  return { of }
+}
+
+/** Whether some text begins as both may and goes on in both. What ends at once cannot multiply. */
+function overlap(left: readonly Opening[], right: readonly Opening[], budget: Budget): boolean {
+  budget.steps(left.length * right.length)
+  return left.some(a => a.goesOn && right.some(b => b.goesOn && alike(a.begins, b.begins)))
+}
+
+function alike(a: Opening['begins'], b: Opening['begins']): boolean {
+  if (typeof a === 'string' && typeof b === 'string') return a.startsWith(b) || b.startsWith(a)
+  return intersection(firstOf(a), firstOf(b)).length > 0
+}
+
+const firstOf = (begins: Opening['begins']): Ranges =>
+  typeof begins === 'string' ? [[begins.codePointAt(0)!, begins.codePointAt(0)!]] : begins
