@@ -45,6 +45,7 @@ export const gguf: Preset = {
         'min_p',
         'repetition_penalty',
         'chat_template_kwargs',
+        'echo',
       ],
       rerankScores: 'probability',
       scoreBy: 'score',
@@ -52,7 +53,7 @@ export const gguf: Preset = {
       base64: false,
       streamUsage: 'end',
       namedTool: true,
-      promptLists: false,
+      promptLists: true,
     }),
   failureOf: (status, body) => refusal(status, body),
 }

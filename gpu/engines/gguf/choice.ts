@@ -1,27 +1,13 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import type { Constraint } from './constraint.ts'
 import { openConstraint } from './constraint.ts'
-import type { FinishReason, GeneratorParts, Piece } from './generate.ts'
-import { openLogprobs, type TokenLogprob } from './logprobs.ts'
+import type { FinishReason, GenerateWork, GeneratorParts, Piece, PromptToken } from './generate.ts'
+import { type Logprobs, openLogprobs, type TokenLogprob } from './logprobs.ts'
 import type { SamplerConfig } from './native.ts'
 import type { Member } from './rounds.ts'
 import type { Sampling } from './sampling.ts'
 import type { Place } from './slots.ts'
 import { openText } from './stop.ts'
-
-export interface ChoiceWork {
-  prompt: readonly Token[]
-  sampling: Sampling
-  limit: number
-  stops: readonly string[]
-  signal: AbortSignal
-  constraint?: Constraint
-  logprobs?: number
-  showControls?: readonly string[]
-  /** Whether the tokens of the prompt are reported too, each by what comes before it. */
-  scorePrompt?: boolean
-}
 
 export interface ChoiceEnd {
   completionTokens: number
@@ -37,16 +23,18 @@ const mostTries = 64
  */
 export function openChoice(
   parts: GeneratorParts,
-  work: ChoiceWork,
+  work: Omit<GenerateWork, 'choices'>,
   place: Place,
   hooks: { say: (piece: Piece) => void | Promise<void>; wake: () => void },
 ) {
   const { native, model, vocabulary, context } = parts
-  const { prompt, sampling, limit, signal, showControls } = work
+  const { prompt, sampling, limit, signal, showControls, onPrompt } = work
   const bytesOf = (token: Token) => vocabulary.bytes(token, showControls)
-  const text = openText({ stops: work.stops, dropFirstSpace: vocabulary.dropFirstSpace })
+  const dropFirstSpace = vocabulary.dropFirstSpace && work.keepFirstSpace !== true
+  const text = openText({ stops: work.stops, dropFirstSpace })
   const constraint = work.constraint && openConstraint(native, model, work.constraint, bytesOf)
-  const logprobs = work.logprobs === undefined ? undefined : openLogprobs(native, vocabulary, work.logprobs)
+  const logprobs =
+    work.logprobs === undefined ? undefined : openLogprobs(native, vocabulary, work.logprobs, showControls)
   const said: Token[] = []
   const ended = Promise.withResolvers<ChoiceEnd>()
   const prompted = Promise.withResolvers<void>()
@@ -108,6 +96,21 @@ export function openChoice(
     }
   }
 
+  /** Notes how likely each token of the prompt was, from the logits of the one before. */
+  function openScoring(found: Logprobs, hear: (tokens: readonly PromptToken[]) => void): Member['scoring'] {
+    const scored: PromptToken[] = [{ ...vocabulary.written(prompt[0]!), logprob: null, top_logprobs: [] }]
+    return async (places, from) => {
+      for (const [at, place] of places.entries()) {
+        const token = prompt[from + at + 1]
+        if (token !== undefined) scored.push(await found.of(token, place))
+      }
+      if (scored.length < prompt.length || from + places.length < prompt.length) return
+      member.scoring = undefined
+      hear(scored)
+      if (limit === 0) push('', 'length')
+    }
+  }
+
   /** Draws until the token may stand where it is. */
   async function drawConstrained(at: number): Promise<number> {
     const refused = new Set<number>()
@@ -142,7 +145,7 @@ export function openChoice(
       cachedTokens = reused
       member.pending = prompt.slice(reused)
     },
-    scoring: undefined,
+    scoring: logprobs && onPrompt && openScoring(logprobs, onPrompt),
     async draw(at) {
       prompted.resolve()
       const token = await (constraint ? drawConstrained(at) : native.context.sampleToken(at, sampler))

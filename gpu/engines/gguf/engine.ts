@@ -24,6 +24,7 @@ export async function runGgufEngine(options: GgufEngineSettings, { log }: { log:
   let progress = 0
   let handlers: Handlers | undefined
   let loaded: LoadedModel | undefined
+  let idle: (() => Promise<void>) | undefined
   let server: Awaited<ReturnType<typeof openHttp>> | undefined
   try {
     server = await openHttp({
@@ -37,7 +38,9 @@ export async function runGgufEngine(options: GgufEngineSettings, { log }: { log:
     }
     loaded = await loadModel(options, { log, onProgress, signal: stop.signal })
     const { context, parallel } = loaded.sizing
-    handlers = await openHandlers(loaded, { ...options, context, parallel })
+    const opened = await openHandlers(loaded, { ...options, context, parallel })
+    handlers = opened.handlers
+    idle = opened.idle
     log.info('The engine is ready', {
       model: options.id,
       address: options.socket ?? `http://127.0.0.1:${server.port}`,
@@ -51,6 +54,8 @@ export async function runGgufEngine(options: GgufEngineSettings, { log }: { log:
     process.off('SIGTERM', onSignal)
     process.off('SIGINT', onSignal)
     await server?.close()
+    // What llama.cpp is in the middle of must end before its memory is freed.
+    await idle?.()
     await loaded?.close()
   }
 }

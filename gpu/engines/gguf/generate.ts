@@ -1,7 +1,7 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
 import { openChoice } from './choice.ts'
 import type { Constraint } from './constraint.ts'
-import type { TokenLogprob } from './logprobs.ts'
+import type { LikelyToken, TokenLogprob } from './logprobs.ts'
 import type { Native } from './native.ts'
 import type { Rounds } from './rounds.ts'
 import { type Sampling, seedOf } from './sampling.ts'
@@ -23,7 +23,7 @@ export type Say = (piece: Piece, choice: number) => void | Promise<void>
 export interface GenerateWork {
   prompt: readonly Token[]
   sampling: Sampling
-  /** Tokens each choice may have. */
+  /** Tokens each choice may have; none only where the prompt's own are asked for. */
   limit: number
   /** Non-empty, well-formed strings. */
   stops: readonly string[]
@@ -34,8 +34,18 @@ export interface GenerateWork {
   constraint?: Constraint
   /** How many of the likeliest tokens to report beside each token, 0 to 20. Left out, nothing is reported. */
   logprobs?: number
+  /** Whether a space before the first word belongs to the text: where it goes on with one, and does not answer. */
+  keepFirstSpace?: boolean
+  /** Asks for the probabilities of the prompt's own tokens; hears them before the first piece, if there is any. */
+  onPrompt?: (tokens: readonly PromptToken[]) => void
   /** Control tokens to be said as the text they are written with, such as `<tool_call>`. Others say nothing. */
   showControls?: readonly string[]
+}
+
+/** A token of the prompt. The first has no probability: there is nothing before it. */
+export interface PromptToken extends Omit<LikelyToken, 'logprob'> {
+  logprob: number | null
+  top_logprobs: LikelyToken[]
 }
 
 export interface Generated {
@@ -66,7 +76,12 @@ export function openGenerator(parts: GeneratorParts) {
     const hooks = { say: (piece: Piece) => say(piece, index), wake: rounds.wake }
     let choice: ReturnType<typeof openChoice>
     try {
-      choice = openChoice(parts, { ...work, sampling: { ...sampling, seed } }, place, hooks)
+      choice = openChoice(
+        parts,
+        { ...work, sampling: { ...sampling, seed }, onPrompt: index === 0 ? work.onPrompt : undefined },
+        place,
+        hooks,
+      )
     } catch (error) {
       slots.give(place.slot)
       throw error

@@ -16,6 +16,8 @@ export interface Generation {
   generator: Generator
   /** Tokens of one request, prompt and answer together. */
   context: number
+  /** Answers at once. */
+  parallel: number
   /** Resolves when nothing is being computed any more; all requests must have ended. */
   idle(): Promise<void>
 }
@@ -44,7 +46,7 @@ export async function openGeneration(
   const { signal } = new AbortController()
   const trial = { prompt, sampling: samplingOf({ temperature: 0 }, vocabulary.size, 0), limit: 1, stops: [], signal }
   await attempt('The model cannot chat', () => generator.generate(trial, () => {}))
-  return { generator, context, idle: rounds.idle }
+  return { generator, context, parallel, idle: rounds.idle }
 }
 
 /**

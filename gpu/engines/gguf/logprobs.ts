@@ -6,7 +6,7 @@ import type { Vocabulary } from './vocabulary.ts'
 export interface LikelyToken {
   token: string
   logprob: number
-  /** The bytes it stands for, which may be a part of a character. */
+  /** The bytes that it says: maybe a part of a character; none where it is a control token that is not shown. */
   bytes: number[]
 }
 export interface TokenLogprob extends LikelyToken {
@@ -44,9 +44,12 @@ export function logprobsOf(
  * Reads the model's own distribution, beside whatever is drawn from it: a sampler that changes nothing looks at the
  * same logits. One token at a time.
  */
-export function openLogprobs(native: Native, vocabulary: Vocabulary, top: number) {
+export function openLogprobs(native: Native, vocabulary: Vocabulary, top: number, shown?: readonly string[]) {
   const sampler: NativeSampler = native.newSampler({})
-  const written = (token: number, logprob: number): LikelyToken => ({ ...vocabulary.written(token as Token), logprob })
+  const written = (token: number, logprob: number): LikelyToken => ({
+    ...vocabulary.written(token as Token, shown),
+    logprob,
+  })
   return {
     /** The token's probability by the logits at this place of the batch. */
     async of(token: number, at: number): Promise<TokenLogprob> {

@@ -12,6 +12,8 @@ export interface PromptWork {
   /** Tokens of a reproducible prompt that are computed in one step. */
   piece: number
   reproducible: boolean
+  /** Whether nothing may be reused. */
+  anew?: boolean
 }
 
 /**
@@ -39,14 +41,14 @@ export const pieceFrom = (position: number, promptLength: number, piece: number)
  * length, which is less than the prompt's: the last token is always computed. Not while a batch is being computed.
  */
 export async function settle(context: NativeContext, { slot, source }: Place, work: PromptWork, window: number) {
-  const { prompt, piece, reproducible } = work
-  if (source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)) {
+  const { prompt, piece, reproducible, anew = false } = work
+  if (!anew && source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)) {
     await context.copySequenceStateFromOtherSequence(slot.sequence, source.sequence)
     slot.tokens = source.tokens.slice()
     slot.exact = source.exact
   }
   const common = commonStart(slot.tokens, prompt)
-  const kept = reusable(common, slot.exact, prompt.length - 1, piece, reproducible)
+  const kept = anew ? 0 : reusable(common, slot.exact, prompt.length - 1, piece, reproducible)
   slot.exact = exactAfter(slot.exact, kept, piece)
   shorten(context, slot, kept, window)
   return slot.tokens.length

@@ -18,8 +18,8 @@ export interface Member {
   readonly blocked: boolean
   /** Whether it has ended, well or not. It is not called again, but for `release`. */
   readonly over: boolean
-  /** The logits that it wants beside those of the last token of its prompt: of every token. */
-  readonly scoring: ((at: Uint32Array, from: number) => Promise<void>) | undefined
+  /** While it is there, every token is computed anew, and it hears where the logits of those from a place on are. */
+  scoring: ((at: Uint32Array, from: number) => Promise<void>) | undefined
   /** Draws the next token from the logits at this place of the batch. */
   draw(at: number): Promise<number>
   /** Takes the token that was drawn; sets what is pending, or is over. */
@@ -80,8 +80,9 @@ export function openRounds({ native: { context }, batchSize, piece, window }: Ro
         continue
       }
       try {
-        const { place, prompt, alone } = member
-        member.settled(await settle(context, place, { prompt, piece, reproducible: alone }, window))
+        const { place, prompt, alone, scoring } = member
+        const work = { prompt, piece, reproducible: alone, anew: scoring !== undefined }
+        member.settled(await settle(context, place, work, window))
         members.push(member)
       } catch (error) {
         drop(member, error)
@@ -120,6 +121,7 @@ export function openRounds({ native: { context }, batchSize, piece, window }: Ro
     member.next += amount
     if (member.scoring) await member.scoring(at, from)
     if (member.next < member.pending.length) return
+    if (member.over) return void toTell.push(member)
     const token = await member.draw(at.at(-1)!)
     if (!member.over) member.accept(token)
     toTell.push(member)

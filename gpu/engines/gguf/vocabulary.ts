@@ -72,11 +72,10 @@ export function openVocabulary(model: LlamaModel) {
         ? Buffer.from(texts[token]!)
         : bytes
     },
-    /** A token for people to read: its text, where half a character is U+FFFD, and its bytes. Control tokens as written. */
-    written(token: Token): { token: string; bytes: number[] } {
-      const bytes = (cache[token] ??= piece(token))
-      const shown = bytes.length > 0 ? bytes : Buffer.from(texts[token] ?? '')
-      return { token: Buffer.from(shown).toString(), bytes: [...shown] }
+    /** A token for people to read, where half a character is U+FFFD and a control token what it is written with. */
+    written(token: Token, shown?: readonly string[]): { token: string; bytes: number[] } {
+      const bytes = this.bytes(token, shown)
+      return { token: bytes.length > 0 ? Buffer.from(bytes).toString() : (texts[token] ?? ''), bytes: [...bytes] }
     },
     endsText: (token: Token): boolean => model.isEogToken(token),
     /** SentencePiece puts a space before the first word of a text; one generated there is its, not the model's. */

@@ -103,7 +103,6 @@ describe('traits', () => {
     expect(features.filter(feature => !able.has(feature)).sort()).toEqual([
       'audio',
       'best_of',
-      'echo',
       'files',
       'images',
       'suffix',

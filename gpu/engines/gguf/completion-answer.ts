@@ -1,0 +1,116 @@
+import type { CompletionResponse } from '../../../core/schemas/completion.ts'
+import type { FinishReason, PromptToken } from './generate.ts'
+
+type Logprobs = NonNullable<CompletionResponse['choices'][number]['logprobs']>
+
+/** What all parts of one answer have in common. */
+export interface CompletionHead {
+  id: string
+  /** Seconds. */
+  created: number
+  model: string
+  fingerprint: string
+}
+
+export interface CompletionCounts {
+  promptTokens: number
+  completionTokens: number
+  cachedTokens: number
+}
+
+const usageOf = ({ promptTokens, completionTokens, cachedTokens }: CompletionCounts): CompletionResponse['usage'] => ({
+  prompt_tokens: promptTokens,
+  completion_tokens: completionTokens,
+  total_tokens: promptTokens + completionTokens,
+  prompt_tokens_details: { cached_tokens: cachedTokens, audio_tokens: 0 },
+  completion_tokens_details: {
+    reasoning_tokens: 0,
+    audio_tokens: 0,
+    accepted_prediction_tokens: 0,
+    rejected_prediction_tokens: 0,
+  },
+})
+
+/**
+ * Puts tokens into the legacy shape, whose offsets count on from piece to piece. `droppedSpace` is whether the
+ * tokenizer put a space before the first word that the text does not have. Source: OpenAI's CreateCompletionResponse.
+ */
+export function openTokenLists(droppedSpace: boolean) {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  let offset = 0
+  let atStart = droppedSpace
+  return {
+    /** Text that is said without tokens of its own. */
+    skip(text: string): void {
+      offset += text.length
+      atStart = false
+    },
+    lists(tokens: readonly PromptToken[], top: number): Logprobs {
+      const at: number[] = []
+      for (const { bytes } of tokens) {
+        at.push(offset)
+        const text = decoder.decode(Uint8Array.from(bytes), { stream: true })
+        offset += atStart && text.startsWith(' ') ? text.length - 1 : text.length
+        atStart = false
+      }
+      return {
+        tokens: tokens.map(({ token }) => token),
+        token_logprobs: tokens.map(({ logprob }) => logprob),
+        top_logprobs: top === 0 ? null : tokens.map(topOf),
+        text_offset: at,
+      }
+    },
+  }
+}
+
+/** The likeliest by their texts; of two tokens that read the same, the likelier. The drawn one is always among them. */
+function topOf({ token, logprob, top_logprobs }: PromptToken): Record<string, number> | null {
+  if (logprob === null) return null
+  const top: Record<string, number> = {}
+  for (const likely of [...top_logprobs, { token, logprob }]) top[likely.token] ??= likely.logprob
+  return top
+}
+
+export interface CompletionChoice {
+  text: string
+  logprobs: Logprobs | null
+  reason: FinishReason
+}
+
+export const wholeCompletion = (
+  { id, created, model, fingerprint }: CompletionHead,
+  choices: readonly CompletionChoice[],
+  counts: CompletionCounts,
+): CompletionResponse => ({
+  id,
+  object: 'text_completion',
+  created,
+  model,
+  choices: choices.map(({ text, logprobs, reason }, index) => ({ text, index, logprobs, finish_reason: reason })),
+  usage: usageOf(counts),
+  system_fingerprint: fingerprint,
+})
+
+/** The frames of a streamed completion. What is the same in all of them is written down once. */
+export function completionFrames({ id, created, model, fingerprint }: CompletionHead, includeUsage: boolean) {
+  const head = { id, object: 'text_completion', created, model, system_fingerprint: fingerprint }
+  const common = JSON.stringify(head).slice(0, -1)
+  const rest = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
+  return {
+    piece: (index: number, text: string, logprobs: Logprobs | null, reason: FinishReason | null): string =>
+      `data: ${common},"choices":[{"index":${index},"text":${JSON.stringify(text)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(reason)}}]${rest}`,
+    last: (counts: CompletionCounts): string =>
+      `${includeUsage ? `data: ${common},"choices":[],"usage":${JSON.stringify(usageOf(counts))}}\n\n` : ''}data: [DONE]\n\n`,
+  }
+}
+
+/** Joins what came piece by piece. */
+export const joined = (a: Logprobs | null, b: Logprobs | null): Logprobs | null =>
+  a && b
+    ? {
+        tokens: [...a.tokens, ...b.tokens],
+        token_logprobs: [...a.token_logprobs, ...b.token_logprobs],
+        top_logprobs: a.top_logprobs && b.top_logprobs && [...a.top_logprobs, ...b.top_logprobs],
+        text_offset: [...a.text_offset, ...b.text_offset],
+      }
+    : (a ?? b)

@@ -1,0 +1,171 @@
+import { randomInt } from 'node:crypto'
+import type { LlamaModel, Token } from 'node-llama-cpp'
+import { Failure } from '../../../core/failure.ts'
+import { ulid } from '../../../core/ids.ts'
+import { CompletionRequest } from '../../../core/schemas/completion.ts'
+import { failureOf } from '../../../core/schemas/issues.ts'
+import {
+  type CompletionChoice,
+  completionFrames,
+  joined,
+  openTokenLists,
+  wholeCompletion,
+} from './completion-answer.ts'
+import { boundedText } from './embeddings.ts'
+import { type GenerateWork, type Generator, type Piece, type PromptToken, tokensOf } from './generate.ts'
+import type { Reply } from './reply.ts'
+import { answerLimit, samplingOf, stopsOf } from './sampling.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+export interface CompletionParts {
+  id: string
+  fingerprint: string
+  model: LlamaModel
+  vocabulary: Vocabulary
+  generator: Generator
+  /** Tokens of one request, prompt and answer together. */
+  context: number
+  /** Prompts of one request that are worked on at once. */
+  parallel: number
+}
+
+/** OpenAI's default. */
+const usualTokens = 16
+
+interface Prompt {
+  tokens: Token[]
+  /** How many of them at the start the caller did not give. */
+  added: number
+  text: string
+  limit: number
+}
+
+/** Answers POST /v1/completions. */
+export function openCompletions(parts: CompletionParts) {
+  const { model, vocabulary, generator, context } = parts
+
+  function promptOf(given: string | number[], param: string, request: CompletionRequest): Prompt {
+    const tokens =
+      typeof given === 'string'
+        ? tokensOf(model, [{ text: boundedText(given, context, param), plain: false }])
+        : knownTokens(given, param)
+    const { bos } = model.tokens
+    const added = typeof given === 'string' && bos !== null && tokens[0] === bos ? 1 : 0
+    if (tokens.length === 0) throw new Failure('invalid_value', `'${param}' is empty. Say something.`, { param })
+    return {
+      tokens,
+      added,
+      text: typeof given === 'string' ? given : request.echo ? textOf(tokens) : '',
+      limit: answerLimit(tokens.length, context, request.max_tokens ?? usualTokens, param),
+    }
+  }
+
+  /** llama.cpp ends the process at a token that does not exist. */
+  function knownTokens(tokens: number[], param: string): Token[] {
+    const wrong = tokens.find(token => token >= vocabulary.size)
+    if (wrong === undefined) return tokens as Token[]
+    throw new Failure(
+      'invalid_value',
+      `'${param}' holds the token ${wrong}; this model has tokens 0 to ${vocabulary.size - 1}.`,
+      { param },
+    )
+  }
+
+  const textOf = (tokens: readonly Token[]): string =>
+    new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(tokens.map(token => vocabulary.bytes(token))))
+
+  return async function completions(body: unknown, reply: Reply): Promise<void> {
+    const checked = CompletionRequest.safeParse(body)
+    if (!checked.success) throw failureOf(checked.error, body)
+    const request = checked.data
+    checkSupported(request)
+    const { prompt, n, logprobs, echo = false, stream_options } = request
+    const one = typeof prompt === 'string' || typeof prompt[0] === 'number'
+    const prompts = (one ? [prompt] : (prompt as (string | number[])[])).map((given, at) =>
+      promptOf(given as string | number[], one ? 'prompt' : `prompt[${at}]`, request),
+    )
+    const choices = n ?? 1
+    const sampling = samplingOf(request, vocabulary.size, randomInt(2 ** 32 - 1))
+    const stops = stopsOf(request.stop)
+    const other = new AbortController()
+    const signal = prompts.length === 1 ? reply.signal : AbortSignal.any([reply.signal, other.signal])
+    const head = {
+      id: `cmpl-${ulid()}`,
+      created: Math.floor(Date.now() / 1000),
+      model: parts.id,
+      fingerprint: parts.fingerprint,
+    }
+    const frames = request.stream ? completionFrames(head, stream_options?.include_usage === true) : undefined
+    const answers: CompletionChoice[] = Array.from({ length: prompts.length * choices }, () => ({
+      text: '',
+      logprobs: null,
+      reason: 'stop',
+    }))
+    const counts = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 }
+
+    async function complete({ tokens, added, text, limit }: Prompt, from: number): Promise<void> {
+      counts.promptTokens += tokens.length
+      let scored: readonly PromptToken[] = []
+      const lists = Array.from({ length: choices }, () => openTokenLists(vocabulary.dropFirstSpace && added > 0))
+      const begun = new Set<number>()
+      const say = (piece: Piece, choice: number): void | Promise<void> => {
+        const first = !begun.has(choice) && echo === true
+        begun.add(choice)
+        const said = first ? text + piece.text : piece.text
+        if (first && scored.length === 0) lists[choice]!.skip(text)
+        const shown = first ? [...scored, ...piece.tokens] : piece.tokens
+        const list = logprobs == null ? null : lists[choice]!.lists(shown, logprobs)
+        if (frames) return reply.write(frames.piece(from + choice, said, list, piece.reason))
+        const answer = answers[from + choice]!
+        answer.text += said
+        answer.logprobs = joined(answer.logprobs, list)
+        if (piece.reason !== null) answer.reason = piece.reason
+      }
+      const work: GenerateWork = {
+        prompt: tokens,
+        sampling,
+        limit,
+        stops,
+        signal,
+        choices,
+        keepFirstSpace: true,
+        ...(logprobs != null && { logprobs }),
+        ...(logprobs != null && echo === true && { onPrompt: all => (scored = all.slice(added)) }),
+      }
+      if (limit === 0 && !work.onPrompt) {
+        for (let choice = 0; choice < choices; choice++) await say({ text: '', tokens: [], reason: 'length' }, choice)
+        return
+      }
+      const { completionTokens, cachedTokens } = await generator.generate(work, say)
+      counts.completionTokens += completionTokens
+      counts.cachedTokens += cachedTokens
+    }
+
+    let next = 0
+    const worker = async () => {
+      for (let at = next++; at < prompts.length; at = next++) await complete(prompts[at]!, at * choices)
+    }
+    const workers = Array.from({ length: Math.min(parts.parallel, prompts.length) }, worker)
+    for (const done of workers) done.catch((error: unknown) => other.abort(error))
+    await Promise.allSettled(workers)
+    await Promise.all(workers)
+    if (frames) reply.end(frames.last(counts))
+    else reply.json(wholeCompletion(head, answers, counts))
+  }
+}
+
+/** Refuses what this engine cannot do rather than answer as if it had. Throws Failure. */
+function checkSupported({ suffix, best_of, n, max_tokens, echo }: CompletionRequest): void {
+  const refuse = (param: string, what: string) =>
+    new Failure(
+      'unsupported_parameter',
+      `The built-in engine cannot ${what}. Leave '${param}' out or choose another engine.`,
+      { param },
+    )
+  if (suffix) throw refuse('suffix', 'fill in what comes before a suffix')
+  if ((best_of ?? 1) > (n ?? 1)) throw refuse('best_of', 'choose the best of several completions')
+  if (max_tokens === 0 && !echo)
+    throw new Failure('invalid_value', "'max_tokens' of 0 asks for nothing but the prompt: that needs echo: true.", {
+      param: 'max_tokens',
+    })
+}
