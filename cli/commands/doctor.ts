@@ -5,14 +5,27 @@ import { exitCodes } from '../exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
+interface Options {
+  dataDir?: string
+  config?: string
+  json?: boolean
+  again?: boolean
+}
+
 /** `infer doctor`: what is fine, what is not, what to do. Changes nothing. Ends with 1 when something is broken. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .option('--config <path>', 'the configuration that the server is started with')
-    .action(async ({ dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
+    .option('--again', 'try the backends for GPUs again instead of believing what was found out before')
+    .action(async ({ dataDir, config, json, again }: Options) => {
       const { examine } = await import('../doctor/checks.ts')
       const findings: Finding[] = []
-      const wanted = { dataDir: dataDirectory(dataDir), configPath: config, environment: terminal.environment }
+      const wanted = {
+        dataDir: dataDirectory(dataDir),
+        configPath: config,
+        environment: terminal.environment,
+        again: again ?? false,
+      }
       for await (const finding of examine(wanted)) {
         findings.push(finding)
         if (!json) terminal.print(drawFinding(finding, terminal.paint))

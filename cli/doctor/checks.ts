@@ -7,8 +7,12 @@ import { defaultModels } from '../../core/models/defaults.ts'
 import { checkDatabase } from '../../core/store/sqlite/admin.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import { discover } from '../../gpu/devices/discover.ts'
+import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
+import { backendsFolder } from '../../gpu/engines/gguf/backend-choice.ts'
+import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { probeWrapper } from '../../gpu/launcher/probe.ts'
 import { failureOf } from '../exit-codes.ts'
+import { judgeBackend } from './backends.ts'
 import { broken, type Finding, fine } from './finding.ts'
 import { judgeAddress, judgeConfiguration, judgeDirectory, judgeDisk, judgeModelFiles } from './installation.ts'
 import {
@@ -26,10 +30,17 @@ export interface Examined {
   dataDir: string
   configPath: string | undefined
   environment: Record<string, string | undefined>
+  /** Tries the backends again instead of believing what was found out before. */
+  again?: boolean
 }
 
 /** Every check, in order, each when it is asked for. One that fails in itself is a finding like any other. */
-export async function* examine({ dataDir, configPath, environment }: Examined): AsyncGenerator<Finding, void, void> {
+export async function* examine({
+  dataDir,
+  configPath,
+  environment,
+  again,
+}: Examined): AsyncGenerator<Finding, void, void> {
   const { config, facts } = readConfiguration(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
   const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
     ['program', () => judgeProgram({ version, packaged, node: process.versions.node, path: process.execPath })],
@@ -52,9 +63,33 @@ export async function* examine({ dataDir, configPath, environment }: Examined): 
     try {
       yield await check()
     } catch (thrown) {
-      yield broken(name, failureOf(thrown).message, 'Look at the message; the check itself could not be made.')
+      yield unmade(name, thrown)
     }
   }
+  try {
+    yield* examineBackends({ dataDir, environment, again })
+  } catch (thrown) {
+    yield unmade('backends', thrown)
+  }
+}
+
+const unmade = (name: string, thrown: unknown): Finding =>
+  broken(name, failureOf(thrown).message, 'Look at the message; the check itself could not be made.')
+
+/** What the built-in engine can compute on. Each is tried in a process of its own, the first time for minutes perhaps. */
+async function* examineBackends({
+  dataDir,
+  environment,
+  again,
+}: Omit<Examined, 'configPath'>): AsyncGenerator<Finding, void, void> {
+  const [{ devices }, { wrapper }] = [await discover({ environment }), await probeWrapper(environment)]
+  const folder = backendsFolder(dataDir, environment)
+  const reports: BackendReport[] = []
+  for await (const report of searchBackends({ folder, devices, environment, wrapper, again: again ?? false }))
+    reports.push(report)
+  // Whether one that fails is to be repaired depends on those that follow.
+  const served = reports.some(({ name, state }) => name !== 'cpu' && state === 'works')
+  for (const report of reports) yield judgeBackend(report, { served })
 }
 
 /** A wrong configuration is a finding of its own; the other checks go on with the defaults. */

@@ -39,6 +39,8 @@ test('a sound installation is healthy, line by line', async () => {
   expect([exitCode, report.healthy]).toEqual([0, true])
   for (const name of ['program', 'system library', 'configuration', 'data directory', 'database', 'engine wrapper'])
     expect(found(name), name).toBeDefined()
+  expect(found('backend cpu')).toMatchObject({ state: 'fine', detail: expect.stringContaining('llama.cpp') as string })
+  expect(found('backend cuda').detail).toContain(`is not installed in ${join(dataDir, 'backends')}`)
   expect(found('database').detail).toContain('whole')
 
   const text = await infer(['doctor', '--data-dir', dataDir])
