@@ -1,6 +1,6 @@
 import type { Paint } from '../paint.ts'
 import { rateText } from '../quantities-text.ts'
-import { type Line, padded, type Span, widthOf } from './line.ts'
+import { cut, type Line, padded, type Span, widthOf } from './line.ts'
 import type { ModelPicture } from './picture.ts'
 
 interface Column {
@@ -54,16 +54,19 @@ export function modelLines(models: readonly ModelPicture[], width: number): Line
     const longest = Math.max(widthOf(column.head), ...sorted.map(model => widthOf(column.of(model))))
     const wish = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest
     const gap = chosen.length > 0 ? 2 : 0
-    // The note stands last and may be cut; it is left out where it would say nothing.
-    const width_ = name === 'note' ? Math.min(wish, room - gap) : wish
-    if (width_ + gap > room || (name === 'note' && (width_ < 12 || sorted.every(model => noteOf(model) === '')))) break
-    chosen.push({ column, width: width_ })
-    room -= width_ + gap
+    // Words may be cut, figures not; the note is left out where it would say nothing.
+    const cells = name === 'note' || name === 'status' ? Math.min(wish, room - gap) : wish
+    if (cells < 4 || cells + gap > room) break
+    if (name === 'note' && (cells < 12 || sorted.every(model => noteOf(model) === ''))) break
+    chosen.push({ column, width: cells })
+    room -= cells + gap
   }
   const row = (cell: (column: Column) => Span): Line =>
     chosen.flatMap(({ column, width: cells }, at) => {
       const span = cell(column)
-      return [...(at > 0 ? [{ text: '  ' }] : []), { ...span, text: padded(span.text, cells, column.side) }]
+      const last = at === chosen.length - 1 && column.side === 'left'
+      const shown = last ? cut(span.text, cells) : padded(span.text, cells, column.side)
+      return [...(at > 0 ? [{ text: '  ' }] : []), { ...span, text: shown }]
     })
   return [
     row(column => ({ text: column.head, look: 'faint' })),

@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { infer, temporaryFolder } from '../_infer.ts'
+
+const hasSystemd = existsSync('/run/systemd/system')
+
+test('--print prints the unit of a user, with the paths of this program', async () => {
+  const { exitCode, stdout, stderr } = await infer(
+    ['service', 'install', '--user', '--print', '--listen', '127.0.0.1:9'],
+    {
+      env: { INFER_DATA_DIR: '/data/of me' },
+    },
+  )
+  expect([exitCode, stderr]).toEqual([0, ''])
+  expect(stdout).toMatch(/^ExecStart=\/\S+node .*cli\/main\.ts serve --listen 127\.0\.0\.1:9 --drain-timeout 60s$/m)
+  expect(stdout).toContain('Environment="INFER_DATA_DIR=/data/of me"')
+})
+
+test('--drain-timeout is given on, and a stop may take that long and a little more', async () => {
+  const { stdout } = await infer(['service', 'install', '--user', '--print', '--drain-timeout', '5m'])
+  expect(stdout).toContain('--drain-timeout 5m')
+  expect(stdout).toContain('TimeoutStopSec=330')
+})
+
+test.skipIf(hasSystemd).each([[['install', '--user']], [['install', '--system']], [['uninstall', '--user']]])(
+  'without systemd %j is refused in one sentence, and nothing is written',
+  async args => {
+    const home = temporaryFolder()
+    const { exitCode, stdout, stderr } = await infer(['service', ...args], { env: { HOME: home } })
+    // Where the program itself lies in a home folder, the service of the machine is refused for that.
+    expect([[1, 64].includes(exitCode), stdout]).toEqual([true, ''])
+    expect(stderr).toMatch(/^Error: (systemd does not run here|The service of the machine cannot see)/)
+    expect(existsSync(`${home}/.config`)).toBe(false)
+  },
+)
+
+test.each([
+  [['install', '--system', '--user'], 'cannot be used with'],
+  [['install', '--user', '--run-as', 'ai'], '--run-as is for the service of the machine.'],
+  [['install', '--system', '--data-dir', '/srv/ai', '--print'], 'Say with --run-as which user /srv/ai belongs to'],
+  [['install', '--user', '--config', '/nowhere.yaml'], 'There is no configuration /nowhere.yaml.'],
+  [['install', '--drain-timeout', 'soon'], 'Write a length of time'],
+])('%j is wrong usage', async (args, said) => {
+  const { exitCode, stdout, stderr } = await infer(['service', ...args])
+  expect([exitCode, stdout]).toEqual([64, ''])
+  expect(stderr).toContain(said)
+})

@@ -1,0 +1,70 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openSystemd, unitPathOf } from '../../../cli/service/systemd.ts'
+import { temporaryFolder } from '../_infer.ts'
+
+/** A machine with systemd, as far as it is spoken to: `systemctl` keeps what it was asked. */
+function machine({ refuses = '' } = {}) {
+  const folder = temporaryFolder()
+  const asked = join(folder, 'asked')
+  const script = join(folder, 'systemctl')
+  writeFileSync(asked, '')
+  writeFileSync(
+    script,
+    `#!/bin/sh\necho "$@" >> ${asked}\ncase "$*" in *"${refuses || 'nothing is refused'}"*) echo 'Failed: no bus' >&2; exit 1;; esac\n`,
+  )
+  chmodSync(script, 0o755)
+  mkdirSync(join(folder, 'booted'))
+  const environment = { PATH: `${folder}:/usr/bin:/bin`, HOME: folder }
+  return {
+    folder,
+    asked: () =>
+      readFileSync(asked, 'utf8')
+        .trim()
+        .split('\n')
+        .filter(line => line !== ''),
+    open: () => openSystemd({ scope: 'user', environment, booted: join(folder, 'booted') }),
+  }
+}
+
+test('a unit is written, then changed, then the same; systemd is told when it has to read it', () => {
+  const { open, asked, folder } = machine()
+  const systemd = open()
+  expect(systemd.unitPath).toBe(join(folder, '.config/systemd/user/infer.service'))
+  expect(systemd.put('one')).toBe('new')
+  expect(systemd.put('two')).toBe('changed')
+  expect(systemd.put('two')).toBe('same')
+  expect(readFileSync(systemd.unitPath, 'utf8')).toBe('two')
+  expect(asked()).toEqual(['--user daemon-reload', '--user daemon-reload'])
+})
+
+test('removing stops and disables it first; what is not there is not removed', () => {
+  const { open, asked } = machine()
+  const systemd = open()
+  expect(systemd.remove()).toBe(false)
+  systemd.put('one')
+  expect(systemd.remove()).toBe(true)
+  expect(existsSync(systemd.unitPath)).toBe(false)
+  expect(asked().slice(1)).toEqual(['--user disable --now infer.service', '--user daemon-reload'])
+})
+
+test('when systemd cannot stop it, the unit stays and its words are said', () => {
+  const { open } = machine({ refuses: 'disable' })
+  const systemd = open()
+  systemd.put('one')
+  expect(() => systemd.remove()).toThrow('systemctl disable --now infer.service did not work: Failed: no bus')
+  expect(existsSync(systemd.unitPath)).toBe(true)
+})
+
+test('a machine that was not booted with systemd is told what to do instead', () => {
+  expect(() => openSystemd({ scope: 'user', environment: {}, booted: '/nowhere' })).toThrow('systemd does not run here')
+})
+
+test.each([
+  ['system', {}, '/etc/systemd/system/infer.service'],
+  ['user', { HOME: '/home/me' }, '/home/me/.config/systemd/user/infer.service'],
+  ['user', { HOME: '/home/me', XDG_CONFIG_HOME: '/cfg' }, '/cfg/systemd/user/infer.service'],
+] as const)('the unit of the %s with %j is %s', (scope, environment, path) =>
+  expect(unitPathOf(scope, environment)).toBe(path),
+)

@@ -1,0 +1,100 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { systemDataDir, type UnitFacts, unitOf } from '../../../cli/service/unit.ts'
+import { temporaryFolder } from '../_infer.ts'
+
+const facts: UnitFacts = {
+  scope: 'system',
+  command: ['/usr/local/bin/infer', 'serve', '--drain-timeout', '60s'],
+  dataDir: systemDataDir,
+  user: undefined,
+  stopSeconds: 90,
+}
+const linesOf = (unit: string) => unit.split('\n')
+const user: UnitFacts = { ...facts, scope: 'user', dataDir: '/home/me/.local/share/infer' }
+
+test('the service of the machine has what the promises ask for', () => {
+  const lines = linesOf(unitOf(facts))
+  for (const line of [
+    'ExecStart=/usr/local/bin/infer serve --drain-timeout 60s',
+    'NoNewPrivileges=yes',
+    'ProtectSystem=strict',
+    'ReadWritePaths=/var/lib/infer',
+    'PrivateTmp=yes',
+    'ProtectHome=yes',
+    'ProtectKernelTunables=yes',
+    'ProtectKernelModules=yes',
+    'ProtectKernelLogs=yes',
+    'RestrictSUIDSGID=yes',
+    'LockPersonality=yes',
+    'RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK',
+    'SystemCallFilter=@system-service @mount',
+    'LimitCORE=0',
+    'KillMode=control-group',
+    'DevicePolicy=closed',
+    'DeviceAllow=char-nvidia* rw',
+    'WantedBy=multi-user.target',
+  ])
+    expect(lines).toContain(line)
+  for (const name of ['TasksMax=', 'MemoryHigh=']) expect(lines.some(line => line.startsWith(name))).toBe(true)
+  // V8 compiles at run time, and engines run in a process namespace of their own.
+  expect(unitOf(facts)).not.toMatch(/MemoryDenyWriteExecute|RestrictNamespaces/)
+})
+
+test('it runs as a user of its own, or as the one that is named, and never as root', () => {
+  expect(linesOf(unitOf(facts))).toEqual(expect.arrayContaining(['DynamicUser=yes', 'StateDirectory=infer']))
+  const named = linesOf(unitOf({ ...facts, user: 'ai', dataDir: '/srv/ai' }))
+  expect(named).toEqual(
+    expect.arrayContaining(['User=ai', 'ReadWritePaths=/srv/ai', 'Environment=INFER_DATA_DIR=/srv/ai']),
+  )
+  expect(named).not.toContain('DynamicUser=yes')
+  expect(named).not.toContain('StateDirectory=infer')
+})
+
+test('engines live until the server has drained: the stop waits for it before the group is told', () => {
+  const lines = linesOf(unitOf(facts))
+  const stops = lines.filter(line => line.startsWith('ExecStop='))
+  expect(stops).toEqual(['ExecStop=/bin/kill -TERM $MAINPID', 'ExecStop=/usr/bin/tail --pid=$MAINPID -f /dev/null'])
+  expect(lines).toContain('TimeoutStopSec=90')
+})
+
+test('the service of a user asks for nothing that only the system may give', () => {
+  const unit = unitOf(user)
+  expect(unit).toContain('WantedBy=default.target')
+  expect(unit).not.toMatch(/User=|ProtectSystem|DevicePolicy|CapabilityBoundingSet|network-online/)
+  expect(linesOf(unit)).toContain('NoNewPrivileges=yes')
+})
+
+test.each([
+  ['/opt/my infer/infer', '"/opt/my infer/infer"'],
+  ['/opt/100%/infer', '/opt/100%%/infer'],
+  ['/opt/$HOME/infer', '/opt/$$HOME/infer'],
+  ['/opt/"a"/infer', '"/opt/\\"a\\"/infer"'],
+])('%s is written as %s', (path, written) => {
+  expect(linesOf(unitOf({ ...facts, command: [path, 'serve'] }))).toContain(`ExecStart=${written} serve`)
+})
+
+const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0
+describe.skipIf(!hasAnalyze)('systemd itself', () => {
+  test.each<[string, UnitFacts]>([
+    ['the machine', facts],
+    ['a named user', { ...facts, user: 'root', dataDir: '/srv/ai' }],
+    ['a user', user],
+  ])('finds nothing wrong with the unit of %s', (_, of) => {
+    const folder = temporaryFolder()
+    mkdirSync(folder, { recursive: true })
+    const path = join(folder, 'infer.service')
+    writeFileSync(path, unitOf({ ...of, command: ['/bin/true', 'serve'] }))
+    const scope = of.scope === 'user' ? ['--user'] : []
+    const { status, stderr } = spawnSync('systemd-analyze', [...scope, 'verify', path], {
+      encoding: 'utf8',
+      env: { ...process.env, XDG_RUNTIME_DIR: folder },
+    })
+    expect({ status, complaints: stderr.split('\n').filter(line => line.includes('infer.service')) }).toEqual({
+      status: 0,
+      complaints: [],
+    })
+  })
+})

@@ -1,0 +1,154 @@
+import { stripAnsi } from 'consola/utils'
+import { describe, expect, test } from 'vitest'
+import { plain } from '../../../cli/paint.ts'
+import { memoryBar } from '../../../cli/status/bar.ts'
+import { drawStatus } from '../../../cli/status/draw.ts'
+import { widthOf } from '../../../cli/status/line.ts'
+import type { Picture } from '../../../cli/status/picture.ts'
+
+const GiB = 2 ** 30
+const idle = {
+  reason: null,
+  eta_seconds: null,
+  slots: 0,
+  busy: 0,
+  waiting: 0,
+  output_tokens_per_second: 0,
+  input_tokens_per_second: 0,
+}
+const picture: Picture = {
+  version: '0.1.0',
+  time: 100_000,
+  started_at: 100_000 - 7_500,
+  requests: 5,
+  jobs: { pending: 12, processing: 1 },
+  devices: [
+    {
+      id: 'gpu0',
+      name: 'NVIDIA H200',
+      kind: 'nvidia',
+      total_bytes: 100 * GiB,
+      used_bytes: 25 * GiB,
+      booked_bytes: 50 * GiB,
+    },
+    { id: 'cpu', name: 'AMD EPYC', kind: 'cpu', total_bytes: 20 * GiB, used_bytes: null, booked_bytes: 0 },
+  ],
+  engines: [
+    {
+      id: 'wkr_1',
+      model_id: 'llama-70b',
+      state: 'ready',
+      pid: 42,
+      devices: ['gpu0'],
+      memory_bytes: 40 * GiB,
+      slots: 4,
+      busy: 3,
+      started_at: 100_000 - 65,
+    },
+    {
+      id: 'wkr_2',
+      model_id: 'qwen3-8b',
+      state: 'starting',
+      pid: null,
+      devices: ['gpu0'],
+      memory_bytes: 10 * GiB,
+      slots: 8,
+      busy: 0,
+      started_at: 99_990,
+    },
+    {
+      id: 'wkr_3',
+      model_id: 'hosted',
+      state: 'ready',
+      pid: null,
+      devices: [],
+      memory_bytes: 0,
+      slots: 64,
+      busy: 0,
+      started_at: 90_000,
+    },
+  ],
+  models: [
+    { ...idle, model_id: 'cold-one', status: 'cold' },
+    {
+      ...idle,
+      model_id: 'llama-70b',
+      status: 'warm',
+      slots: 4,
+      busy: 3,
+      waiting: 7,
+      output_tokens_per_second: 141.26,
+      input_tokens_per_second: 12,
+    },
+    { ...idle, model_id: 'qwen3-8b', status: 'loading', eta_seconds: 20 },
+    { ...idle, model_id: 'broken', status: 'unavailable', reason: 'Engine exited (3): CUDA out of memory' },
+  ],
+}
+const lines = (width: number, height = 0, of = picture) =>
+  drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plain)
+const text = (width: number) => lines(width).join('\n')
+
+test('a wide terminal has everything', () => {
+  expect(text(120)).toBe(
+    [
+      'infer 0.1.0  http://127.0.0.1:8787  up 2 h 5 min',
+      '141 tokens/s  4 requests  1 job running, 12 waiting',
+      '',
+      'Devices',
+      `gpu0 NVIDIA H200        ${'█'.repeat(10)}${'▒'.repeat(10)}${'░'.repeat(20)}  25.0 GiB used, 50.0 GiB booked, of 100 GiB`,
+      '  llama-70b                    3/4 busy    40.0 GiB  since 1 min  pid 42',
+      '  qwen3-8b                     loading     10.0 GiB  since 10 s',
+      `cpu AMD EPYC            ${'░'.repeat(40)}  not measured, 0 B booked, of 20.0 GiB`,
+      'elsewhere',
+      '  hosted                       0/64 busy   since 2 h 46 min',
+      '',
+      'Models',
+      'model      status       busy  waiting  tokens/s  prompt/s  note',
+      'llama-70b  warm          3/4        7       141      12.0  ',
+      'qwen3-8b   loading         -        0         -         -  about 20 s left',
+      'broken     unavailable     -        0         -         -  Engine exited (3): CUDA out of memory',
+      'cold-one   cold            -        0         -         -  ',
+    ].join('\n'),
+  )
+})
+
+test.each([20, 24, 33, 40, 52, 64, 80, 100, 200])(
+  'at %i columns no line is wider, and what matters most is there',
+  width => {
+    const drawn = lines(width)
+    expect(drawn.filter(line => widthOf(line) > width)).toEqual([])
+    expect(drawn.join('\n')).toMatch(/llama-70b +wa/)
+    expect(drawn.some(line => line.includes('█') && line.includes('▒') && line.includes('░'))).toBe(true)
+  },
+)
+
+test.each([3, 5, 10, 100])('at %i lines there are not more, and it says that some are missing', height => {
+  const drawn = lines(80, height)
+  expect(drawn.length).toBeLessThanOrEqual(height)
+  expect(/… \d+ more lines/.test(drawn.at(-1)!)).toBe(drawn.length < lines(80).length)
+})
+
+test('without models it says how to add one', () => {
+  expect(lines(80, 0, { ...picture, models: [] }).join('\n')).toContain('infer model add')
+})
+
+test('control characters in what an engine says do not reach the terminal', () => {
+  const evil = { ...picture.models[3]!, reason: '\u001b[2Jgone' }
+  expect(lines(120, 0, { ...picture, models: [evil] }).join('\n')).not.toContain('\u001b')
+})
+
+describe('memoryBar', () => {
+  const device = { id: 'a', name: 'a', kind: 'nvidia', total_bytes: 100, used_bytes: 0, booked_bytes: 0 }
+  test.each<[used: number | null, booked: number, bar: string]>([
+    [0, 0, '░░░░░░░░░░'],
+    [50, 50, '█████░░░░░'],
+    [20, 50, '██▒▒▒░░░░░'],
+    [80, 10, '████████░░'],
+    [null, 30, '▒▒▒░░░░░░░'],
+    [1, 0, '█░░░░░░░░░'],
+    [500, 500, '██████████'],
+  ])('used %j and booked %j of 100: %s', (used_bytes, booked_bytes, bar) => {
+    const drawn = memoryBar({ ...device, used_bytes, booked_bytes }, 10)
+    expect(drawn.map(span => stripAnsi(span.text)).join('')).toBe(bar)
+  })
+})
