@@ -140,6 +140,8 @@ export interface ResidentSnapshot {
   modelId: string
   state: ResidentState
   pid: number | null
+  /** Program and arguments; empty where it runs elsewhere. */
+  command: readonly string[]
   devices: string[]
   bytes: number
   slots: number

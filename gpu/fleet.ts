@@ -6,6 +6,7 @@ import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
+import { openCardBackends } from './card-backend.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { cpuDevice } from './devices/cpu.ts'
 import { discover } from './devices/discover.ts'
@@ -56,7 +57,15 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     residents: () => opened?.residents() ?? [],
     changed: () => opened?.refresh(),
   })
-  const engines = openRunning({ launcher, memory, environment, log, events: () => opened! })
+  const backends = openCardBackends({ ...options, environment, wrapper, memory })
+  const engines = openRunning({
+    launcher,
+    memory,
+    environment,
+    backendOf: backends.known,
+    log,
+    events: () => opened!,
+  })
   if (wrapper.name === 'plain') log.warn(wrapper.promise)
   let cancelWake = () => {}
   const residency = openResidency(
@@ -95,7 +104,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const preset = presetOf(model)
       const slots = model.concurrency ?? preset.slots
       const known = find(modelId)
-      const wanted: Line['wanted'] = { modelId, bytes: 0, ...whereFor(model, preset.runsOn) }
+      const runsOn = preset.needsBackend && !(await backends.of(model)) ? 'cpu' : preset.runsOn
+      const wanted: Line['wanted'] = { modelId, bytes: 0, ...whereFor(model, runsOn) }
       if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
       else {
         const room = roomFor(wanted, slots)
@@ -177,6 +187,14 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     })
   }
 
+  const loads = new Map<string, Promise<void>>()
+  async function loadNow(modelId: string): Promise<void> {
+    const line = await lineOf(modelId)
+    await new Promise<void>((resolve, reject) => {
+      request(line, { slot: false, waitMs: Number.POSITIVE_INFINITY, grant: () => resolve(), refuse: reject })
+    })
+  }
+
   async function close(deadlineMs: number): Promise<void> {
     residency.close()
     if (busy() && deadlineMs > 0)
@@ -203,12 +221,12 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const resident = take(model.id)
       return resident ? Promise.resolve(leaseOf(resident, 0, 0)) : queue(model, want)
     },
-    async load(model) {
-      if (closing) throw shuttingDown()
-      const line = await lineOf(model.id)
-      await new Promise<void>((resolve, reject) => {
-        request(line, { slot: false, waitMs: Number.POSITIVE_INFINITY, grant: () => resolve(), refuse: reject })
-      })
+    load({ id }) {
+      if (closing) return Promise.reject(shuttingDown())
+      // Whoever asks again, to see how far it is, waits for the same.
+      const load = loads.get(id) ?? loadNow(id).finally(() => loads.delete(id))
+      loads.set(id, load)
+      return load
     },
     async unload(modelId) {
       const leaving = residents().filter(resident => resident.line.model.id === modelId)
@@ -224,6 +242,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
           modelId: resident.line.model.id,
           state: resident.state,
           pid: engines.pid(resident.engineId),
+          command: engines.command(resident.engineId),
           devices: [...resident.devices],
           bytes: resident.bytes,
           slots: resident.slots,

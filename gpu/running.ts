@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Failure } from '../core/failure.ts'
 import { Failure as Fault } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
+import type { Model } from '../core/models/model.ts'
 import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
 import type { Launcher } from './launcher/launcher.ts'
@@ -9,6 +10,7 @@ import { openRemoteLauncher } from './launcher/remote.ts'
 import type { Resident } from './line.ts'
 import { Link } from './link.ts'
 import type { Memory } from './memory.ts'
+import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import type { Residency } from './residency.ts'
 
@@ -22,12 +24,15 @@ export function openRunning({
   launcher,
   memory,
   environment,
+  backendOf,
   log,
   events,
 }: {
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
+  /** What the built-in engine uses cards with for a model that got some. */
+  backendOf: (model: Model) => Backend | null
   log: Log
   events: () => Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'measured'>
 }) {
@@ -65,6 +70,8 @@ export function openRunning({
       threads: Math.max(1, memory.cores - 1),
       gpus: memory.cardsOf(resident).length,
       memoryShare: memory.shareOfCard(resident),
+      bytes: resident.bytes,
+      backend: backendOf(model),
     }
     const key = preset.key(model, launchKey, environment)
     return new Engine(
@@ -157,6 +164,7 @@ export function openRunning({
     } satisfies Partial<Effects>,
     link: (engineId: string): Link => running.get(engineId)!.link!,
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid ?? null,
+    command: (engineId: string): readonly string[] => running.get(engineId)?.engine.order.argv ?? [],
     parted,
     /** Ends every request of every engine with this failure. */
     end(why: () => Failure): void {

@@ -1,6 +1,7 @@
 import { jobRoutes } from './api/jobs.ts'
 import { logRoutes } from './api/logs.ts'
 import { modelStatusRoutes } from './api/model-status.ts'
+import { loadRoutes } from './api/models.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { meRoutes, tokenRoutes } from './api/tokens.ts'
@@ -13,6 +14,7 @@ export const routes: readonly Route[] = [
   ...textRoutes,
   ...modelRoutes,
   ...modelStatusRoutes,
+  ...loadRoutes,
   ...jobRoutes,
   ...meRoutes,
   ...tokenRoutes,

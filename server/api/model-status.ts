@@ -6,7 +6,7 @@ import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 
-const ModelStatus = z
+export const ModelStatus = z
   .object({
     model_id: z.string(),
     spec_id: z.string(),
@@ -27,9 +27,23 @@ const ModelStatus = z
   })
   .meta({ id: 'ModelStatus' })
 
-const ModelStatusList = z.object({ models: z.array(ModelStatus) }).meta({ id: 'ModelStatusList' })
+const Configuration = z
+  .object({
+    read_at: z.int(),
+    fault: z.string().nullable().describe('What is wrong in infer.yaml as it is now; null when it is in force.'),
+    restart_for: z.array(z.string()).describe('Changed settings that take effect at the next start.'),
+  })
+  .meta({ id: 'ConfigurationStatus' })
 
-function statusOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelStatus> {
+const ModelStatusList = z
+  .object({
+    models: z.array(ModelStatus),
+    configuration: Configuration.optional().describe('For tokens with the scope admin:read.'),
+  })
+  .meta({ id: 'ModelStatusList' })
+
+/** One model as its users may know it. */
+export function statusOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
   return {
@@ -66,7 +80,13 @@ export const modelStatusRoutes = [
     handle: (_, call) => {
       const now = call.owners.fleet.snapshot()
       const allowed = call.owners.registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
-      return { models: allowed.map(model => statusOf(model, now, call)) }
+      const { readAt, fault, pending } = call.owners.reload.status()
+      return {
+        models: allowed.map(model => statusOf(model, now, call)),
+        ...(call.caller.scopes.includes('admin:read')
+          ? { configuration: { read_at: Math.floor(readAt / 1000), fault, restart_for: [...pending] } }
+          : {}),
+      }
     },
   }),
 ]

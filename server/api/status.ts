@@ -18,7 +18,7 @@ const DeviceStatus = z
   })
   .meta({ id: 'DeviceStatus' })
 
-const EngineStatus = z
+export const EngineStatus = z
   .object({
     id: z.string(),
     model_id: z.string(),
@@ -90,7 +90,8 @@ function loadOf(model: Model, { models, residents }: FleetSnapshot, call: Call):
   }
 }
 
-const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> => ({
+/** One engine as an operator may know it. */
+export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> => ({
   id: resident.engineId,
   model_id: resident.modelId,
   state: resident.state,

@@ -1,4 +1,5 @@
 import { readAsset, version } from '../../core/assets.ts'
+import { configSchema } from '../../core/config.ts'
 import type { Call } from '../call.ts'
 import { reference, start } from '../docs/reference.ts'
 import { openapi } from '../openapi.ts'
@@ -19,6 +20,7 @@ const own = (answer: (call: Call) => void) => (call: Call) =>
 /** Health, metrics and the reference. `all` is the whole table, this part included. */
 export function systemRoutes(all: () => readonly Route[]): Route[] {
   let description: string | undefined
+  let schema: string | undefined
   return [
     route({
       method: 'GET',
@@ -53,6 +55,16 @@ export function systemRoutes(all: () => readonly Route[]): Route[] {
       tag,
       summary: 'This API as OpenAPI 3.1',
       answer: own(call => call.send(200, (description ??= JSON.stringify(openapi(all(), version))))),
+    }),
+    route({
+      method: 'GET',
+      path: '/infer.schema.json',
+      scope: 'public',
+      tag,
+      summary: 'The configuration file as JSON Schema',
+      description:
+        'For editors: `# yaml-language-server: $schema=…/infer.schema.json` as the first line of infer.yaml.',
+      answer: own(call => call.send(200, (schema ??= JSON.stringify(configSchema())))),
     }),
     route({
       method: 'GET',

@@ -89,7 +89,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
           slot: true,
           waitMs,
           grant(resident) {
-            expect(gone.has(resident)).toBe(false)
+            expect([gone.has(resident), open.has(asked)]).toEqual([false, true])
             open.delete(asked)
             held.push(resident)
           },

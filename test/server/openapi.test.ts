@@ -177,6 +177,9 @@ describe('what is answered is what is written', () => {
     ['get', '/std/v1/models', undefined],
     ['get', '/std/v1/models/{id}', undefined],
     ['get', '/api/model-status', undefined],
+    ['get', '/api/models/{id}', undefined],
+    ['post', '/api/models/{id}/load', undefined],
+    ['post', '/api/models/{id}/unload', undefined],
     ['get', '/api/me', undefined],
     ['post', '/api/jobs', { task: 'std/embeddings', model_id: 'fake', inputs: { input: 'a' } }],
     ['get', '/api/jobs/{id}', undefined],
@@ -236,6 +239,7 @@ describe('what is answered is what is written', () => {
   test('and no operation is left out of this list but those that answer in text', () => {
     const text = operations().filter(({ operation }) => !Object.values(operation.responses)[0]!.content)
     expect(text.map(({ path }) => path).toSorted((a, b) => a.localeCompare(b))).toEqual([
+      '/infer.schema.json',
       '/livez',
       '/metrics',
       '/openapi.json',

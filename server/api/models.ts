@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { Failure } from '../../core/failure.ts'
+import type { Model } from '../../core/models/model.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+import { ModelStatus, statusOf } from './model-status.ts'
+import { EngineStatus, engineOf } from './status.ts'
+
+const tag = 'Models'
+const One = z.object({ id: z.string() })
+const Wait = z.object({
+  wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds after which the answer comes in any case.'),
+})
+
+const ModelEngine = EngineStatus.extend({
+  command: z.array(z.string()).describe('Program and arguments; empty where it runs elsewhere.'),
+}).meta({ id: 'ModelEngine' })
+
+const ModelDetail = z
+  .object({
+    id: z.string(),
+    object: z.literal('model.detail'),
+    settings: z
+      .record(z.string(), z.unknown())
+      .describe('As in infer.yaml, with the defaults filled in. Values of environment variables are left out.'),
+    status: ModelStatus,
+    engines: z.array(ModelEngine),
+  })
+  .meta({ id: 'ModelDetail' })
+
+function find(id: string, call: Call): Model {
+  const model = call.owners.registry.find(id)
+  if (model && modelAllowed(call.caller.token.models, id)) return model
+  throw new Failure(
+    'model_not_found',
+    `The model '${id}' does not exist here. GET /api/model-status lists those that do.`,
+    {
+      param: 'id',
+    },
+  )
+}
+
+/** Waits for something under way for so many seconds, and no longer than the caller is there. Throws what it throws. */
+async function within(seconds: number, work: Promise<void>, call: Call): Promise<void> {
+  const enough = new AbortController()
+  // Who does not wait for its end is told by the model's status how it ended.
+  work.catch(() => undefined)
+  const signal = AbortSignal.any([enough.signal, call.gone])
+  await Promise.race([work, delay(seconds * 1_000, undefined, { signal })]).finally(() => enough.abort())
+}
+
+/** Secrets travel in the environment: its names are enough to see what is set. */
+const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
+  ...settings,
+  env: Object.fromEntries(Object.keys(env).map(name => [name, '***'])),
+})
+
+/** What an operator does with one model. */
+export const loadRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/models/**:id',
+    scope: 'admin:read',
+    tag,
+    summary: 'Look one model up with its settings and its engines',
+    params: One,
+    response: ModelDetail,
+    handle: ({ params }, call) => {
+      const model = find(params.id, call)
+      const now = call.owners.fleet.snapshot()
+      return {
+        id: model.id,
+        object: 'model.detail' as const,
+        settings: shown(model),
+        status: statusOf(model, now, call),
+        engines: now.residents
+          .filter(({ modelId }) => modelId === model.id)
+          .map(resident => ({ ...engineOf(resident), command: [...resident.command] })),
+      }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/models/**:id/load',
+    scope: 'admin:write',
+    tag,
+    summary: 'Load a model',
+    description:
+      'Answers when it is loaded, cannot be loaded, or after `wait` seconds; then it goes on, and asking again waits on.',
+    params: One,
+    query: Wait,
+    response: ModelStatus,
+    handle: async ({ params, query }, call) => {
+      const model = find(params.id, call)
+      if (!model.enabled)
+        throw new Failure(
+          'conflict',
+          `The model '${model.id}' is switched off. Set 'enabled: true' in infer.yaml first.`,
+        )
+      await within(query.wait, call.owners.fleet.load(model), call)
+      return statusOf(model, call.owners.fleet.snapshot(), call)
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/models/**:id/unload',
+    scope: 'admin:write',
+    tag,
+    summary: 'Unload a model once its requests have ended',
+    description:
+      'Answers when its memory is free, or after `wait` seconds; then it goes on. The next request loads it again; one that is kept loaded stays unloaded until then.',
+    params: One,
+    query: Wait,
+    response: ModelStatus,
+    handle: async ({ params, query }, call) => {
+      const model = find(params.id, call)
+      await within(query.wait, call.owners.fleet.unload(model.id), call)
+      return statusOf(model, call.owners.fleet.snapshot(), call)
+    },
+  }),
+]
