@@ -71,12 +71,12 @@ const commandsOf = ({ command }: Place): Candidates => ({
   paths: 'none',
 })
 
-/** Options that were not given yet; those that may be repeated always. */
+/** Options that were not given yet; those whose description calls them repeatable always. */
 function optionsOf(command: Command, given: ReadonlyMap<string, string>): Candidate[] {
   return command
     .createHelp()
     .visibleOptions(command)
-    .filter(({ long }) => long !== undefined && !given.has(long))
+    .filter(({ long, description }) => long !== undefined && (!given.has(long) || /\brepeatable\b/.test(description)))
     .map(({ long, description }) => ({ value: long!, description }))
 }
 

@@ -1,0 +1,123 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test, vi } from 'vitest'
+import { candidatesFor } from '../../../cli/completion/candidates.ts'
+import { openTerminal } from '../../../cli/terminal.ts'
+import { infer, temporaryFolder } from '../_infer.ts'
+import { answer, fakeServer, models } from '../_server.ts'
+
+const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
+afterEach(() => void vi.unstubAllEnvs())
+
+/** What is offered for these words: values, and what the shell is to add. */
+async function complete(words: readonly string[], env: Record<string, string> = {}) {
+  vi.stubEnv('INFER_DATA_DIR', '/nonexistent/data')
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  const { all, paths } = await candidatesFor(words, terminal)
+  return { values: all.map(({ value }) => value), paths }
+}
+
+test('infer __complete prints a candidate a line with what it is, then what the shell is to add', async () => {
+  const { exitCode, stdout, stderr } = await infer(['__complete', '--', 'serve', '--c'])
+  expect({ exitCode, stdout, stderr }).toEqual({
+    exitCode: 0,
+    stdout: '--config\tthe configuration (infer.yaml in the data directory, when there is one)\n:none\n',
+    stderr: '',
+  })
+})
+
+test('what fails is said to nobody', async () => {
+  expect(await infer(['__complete', '--', 'chat', ''], { env: { INFER_URL: 'nonsense' } })).toMatchObject({
+    exitCode: 0,
+    stderr: '',
+    stdout: expect.stringMatching(/:none\n$/) as string,
+  })
+})
+
+test('commands; those that are hidden stay so', async () => {
+  const { values, paths } = await complete([''])
+  expect(values).toEqual(expect.arrayContaining(['run', 'chat', 'serve', 'status', 'model', 'help']))
+  expect(values).not.toContain('__complete')
+  expect(paths).toBe('none')
+})
+
+test.each<[words: string[], values: string[], paths?: string]>([
+  [['se'], ['serve', 'service']],
+  [
+    ['token', 'r'],
+    ['revoke', 'rotate'],
+  ],
+  [
+    ['service', ''],
+    ['install', 'uninstall', 'help'],
+  ],
+  [['help', 'to'], ['token']],
+  [['help', 'token', 'sc'], ['scan']],
+  [['help', 'routes', ''], []],
+  [['serve', '--li'], ['--listen']],
+  [
+    ['serve', '--log-level', ''],
+    ['debug', 'info', 'warn', 'error'],
+  ],
+  [['serve', '--log-level', 'w'], ['warn']],
+  [['serve', '--log-level=w'], ['--log-level=warn']],
+  [['serve', '--listen', ''], []],
+  [['logs', '--source', 'en'], ['engine']],
+  [
+    ['completion', ''],
+    ['bash', 'zsh', 'fish'],
+  ],
+  [['completion', 'bash', ''], []],
+  [['serve', '--data-dir', ''], [], 'directories'],
+  [['serve', '--config', ''], [], 'files'],
+  [['restore', ''], [], 'files'],
+  [['token', 'scan', 'a', ''], [], 'files'],
+  [['run', 'm', '--image', ''], [], 'files'],
+  [['run', 'm', 'a prompt', ''], []],
+  [['run', 'm', '--', '--'], []],
+  [['nonsense', ''], []],
+  [['serve', '--nonsense', ''], []],
+])('%j: %j', async (words, values, paths = 'none') => {
+  const found = await complete(words)
+  expect([found.values, found.paths]).toEqual([values, paths])
+})
+
+test('an option is not offered twice, unless it may be given twice', async () => {
+  const { values } = await complete(['run', 'm', '--seed', '1', '--image', 'a', '--'])
+  expect(values).not.toContain('--seed')
+  expect(values).toEqual(expect.arrayContaining(['--image', '--system', '--help']))
+})
+
+test('models come from the server, those that can do what the command needs', async () => {
+  const { url } = await fakeServer((_, response) => answer(response, 200, models))
+  const env = { INFER_URL: url, INFER_TOKEN: 'x' }
+  expect((await complete(['chat', ''], env)).values).toEqual(['tiny-chat', 'other-chat'])
+  expect((await complete(['run', 'o'], env)).values).toEqual(['other-chat'])
+  expect((await complete(['embed', ''], env)).values).toEqual(['tiny-embed'])
+  expect((await complete(['logs', '-f', ''], env)).values).toEqual(['tiny-embed', 'tiny-chat', 'other-chat'])
+})
+
+test('without a server they come from the configuration of the data directory that is named', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'infer.yaml'), 'models:\n  - { id: "qwen3:8b", engine: remote, url: "http://h/v1" }\n')
+  expect((await complete(['logs', '--data-dir', folder, ''])).values).toEqual(['qwen3:8b'])
+})
+
+test.each([
+  ['a server that says nothing', 'silent'],
+  ['a server that refuses', 'refuses'],
+  ['a server that answers nonsense', 'nonsense'],
+])('%s leaves the models of the configuration, soon and quietly', async (_, kind) => {
+  const { url } = await fakeServer((_seen, response) => {
+    if (kind === 'refuses') answer(response, 401, { error: { code: 'invalid_api_key', message: 'No.' } })
+    else if (kind === 'nonsense') response.end('<html>')
+  })
+  const { values } = await complete(['chat', ''], { INFER_URL: url, INFER_TOKEN: 'x' })
+  expect(values).toContain('infer/tiny-chat')
+})
+
+test('a configuration that cannot be read is no reason to speak', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'infer.yaml'), 'models: [')
+  expect((await complete(['chat', ''], { INFER_DATA_DIR: folder })).values).toEqual([])
+})
