@@ -83,7 +83,7 @@ function messageOf(events: readonly AnswerEvent[], newCallId: () => string): Mes
   }
   return {
     role: 'assistant',
-    content: content === '' && calls.length > 0 ? null : content,
+    content: content === '' && calls.length + reasoning.length > 0 ? null : content,
     refusal: null,
     annotations: [],
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
@@ -117,37 +117,34 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
       let calls = 0
       /** Probabilities go out with the first frame after them; a token may say nothing yet. */
       let waiting: TokenLogprob[] = []
-      const said = (delta: string): string => {
-        const frames = begun ? '' : frame(index, '{"role":"assistant","content":"","refusal":null}', [], 'null')
+      /** Clients put the contents together: only where none was ever sent, there is none at the end. */
+      const begin = (content: '""' | 'null'): string => {
+        if (begun) return ''
         begun = true
+        return frame(index, `{"role":"assistant","content":${content},"refusal":null}`, [], 'null')
+      }
+      const said = (delta: string): string => {
         const tokens = waiting
         waiting = []
-        return frames + frame(index, delta, tokens, 'null')
+        return frame(index, delta, tokens, 'null')
       }
-      const wordsFor = (event: AnswerEvent): string => {
-        if (event.kind === 'content') return said(`{"content":${JSON.stringify(event.text)}}`)
-        if (event.kind === 'reasoning') return said(`{"reasoning_content":${JSON.stringify(event.text)}}`)
-        if (event.kind === 'arguments')
-          return said(`{"tool_calls":[{"index":${calls - 1},"function":{"arguments":${JSON.stringify(event.text)}}}]}`)
-        const call = { id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } }
-        const whole = `"tool_calls":[${JSON.stringify({ index: calls++, ...call })}]`
-        // Clients put the contents together; only where none was sent is there none at the end.
-        const delta = begun ? `{${whole}}` : `{"role":"assistant","content":null,"refusal":null,${whole}}`
-        begun = true
-        return said(delta)
+      const framesFor = (event: AnswerEvent): string => {
+        if (event.kind === 'content') return begin('""') + said(`{"content":${JSON.stringify(event.text)}}`)
+        if (event.kind === 'reasoning')
+          return begin('null') + said(`{"reasoning_content":${JSON.stringify(event.text)}}`)
+        const call =
+          event.kind === 'arguments'
+            ? { index: calls - 1, function: { arguments: event.text } }
+            : { index: calls++, id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } }
+        return begin('null') + said(`{"tool_calls":[${JSON.stringify(call)}]}`)
       }
       return {
-        /** Frames for what is new. `hurry` is for those who want to see a frame before there are words. */
+        /** Frames for what is new. `hurry` is for those who are to see a frame before there are words. */
         more(events: readonly AnswerEvent[], tokens: readonly TokenLogprob[], hurry: boolean): string {
           waiting.push(...tokens)
-          const frames = events.map(wordsFor).join('')
-          if (begun || !hurry) return frames
-          begun = true
-          return frame(index, '{"role":"assistant","content":"","refusal":null}', [], 'null')
+          return (hurry ? begin('""') : '') + events.map(framesFor).join('')
         },
-        end: (reason: FinishReason): string =>
-          (begun ? '' : frame(index, '{"role":"assistant","content":"","refusal":null}', [], 'null')) +
-          frame(index, '{}', waiting, `"${reason}"`),
+        end: (reason: FinishReason): string => begin('""') + frame(index, '{}', waiting, `"${reason}"`),
       }
     },
     /** Usage where that was asked for, and the mark that nothing follows. */

@@ -99,9 +99,10 @@ export function openChat(parts: ChatParts) {
     if (request.stream) {
       const frames = streamFrames(head, newCallId, request.stream_options?.include_usage === true)
       const choices = readers.map((_, index) => frames.choice(index))
+      const wordsOnly = calling === undefined && answer.beginning === 'answer'
       const counts = await generator.generate(work, (piece, index) => {
         const { events, reason } = readers[index]!.read(piece)
-        const more = choices[index]!.more(events, piece.tokens, calling === undefined)
+        const more = choices[index]!.more(events, piece.tokens, wordsOnly)
         const part = reason === null ? more : more + choices[index]!.end(reason)
         return part === '' ? undefined : reply.write(part)
       })
