@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest'
+import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
+import { type Constrained, constraintOf } from '../../../../../gpu/engines/gguf/chat-constraint.ts'
+import { callFormOf, hermes } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
+import { callingOf } from '../../../../../gpu/engines/gguf/tools/calling.ts'
+import { reader } from './_llama.ts'
+import { templates } from './_templates.ts'
+
+const forms = {
+  hermes,
+  llama: callFormOf(templates.llama)!,
+  mistral: callFormOf(templates.mistral)!,
+  named: callFormOf(templates.mistralNamed)!,
+}
+const schema = (key: string) => ({
+  type: 'object',
+  properties: { [key]: { type: 'integer' } },
+  required: [key],
+  additionalProperties: false,
+})
+const tools = ['add', 'sum'].map(name => ({
+  type: 'function' as const,
+  function: { name, parameters: schema(name[0]!) },
+}))
+
+type Fields = Partial<ChatRequest>
+async function allowed(form: keyof typeof forms, fields: Fields, thinking: Partial<Constrained> = {}) {
+  const request: ChatRequest = { model: 'm', messages: [{ role: 'user', content: 'x' }], tools, ...fields }
+  const calling = callingOf(request, forms[form])
+  const grammar = constraintOf({
+    calling,
+    format: request.response_format,
+    marks: undefined,
+    beginning: 'answer',
+    ...thinking,
+  })
+  return reader(grammar!)
+}
+
+const forced = { tool_choice: 'required' } as const
+const single = { parallel_tool_calls: false } as const
+const json = { response_format: { type: 'json_schema' as const, json_schema: { name: 'j', schema: schema('j') } } }
+const mayThink = { marks: { open: '<think>', close: '</think>' }, beginning: 'open' as const }
+const thinks = { ...mayThink, beginning: 'thinking' as const }
+
+const one = {
+  hermes: '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>',
+  llama: '{"name": "add", "parameters": {"a": 1}}',
+  mistral: '[TOOL_CALLS] [{"name": "add", "arguments": {"a": 1}}]',
+  named: '[TOOL_CALLS]add[ARGS]{"a": 1}',
+}
+const two = {
+  hermes: `${one.hermes}\n<tool_call>\n{"name": "sum", "arguments": {"s": 2}}\n</tool_call>`,
+  llama: `${one.llama}; {"name": "sum", "parameters": {"s": 2}}`,
+  mistral: '[TOOL_CALLS][{"name": "add", "arguments": {"a": 1}}, {"name": "sum", "arguments": {"s": 2}}]',
+  named: `${one.named}[TOOL_CALLS]sum[CALL_ID]abcDEF123[ARGS]{"s":2}`,
+}
+/** The arguments of one function under the name of the other. */
+const wrong = (text: string) => text.replace('add', 'sum')
+
+describe.each(Object.keys(forms) as (keyof typeof forms)[])('%s', form => {
+  test.each<[string, Fields, string, boolean]>([
+    ['one call', forced, one[form], true],
+    ['two calls', forced, two[form], true],
+    ['two where one is allowed', { ...forced, ...single }, two[form], false],
+    ['the arguments of another function', forced, wrong(one[form]), false],
+    ['words where a call is wanted', forced, 'No.', false],
+    ['words behind a call', forced, `${one[form]} Done.`, false],
+    ['half a call', forced, one[form].slice(0, -4), false],
+    ['the function that is named', { tool_choice: { type: 'function', function: { name: 'add' } } }, one[form], true],
+    ['another than the named', { tool_choice: { type: 'function', function: { name: 'sum' } } }, one[form], false],
+    ['words', {}, 'Well, it is {"a": 1} [x] <b>.\n', true],
+    ['nothing', {}, '', true],
+    ['a call', {}, one[form], true],
+    ['two calls', {}, two[form], true],
+    ['a call with the arguments of another function', {}, wrong(one[form]), false],
+    ['a call or JSON: a call', json, one[form], true],
+    ['a call or JSON: JSON', json, '{"j": 1}', true],
+    ['a call or JSON: other JSON', json, '{"k": 1}', false],
+    ['a call or JSON: words', json, 'Well.', false],
+    ['a call that must come, or JSON: JSON', { ...json, ...forced }, '{"j": 1}', false],
+  ])('%s: %#', async (_what, fields, text, expected) => {
+    const allows = await allowed(form, fields)
+    expect([text, allows(text)]).toEqual([text, expected])
+  })
+
+  test('words before a call, where the call has a mark', async () => {
+    const allows = await allowed(form, {})
+    const marked = form === 'llama' ? `<|python_tag|>${one.llama}` : one[form]
+    expect(allows(`I will.\n\n${marked}`)).toBe(true)
+    expect(allows(`I will.\n\n${wrong(marked)}`)).toBe(false)
+  })
+
+  test('thoughts come first, about calls too, and are not the answer', async () => {
+    const may = await allowed(form, forced, mayThink)
+    const must = await allowed(form, forced, thinks)
+    const thought = `I could ${wrong(one[form])}, hm.\n</think>\n\n`
+    expect([may(one[form]), may(`<think>\n${thought}${one[form]}`)]).toEqual([true, true])
+    expect([must(`${thought}${one[form]}`), must(one[form])]).toEqual([true, false])
+    expect([may(`<think>\n${thought}`), must(thought), must('I think')]).toEqual([false, false, false])
+    const free = await allowed(form, {}, thinks)
+    expect([free(`${thought}Yes.`), free(`${thought}${one[form]}`), free(`${thought}${wrong(one[form])}`)]).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+})
+
+test('Llama: JSON that is no call stays words, a call of what is no function too', async () => {
+  const allows = await allowed('llama', {})
+  for (const text of ['{"name": "Rome", "size": 3}', '{"type": "city"}', '{"name": "adder"}'])
+    expect(allows(text)).toBe(true)
+  expect(allows('{"type": "function", "name": "add", "parameters": {"a": 2}}')).toBe(true)
+  expect(allows('{"name": "add"}')).toBe(false)
+})
+
+test('a function without parameters takes none, one with open ones any object', async () => {
+  const open: Fields = {
+    tools: [
+      { type: 'function', function: { name: 'now' } },
+      { type: 'function', function: { name: 'any', parameters: {} } },
+    ],
+  }
+  const allows = await allowed('named', { ...open, ...forced })
+  expect(allows('[TOOL_CALLS]now[ARGS]{}')).toBe(true)
+  expect(allows('[TOOL_CALLS]now[ARGS]{"a": 1}')).toBe(false)
+  expect(allows('[TOOL_CALLS]any[ARGS]{"a": [1, {"b": null}]}')).toBe(true)
+  expect(allows('[TOOL_CALLS]any[ARGS]1')).toBe(false)
+})
+
+test('without calls and formats everything goes', () =>
+  expect(constraintOf({ calling: undefined, format: { type: 'text' }, ...thinks })).toBeUndefined())
