@@ -6,7 +6,7 @@ import { type Sizing, sizing } from './engines/gguf/sizing.ts'
 import { SizingRefusal } from './engines/gguf/sizing-words.ts'
 
 /** What an engine takes besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
-const besides = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
+export const besides = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
 
 /** Weights take a fifth more than their files: padding, dequantised parts, the cache of a few requests. */
 const factor = 1.2
@@ -25,7 +25,10 @@ export interface Room {
 }
 
 /** What the configuration says about a model's memory, and where its files are. */
-export type Sized = Pick<Model, 'memory' | 'source' | 'tasks' | 'context_length'>
+export type Sized = Pick<Model, 'memory' | 'source'> & Layout
+/** What of it decides how a GGUF model is laid out. */
+export type Layout = Pick<Model, 'tasks' | 'context_length'> &
+  Partial<Pick<Model, 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>>
 
 /**
  * The device memory that a model will need, in bytes: what its configuration says; of a GGUF file what its header
@@ -50,7 +53,7 @@ export async function estimate(model: Sized, room: Room): Promise<number | null>
  */
 export function ggufNeed(
   header: GgufHeader,
-  { tasks, context_length: context }: Pick<Sized, 'tasks' | 'context_length'>,
+  layout: Layout,
   { kind, devices, capacity, slots }: Room,
 ): { bytes: number; sizing: Sizing | null } {
   const own = besides[kind] * devices
@@ -59,7 +62,15 @@ export function ggufNeed(
     kind === 'cpu' ? { gpu: 0, cards: 0, cpu: free } : { gpu: free, cards: devices, cpu: Number.POSITIVE_INFINITY }
   const bytesOf = ({ gpu, cpu }: { gpu: number; cpu: number }) => (kind === 'cpu' ? cpu : gpu) + own
   try {
-    const made = sizing(header, memory, { tasks, context, parallel: slots })
+    const made = sizing(header, memory, {
+      tasks: layout.tasks,
+      context: layout.context_length,
+      gpuLayers: layout.gpu_layers,
+      flashAttention: layout.flash_attention,
+      kvType: layout.kv_type,
+      batch: layout.batch_size,
+      parallel: slots,
+    })
     return { bytes: bytesOf(made.need), sizing: made }
   } catch (thrown) {
     if (!(thrown instanceof SizingRefusal)) throw thrown

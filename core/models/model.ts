@@ -90,7 +90,41 @@ export const Model = z
     price: Price.default({ input_per_million_tokens: 0, output_per_million_tokens: 0 }),
     extra_params: z.array(z.string()).default([]).describe('Further request fields that are passed to the engine.'),
     features: z.array(Feature).optional().describe('Overrides what the preset says the engine can do.'),
-    context_length: z.number().int().min(1).optional(),
+    context_length: z
+      .number()
+      .int()
+      .min(1)
+      .optional()
+      .describe('Tokens of one request, prompt and answer together; by the memory at hand when absent.'),
+    gpu: z
+      .enum(['auto', 'off', 'cuda', 'vulkan'])
+      .optional()
+      .describe('gguf: what computes on the card; the first that works here when absent (infer doctor shows it).'),
+    gpu_layers: z
+      .number()
+      .int()
+      .min(0)
+      .max(4096)
+      .optional()
+      .describe('gguf: layers on the GPU, the output counted as one; as many as fit when absent.'),
+    flash_attention: z
+      .enum(['auto', 'on', 'off'])
+      .optional()
+      .describe('gguf: less memory for long contexts; auto when absent.'),
+    kv_type: z
+      .enum(['f16', 'q8_0', 'q4_0'])
+      .optional()
+      .describe('gguf: how the cache keeps its numbers. q8_0 takes half of f16, which is the default.'),
+    threads: z.number().int().min(1).max(1024).optional().describe('gguf: processor threads.'),
+    batch_size: z
+      .number()
+      .int()
+      .min(32)
+      .max(4096)
+      .optional()
+      .describe('gguf: tokens that are computed at once; 512 when absent.'),
+    mmap: z.boolean().optional().describe('gguf: map the file into memory instead of reading it; true when absent.'),
+    mlock: z.boolean().optional().describe('gguf: keep the model from being swapped out.'),
   })
   .meta({ id: 'Model' })
 export type Model = z.output<typeof Model>

@@ -1,30 +1,57 @@
 import { selfCommand } from '../../core/assets.ts'
-import { openAiPaths, type Preset, traitsFor } from './preset.ts'
+import { cacheDirectory } from '../../core/extraction.ts'
+import { translatedCode } from '../engines/gguf/backend-search.ts'
+import { mostParallel } from '../engines/gguf/options.ts'
+import { besides } from '../estimate.ts'
+import { engineSettings, openAiPaths, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
- * The built-in engine: this program, run again. It computes on the processor; the CUDA builds of its library are half
- * a gigabyte and need a newer driver than most machines have, so cards are for the other engines.
+ * The built-in engine: this program, run again. It computes on the processor; the builds of its library for cards are
+ * half a gigabyte, so that they are no part of the program, and are used where they are installed and work.
  */
 export const gguf: Preset = {
   name: 'gguf',
-  runsOn: 'cpu',
-  lacks: model => (model.source ? undefined : "it needs 'source', the GGUF file."),
+  runsOn: 'either',
+  needsBackend: true,
+  settings: engineSettings,
+  lacks(model) {
+    if (!model.source) return "it needs 'source', the GGUF file."
+    const tooMany = model.concurrency !== undefined && model.concurrency > mostParallel
+    return tooMany ? `its 'concurrency' may be ${mostParallel} at most.` : undefined
+  },
   slots: 4,
   channel: () => 'socket',
-  command(model, { slots, threads }) {
+  command(model, { slots, threads, gpus, backend, bytes }) {
+    const own = besides[gpus > 0 ? 'nvidia' : 'cpu'] * Math.max(1, gpus)
+    const option = (name: string, value: string | number | undefined) =>
+      value === undefined ? [] : [name, String(value)]
     const { file, args } = selfCommand(
       [
         ['engine', 'gguf', '--model', model.source ?? '', '--id', model.upstream_id ?? model.id],
         model.tasks.flatMap(task => ['--task', task]),
-        ['--socket', '{socket}', '--threads', String(threads), '--parallel', String(slots)],
-        model.context_length ? ['--context', String(model.context_length)] : [],
+        ['--socket', '{socket}', '--threads', String(model.threads ?? threads), '--parallel', String(slots)],
+        gpus > 0 && backend ? ['--gpu', backend.gpu, '--backends', backend.folder] : ['--gpu', 'off'],
+        // It decides by the same function as the booking did, and so must have the same memory to decide about.
+        option('--memory', model.memory ?? Math.max(0, Math.floor(bytes) - own)),
+        option('--context', model.context_length),
+        option('--gpu-layers', model.gpu_layers),
+        option('--flash-attention', model.flash_attention),
+        option('--kv-type', model.kv_type),
+        option('--batch', model.batch_size),
+        model.mmap === false ? ['--no-mmap'] : [],
+        model.mlock ? ['--mlock'] : [],
         model.args,
       ].flat(),
     )
     return [file, ...args]
   },
-  env: (_model, key) => ({ ...selfCommand([]).env, INFER_ENGINE_KEY: key }),
+  env: (_model, key) => ({
+    ...selfCommand([]).env,
+    ...translatedCode(cacheDirectory()),
+    GGML_NO_BACKTRACE: '1',
+    INFER_ENGINE_KEY: key,
+  }),
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: () => '/health',

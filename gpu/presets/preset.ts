@@ -14,6 +14,15 @@ export interface LaunchFacts {
   gpus: number
   /** The share of each card's memory that was booked for it, what others use there included; 1 on the processor. */
   memoryShare: number
+  /** Booked for it on its devices, in bytes. */
+  bytes: number
+  /** What the built-in engine uses its cards with, and where that lies; null on the processor. */
+  backend: Backend | null
+}
+
+export interface Backend {
+  gpu: 'cuda' | 'vulkan'
+  folder: string
 }
 
 /**
@@ -24,6 +33,10 @@ export interface Preset {
   name: string
   /** What can run it: cards only, the processor only, either, or nothing here because it runs elsewhere. */
   runsOn: 'gpu' | 'cpu' | 'either' | 'elsewhere'
+  /** Whether it gets to a card only through a backend of the built-in engine, which must work here. */
+  needsBackend?: boolean
+  /** Fields of the model's configuration that mean something to it; other engines refuse them. */
+  settings?: readonly (typeof engineSettings)[number][]
   /** What the model's configuration must say and does not, as the end of a sentence; undefined when nothing. */
   lacks(model: Model): string | undefined
   /** Requests at once where the model's configuration does not say. */
@@ -47,6 +60,18 @@ export interface Preset {
   /** What an answer that is not 2xx means: the caller's mistake, or `worker_error`. */
   failureOf: (status: number, body: string) => Failure
 }
+
+/** Fields of the configuration that only some engines know. */
+export const engineSettings = [
+  'gpu',
+  'gpu_layers',
+  'flash_attention',
+  'kv_type',
+  'threads',
+  'batch_size',
+  'mmap',
+  'mlock',
+] as const
 
 /** Every feature, for engines that are taken at their word. */
 export const everything: readonly Feature[] = features

@@ -4,7 +4,7 @@ import type { Model } from '../../core/models/model.ts'
 import { custom } from './custom.ts'
 import { gguf } from './gguf.ts'
 import { llamaServer } from './llama-server.ts'
-import type { Preset } from './preset.ts'
+import { engineSettings, type Preset } from './preset.ts'
 import { remote } from './remote.ts'
 import { vllm } from './vllm.ts'
 
@@ -21,6 +21,8 @@ export function presetOf(model: Model): Preset {
   const preset = presets.get(model.engine)
   const wrong = (message: string) => new Failure('invalid_value', `Model '${model.id}': ${message}`)
   if (!preset) throw wrong(`there is no engine '${model.engine}'. Known: ${[...presets.keys()].join(', ')}.`)
+  const foreign = engineSettings.find(field => model[field] !== undefined && !preset.settings?.includes(field))
+  if (foreign) throw wrong(`'${foreign}' means nothing to the engine '${preset.name}'. Use 'args' for its own options.`)
   const lacks = preset.lacks(model)
   if (lacks) throw wrong(`the engine '${preset.name}' cannot run it: ${lacks}`)
   return preset

@@ -91,7 +91,12 @@ function lastWords(stderr: string): string {
   const lines = stderr.split('\n').map(text => text.replaceAll(/\p{Cc}/gu, ' ').trim())
   const line =
     lines.findLast(text => /(error|fail\w*|cannot \w+)\b.*: \S|cannot open/i.test(text)) ?? lines.findLast(Boolean)
-  return line ? `: ${line.slice(0, 300)}` : ''
+  return line
+    ? `: ${line
+        .replace(/^Error: /, '')
+        .replace(/\.$/, '')
+        .slice(0, 300)}`
+    : ''
 }
 
 /** CUDA's words for code that was made for another card or another driver. */

@@ -54,17 +54,21 @@ function whyNotLoaded(gpu: Exclude<GpuUse, 'auto'>, backends: string | undefined
   if (gpu === 'off' || backends === undefined) return undefined
   const bins = join(backends, 'node_modules/@node-llama-cpp', `linux-x64-${gpu}`, 'bins')
   const older = join(backends, 'node_modules/@node-llama-cpp', `linux-x64-${gpu}-ext`, 'bins')
+  // Brings along what the libraries below build on, and stays loaded.
+  for (const addon of librariesBelow(bins, 'llama-addon.node')) loaderSays(addon)
   const libraries = [bins, older].flatMap(folder => librariesBelow(folder, `libggml-${gpu}.so`))
-  const reasons = libraries.map(path => {
-    try {
-      process.dlopen({ exports: {} }, path)
-      return undefined
-    } catch (thrown) {
-      const message = (thrown as Error).message.split('\n')[0]!
-      return message.includes('did not self-register') ? undefined : message
-    }
-  })
+  const reasons = libraries.map(loaderSays)
   return reasons.every(reason => reason !== undefined) ? reasons[0] : undefined
+}
+
+function loaderSays(path: string): string | undefined {
+  try {
+    process.dlopen({ exports: {} }, path)
+    return undefined
+  } catch (thrown) {
+    const message = (thrown as Error).message.split('\n')[0]!
+    return message.includes('did not self-register') ? undefined : message
+  }
 }
 
 function librariesBelow(folder: string, name: string): string[] {

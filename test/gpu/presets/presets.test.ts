@@ -5,7 +5,14 @@ import type { LaunchFacts } from '../../../gpu/presets/preset.ts'
 import { presetOf, presets, traitsOf } from '../../../gpu/presets/presets.ts'
 
 const model = (of: object): Model => Model.parse({ id: 'org/m', source: '/models/m', ...of })
-const facts: LaunchFacts = { slots: 3, threads: 2, gpus: 1, memoryShare: 0.5 }
+const facts: LaunchFacts = {
+  slots: 3,
+  threads: 2,
+  gpus: 1,
+  memoryShare: 0.5,
+  bytes: 3 * 2 ** 30,
+  backend: { gpu: 'cuda', folder: '/backends' },
+}
 const command = (of: object, more: Partial<LaunchFacts> = {}): string => {
   const one = model(of)
   return presetOf(one)
@@ -18,13 +25,41 @@ describe('commands', () => {
     [
       'the built-in engine is this program',
       { tasks: ['std/embeddings', 'std/score'], context_length: 512, args: ['--extra'] },
-      {},
+      { gpus: 0, backend: null },
       [
-        ' engine gguf --model /models/m --id org/m --task std/embeddings --task std/score --socket {socket} --threads 2 --parallel 3 --context 512 --extra',
+        ' engine gguf --model /models/m --id org/m --task std/embeddings --task std/score --socket {socket} --threads 2 --parallel 3 --gpu off --memory 2952790016 --context 512 --extra',
       ],
-      ['--port'],
+      ['--port', '--backends'],
     ],
-    ['the built-in engine with its own context', {}, {}, ['--parallel 3'], ['--context']],
+    [
+      'the built-in engine on a card, with what was booked less what a process takes there',
+      {},
+      {},
+      ['--gpu cuda --backends /backends --memory 2147483648'],
+      ['--context', '--gpu-layers', '--kv-type', '--no-mmap', '--mlock'],
+    ],
+    [
+      'the built-in engine on two cards',
+      { memory: '6GiB' },
+      { gpus: 2, backend: { gpu: 'vulkan', folder: '/b' } },
+      ['--gpu vulkan --backends /b --memory 6442450944'],
+      [],
+    ],
+    [
+      'the built-in engine with every setting',
+      {
+        gpu_layers: 10,
+        flash_attention: 'on',
+        kv_type: 'q8_0',
+        threads: 7,
+        batch_size: 256,
+        mmap: false,
+        mlock: true,
+      },
+      {},
+      ['--threads 7', '--gpu-layers 10 --flash-attention on --kv-type q8_0 --batch 256 --no-mmap --mlock'],
+      [],
+    ],
     [
       'llama-server on a card',
       { engine: 'llama-server', context_length: 4096, upstream_id: 'up' },
@@ -93,6 +128,9 @@ describe('what a configuration lacks is said with the name of the model', () => 
     [{ engine: 'custom' }, /needs 'command'/],
     [{ engine: 'custom', command: ['run', '--port', '8000'] }, /\{port\} or \{socket\}/],
     [{ engine: 'remote' }, /needs 'url'/],
+    [{ concurrency: 257 }, /its 'concurrency' may be 256 at most/],
+    [{ engine: 'vllm', kv_type: 'q8_0' }, /'kv_type' means nothing to the engine 'vllm'. Use 'args'/],
+    [{ engine: 'llama-server', gpu_layers: 3 }, /'gpu_layers' means nothing to the engine 'llama-server'/],
   ]
   test.each(cases)('%o', (of, message) => expect(() => presetOf(model(of))).toThrow(message))
 })

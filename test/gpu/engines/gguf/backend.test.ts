@@ -53,7 +53,7 @@ describe('what a trial means', () => {
       'cuda',
       { status: 'SIGABRT', stderr: 'CUDA error: the provided PTX was compiled with an unsupported toolchain.\n\n' },
       'fails',
-      /^it crashed \(SIGABRT\): CUDA error: the provided PTX/,
+      /^it crashed \(SIGABRT\): CUDA error: the provided PTX.*toolchain$/,
       /update it to 590 or newer, or install the CUDA 12/,
     ],
     ['cuda', { status: 'SIGSEGV' }, 'fails', /^it crashed \(SIGSEGV\)$/, /Install the CUDA 12 build/],
