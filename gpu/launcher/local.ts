@@ -147,7 +147,7 @@ export async function openLocalLauncher({
     stop,
     list: async () =>
       [...children.values()].map(({ launchId, modelId, pid, startedAt }) => ({ launchId, modelId, pid, startedAt })),
-    logs: outputs.lines,
+    logs: launchId => outputs.lines(launchId),
     outputs,
     swept,
     close: () => addresses.close(),
