@@ -13,7 +13,7 @@ export interface DeviceSource {
 }
 
 /** How much of a device may be booked: drivers and the rest of the machine need some, and estimates err. */
-const bookable = { nvidia: 0.97, cpu: 0.8 }
+export const bookable = { nvidia: 0.97, cpu: 0.8 }
 
 /** A freed card shows it 0.5 to 1.5 s after the process is gone; one that does not by then will not. */
 const settleMs = 5_000

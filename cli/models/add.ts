@@ -1,0 +1,142 @@
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory, hostEnvironment, readConfig, remote } from '../../core/config.ts'
+import { editConfigFile } from '../../core/models/config-file.ts'
+import { addModel } from '../../core/models/edit.ts'
+import { hubSettings } from '../../core/models/hub/settings.ts'
+import { Bytes } from '../../core/models/quantities.ts'
+import { type Task, tasks } from '../../core/tasks/tasks.ts'
+import { openClient } from '../client.ts'
+import { refused, usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { readCount, readList, withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { agrees } from '../question.ts'
+import { shellWord } from '../serve/try-next.ts'
+import { runningServer } from '../server-file.ts'
+import type { Terminal } from '../terminal.ts'
+import type { Proposal, Said } from './proposal.ts'
+import { kept, withTokenFile } from './pull.ts'
+import { openPullDisplay } from './pull-progress.ts'
+
+interface Options extends Said {
+  yes?: boolean
+  config?: string
+  dataDir?: string
+  tokenFile?: string
+  json?: boolean
+}
+
+/** How long the server is given to read infer.yaml again. Milliseconds. */
+const reloadWithinMs = 5_000
+
+/** `infer model add <what>`: looks at a model, proposes an entry for infer.yaml, and writes it there. */
+export function define(command: Command, terminal: Terminal): void {
+  const add = withTokenFile(withDataDir(withJson(command.command('add'))))
+    .summary('offer a model of your own')
+    .description(
+      'Looks at a model, proposes how to offer it, and adds it to infer.yaml, whose comments stay. What is not on this machine is downloaded first. A running server takes it up by itself.',
+    )
+    .argument('<model>', 'a .gguf file, the folder of a safetensors model, an address, or hf:owner/name[:file]')
+    .option('--id <id>', 'the name under which it is offered')
+    .option('--task <tasks>', `what it is for, with commas between: ${tasks.join(', ')}`, readTasks)
+    .option('--context <tokens>', 'the longest request, prompt and answer together', readCount(16, 2 ** 24))
+    .option('--concurrency <count>', 'requests that it works on at once', readCount(1, 4096))
+    .option('--engine <name>', 'what runs it: gguf (built in), llama-server, vllm')
+    .option('--memory <size>', 'device memory to book, such as 24GB, in place of the estimate', readSize)
+    .option('--config <path>', 'the file to add it to (infer.yaml in the data directory)')
+    .option('-y, --yes', 'do not ask')
+    .action((what: string, options: Options) => interruptible(terminal, signal => run(what, options, terminal, signal)))
+  withExamples(add, [
+    ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
+    ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
+    ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'as you say, without a question'],
+  ])
+}
+
+async function run(what: string, options: Options, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  const { yes, json, tokenFile } = options
+  const dataDir = dataDirectory(options.dataDir)
+  const path = options.config ?? join(dataDir, 'infer.yaml')
+  // Everything that can be wrong without the file is said before it is downloaded.
+  if (!yes && (json || !terminal.interactive))
+    throw usage('Nobody can be asked here whether the proposal is right. Add --yes to take it as it is.')
+  const { models } = readConfig(path, options.config !== undefined)
+  if (models.some(({ id }) => id === options.id))
+    throw refused('conflict', `${path} has a model '${options.id}' already. Choose another --id, or remove that first.`)
+  const hub = hubSettings(hostEnvironment(), { tokenFile })
+
+  const { locate } = await import('./locate.ts')
+  const { propose } = await import('./proposal.ts')
+  const onEvent = openPullDisplay(terminal, false)
+  const located = await kept(terminal, signal, () => locate(what, { dataDir, hub, signal, onEvent }))
+  const same = models.find(({ source }) => source === located.path)
+  if (same && options.id === undefined)
+    throw refused(
+      'conflict',
+      `${path} offers this model already, as '${same.id}'. Give another --id to offer it twice.`,
+    )
+  const proposal = await propose(located, options, new Set(models.map(({ id }) => id)))
+  const { entry, obstacle } = proposal
+  if (!json) show(proposal, terminal)
+  if (obstacle !== null) terminal.warn(obstacle)
+  if (!yes && !(await agrees(`Add it to ${path}?`, obstacle === null, terminal, signal)))
+    return terminal.remark('Nothing was changed.')
+  editConfigFile(path, (text, name) => addModel(text, entry, name))
+
+  const offered = await takenUp(entry.id, dataDir, signal)
+  if (json)
+    return terminal.json({ model: entry, memory: proposal.memory, obstacle, config: path, offered: offered ?? null })
+  terminal.print(`Added '${entry.id}' to ${path}.`)
+  if (models.length === 0)
+    terminal.remark('The toy models that infer offers while nothing is configured are not offered any more.')
+  const next = tryCommand(entry.id, entry.tasks ?? [])
+  if (offered) terminal.print(`Ready to use: ${next}`)
+  else if (offered === undefined) terminal.print(`Start the server with: infer serve. Then: ${next}`)
+  else
+    terminal.warn(
+      'The server has not taken it up. It may read another file (see --config), or the log says what is wrong: infer logs',
+    )
+}
+
+function show({ entry, facts }: Proposal, terminal: Terminal): void {
+  const { paint } = terminal
+  const width = Math.max(...facts.map(([about]) => about.length))
+  terminal.print(paint.name(entry.id))
+  for (const [about, text] of facts) terminal.print(`  ${paint.faint(about.padEnd(width))}  ${printable(text)}`)
+}
+
+/** Whether the server offers the model now; undefined when none runs, or the one that is meant is elsewhere. */
+async function takenUp(id: string, dataDir: string, signal: AbortSignal): Promise<boolean | undefined> {
+  if (remote() || !runningServer(dataDir)) return undefined
+  const answer = z.looseObject({ models: z.array(z.looseObject({ model_id: z.string() })) })
+  const deadline = performance.now() + reloadWithinMs
+  for (;;) {
+    const { models } = await openClient(dataDir).ask({ method: 'GET', path: '/api/model-status', answer, signal })
+    if (models.some(({ model_id }) => model_id === id)) return true
+    if (performance.now() > deadline) return false
+    await pause(100, undefined, { signal })
+  }
+}
+
+/** What to type to see it work. */
+function tryCommand(id: string, can: readonly Task[]): string {
+  const model = shellWord(id)
+  if (can.includes('std/chat-completion') || can.includes('std/completion')) return `infer run ${model} "Hello"`
+  if (can.includes('std/embeddings')) return `infer embed ${model} "Hello"`
+  return `infer rerank ${model} "a question" "an answer" "something else"`
+}
+
+function readTasks(text: string): Task[] {
+  const names = readList(text).map(name => (name.includes('/') ? name : `std/${name}`))
+  const unknown = names.find(name => !(tasks as readonly string[]).includes(name))
+  if (unknown !== undefined) throw usage(`There is no task '${unknown}'. The tasks are ${tasks.join(', ')}.`)
+  return names as Task[]
+}
+
+function readSize(text: string): string {
+  if (!Bytes.safeParse(text).success) throw usage('Write a size as 512MiB or 24GB.')
+  return text
+}

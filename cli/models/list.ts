@@ -1,0 +1,80 @@
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { dataDirectory, readConfig, remote } from '../../core/config.ts'
+import { defaultModels } from '../../core/models/defaults.ts'
+import { openClient } from '../client.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { type Paint, printable } from '../paint.ts'
+import { runningServer } from '../server-file.ts'
+import type { Terminal } from '../terminal.ts'
+import { type ModelStatus, ModelStatusList } from './status.ts'
+
+/** `infer model list`: what the server offers and how each is doing; without a server, what the configuration says. */
+export function define(command: Command, terminal: Terminal): void {
+  const list = withDataDir(withJson(command.command('list')))
+    .summary('list the models and how each is doing')
+    .description('Lists the models and how each is doing. When no server runs, lists what is configured.')
+    .option('--config <path>', 'the configuration to read when no server runs')
+    .action(async ({ dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
+      const folder = dataDirectory(dataDir)
+      const live = remote() !== undefined || runningServer(folder) !== undefined
+      const answer = live
+        ? await openClient(folder).ask({ method: 'GET', path: '/api/model-status', answer: ModelStatusList })
+        : { models: configured(config, folder) }
+      if (json) terminal.json(answer)
+      else if (answer.models.length === 0) terminal.remark('No model is offered. Add one with: infer model add')
+      else {
+        terminal.table(
+          ['model', 'status', 'engine', 'waiting', 'tasks', 'note'],
+          answer.models.map(model => rowOf(model, terminal.paint)),
+        )
+        if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
+      }
+      const { fault, restart_for } = answer.configuration ?? { fault: null, restart_for: [] }
+      if (json) return
+      if (fault !== null)
+        terminal.warn(`The server goes on as before, because its configuration is wrong: ${printable(fault)}`)
+      if (restart_for.length > 0)
+        terminal.remark(`Changed, and in force after the next start of the server: ${restart_for.join(', ')}`)
+    })
+  withExamples(list, [
+    ['infer model list', 'as a table'],
+    ['infer model list --json', 'as the API gives it'],
+  ])
+}
+
+function configured(path: string | undefined, dataDir: string): ModelStatus[] {
+  const { models } = readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined)
+  return (models.length > 0 ? models : defaultModels()).map(({ id, enabled, tasks, engine, slug, context_length }) => ({
+    model_id: id,
+    enabled,
+    tasks,
+    engine,
+    slug: slug ?? null,
+    context_length: context_length ?? null,
+    status: enabled ? 'configured' : 'disabled',
+  }))
+}
+
+/** One line of the table. */
+function rowOf(model: ModelStatus, paint: Paint): string[] {
+  const eta = model.eta_seconds ? `ready in about ${model.eta_seconds} s` : ''
+  return [
+    printable(model.model_id),
+    statusText(model.status, paint),
+    model.engine ?? '-',
+    model.queue_depth === undefined ? '-' : String(model.queue_depth),
+    model.tasks.join(' '),
+    printable(model.reason ?? eta),
+  ]
+}
+
+/** The status of a model in the colour of what it means. */
+export function statusText(status: string, paint: Paint): string {
+  const colours: Record<string, (text: string) => string> = {
+    warm: paint.good,
+    loading: paint.warning,
+    unavailable: paint.bad,
+  }
+  return (colours[status] ?? paint.faint)(status)
+}

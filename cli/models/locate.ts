@@ -1,0 +1,58 @@
+import { existsSync, statSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { Failure } from '../../core/failure.ts'
+import { pullAddress } from '../../core/models/hub/address.ts'
+import { type PullEvent, pullModel } from '../../core/models/hub/pull.ts'
+import { parseReference } from '../../core/models/hub/reference.ts'
+import type { HubSettings } from '../../core/models/hub/settings.ts'
+
+/** A model that is on this machine now. */
+export interface Located {
+  kind: 'gguf' | 'folder'
+  /** Absolute; of a model in parts the first. */
+  path: string
+  /** What it could be called after, best first. */
+  names: readonly string[]
+}
+
+/**
+ * Finds what somebody wants to add: a file, a folder, an address, a reference to a hub. What is elsewhere is
+ * downloaded: from a hub into the shared cache, from an address into `models` of the data directory.
+ * Throws Failure; what `signal` was aborted with, when it was.
+ */
+export async function locate(
+  text: string,
+  {
+    dataDir,
+    hub,
+    signal,
+    onEvent,
+  }: { dataDir: string; hub: HubSettings; signal: AbortSignal; onEvent: (event: PullEvent) => void },
+): Promise<Located> {
+  const reference = parseReference(text, hub.endpoint)
+  if (reference) {
+    const { kind, path, repository } = await pullModel(reference, { hub, signal, onEvent })
+    if (kind === 'file') throw notRunnable(path)
+    return { kind: kind === 'gguf' ? 'gguf' : 'folder', path, names: [repository!, path] }
+  }
+  if (/^https?:\/\//i.test(text)) {
+    const { path } = await pullAddress(text, join(dataDir, 'models'), { hub, signal, onEvent })
+    return { kind: 'gguf', path, names: [path] }
+  }
+  const path = resolve(text)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (!found) {
+    const hint = /^[\w.-]+\/[\w.-]+$/.test(text) ? ` If it is on a hub, write hf:${text}.` : ''
+    throw new Failure('invalid_value', `There is no file '${path}'.${hint}`)
+  }
+  if (!found.isDirectory()) return { kind: 'gguf', path, names: [path] }
+  if (!existsSync(join(path, 'config.json')))
+    throw new Failure('invalid_value', `The folder '${path}' has no config.json, so it is no model. Name a .gguf file.`)
+  return { kind: 'folder', path, names: [basename(path)] }
+}
+
+const notRunnable = (path: string): Failure =>
+  new Failure(
+    'invalid_value',
+    `'${path}' is downloaded, but no engine here runs files of that kind. Name a .gguf file.`,
+  )

@@ -1,0 +1,68 @@
+import type { Command } from 'commander'
+import { hostEnvironment } from '../../core/config.ts'
+import type { Pulled } from '../../core/models/hub/pull.ts'
+import { parseReference } from '../../core/models/hub/reference.ts'
+import { hubSettings } from '../../core/models/hub/settings.ts'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { withExamples } from '../options.ts'
+import { sizeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { openPullDisplay } from './pull-progress.ts'
+
+export const withTokenFile = (command: Command): Command =>
+  command.option('--token-file <path>', 'a file with your token of the hub (HF_TOKEN, else what its login has saved)')
+
+/** `infer model pull <reference>`: a model from a hub into the cache that its tools share. */
+export function define(command: Command, terminal: Terminal): void {
+  const pull = withTokenFile(command.command('pull'))
+    .summary('download a model from a hub')
+    .description(
+      'Downloads a model into the cache that all tools of the hub share (HF_HOME), and prints where it lies. What was broken off is gone on with, and everything is verified. Without a file, Q4_K_M is taken, then what comes closest to it; a repository without GGUF files is taken whole, for vLLM. HF_ENDPOINT names another hub.',
+    )
+    .argument('<reference>', 'hf:owner/name, hf:owner/name:file.gguf, hf:owner/name:Q8_0, or the address of its page')
+    .option('--json', 'print what happens as one JSON object per line')
+    .action(async (text: string, { tokenFile, json = false }: { tokenFile?: string; json?: boolean }) => {
+      const hub = hubSettings(hostEnvironment(), { tokenFile })
+      const reference = parseReference(text, hub.endpoint)
+      if (!reference)
+        throw usage(`'${text}' is not on a hub. Write hf:owner/name, or add it as it is: infer model add ${text}`)
+      const { pullModel } = await import('../../core/models/hub/pull.ts')
+      await interruptible(terminal, async signal => {
+        const onEvent = openPullDisplay(terminal, json)
+        const pulled = await kept(terminal, signal, () => pullModel(reference, { hub, signal, onEvent }))
+        if (json) terminal.stdout.write(`${JSON.stringify({ event: 'done', ...jsonOf(pulled) })}\n`)
+        else {
+          const bytes = pulled.files.reduce((sum, file) => sum + file.bytes, 0)
+          terminal.remark(`Complete and verified: ${sizeText(bytes)}. Offer it with: infer model add ${text}`)
+          terminal.print(pulled.path)
+        }
+      })
+    })
+  withExamples(pull, [
+    ['infer model pull hf:Qwen/Qwen3-8B-GGUF', 'the best file for most machines'],
+    ['infer model pull hf:Qwen/Qwen3-8B-GGUF:Q8_0', 'another quantization'],
+    ['infer model pull hf:owner/name@v1.0:file.gguf', 'one file of one revision'],
+    ['infer model pull hf:owner/name --token-file ~/hub-token', 'a gated one'],
+  ])
+}
+
+/** Runs a download and says, when it is stopped, that nothing of it is lost. */
+export async function kept<T>(terminal: Terminal, signal: AbortSignal, download: () => Promise<T>): Promise<T> {
+  try {
+    return await download()
+  } catch (thrown) {
+    terminal.progress('')
+    if (signal.aborted) terminal.remark('Stopped. What has arrived is kept: the same command goes on from there.')
+    throw thrown
+  }
+}
+
+const jsonOf = ({ kind, path, files, others, commit, repository }: Pulled): object => ({
+  kind,
+  path,
+  repository,
+  commit,
+  files,
+  others,
+})

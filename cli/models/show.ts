@@ -1,0 +1,85 @@
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { dataDirectory, readConfig, remote } from '../../core/config.ts'
+import { Failure } from '../../core/failure.ts'
+import { defaultModels } from '../../core/models/defaults.ts'
+import { openClient } from '../client.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { type Paint, printable } from '../paint.ts'
+import { lengthText, sizeText } from '../quantities-text.ts'
+import { shellWord } from '../serve/try-next.ts'
+import { runningServer } from '../server-file.ts'
+import type { Terminal } from '../terminal.ts'
+import { statusText } from './list.ts'
+import { detailOf, type ModelDetail } from './status.ts'
+
+/** `infer model show <id>`: one model with all its settings, and with its engines where a server runs. */
+export function define(command: Command, terminal: Terminal): void {
+  const show = withDataDir(withJson(command.command('show')))
+    .summary('show all settings and engines of a model')
+    .description('Shows a model: how it is doing, its engines, and every setting with its value.')
+    .argument('<id>', 'the model')
+    .option('--config <path>', 'the configuration to read when no server runs')
+    .action(async (id: string, { dataDir, config, json }: { dataDir?: string; config?: string; json?: boolean }) => {
+      const folder = dataDirectory(dataDir)
+      const live = remote() !== undefined || runningServer(folder) !== undefined
+      const detail = live ? await detailOf(openClient(folder), id) : configured(id, config, folder)
+      if (json) return terminal.json(detail)
+      terminal.print(linesOf(detail, terminal.paint, Date.now()).join('\n'))
+      if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
+    })
+  withExamples(show, [
+    ['infer model show qwen3-8b', 'for a person'],
+    ['infer model show qwen3-8b --json', 'as the API gives it'],
+  ])
+}
+
+function configured(id: string, path: string | undefined, dataDir: string): ModelDetail {
+  const file = path ?? join(dataDir, 'infer.yaml')
+  const { models } = readConfig(file, path !== undefined)
+  const model = (models.length > 0 ? models : defaultModels()).find(one => one.id === id)
+  if (!model) throw new Failure('model_not_found', `${file} has no model '${id}'. See: infer model list`)
+  const { env, ...settings } = model
+  return {
+    id,
+    settings: { ...settings, env: Object.fromEntries(Object.keys(env).map(name => [name, '***'])) },
+    status: {
+      model_id: id,
+      status: model.enabled ? 'configured' : 'disabled',
+      tasks: model.tasks,
+      engine: model.engine,
+    },
+    engines: [],
+  }
+}
+
+/** The page for a person. `now` is in epoch milliseconds. */
+export function linesOf({ id, settings, status, engines }: ModelDetail, paint: Paint, now: number): string[] {
+  const lines = [`${paint.strong(printable(id))}  ${statusText(status.status, paint)}`]
+  if (status.reason) lines.push(printable(status.reason))
+  for (const engine of engines) {
+    const age = lengthText(Math.max(0, now / 1_000 - engine.started_at))
+    const where = engine.devices.length > 0 ? ` on ${engine.devices.join(', ')}` : ''
+    lines.push(
+      '',
+      `${paint.name(engine.id)}  ${engine.state}${where}, ${sizeText(engine.memory_bytes)}, ${engine.busy} of ${engine.slots} slots busy, for ${age}${engine.pid === null ? '' : `, process ${engine.pid}`}`,
+    )
+    if (engine.command.length > 0) lines.push(paint.faint(`  ${printable(engine.command.map(shellWord).join(' '))}`))
+  }
+  const entries = Object.entries(settings).filter(([name, value]) => name !== 'id' && !isEmpty(value))
+  const width = Math.max(0, ...entries.map(([name]) => name.length))
+  lines.push('', ...entries.map(([name, value]) => `${paint.faint(name.padEnd(width))}  ${valueText(name, value)}`))
+  return lines
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)
+
+/** Times and sizes are numbers in the API; here they are written the way infer.yaml takes them. */
+const times = new Set(['idle_ttl', 'dispatch_wait_ms', 'load_timeout', 'no_progress', 'stop_grace'])
+
+function valueText(name: string, value: unknown): string {
+  if (typeof value === 'number' && times.has(name)) return value % 1_000 === 0 ? `${value / 1_000}s` : `${value}ms`
+  if (typeof value === 'number' && name === 'memory') return sizeText(value).replace(' ', '')
+  return printable(typeof value === 'string' ? value : JSON.stringify(value))
+}

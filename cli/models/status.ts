@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import type { Client } from '../client.ts'
+
+/** What the API says of one model; what else it says is kept. */
+export const ModelStatus = z.looseObject({
+  model_id: z.string(),
+  status: z.string(),
+  tasks: z.array(z.string()),
+  enabled: z.boolean().optional(),
+  engine: z.string().optional(),
+  reason: z.string().nullish(),
+  queue_depth: z.number().optional(),
+  eta_seconds: z.number().nullish(),
+  workers: z.object({ ready: z.number(), loading: z.number() }).optional(),
+})
+export type ModelStatus = z.output<typeof ModelStatus>
+
+export const ModelStatusList = z.looseObject({
+  models: z.array(ModelStatus),
+  configuration: z
+    .looseObject({ fault: z.string().nullable(), restart_for: z.array(z.string()).default([]) })
+    .optional(),
+})
+
+const Engine = z.looseObject({
+  id: z.string(),
+  state: z.string(),
+  pid: z.number().nullable(),
+  devices: z.array(z.string()),
+  memory_bytes: z.number(),
+  slots: z.number(),
+  busy: z.number(),
+  started_at: z.number(),
+  command: z.array(z.string()),
+})
+
+/** One model as its operator sees it. */
+export const ModelDetail = z.looseObject({
+  id: z.string(),
+  settings: z.record(z.string(), z.unknown()),
+  status: ModelStatus,
+  engines: z.array(Engine),
+})
+export type ModelDetail = z.output<typeof ModelDetail>
+
+/** Where the API has a model; the slashes of its id are part of the path. */
+export const pathOf = (id: string): string => `/api/models/${id.split('/').map(encodeURIComponent).join('/')}`
+
+export const detailOf = (client: Client, id: string, signal?: AbortSignal): Promise<ModelDetail> =>
+  client.ask({ method: 'GET', path: pathOf(id), answer: ModelDetail, ...(signal ? { signal } : {}) })

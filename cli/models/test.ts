@@ -1,0 +1,206 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
+import { type Client, openClient } from '../client.ts'
+import { exitCodes, failureOf } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { lastMoment, waitOrThrow } from '../patience.ts'
+import { rateText, sizeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { type Golden, golden, type Streamed } from './golden.ts'
+import { loadModel } from './load.ts'
+import { detailOf, ModelStatusList } from './status.ts'
+
+interface Outcome {
+  task: string
+  result: 'passed' | 'failed' | 'untested'
+  /** Why not, as a sentence. */
+  reason: string | null
+  latency_ms: number | null
+  first_token_ms: number | null
+  tokens_per_second: number | null
+}
+
+interface Tested {
+  model_id: string
+  load_seconds: number | null
+  memory_bytes: number | null
+  tests: Outcome[]
+}
+
+/** `infer model test [id]`: one request per task that every sound model can answer, against the running server. */
+export function define(command: Command, terminal: Terminal): void {
+  const test = withDataDir(withJson(command.command('test')))
+    .summary('ask every model something and check the answer')
+    .description(
+      'Loads each model and sends it one small request for each of its tasks: whether the answer is sound, how long it took, how fast tokens came, and what memory the model takes. Ends with 1 when anything failed.',
+    )
+    .argument('[id]', 'the model; all that are switched on where it is left out')
+    .action((id: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) =>
+      interruptible(terminal, async signal => {
+        const client = openClient(dataDirectory(dataDir))
+        const models = await modelsOf(client, id, signal)
+        const tested: Tested[] = []
+        for (const model of models) tested.push(await testModel(model, client, terminal, signal))
+        const failed = tested.some(({ tests }) => tests.some(({ result }) => result === 'failed'))
+        if (json) terminal.json({ passed: !failed, models: tested })
+        else show(tested, terminal)
+        if (failed) terminal.leaveWith(exitCodes.failed)
+      }),
+    )
+  withExamples(test, [
+    ['infer model test', 'every model'],
+    ['infer model test qwen3-8b --json', 'one, for a script'],
+  ])
+}
+
+interface Model {
+  id: string
+  tasks: string[]
+}
+
+async function modelsOf(client: Client, id: string | undefined, signal: AbortSignal): Promise<Model[]> {
+  if (id !== undefined) return [{ id, tasks: (await detailOf(client, id, signal)).status.tasks }]
+  const answer = await client.ask({ method: 'GET', path: '/api/model-status', answer: ModelStatusList, signal })
+  return answer.models
+    .filter(({ status }) => status !== 'disabled')
+    .map(model => ({ id: model.model_id, tasks: model.tasks }))
+}
+
+async function testModel(model: Model, client: Client, terminal: Terminal, signal: AbortSignal): Promise<Tested> {
+  const tested: Tested = { model_id: model.id, load_seconds: null, memory_bytes: null, tests: [] }
+  try {
+    tested.load_seconds = (await loadModel(client, model.id, terminal, signal)).seconds
+  } catch (thrown) {
+    signal.throwIfAborted()
+    const reason = failureOf(thrown).message
+    tested.tests = model.tasks.map(task => ({ ...unmeasured(task), result: 'failed', reason }))
+    return tested
+  }
+  for (const task of model.tasks) {
+    terminal.waiting(`Asking '${model.id}' (${task})`)
+    tested.tests.push(await testTask(task, model.id, client, signal))
+  }
+  terminal.progress('')
+  const { engines } = await detailOf(client, model.id, signal)
+  tested.memory_bytes = engines.length > 0 ? Math.max(...engines.map(engine => engine.memory_bytes)) : null
+  return tested
+}
+
+const unmeasured = (task: string): Outcome => ({
+  task,
+  result: 'untested',
+  reason: 'There is no request to test this task with.',
+  latency_ms: null,
+  first_token_ms: null,
+  tokens_per_second: null,
+})
+
+async function testTask(task: string, model: string, client: Client, signal: AbortSignal): Promise<Outcome> {
+  const request = golden[task]
+  if (!request) return unmeasured(task)
+  const giveUpAt = lastMoment()
+  for (;;) {
+    const since = performance.now()
+    const passed = () => Math.round((performance.now() - since) * 10) / 10
+    try {
+      const heard = request.stream
+        ? await listen(request, model, client, signal, passed)
+        : { answer: await once(request, model, client, signal), firstTokenMs: null, tokensPerSecond: null }
+      const reason = faultOf(request, heard.answer)
+      return {
+        task,
+        result: reason === null ? 'passed' : 'failed',
+        reason,
+        latency_ms: passed(),
+        first_token_ms: heard.firstTokenMs,
+        tokens_per_second: heard.tokensPerSecond,
+      }
+    } catch (thrown) {
+      signal.throwIfAborted()
+      try {
+        // Another model may have taken its place since it was loaded.
+        await waitOrThrow(thrown, giveUpAt, { signal })
+      } catch {
+        return { ...unmeasured(task), result: 'failed', reason: failureOf(thrown).message, latency_ms: passed() }
+      }
+    }
+  }
+}
+
+function faultOf(request: Golden, answer: unknown): string | null {
+  try {
+    return request.fault(answer) ?? null
+  } catch {
+    return 'Its answer has another form than that task has.'
+  }
+}
+
+const once = ({ path, body }: Golden, model: string, client: Client, signal: AbortSignal): Promise<unknown> =>
+  client.ask({ method: 'POST', path, body: body(model), answer: z.unknown(), signal })
+
+const Chunk = z.looseObject({
+  choices: z
+    .array(
+      z.looseObject({
+        delta: z.looseObject({ content: z.string().nullish(), reasoning_content: z.string().nullish() }).optional(),
+        text: z.string().nullish(),
+        finish_reason: z.string().nullish(),
+      }),
+    )
+    .default([]),
+  usage: z.looseObject({ completion_tokens: z.number() }).nullish(),
+  error: z.looseObject({ message: z.string() }).optional(),
+})
+
+async function listen(
+  { path, body }: Golden,
+  model: string,
+  client: Client,
+  signal: AbortSignal,
+  passed: () => number,
+): Promise<{ answer: Streamed; firstTokenMs: number | null; tokensPerSecond: number | null }> {
+  const answer: Streamed = { text: '', finished: false, completionTokens: undefined }
+  let firstTokenMs: number | null = null
+  let lastTokenMs = 0
+  for await (const { data } of client.stream(path, body(model), signal)) {
+    if (data === '[DONE]') break
+    const { choices, usage, error } = Chunk.parse(JSON.parse(data))
+    if (error) throw new Error(error.message)
+    const [choice] = choices
+    const said = (choice?.delta?.reasoning_content ?? '') + (choice?.delta?.content ?? '') + (choice?.text ?? '')
+    if (said !== '') {
+      firstTokenMs ??= passed()
+      lastTokenMs = passed()
+      answer.text += said
+    }
+    if (choice?.finish_reason) answer.finished = true
+    if (usage) answer.completionTokens = usage.completion_tokens
+  }
+  const between = firstTokenMs === null ? 0 : lastTokenMs - firstTokenMs
+  const more = (answer.completionTokens ?? 0) - 1
+  return { answer, firstTokenMs, tokensPerSecond: between > 0 && more > 0 ? (more * 1_000) / between : null }
+}
+
+function show(tested: readonly Tested[], { table, paint, remark }: Terminal): void {
+  const colours = { passed: paint.good, failed: paint.bad, untested: paint.faint }
+  const milliseconds = (value: number | null) => (value === null ? '-' : `${Math.round(value)} ms`)
+  if (tested.length === 0) return remark('No model is offered. Add one with: infer model add')
+  table(
+    ['model', 'task', 'result', 'latency', 'first token', 'tokens/s', 'memory', 'note'],
+    tested.flatMap(({ model_id, memory_bytes, tests }) =>
+      tests.map(one => [
+        printable(model_id),
+        one.task,
+        colours[one.result](one.result),
+        milliseconds(one.latency_ms),
+        milliseconds(one.first_token_ms),
+        one.tokens_per_second === null ? '-' : rateText(one.tokens_per_second),
+        memory_bytes === null ? '-' : sizeText(memory_bytes),
+        printable(one.reason ?? ''),
+      ]),
+    ),
+  )
+}

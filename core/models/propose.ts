@@ -1,0 +1,83 @@
+import { basename } from 'node:path'
+import type { Task } from '../tasks/tasks.ts'
+import type { GgufHeader } from './gguf-header.ts'
+import { quantizationOf } from './hub/choose.ts'
+import { modelId } from './model.ts'
+
+/** What a model is good for, and what taught us so, as the end of a sentence. */
+export interface Purpose {
+  tasks: Task[]
+  because: string
+}
+
+/**
+ * The tasks of a GGUF model by its header: how token vectors become one says more than the architecture, because
+ * models that write are made into models that embed and rank. Null for a file that is no model by itself.
+ */
+export function purposeOf({
+  kind,
+  architecture,
+  poolingType,
+  classifier,
+  causal,
+  chatTemplate,
+}: GgufHeader): Purpose | null {
+  if (kind !== 'model') return null
+  if (poolingType === 'rank') return { tasks: ['std/rerank', 'std/score'], because: 'its pooling is made for ranking' }
+  if (classifier && !causal) return { tasks: ['std/rerank', 'std/score'], because: 'it has a head for ranking' }
+  if (poolingType !== null && poolingType !== 'none')
+    return { tasks: ['std/embeddings', 'std/score'], because: `it pools its tokens into one vector (${poolingType})` }
+  if (!causal) return { tasks: ['std/embeddings', 'std/score'], because: `${architecture} is an encoder` }
+  if (chatTemplate !== null)
+    return { tasks: ['std/chat-completion', 'std/completion'], because: 'it has a chat template' }
+  return { tasks: ['std/completion'], because: 'it has no chat template and continues texts only' }
+}
+
+/** The same for a safetensors model, by its `config.json` and by whether it has a `modules.json`. */
+export function purposeOfFolder(config: unknown, { pools }: { pools: boolean }): Purpose {
+  const { architectures } = (typeof config === 'object' && config !== null ? config : {}) as { architectures?: unknown }
+  const name = Array.isArray(architectures) && typeof architectures[0] === 'string' ? architectures[0] : 'It'
+  if (/SequenceClassification/.test(name))
+    return { tasks: ['std/rerank', 'std/score'], because: `${name} is a classifier` }
+  if (pools) return { tasks: ['std/embeddings', 'std/score'], because: 'it says how its tokens are pooled' }
+  if (/ForCausalLM|ForConditionalGeneration|LMHeadModel/.test(name))
+    return { tasks: ['std/chat-completion', 'std/completion'], because: `${name} writes texts` }
+  if (/Model$|ForMaskedLM/.test(name))
+    return { tasks: ['std/embeddings', 'std/score'], because: `${name} is an encoder` }
+  return { tasks: ['std/chat-completion', 'std/completion'], because: `${name} says nothing else` }
+}
+
+/**
+ * An id that is not taken: the first of the names that gives one, in lower case, without the quantization and what
+ * only says that it is a file. Another of the same name is told apart by its quantization, then by a number.
+ */
+export function idFrom(
+  names: readonly (string | null)[],
+  quantization: string | null,
+  taken: ReadonlySet<string>,
+): string {
+  const [slug = 'model'] = names.flatMap(name => slugOf(name ?? '') ?? [])
+  const quantized = quantization === null ? slug : `${slug}-${quantization.toLowerCase()}`
+  for (const id of [slug, quantized]) if (!taken.has(id)) return id
+  for (let count = 2; ; count++) if (!taken.has(`${quantized}-${count}`)) return `${quantized}-${count}`
+}
+
+/** A name as an id; undefined when nothing is left of it that somebody would recognise. */
+export function slugOf(name: string): string | undefined {
+  const file = basename(name)
+    .replace(/-\d{5}-of-\d{5}(?=\.gguf$)/i, '')
+    .replace(/\.gguf$/i, '')
+    .replace(/[-_.]gguf$/i, '')
+  const quantization = quantizationOf(file)
+  const slug = (quantization ? file.replace(new RegExp(`[-._]?${quantization}`, 'i'), '') : file)
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9._]+/g, '-')
+    .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '')
+    .slice(0, 64)
+    .replace(/[^a-z0-9]+$/, '')
+  return /[a-z].*[a-z0-9]/.test(slug) && modelId.test(slug) && !/^(models?|ggml-model|main|snapshot)$/.test(slug)
+    ? slug
+    : undefined
+}

@@ -1,0 +1,189 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
+import { tinyChat } from '../../../bin/tiny-chat.ts'
+import { tinyEmbed } from '../../../bin/tiny-embed.ts'
+import { locate } from '../../../cli/models/locate.ts'
+import { propose, type Said } from '../../../cli/models/proposal.ts'
+import { hubSettings } from '../../../core/models/hub/settings.ts'
+import { openHub } from '../../fixtures/hub.ts'
+import { infer, json, temporaryFolder } from '../_infer.ts'
+import { answer, fakeServer } from '../_server.ts'
+import { hasTerminal, inTerminal } from '../_terminal.ts'
+
+function setUp(config?: string) {
+  const dataDir = temporaryFolder()
+  const path = join(dataDir, 'infer.yaml')
+  if (config !== undefined) writeFileSync(path, config)
+  const file = (name: string, bytes: Uint8Array) => {
+    writeFileSync(join(dataDir, name), bytes)
+    return join(dataDir, name)
+  }
+  const add = (what: string, args: string[] = ['--yes'], env: Record<string, string> = {}) =>
+    infer(['model', 'add', what, '--data-dir', dataDir, ...args], { env })
+  return { dataDir, path, file, add, written: () => readFileSync(path, 'utf8') }
+}
+
+const look = (what: string) =>
+  locate(what, {
+    dataDir: '/nonexistent',
+    hub: hubSettings({}),
+    signal: new AbortController().signal,
+    onEvent: () => undefined,
+  })
+
+test('a file is looked at, proposed and added, and comments stay', async () => {
+  const { file, add, written, path } = setUp('# mine\nmodels:\n  - id: first # the first\n    source: /m.gguf\n')
+  const model = file('Good-Model-Q4_K_M.gguf', tinyChat())
+  const { exitCode, stdout, stderr } = await add(model)
+  expect([exitCode, stderr]).toEqual([0, ''])
+  expect(stdout).toMatch(/^good-model\n {2}source +\S+\n {2}is +llama, 77120 parameters, F32, 301 KiB\n/)
+  expect(stdout).toMatch(/\n {2}tasks +std\/chat-completion, std\/completion: it has a chat template\n/)
+  expect(stdout).toMatch(/\n {2}context +4096 tokens for each of 4 requests \(trained for 4096\)\n/)
+  expect(stdout).toMatch(/\n {2}memory +\d+ MiB: 301 KiB of weights, 4\.0 MiB of cache/)
+  expect(stdout).toContain(`Added 'good-model' to ${path}.`)
+  expect(stdout).toContain('Start the server with: infer serve. Then: infer run good-model "Hello"')
+  expect(written()).toBe(
+    `# mine\nmodels:\n  - id: first # the first\n    source: /m.gguf\n  - id: good-model\n    source: ${model}\n    tasks: [std/chat-completion, std/completion]\n    context_length: 4096\n`,
+  )
+})
+
+test('what is said by hand stands', async () => {
+  const { file, add } = setUp()
+  const model = file('m.gguf', tinyEmbed())
+  const said = ['--id', 'mine', '--task', 'embeddings', '--context', '256', '--concurrency', '2', '--memory', '1GiB']
+  expect(json(await add(model, ['--yes', '--json', ...said]))).toMatchObject({
+    model: {
+      id: 'mine',
+      source: model,
+      tasks: ['std/embeddings'],
+      context_length: 256,
+      concurrency: 2,
+      memory: '1GiB',
+    },
+    memory: 2 ** 30,
+    obstacle: null,
+    offered: null,
+  })
+})
+
+test('a taken id and a file that is offered already are refused; the file stays as it was', async () => {
+  const { dataDir, file, add, written } = setUp()
+  const model = file('m1.gguf', tinyChat())
+  const config = `models:\n  - id: m1\n    source: ${model}\n`
+  writeFileSync(join(dataDir, 'infer.yaml'), config)
+  const taken = await add(model, ['--yes', '--id', 'm1'])
+  expect([taken.exitCode, taken.stderr]).toEqual([1, expect.stringContaining("has a model 'm1' already")])
+  const again = await add(model)
+  expect([again.exitCode, again.stderr]).toEqual([1, expect.stringContaining("offers this model already, as 'm1'")])
+  expect(written()).toBe(config)
+})
+
+test('without a person and without --yes nothing is done', async () => {
+  const { file, add, path } = setUp()
+  const ended = await add(file('m1.gguf', tinyChat()), [])
+  expect([ended.exitCode, ended.stderr]).toEqual([64, expect.stringContaining('Add --yes')])
+  expect(existsSync(path)).toBe(false)
+})
+
+test('an id is another one when it is taken', async () => {
+  const { file } = setUp()
+  const model = await look(file('m1.gguf', tinyChat()))
+  expect((await propose(model, {}, new Set(['m1']))).entry.id).toBe('m1-f32')
+})
+
+test('what is no model, and what no engine takes, is refused with what it is', async () => {
+  const { dataDir, file } = setUp()
+  const adapter = writeGguf({ 'general.architecture': ['string', 'llama'], 'general.type': ['string', 'adapter'] }, [
+    tensor('a', [4], 0),
+  ])
+  const refused = async (path: string, said: Said = {}) => propose(await look(path), said, new Set())
+  await expect(refused(file('a.gguf', adapter))).rejects.toThrow("no model by itself, but an 'adapter'")
+  await expect(refused(file('half.gguf', tinyChat().subarray(0, -5000)))).rejects.toThrow('is incomplete')
+  await expect(refused(file('text.gguf', Buffer.from('hello'.repeat(9))))).rejects.toThrow('is no GGUF file')
+  await expect(refused(file('m.gguf', tinyChat()), { engine: 'nope' })).rejects.toThrow("there is no engine 'nope'")
+  await expect(refused(dataDir)).rejects.toThrow('has no config.json')
+  await expect(refused('owner/name')).rejects.toThrow('write hf:owner/name')
+})
+
+test('what does not fit is said, and added all the same when it is wanted', async () => {
+  const { file, add, written } = setUp()
+  const huge = writeGguf(
+    {
+      'general.architecture': ['string', 'llama'],
+      'llama.block_count': ['u32', 100],
+      'llama.context_length': ['u32', 2 ** 24],
+      'llama.embedding_length': ['u32', 8192],
+      'llama.attention.head_count': ['u32', 64],
+      'tokenizer.chat_template': ['string', '{{ messages }}'],
+    },
+    [tensor('a', [4], 0)],
+  )
+  const { exitCode, stderr } = await add(file('huge-one.gguf', huge), ['--yes', '--context', String(2 ** 24)])
+  expect([exitCode, stderr]).toEqual([
+    0,
+    expect.stringMatching(/Warning: It does not fit: it takes .* TiB at the least, and .* can be had here/),
+  ])
+  expect(written()).toContain('context_length: 16777216')
+})
+
+test('a reference and an address are downloaded first', async () => {
+  const { dataDir, add, written } = setUp()
+  const hub = await openHub({ 'Owner/Tiny-GGUF': { files: { 'x-Q4_K_M.gguf': tinyChat() } } })
+  onTestFinished(() => hub.close())
+  const env = { HF_ENDPOINT: hub.endpoint, HF_HOME: join(dataDir, 'hf') }
+  const fromHub = await add('hf:Owner/Tiny-GGUF', ['--yes'], env)
+  expect([fromHub.exitCode, fromHub.stdout]).toEqual([0, expect.stringContaining("Added 'tiny'")])
+  expect(written()).toContain(`source: ${dataDir}/hf/hub/models--Owner--Tiny-GGUF/snapshots/`)
+  // For the command it is a stranger's address when another hub is set.
+  const address = `${hub.endpoint}/Owner/Tiny-GGUF/resolve/main/x-Q4_K_M.gguf`
+  const fromAddress = await add(address, ['--yes'], { ...env, HF_ENDPOINT: 'http://127.0.0.1:1' })
+  expect([fromAddress.exitCode, fromAddress.stderr]).toEqual([0, expect.stringContaining('Downloading x-Q4_K_M.gguf')])
+  expect(written()).toContain(`source: ${dataDir}/models/x-Q4_K_M.gguf`)
+})
+
+test('a safetensors folder is offered with vLLM', async () => {
+  const { dataDir, add } = setUp()
+  mkdirSync(join(dataDir, 'Some-Model'))
+  writeFileSync(join(dataDir, 'Some-Model/config.json'), '{"architectures":["Qwen3ForCausalLM"]}')
+  writeFileSync(join(dataDir, 'Some-Model/model.safetensors'), Buffer.alloc(1000))
+  expect(json(await add(join(dataDir, 'Some-Model'), ['--yes', '--json']))).toMatchObject({
+    model: {
+      id: 'some-model',
+      engine: 'vllm',
+      source: join(dataDir, 'Some-Model'),
+      tasks: ['std/chat-completion', 'std/completion'],
+    },
+  })
+})
+
+test('a running server is waited for until it offers the model', async () => {
+  const { dataDir, file, add } = setUp()
+  let asked = 0
+  const { url } = await fakeServer((_, response) =>
+    answer(response, 200, { models: asked++ < 2 ? [] : [{ model_id: 'm1' }] }),
+  )
+  writeFileSync(join(dataDir, 'server.json'), JSON.stringify({ url, pid: process.pid }))
+  writeFileSync(join(dataDir, 'root-token'), 'sk-x')
+  const { stdout } = await add(file('m1.gguf', tinyChat()))
+  expect(stdout).toContain('Ready to use: infer run m1 "Hello"')
+  expect(asked).toBe(3)
+})
+
+test.runIf(hasTerminal)('a person is asked, and may say no', async () => {
+  const { dataDir, file, path } = setUp()
+  const model = file('m1.gguf', tinyChat())
+  const no = inTerminal(['model', 'add', model, '--data-dir', dataDir])
+  await no.sees('[Y/n]')
+  no.types('n\n')
+  await no.sees('Nothing was changed.')
+  expect(await no.ends()).toBe(0)
+  expect(existsSync(path)).toBe(false)
+  const yes = inTerminal(['model', 'add', model, '--data-dir', dataDir])
+  await yes.sees('[Y/n]')
+  yes.types('\n')
+  await yes.sees("Added 'm1'")
+  expect(await yes.ends()).toBe(0)
+  expect(existsSync(path)).toBe(true)
+})

@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { pullAddress } from '../../../../core/models/hub/address.ts'
+import type { PullEvent } from '../../../../core/models/hub/pull.ts'
+import { openHub } from '../../../fixtures/hub.ts'
+
+const big = randomBytes(300_000)
+const other = randomBytes(200_000)
+
+async function setUp() {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-address-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const web = await openHub({
+    'o/m': { files: { 'big.gguf': big, 'p-00001-of-00002.gguf': big, 'p-00002-of-00002.gguf': other } },
+  })
+  onTestFinished(() => web.close())
+  const events: PullEvent[] = []
+  const pull = (file: string, signal = new AbortController().signal, onEvent?: (event: PullEvent) => void) =>
+    pullAddress(`${web.endpoint}/o/m/resolve/main/${file}`, folder, {
+      hub: { endpoint: 'http://hub.invalid', cache: folder, token: 'secret', offline: false },
+      signal,
+      patience: { attempts: 3, backoffMs: 1, silenceMs: 2_000 },
+      onEvent: event => {
+        events.push(event)
+        onEvent?.(event)
+      },
+    })
+  return { folder, web, pull, events }
+}
+
+test('a file comes from any address, without the token of the hub, and once', async () => {
+  const { folder, web, pull, events } = await setUp()
+  web.play('big.gguf', { cutAfter: 1 }, { cutAfter: 100_000 })
+  const { path } = await pull('big.gguf?download=true')
+  expect(path).toBe(join(folder, 'big.gguf'))
+  expect(readFileSync(path)).toEqual(big)
+  expect(web.requests.every(({ authorization }) => authorization === undefined)).toBe(true)
+  expect(readdirSync(folder).filter(name => name.includes('incomplete'))).toEqual([])
+  await pull('big.gguf')
+  expect(events.at(-1)).toMatchObject({ event: 'file', present: true })
+})
+
+test('what was stopped is gone on with', async () => {
+  const { folder, web, pull, events } = await setUp()
+  web.play('big.gguf', { cutAfter: 1 }, { stallAfter: 100_000 })
+  const stop = new AbortController()
+  await expect(
+    pull('big.gguf', stop.signal, ({ event }) => void (event === 'progress' && stop.abort(new Error('stopped')))),
+  ).rejects.toThrow('stopped')
+  expect(readFileSync((await pull('big.gguf')).path)).toEqual(big)
+  expect(events.filter(({ event }) => event === 'resume')).toHaveLength(1)
+  expect(readdirSync(folder).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(['big.gguf', 'big.gguf.lock'])
+})
+
+test('of a model in parts all are fetched', async () => {
+  const { pull } = await setUp()
+  const { path, files } = await pull('p-00002-of-00002.gguf')
+  expect(path).toMatch(/p-00001-of-00002\.gguf$/)
+  expect(files.map(one => readFileSync(one.path).length)).toEqual([300_000, 200_000])
+})
+
+test('another file of that name is not touched', async () => {
+  const { folder, pull } = await setUp()
+  writeFileSync(join(folder, 'big.gguf'), 'mine')
+  await expect(pull('big.gguf')).rejects.toThrow(/There is another file '.*big\.gguf'/)
+  expect(readFileSync(join(folder, 'big.gguf'), 'utf8')).toBe('mine')
+})
+
+test('addresses that name no GGUF file are refused', async () => {
+  const { folder, pull } = await setUp()
+  for (const file of ['', 'README.md', '..%2fevil.gguf'])
+    await expect(pull(file)).rejects.toThrow(/does not end in the name of a \.gguf file/)
+  await expect(pull('none.gguf')).rejects.toThrow(/There is no .*none\.gguf on 127\.0\.0\.1/)
+  expect(readdirSync(folder)).toEqual([])
+})
