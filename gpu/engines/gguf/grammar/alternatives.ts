@@ -60,7 +60,7 @@ export function openAlternatives(budget: Budget) {
   }
 
   const both = (left: readonly Alternative[], right: readonly Alternative[]): Alternative[] => {
-    budget.steps(left.length * right.length)
+    budget.steps(left.length * right.length * (1 + sizeOf(left) + sizeOf(right)))
     return distinct(
       left.flatMap(a =>
         right.map(b => ({
@@ -92,6 +92,8 @@ export function openAlternatives(budget: Budget) {
 
 export type Alternatives = ReturnType<typeof openAlternatives>
 
+const sizeOf = (alternatives: readonly Alternative[]): number =>
+  Math.max(0, ...alternatives.map(({ places, excluded }) => places.length + excluded.length))
 const ids = (places: readonly Place[]) => places.map(({ id }) => id).toSorted((a, b) => a - b)
 const keyOf = ({ places, excluded }: Alternative) => `${ids(places).join()}-${ids(excluded).join()}`
 const conditionsOf = ({ places, excluded }: Alternative): ReadonlySet<string> =>

@@ -79,11 +79,16 @@ export function openGrammar(): Grammar {
       from = origin
       const { root } = openDocument(schema, origin, () => places++)
       if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts or is nested more than 100 deep')
-      const name = compile([root])
-      rules.settle()
-      check(name)
-      given.add(name)
-      return name
+      try {
+        const name = compile([root])
+        rules.settle()
+        check(name)
+        given.add(name)
+        return name
+      } catch (error) {
+        if (error instanceof RangeError) tooLarge('its parts refer to each other too deeply')
+        throw error
+      }
     },
     object() {
       const name = json.object()

@@ -3,7 +3,7 @@ import { closing, colon, comma, gap, type Json } from './json.ts'
 import { type Rules, repeat, rule, type Sequence, text } from './rules.ts'
 import type { Place } from './schema.ts'
 import type { Shape } from './shape.ts'
-import { spell } from './strings.ts'
+import { spell } from './spell.ts'
 
 export interface ObjectParts {
   shape: Shape
@@ -68,8 +68,7 @@ export function objectOf({ shape, key, rules, json, node }: ObjectParts): Sequen
   const furtherMember = (): string =>
     rules.once(`${key} further`, 'further', () => {
       const end: Sequence = [text('"'), ...colon, rule(node(further!))]
-      const other = allBut(names)
-      return [[text('"'), ...spell(other, rules, 'name', at => (other[at]!.ends ? [end] : []))]]
+      return [[text('"'), ...spell(allBut(names), rules, 'name', end)]]
     })
 
   return [[text('{'), gap, ...from(0, true)]]

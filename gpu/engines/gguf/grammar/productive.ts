@@ -2,10 +2,12 @@ import type { Part, RuleMap, Sequence } from './rules.ts'
 
 /** The rules that a sequence refers to; `needed` leaves out what may be repeated no times. */
 export function referred(sequence: Sequence, needed = false): string[] {
-  return sequence.flatMap(part => {
-    if (part.kind === 'rule') return [part.rule]
-    return part.kind === 'repeat' && !(needed && part.min === 0) ? referred([part.of], needed) : []
-  })
+  const names: string[] = []
+  for (const part of sequence) {
+    if (part.kind === 'rule') names.push(part.rule)
+    else if (part.kind === 'repeat' && !(needed && part.min === 0)) names.push(...referred([part.of], needed))
+  }
+  return names
 }
 
 /**

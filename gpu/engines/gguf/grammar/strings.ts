@@ -1,11 +1,11 @@
 import { type Automaton, automatonOf, bothOf, withLength } from './automaton.ts'
-import { characters, intersection } from './characters.ts'
 import { formats } from './formats.ts'
-import { type Json, plainCharacters } from './json.ts'
+import type { Json } from './json.ts'
 import { NotSimple, parsePattern } from './pattern.ts'
 import { mostRepetitions, type Part, type Rules, repeat, rule, type Sequence, set, text } from './rules.ts'
 import type { Place } from './schema.ts'
 import type { Shape } from './shape.ts'
+import { spell } from './spell.ts'
 
 const longest = 1_000_000
 /** Characters that are repeated as one, where there are more of them than llama.cpp repeats anything. */
@@ -15,10 +15,14 @@ const piece = 1000
 export const patternAutomaton = ({ source, place }: Shape['patterns'][number]): Automaton =>
   simple(place, 'pattern', () => automatonOf(parsePattern(source)))
 
+const formatAutomata = new Map<string, Automaton>()
+
 /** The automaton of a format. Throws Failure `unsupported_parameter` for one that is not known here. */
 export function formatAutomaton({ name, place }: Shape['formats'][number]): Automaton {
   if (!Object.hasOwn(formats, name)) refuseFormat(name, place)
-  return automatonOf(parsePattern(formats[name]!))
+  const automaton = formatAutomata.get(name) ?? automatonOf(parsePattern(formats[name]!))
+  formatAutomata.set(name, automaton)
+  return automaton
 }
 
 export function refuseFormat(name: string, { document, path }: Place): never {
@@ -52,7 +56,7 @@ export function stringOf(shape: Shape, rules: Rules, json: Json): Sequence[] {
     const all = others.reduce(bothOf, first)
     return minLength > 0 || maxLength < Number.POSITIVE_INFINITY ? withLength(all, minLength, maxLength) : all
   })
-  return [[text('"'), ...spell(whole, rules, 'text', at => (whole[at]!.ends ? [[text('"')]] : []))]]
+  return [[text('"'), ...spell(whole, rules, 'text', [text('"')])]]
 }
 
 /** From `min` to `max` characters; `max` may be Infinity. */
@@ -79,38 +83,4 @@ function repeated(character: Part, min: number, max: number, shape: Shape, rules
     [...(blocks > 0 ? [repeat(block, blocks, blocks)] : []), repeat(character, 0, rest)],
   ])
   return [...exactly(min), rule(upTo)]
-}
-
-/**
- * What an automaton accepts, as one rule for each state, in JSON: each character in one way only, escaped if it must
- * be. `after` gives what follows a text that ends in a state, as alternatives.
- */
-export function spell(
-  automaton: Automaton,
-  rules: Rules,
-  hint: string,
-  after: (state: number) => readonly Sequence[],
-): Sequence {
-  const names = automaton.map(() => rules.reserve(hint))
-  for (const name of names) rules.distinct.add(name)
-  for (const [at, { moves }] of automaton.entries())
-    rules.fill(names[at]!, [
-      ...moves.flatMap(({ over, to }) => spellings(over).map(part => [part, rule(names[to]!)])),
-      ...after(at),
-    ])
-  return [rule(names[0]!)]
-}
-
-const short: Record<string, string> = { '\b': 'b', '\t': 't', '\n': 'n', '\f': 'f', '\r': 'r', '"': '"', '\\': '\\' }
-
-/** A set of characters as JSON writes them within strings. */
-function spellings(over: readonly (readonly [number, number])[]): Part[] {
-  const plain = intersection(over, plainCharacters)
-  const escaped: Part[] = []
-  for (const [low, high] of intersection(over, characters('\u0000\u001f', '"', '\\')))
-    for (let code = low; code <= high; code++) {
-      const character = String.fromCodePoint(code)
-      escaped.push(text(short[character] ? `\\${short[character]}` : `\\u${code.toString(16).padStart(4, '0')}`))
-    }
-  return plain.length ? [set(plain), ...escaped] : escaped
 }

@@ -1,0 +1,68 @@
+import type { Automaton } from './automaton.ts'
+import { characters, intersection } from './characters.ts'
+import { plainCharacters } from './json.ts'
+import { type Part, type Ranges, type Rules, rule, type Sequence, set, text } from './rules.ts'
+
+interface Step {
+  part: Part
+  to: number
+}
+
+/**
+ * What an automaton accepts, in JSON: each character in one way only, escaped if it must be, and `end` after the last
+ * one. A rule for each state, but for those that only lead from one state to one other.
+ */
+export function spell(automaton: Automaton, rules: Rules, hint: string, end: Sequence): Sequence {
+  const steps = automaton.map(({ moves }) =>
+    moves.flatMap(({ over, to }) => spellings(over, rules).map(part => ({ part, to }))),
+  )
+  const arrivals = automaton.map(() => 0)
+  for (const { to } of steps.flat()) arrivals[to]!++
+  arrivals[0]!++
+
+  const names = new Map<number, string>()
+  const asked: number[] = []
+  const nameOf = (state: number): string => {
+    const known = names.get(state)
+    if (known !== undefined) return known
+    const name = rules.reserve(hint)
+    rules.distinct.add(name)
+    names.set(state, name)
+    asked.push(state)
+    return name
+  }
+  /** The step and, as long as there is only one way on, those after it. */
+  const along = (first: Step): Sequence => {
+    const parts = [first.part]
+    for (let at = first.to; ; ) {
+      const [only, ...others] = steps[at]!
+      const { ends } = automaton[at]!
+      if (arrivals[at] !== 1 || others.length > 0 || (only && ends)) return [...parts, rule(nameOf(at))]
+      if (!only) return [...parts, ...end]
+      parts.push(only.part)
+      at = only.to
+    }
+  }
+
+  const start = rule(nameOf(0))
+  for (let at = asked.pop(); at !== undefined; at = asked.pop())
+    rules.fill(nameOf(at), [...steps[at]!.map(along), ...(automaton[at]!.ends ? [end] : [])])
+  return [start]
+}
+
+/** A set of characters as JSON writes them within strings. */
+function spellings(over: Ranges, rules: Rules): Part[] {
+  const plain = intersection(over, plainCharacters)
+  const others = intersection(over, mustBeEscaped)
+  const escaped = () =>
+    rules.once(`escaped ${others.join()}`, 'escaped', () =>
+      others.flatMap(([low, high]) =>
+        Array.from({ length: high - low + 1 }, (_, at) => [
+          text(JSON.stringify(String.fromCodePoint(low + at)).slice(1, -1)),
+        ]),
+      ),
+    )
+  return [...(plain.length ? [set(plain)] : []), ...(others.length ? [rule(escaped())] : [])]
+}
+
+const mustBeEscaped = characters('\u0000\u001f', '"', '\\')
