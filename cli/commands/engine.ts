@@ -93,7 +93,7 @@ function collectTasks(text: string, before: Task[] | undefined): Task[] {
 }
 
 function readBytes(text: string): number {
-  const size = Bytes.safeParse(text)
+  const size = Bytes.safeParse(/^\d+$/.test(text) ? Number(text) : text)
   if (!size.success) throw new InvalidArgumentError('Write a size as 512MiB or 24GB.')
   return size.data
 }
