@@ -1,52 +1,132 @@
-import { createServer } from 'node:http'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { tinyChatRandom } from '../../bin/tiny-chat.ts'
 
-/** The instant engine of the gateway benchmark: prepared bytes, and streams of 50 tokens a second from one timer. Prints its port. */
-const answer = Buffer.from(
+/**
+ * What the built-in engine costs beside node-llama-cpp itself, with a model so small that a token is nearly all
+ * overhead: the tokens a second of streams over HTTP, as a share of what `evaluate` gives bare, without HTTP, text or
+ * stop strings. One thread computes in both. Short runs that take turns, medians of their ratios, because the machine
+ * may be busy with other things; the processor time a token tells the same with less noise. Usage: engine.ts [streams,streams,…] [turns]
+ */
+const counts = (process.argv[2] ?? '1,4,16,64').split(',').map(Number)
+const turns = Number(process.argv[3] ?? 7)
+const bar = 0.9
+/** Tokens that each stream says in a run. */
+const lengthFor = (streams: number) => Math.max(150, Math.round(1200 / streams))
+const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
+const model = join(folder, 'tiny.gguf')
+writeFileSync(model, tinyChatRandom())
+const most = Math.max(...counts)
+const env = { ...process.env, OMP_WAIT_POLICY: 'PASSIVE' }
+const here = (name: string) => join(import.meta.dirname, name)
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!
+
+function start(script: string, argument: string) {
+  const child = spawn(process.execPath, [script, argument], { stdio: ['pipe', 'pipe', 'pipe'], env })
+  const lines = (stream: NodeJS.ReadableStream) => createInterface({ input: stream })[Symbol.asyncIterator]()
+  return { child, out: lines(child.stdout), log: lines(child.stderr) }
+}
+
+const bare = start(here('bare-engine.ts'), JSON.stringify({ model, sequences: most }))
+const engine = start(
+  here('../fixtures/gguf-engine.ts'),
   JSON.stringify({
-    id: 'chatcmpl-1',
-    object: 'chat.completion',
-    created: 1760000000,
-    model: 'bench',
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: 'assistant',
-          content: 'An answer of ordinary length, as models give them every day.',
-          refusal: null,
-        },
-        logprobs: null,
-        finish_reason: 'stop',
-      },
-    ],
-    usage: { prompt_tokens: 12, completion_tokens: 14, total_tokens: 26 },
+    model,
+    id: 'tiny',
+    tasks: ['std/chat-completion'],
+    port: 0,
+    threads: 1,
+    parallel: most,
+    context: 2048,
+    gpu: 'off',
   }),
 )
-const chunk = (delta: object, finish: string | null = null) =>
-  Buffer.from(
-    `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1760000000, model: 'bench', choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }] })}\n\n`,
-  )
-const first = chunk({ role: 'assistant', content: '' })
-const token = chunk({ content: ' token' })
 
-const server = createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (req, res) => {
-  if (req.method === 'GET') {
-    res.writeHead(200, { 'content-type': 'application/json' })
-    res.end('{"object":"list","data":[]}')
-    return
+async function portOf(log: AsyncIterator<string>): Promise<number> {
+  for (;;) {
+    const { value, done } = await log.next()
+    if (done) throw new Error('The engine ended.')
+    const found = /"address":"http:\/\/127\.0\.0\.1:(\d+)"/.exec(value)
+    if (found) return Number(found[1])
   }
-  let stream = false
-  req.on('data', (bytes: Buffer) => (stream ||= bytes.includes('"stream":true')))
-  req.on('end', () => {
-    if (!stream) {
-      res.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length })
-      res.end(answer)
-      return
-    }
-    res.writeHead(200, { 'content-type': 'text/event-stream' })
-    res.write(first)
-    const timer = setInterval(() => res.write(token), 20)
-    res.once('close', () => clearInterval(timer))
+}
+
+/** What a process has used of the processors, in microseconds, in steps of a hundredth of a second. */
+function processorTime(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10_000
+}
+
+/** One stream on a raw socket; resolves when its last frame is there. */
+function stream(port: number, tokens: number, seed: number): Promise<void> {
+  const body = JSON.stringify({
+    model: 'tiny',
+    messages: [{ role: 'user', content: `question ${seed}` }],
+    stream: true,
+    max_tokens: tokens,
+    // The tokens with which this model would end.
+    logit_bias: { 2: -100, 260: -100 },
   })
-})
-server.listen(0, '127.0.0.1', () => console.log((server.address() as { port: number }).port))
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
+    let tail = ''
+    socket.on('data', chunk => (tail = (tail + chunk.toString('latin1')).slice(-64)))
+    socket.on('error', reject)
+    socket.on('close', () =>
+      tail.includes('data: [DONE]') ? resolve() : reject(new Error(`A stream ended with: ${tail}`)),
+    )
+  })
+}
+
+try {
+  const port = await portOf(engine.log)
+  let seed = 0
+  /** Runs the one or the other. `cpu` is the processor time of its process in microseconds a token. */
+  async function measured(pid: number, streams: number, run: (tokens: number) => Promise<unknown>) {
+    const tokens = lengthFor(streams)
+    const [began, spent] = [performance.now(), processorTime(pid)]
+    await run(tokens)
+    const all = streams * tokens
+    return { rate: (all * 1000) / (performance.now() - began), cpu: (processorTime(pid) - spent) / all }
+  }
+  const overHttp = (streams: number) =>
+    measured(engine.child.pid!, streams, tokens =>
+      Promise.all(Array.from({ length: streams }, () => stream(port, tokens, ++seed))),
+    )
+  const without = (streams: number) =>
+    measured(bare.child.pid!, streams, tokens => {
+      bare.child.stdin.write(`${streams} ${tokens}\n`)
+      return bare.out.next()
+    })
+  let worst = Number.POSITIVE_INFINITY
+  for (const streams of counts) {
+    await Promise.all([overHttp(streams), without(streams)])
+    type Measured = Awaited<ReturnType<typeof measured>>
+    const pairs: { bare: Measured; http: Measured }[] = []
+    for (let turn = 0; turn < turns; turn++) pairs.push({ bare: await without(streams), http: await overHttp(streams) })
+    const share = median(pairs.map(({ http, bare }) => http.rate / bare.rate))
+    worst = Math.min(worst, share)
+    const of = (which: 'http' | 'bare', what: 'rate' | 'cpu') =>
+      Math.round(median(pairs.map(pair => pair[which][what])))
+    console.log(
+      `${String(streams).padStart(2)} streams: ${of('http', 'rate')} tokens/s over HTTP, ${of('bare', 'rate')} bare, share ${share.toFixed(2)}; ` +
+        `processor time a token ${of('http', 'cpu')} µs and ${of('bare', 'cpu')} µs`,
+    )
+  }
+  console.log(`${worst >= bar ? 'good' : 'BELOW'}: the least share is ${worst.toFixed(2)}, the bar ${bar}`)
+  process.exitCode = worst >= bar ? 0 : 1
+} finally {
+  for (const { child } of [bare, engine]) {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -60,7 +60,7 @@ type Requests = { perSecond: number; p50: number; p99: number }
 type Streams = { chunks: number; gapP50: number; gapP99: number; gapMax: number }
 
 try {
-  const engine = await start(process.execPath, ['--max-semi-space-size=8', here('engine.ts')], /^(\d+)$/)
+  const engine = await start(process.execPath, ['--max-semi-space-size=8', here('instant.ts')], /^(\d+)$/)
   const enginePort = Number(engine.match[1])
   const proxy = await start(
     process.execPath,
