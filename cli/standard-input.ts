@@ -1,5 +1,6 @@
 import { fstatSync } from 'node:fs'
 import { usage } from './exit-codes.ts'
+import type { Terminal } from './terminal.ts'
 
 /** The server's own bound on a chat body; more than this it would refuse anyway. */
 const longestText = 32 << 20
@@ -31,6 +32,22 @@ export async function readAll(stream: NodeJS.ReadStream): Promise<string> {
   return Buffer.concat(pieces)
     .toString('utf8')
     .replace(/\r?\n$/, '')
+}
+
+/** Somebody's program may leave a pipe open that it never writes to; a person who waits for it should know. */
+const silentMs = 3_000
+
+/** Does the reading, and remarks on it when it takes longer than a pipe with something in it would. */
+export async function remarking<T>(terminal: Terminal, reading: Promise<T>): Promise<T> {
+  const timer = setTimeout(
+    () => terminal.remark('Waiting for the end of standard input. To leave it out, add: < /dev/null'),
+    silentMs,
+  )
+  try {
+    return await reading
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** The lines of standard input that are not empty. */

@@ -8,7 +8,7 @@ import { interruptible } from '../interruption.ts'
 import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../options.ts'
 import { contentOf, promptOf } from '../run/prompt.ts'
 import { showAnswer } from '../run/show.ts'
-import { isPiped, readAll } from '../standard-input.ts'
+import { isPiped, readAll, remarking } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options extends Manner {
@@ -37,7 +37,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--figures', 'say at the end how long it took and how fast it was')
     .action(async (model: string, words: string[], options: Options) => {
       const { system, json, image = [], hideReasoning, figures, temperature, maxTokens, seed } = options
-      const prompt = promptOf(words, isPiped() ? await readAll(terminal.stdin) : '')
+      const prompt = promptOf(words, isPiped() ? await remarking(terminal, readAll(terminal.stdin)) : '')
       if (prompt === '' && image.length === 0)
         throw usage('There is no prompt. Write: infer run <model> "your question", or pipe it in.')
       const content = contentOf(prompt, image)

@@ -30,8 +30,7 @@ export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts
   const service: string[] = [
     'Type=exec',
     `ExecStart=${command.map(quoted).join(' ')}`,
-    'ExecStop=/bin/kill -TERM $MAINPID',
-    'ExecStop=/usr/bin/tail --pid=$MAINPID -f /dev/null',
+    'ExecStop=-/bin/sh -c "kill -TERM ${MAINPID} && while kill -0 ${MAINPID} 2>/dev/null; do sleep 0.2; done"',
     `TimeoutStopSec=${stopSeconds}`,
     'KillMode=control-group',
     'Restart=on-failure',

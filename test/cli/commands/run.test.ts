@@ -32,6 +32,18 @@ test('what is piped in stands below the prompt, and alone it is the prompt', asy
   ])
 })
 
+test('a pipe that is left open is waited for, and remarked on', async () => {
+  const { url, seen } = await fakeServer((_, response) => streamWords(response, ['ok']))
+  const child = spawn(process.execPath, [entry, 'run', 'm', 'summarise'], {
+    env: { PATH: process.env.PATH, ...far(url) },
+    stdio: ['pipe', 'ignore', 'pipe'],
+  })
+  await once(child.stderr, 'data').then(([said]) => expect(String(said)).toContain('add: < /dev/null'))
+  child.stdin.end('slow text')
+  await once(child, 'close')
+  expect(seen.map(({ body }) => question(body))).toEqual([[{ role: 'user', content: 'summarise\n\nslow text' }]])
+})
+
 test('the flags reach the server, images as data URLs', async () => {
   const { url, seen } = await fakeServer((_, response) => streamWords(response, ['a cat']))
   const picture = join(temporaryFolder(), 'cat')

@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemDataDir, type UnitFacts, unitOf } from '../../../cli/service/unit.ts'
 import { temporaryFolder } from '../_infer.ts'
 
@@ -53,11 +54,21 @@ test('it runs as a user of its own, or as the one that is named, and never as ro
   expect(named).not.toContain('StateDirectory=infer')
 })
 
-test('engines live until the server has drained: the stop waits for it before the group is told', () => {
+test('engines live until the server has drained: the stop waits for it before the group is told', async () => {
   const lines = linesOf(unitOf(facts))
-  const stops = lines.filter(line => line.startsWith('ExecStop='))
-  expect(stops).toEqual(['ExecStop=/bin/kill -TERM $MAINPID', 'ExecStop=/usr/bin/tail --pid=$MAINPID -f /dev/null'])
   expect(lines).toContain('TimeoutStopSec=90')
+  const [stop, ...more] = lines.filter(line => line.startsWith('ExecStop='))
+  expect(more).toEqual([])
+  const script = /^ExecStop=-\/bin\/sh -c "(.*)"$/.exec(stop!)![1]!
+  // A server that takes its time after SIGTERM: the stop ends when it has ended, and not before.
+  const server = spawn('sh', ['-c', 'trap "sleep 0.5; exit 0" TERM; echo up; while :; do sleep 0.05; done'])
+  await once(server.stdout, 'data')
+  let over = false
+  server.once('exit', () => (over = true))
+  const stopping = spawn('sh', ['-c', script.replaceAll('${MAINPID}', String(server.pid))])
+  onTestFinished(() => void stopping.kill('SIGKILL'))
+  await once(stopping, 'exit')
+  expect(over).toBe(true)
 })
 
 test('the service of a user asks for nothing that only the system may give', () => {
