@@ -33,8 +33,10 @@ export function define(command: Command, terminal: Terminal): void {
         const pulled = await kept(terminal, signal, () => pullModel(reference, { hub, signal, onEvent }))
         if (json) terminal.stdout.write(`${JSON.stringify({ event: 'done', ...jsonOf(pulled) })}\n`)
         else {
-          const bytes = pulled.files.reduce((sum, file) => sum + file.bytes, 0)
-          terminal.remark(`Complete and verified: ${sizeText(bytes)}. Offer it with: infer model add ${text}`)
+          const fetched = pulled.files.filter(({ present }) => !present)
+          const bytes = fetched.reduce((sum, file) => sum + file.bytes, 0)
+          const done = fetched.length > 0 ? `Complete and verified: ${sizeText(bytes)}.` : 'It is here already.'
+          terminal.remark(`${done} Offer it with: infer model add ${text}`)
           terminal.print(pulled.path)
         }
       })

@@ -81,7 +81,7 @@ export async function pullAddress(
   return {
     kind: 'gguf',
     path: found[0]!.path,
-    files: found.map(({ file, path, size }) => ({ file, path, bytes: size })),
+    files: found.map(({ file, path, size, present }) => ({ file, path, bytes: size, present })),
     others: [],
     commit: null,
     repository: null,

@@ -30,7 +30,8 @@ export interface Pulled {
   kind: Choice['kind']
   /** The file to load, of a model in parts the first, or the folder of a safetensors model. */
   path: string
-  files: readonly { file: string; path: string; bytes: number }[]
+  /** `present`: it was here before. */
+  files: readonly { file: string; path: string; bytes: number; present: boolean }[]
   /** Other models that were there to choose from. */
   others: readonly string[]
   commit: string | null
@@ -75,6 +76,7 @@ export async function pullModel(
     layout.root,
     missing.map(({ size, hash }) => ({ size, incomplete: layout.incomplete(hash.hex) })),
   )
+  const pulled: Pulled['files'][number][] = []
   for (const file of choice.files) {
     const { path, size, hash } = file
     const target = layout.file(commit, path)
@@ -97,13 +99,14 @@ export async function pullModel(
         },
       )
     await link(layout.link(path, hash.hex), target)
-    onEvent({ event: 'file', file: path, path: target, bytes: size, present: there })
+    pulled.push({ file: path, path: target, bytes: size, present: there })
+    onEvent({ event: 'file', ...pulled.at(-1)! })
   }
   if (revision !== commit) await replace(layout.ref(revision), path => writeFile(path, commit))
   return {
     kind: choice.kind,
     path: choice.main === null ? layout.snapshot(commit) : layout.file(commit, choice.main),
-    files: choice.files.map(({ path, size }) => ({ file: path, path: layout.file(commit, path), bytes: size })),
+    files: pulled,
     others: choice.others,
     commit,
     repository,

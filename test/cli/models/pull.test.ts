@@ -48,6 +48,8 @@ test('in a pipe: plain lines on the side, the path as the answer', async () => {
   expect(stderr).toMatch(/m-Q4_K_M\.gguf: 100 % of 2\.9 MiB\n/)
   expect(stderr).toContain('Complete and verified')
   expect(stderr).not.toContain('\u001b')
+  const again = await infer(['model', 'pull', 'hf:o/m'], { env })
+  expect([again.stdout, again.stderr]).toEqual([stdout, expect.stringContaining('It is here already.')])
 })
 
 test('--json: one object for each thing that happens', async () => {
