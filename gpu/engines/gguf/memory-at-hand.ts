@@ -12,9 +12,9 @@ const usable = { gpu: 0.97, cpu: 0.9 }
  */
 export async function memoryAtHand(llama: Llama, booked: number | undefined): Promise<MemoryAtHand> {
   const cpu = Math.floor(Math.min(available(), cpuDevice().totalBytes) * usable.cpu)
-  if (llama.gpu === false) return { gpu: 0, cards: 0, cpu: booked ?? cpu }
+  const cards = llama.gpu === false ? 0 : (await llama.getGpuDeviceNames()).length
+  if (cards === 0) return { gpu: 0, cards, cpu: booked ?? cpu }
   const { free, total } = await llama.getVramState()
-  const cards = Math.max(1, (await llama.getGpuDeviceNames()).length)
   return { gpu: booked ?? Math.floor(free * usable.gpu), cards, cpu, whole: total }
 }
 

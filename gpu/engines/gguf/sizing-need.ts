@@ -40,7 +40,7 @@ export interface ContextShape {
 }
 
 export interface Layout {
-  /** Of the model's blocks and its output, counted as one more, how many lie on the GPU; from the end. */
+  /** How much of the model lies on the GPU, from its end: 1 is its output, 2 the last block as well, and so on. */
   gpuLayers: number
   contexts: readonly ContextShape[]
   kvType: KvType
@@ -66,18 +66,27 @@ const padded = (tokens: number): number => Math.ceil(tokens / 256) * 256
  */
 export function needOf(shape: Shape, { gpuLayers, contexts, kvType, flash, cards }: Layout): Need {
   const { blockCount, blockBytes, tensorBytes } = shape
-  const onGpu = (block: number) => block >= blockCount - gpuLayers
-  const outputOnGpu = gpuLayers > blockCount
+  const onGpu = (block: number) => block > blockCount - gpuLayers
+  const outputOnGpu = gpuLayers > 0
+  const whole = gpuLayers > blockCount
+  const rest = tensorBytes - sum(blockBytes)
+  // Embeddings are looked up on the processor; those that serve as the output as well are there twice.
+  const embeddings = rest - shape.outputBytes < shape.outputBytes / 2 ? rest : rest - shape.outputBytes
   const gpu = { weights: outputOnGpu ? shape.outputBytes : 0, cache: 0, buffers: 0 }
-  const cpu = { weights: tensorBytes - sum(blockBytes), cache: 0, buffers: 0 }
+  const cpu = { weights: outputOnGpu ? embeddings : rest, cache: 0, buffers: 0 }
   for (const [block, bytes] of blockBytes.entries()) (onGpu(block) ? gpu : cpu).weights += bytes
   for (const context of contexts) {
     for (let block = 0; block < blockCount; block++)
       (onGpu(block) ? gpu : cpu).cache += blockCache(shape, block, context, kvType)
     const buffers = buffersOf(shape, context, flash)
-    const inputs = context.batch * (cellsOf(context) * 2 + width(shape) * 4)
-    if (gpuLayers > 0) gpu.buffers += buffers * cards
-    cpu.buffers += outputOnGpu ? inputs : buffers
+    // A long prompt is computed on the card for all blocks: what lies in main memory is brought there block by block.
+    const brought = Math.max(
+      ...blockBytes,
+      ...shape.headCountKv.map((_, block) => blockCache(shape, block, context, kvType)),
+    )
+    const inputs = context.batch * (cellsOf(context) * 2 + width(shape) * 8)
+    if (gpuLayers > 0) gpu.buffers += (buffers + (whole ? 0 : brought)) * cards
+    cpu.buffers += whole ? inputs : buffers
     // The logits of one token of each sequence, which are drawn from on the processor.
     cpu.buffers += context.sequences * (shape.vocabularySize ?? 0) * 4
   }
