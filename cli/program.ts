@@ -34,7 +34,13 @@ export const entries: readonly Entry[] = [
   { name: 'serve', group: server, summary: 'run the server', load: () => import('./commands/serve.ts') },
   { name: 'status', group: server, summary: 'see what the server does', load: () => import('./commands/status.ts') },
   { name: 'logs', group: server, summary: 'read the logs', load: () => import('./commands/logs.ts') },
-  { name: 'model', group: server, summary: 'see what is offered', load: () => import('./commands/model.ts') },
+  {
+    name: 'model',
+    group: server,
+    summary: 'add, see, test and remove models',
+    load: () => import('./commands/model.ts'),
+  },
+  { name: 'config', group: server, summary: 'check infer.yaml', load: () => import('./commands/config.ts') },
   {
     name: 'engine',
     group: server,

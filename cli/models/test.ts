@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client.ts'
-import { exitCodes, failureOf } from '../exit-codes.ts'
+import { exitCodes, failureOf, refused } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
@@ -155,6 +155,16 @@ const Chunk = z.looseObject({
   error: z.looseObject({ message: z.string() }).optional(),
 })
 
+function chunkOf(data: string): z.output<typeof Chunk> {
+  try {
+    return Chunk.parse(JSON.parse(data))
+  } catch (cause) {
+    throw refused('worker_error', `An event of its stream has another form than that task has: ${data.slice(0, 80)}`, {
+      cause,
+    })
+  }
+}
+
 async function listen(
   { path, body }: Golden,
   model: string,
@@ -167,8 +177,8 @@ async function listen(
   let lastTokenMs = 0
   for await (const { data } of client.stream(path, body(model), signal)) {
     if (data === '[DONE]') break
-    const { choices, usage, error } = Chunk.parse(JSON.parse(data))
-    if (error) throw new Error(error.message)
+    const { choices, usage, error } = chunkOf(data)
+    if (error) throw refused('worker_error', error.message)
     const [choice] = choices
     const said = (choice?.delta?.reasoning_content ?? '') + (choice?.delta?.content ?? '') + (choice?.text ?? '')
     if (said !== '') {
@@ -184,11 +194,12 @@ async function listen(
   return { answer, firstTokenMs, tokensPerSecond: between > 0 && more > 0 ? (more * 1_000) / between : null }
 }
 
-function show(tested: readonly Tested[], { table, paint, remark }: Terminal): void {
+function show(tested: readonly Tested[], terminal: Terminal): void {
+  const { paint } = terminal
   const colours = { passed: paint.good, failed: paint.bad, untested: paint.faint }
   const milliseconds = (value: number | null) => (value === null ? '-' : `${Math.round(value)} ms`)
-  if (tested.length === 0) return remark('No model is offered. Add one with: infer model add')
-  table(
+  if (tested.length === 0) return terminal.remark('No model is offered. Add one with: infer model add')
+  terminal.table(
     ['model', 'task', 'result', 'latency', 'first token', 'tokens/s', 'memory', 'note'],
     tested.flatMap(({ model_id, memory_bytes, tests }) =>
       tests.map(one => [

@@ -1,0 +1,36 @@
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { configSchema, dataDirectory, readConfig } from '../../core/config.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** `infer config …`: what may stand in infer.yaml, and whether what stands there is right. */
+export function define(command: Command, terminal: Terminal): void {
+  const schema = command
+    .command('schema')
+    .summary('print what may stand in infer.yaml, as JSON Schema')
+    .description(
+      "Prints the JSON Schema of infer.yaml. An editor with a YAML language server completes and checks the file by it: save it beside the file and make '# yaml-language-server: $schema=./infer.schema.json' its first line.",
+    )
+    .action(() => terminal.print(JSON.stringify(configSchema(), null, 2)))
+  withExamples(schema, [['infer config schema > infer.schema.json', 'for an editor']])
+
+  const check = withDataDir(withJson(command.command('check')))
+    .summary('check infer.yaml before the server reads it')
+    .description(
+      'Checks a configuration as the server would. Ends with 65 and the place of the fault when it is wrong.',
+    )
+    .argument('[path]', 'the file (infer.yaml in the data directory)')
+    .action(async (path: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const { traitsOf } = await import('../../gpu/presets/presets.ts')
+      const file = path ?? join(dataDirectory(dataDir), 'infer.yaml')
+      const { models } = readConfig(file, true, traitsOf)
+      const count = models.length === 0 ? 'no model' : models.length === 1 ? 'one model' : `${models.length} models`
+      if (json) terminal.json({ path: file, models: models.map(({ id }) => id) })
+      else terminal.print(`${file} is in order: ${count}.`)
+    })
+  withExamples(check, [
+    ['infer config check', 'the one of this installation'],
+    ['infer config check ./infer.yaml', 'another one'],
+  ])
+}

@@ -1,0 +1,262 @@
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { golden } from '../../../cli/models/golden.ts'
+import { waitingText } from '../../../cli/models/load.ts'
+import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { type Ended, infer, json, temporaryFolder } from '../_infer.ts'
+import { answer, fakeServer } from '../_server.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({
+    models: [
+      fakeModel('owner/sound', ['--id', 'it is'], { env: { SECRET: 'hunter2' }, idle_ttl: '90s' }),
+      fakeModel('broken', ['--exit', '3']),
+      fakeModel('off', [], { enabled: false }),
+    ],
+  })
+})
+afterAll(() => app[Symbol.asyncDispose]())
+const model = (...args: string[]): Promise<Ended> =>
+  infer(['model', ...args], { env: { INFER_URL: app.url, INFER_TOKEN: app.secret } })
+
+describe('against a running server', () => {
+  test('load waits until the model is warm, show says what runs, unload until it is gone', async () => {
+    const loaded = await model('load', 'owner/sound')
+    expect([loaded.exitCode, loaded.stdout]).toEqual([0, expect.stringMatching(/^'owner\/sound' is warm/) as string])
+
+    const shown = await model('show', 'owner/sound')
+    expect(shown.stdout).toMatch(/^owner\/sound +warm$/m)
+    expect(shown.stdout).toMatch(/^wkr_\S+ +ready on cpu, 16\.0 MiB, 0 of \d+ slots busy, for \d+ s, process \d+$/m)
+    expect(shown.stdout).toContain("--id 'it is'")
+    expect(shown.stdout).toMatch(/^idle_ttl +90s$/m)
+    expect(shown.stdout).toMatch(/^memory +16\.0MiB$/m)
+    expect(shown.stdout).not.toContain('hunter2')
+    expect(json(await model('show', 'owner/sound', '--json'))).toMatchObject({
+      id: 'owner/sound',
+      settings: { idle_ttl: 90_000, env: { SECRET: '***' } },
+      status: { status: 'warm' },
+      engines: [{ state: 'ready' }],
+    })
+
+    expect(json(await model('load', 'owner/sound', '--json'))).toMatchObject({
+      status: 'warm',
+      load_seconds: expect.any(Number) as number,
+    })
+    const unloaded = await model('unload', 'owner/sound')
+    expect([unloaded.exitCode, unloaded.stdout]).toEqual([0, "'owner/sound' is unloaded.\n"])
+    expect(json(await model('unload', 'owner/sound', '--json'))).toMatchObject({ status: 'cold' })
+    expect((await model('unload', 'owner/sound')).stdout).toBe("'owner/sound' was not loaded.\n")
+  })
+
+  test('what cannot be loaded ends with 1 and the reason', async () => {
+    const ended = await model('load', 'broken')
+    expect([ended.exitCode, ended.stdout]).toEqual([1, ''])
+    expect(ended.stderr).toMatch(/'broken' cannot be started: .*CUDA out of memory/)
+    expect((await model('load', 'none')).stderr).toContain("'none' does not exist here")
+    expect((await model('load', 'off')).stderr).toContain('enabled: true')
+  })
+
+  test('test asks something for every task, measures, and ends with 0 when all is sound', async () => {
+    const ended = await model('test', 'owner/sound')
+    const rows = ended.stdout.trimEnd().split('\n')
+    expect(rows[0]).toMatch(/^model +task +result +latency +first token +tokens\/s +memory +note$/)
+    expect(rows.slice(1).map(row => row.split(/ {2,}/).slice(1, 3))).toEqual([
+      ['std/chat-completion', 'passed'],
+      ['std/embeddings', 'passed'],
+      ['std/rerank', 'passed'],
+      ['std/score', 'passed'],
+    ])
+    expect(rows[1]).toMatch(/\d+ ms +\d+ ms .*16\.0 MiB/)
+    expect(ended.exitCode).toBe(0)
+  })
+
+  test('without an id every model is tested; what fails is said, and the end is 1', async () => {
+    const ended = await model('test', '--json')
+    expect(ended.exitCode).toBe(1)
+    const report = json(ended) as { passed: boolean; models: { model_id: string; tests: object[] }[] }
+    expect(report.passed).toBe(false)
+    expect(report.models.map(({ model_id }) => model_id)).toEqual(['owner/sound', 'broken'])
+    expect(report.models[0]).toMatchObject({
+      load_seconds: expect.any(Number) as number,
+      memory_bytes: 16 << 20,
+      tests: [
+        { task: 'std/chat-completion', result: 'passed', reason: null, latency_ms: expect.any(Number) as number },
+        {},
+        {},
+        {},
+      ],
+    })
+    expect(report.models[1]!.tests[0]).toMatchObject({
+      result: 'failed',
+      reason: expect.stringContaining('CUDA out of memory') as string,
+      latency_ms: null,
+    })
+  })
+})
+
+describe('what a model answers', () => {
+  const data = (...vectors: number[][]) => ({ data: vectors.map(embedding => ({ embedding })) })
+  const results = (...pairs: [number, number][]) => ({
+    results: pairs.map(([index, relevance_score]) => ({ index, relevance_score })),
+  })
+  const streamed = { text: 'Hi', finished: true, completionTokens: 2 }
+
+  test.each<[string, string, unknown, string | undefined]>([
+    ['sound', 'std/chat-completion', streamed, undefined],
+    ['silent', 'std/chat-completion', { ...streamed, text: ' \n' }, 'said nothing'],
+    ['without end', 'std/completion', { ...streamed, finished: false }, 'no end'],
+    ['without usage', 'std/completion', { ...streamed, completionTokens: undefined }, 'usage'],
+    ['with a usage of nothing', 'std/completion', { ...streamed, completionTokens: 0 }, 'no tokens'],
+    ['sound', 'std/embeddings', data([1, 0], [0, 1], [1, 0]), undefined],
+    ['too few', 'std/embeddings', data([1, 0]), '1 vectors for three'],
+    ['of different lengths', 'std/embeddings', data([1, 0], [0, 1, 0], [1, 0]), 'different lengths'],
+    ['zero', 'std/embeddings', data([0, 0], [0, 1], [0, 0]), 'zero'],
+    ['unsteady', 'std/embeddings', data([1, 0], [0, 1], [0, 1]), 'two different vectors'],
+    ['all the same', 'std/embeddings', data([1, 0], [1, 0], [1, 0]), 'Different texts'],
+    ['sound', 'std/rerank', results([0, 0.9], [2, 0.2], [1, 0.1]), undefined],
+    ['incomplete', 'std/rerank', results([0, 0.9]), '1 of 3'],
+    ['in disorder', 'std/rerank', results([0, 0.1], [1, 0.5], [2, 0.2]), 'not in order'],
+    ['wrong', 'std/rerank', results([1, 0.9], [0, 0.5], [2, 0.2]), 'answers the question'],
+    ['sound', 'std/score', { data: [{ score: 1 }, { score: 0 }, { score: 0.5 }] }, undefined],
+    ['wrong', 'std/score', { data: [{ score: 0 }, { score: 1 }, { score: 0.5 }] }, 'highest'],
+  ])('%s: %s', (_, task, value, fault) => {
+    const found = golden[task]!.fault(value)
+    if (fault === undefined) expect(found).toBeUndefined()
+    else expect(found).toContain(fault)
+  })
+
+  const events = (...chunks: (object | string)[]) =>
+    [...chunks.map(chunk => (typeof chunk === 'string' ? chunk : JSON.stringify(chunk))), '[DONE]']
+      .map(text => `data: ${text}\n\n`)
+      .join('')
+  const end = { choices: [{ delta: {}, finish_reason: 'stop' }], usage: { completion_tokens: 2 } }
+  test.each<[string, string, string | object, 'passed' | 'failed' | 'untested', string | null]>([
+    [
+      'thinking counts as saying something',
+      'std/chat-completion',
+      events({ choices: [{ delta: { reasoning_content: 'Hm' } }] }, end),
+      'passed',
+      null,
+    ],
+    [
+      'an error in the stream',
+      'std/chat-completion',
+      events(end, { error: { message: 'Out of memory.' } }),
+      'failed',
+      'Out of memory.',
+    ],
+    ['a stream of something else', 'std/chat-completion', events('hello'), 'failed', 'another form'],
+    ['an answer of another form', 'std/embeddings', { hello: 1 }, 'failed', 'another form'],
+    ['a task that nothing is known of', 'std/later', {}, 'untested', 'no request'],
+  ])('%s', async (_, task, value, result, reason) => {
+    const status = { model_id: 'm', status: 'warm', tasks: [task] }
+    const { url } = await fakeServer(({ path }, response) => {
+      if (path.startsWith('/api/models/m/load')) return answer(response, 200, status)
+      if (path === '/api/models/m') return answer(response, 200, { id: 'm', settings: {}, status, engines: [] })
+      if (typeof value !== 'string') return answer(response, 200, value)
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(value)
+    })
+    const ended = await infer(['model', 'test', 'm', '--json'], { env: { INFER_URL: url, INFER_TOKEN: 'sk-x' } })
+    const { models } = json(ended) as { models: { tests: { result: string; reason: string | null }[] }[] }
+    expect(models[0]!.tests[0]).toMatchObject({
+      result,
+      reason: reason === null ? null : (expect.stringContaining(reason) as string),
+    })
+    expect(ended.exitCode).toBe(result === 'failed' ? 1 : 0)
+  })
+})
+
+test.each([
+  [{ model_id: 'm', status: 'loading', tasks: [], eta_seconds: 40 }, 12, "Loading 'm' 12 s, about 40 s left"],
+  [{ model_id: 'm', status: 'loading', tasks: [] }, undefined, "Loading 'm'"],
+  [
+    { model_id: 'm', status: 'cold', tasks: [], reason: "'m' waits for 'n' to finish, whose memory it needs." },
+    undefined,
+    "Waiting to load 'm': 'm' waits for 'n' to finish, whose memory it needs.",
+  ],
+])('%o after %s s is %s', (status, seconds, text) => {
+  expect(waitingText(status, seconds)).toBe(text)
+})
+
+describe('remove', () => {
+  const yaml = (source: string) =>
+    `# mine\nmodels:\n  - id: a # first\n    source: ${source}\n  # about b\n  - id: b\n    source: /elsewhere/b.gguf\n`
+  function home(): { dataDir: string; config: string; own: string } {
+    const dataDir = temporaryFolder()
+    const own = join(dataDir, 'models', 'a.gguf')
+    mkdirSync(join(dataDir, 'models'))
+    writeFileSync(own, 'weights')
+    const config = join(dataDir, 'infer.yaml')
+    writeFileSync(config, yaml(own))
+    return { dataDir, config, own }
+  }
+  const remove = (dataDir: string, ...args: string[]) => infer(['model', 'remove', ...args, '--data-dir', dataDir])
+
+  test('the entry goes, the comments and the file stay', async () => {
+    const { dataDir, config, own } = home()
+    const ended = await remove(dataDir, 'a', '--yes')
+    expect([ended.exitCode, ended.stdout]).toEqual([0, `Took 'a' out of ${config}.\n`])
+    expect(ended.stderr).toContain(`Its files stay: ${own}`)
+    expect(readFileSync(config, 'utf8')).toBe(
+      '# mine\nmodels:\n  # about b\n  - id: b\n    source: /elsewhere/b.gguf\n',
+    )
+    expect(existsSync(own)).toBe(true)
+  })
+
+  test('with --delete-files its own files go too', async () => {
+    const { dataDir, own } = home()
+    expect(json(await remove(dataDir, 'a', '--yes', '--delete-files', '--json'))).toMatchObject({ deleted: [own] })
+    expect(existsSync(own)).toBe(false)
+  })
+
+  test.each(['outside of the folder', 'a link that leads out of it', 'used by another model'])(
+    'a file is never deleted that is %s',
+    async how => {
+      const { dataDir, config, own } = home()
+      const outside = join(temporaryFolder(), 'precious.gguf')
+      writeFileSync(outside, 'precious')
+      if (how === 'outside of the folder') writeFileSync(config, yaml(outside))
+      else if (how === 'used by another model') writeFileSync(config, yaml(own).replace('/elsewhere/b.gguf', own))
+      else {
+        symlinkSync(outside, join(dataDir, 'models', 'link.gguf'))
+        writeFileSync(config, yaml(join(dataDir, 'models', 'link.gguf')))
+      }
+      const ended = await remove(dataDir, 'a', '--yes', '--delete-files', '--json')
+      expect(json(ended)).toMatchObject({ model_id: 'a', deleted: [] })
+      expect([existsSync(outside), existsSync(own)]).toEqual([true, true])
+    },
+  )
+
+  test('all parts of a file in several', async () => {
+    const { dataDir, config } = home()
+    const parts = [1, 2, 3].map(part => join(dataDir, 'models', `big-0000${part}-of-00003.gguf`))
+    for (const path of [...parts, join(dataDir, 'models', 'big-00001-of-00002.gguf')]) writeFileSync(path, 'x')
+    writeFileSync(config, yaml(parts[0]!))
+    const { deleted } = json(await remove(dataDir, 'a', '--yes', '--delete-files', '--json')) as { deleted: string[] }
+    expect(deleted.toSorted((a, b) => a.localeCompare(b))).toEqual(parts)
+    expect(existsSync(join(dataDir, 'models', 'big-00001-of-00002.gguf'))).toBe(true)
+  })
+
+  test('nothing is changed where nobody can be asked, or where there is no such model', async () => {
+    const { dataDir, config, own } = home()
+    const unasked = await remove(dataDir, 'a')
+    expect([unasked.exitCode, unasked.stderr]).toEqual([64, expect.stringContaining('--yes') as string])
+    const unknown = await remove(dataDir, 'c', '--yes')
+    expect([unknown.exitCode, unknown.stderr]).toEqual([1, expect.stringContaining("no model 'c'") as string])
+    expect(readFileSync(config, 'utf8')).toBe(yaml(own))
+    const toy = await infer(['model', 'remove', 'infer/tiny-chat', '--yes', '--data-dir', temporaryFolder()])
+    expect([toy.exitCode, toy.stderr]).toEqual([1, expect.stringContaining('ships with infer') as string])
+  })
+})
+
+test('without a server show says what is configured', async () => {
+  const dataDir = temporaryFolder()
+  writeFileSync(join(dataDir, 'infer.yaml'), 'models:\n  - id: mine\n    source: /m.gguf\n    env: {KEY: hunter2}\n')
+  const ended = await infer(['model', 'show', 'mine', '--data-dir', dataDir])
+  expect(ended.stdout).toMatch(/^mine +configured$/m)
+  expect(ended.stdout).toMatch(/^source +\/m\.gguf$/m)
+  expect(ended.stdout).not.toContain('hunter2')
+  expect((await infer(['model', 'show', 'other', '--data-dir', dataDir])).stderr).toContain("no model 'other'")
+})
