@@ -1,0 +1,65 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { llamaVersion } from '../../core/assets.ts'
+import { openCardBackends } from '../../gpu/card-backend.ts'
+import type { Device } from '../../gpu/devices/device.ts'
+import { plain } from '../../gpu/launcher/wrapper.ts'
+
+const card = (index: number): Device => ({
+  id: `gpu${index}`,
+  kind: 'nvidia',
+  name: 'Test Card',
+  totalBytes: 2 ** 34,
+  usedBytes: null,
+  cudaId: String(index),
+  cores: null,
+})
+
+/** The backends of a machine with these cards and, below the folder, these builds, which are empty. */
+function open(cards: number, builds: readonly string[]) {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-cards-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const name of builds) {
+    const at = join(folder, 'backends/node_modules/@node-llama-cpp', name)
+    mkdirSync(join(at, 'bins'), { recursive: true, mode: 0o755 })
+    writeFileSync(join(at, 'package.json'), JSON.stringify({ version: llamaVersion }))
+  }
+  const warnings: string[] = []
+  const log = { warn: (_: string, fields: { backend: string }) => warnings.push(fields.backend), info: () => {} }
+  const devices = Array.from({ length: cards }, (_, index) => card(index))
+  const backends = openCardBackends({
+    dataDir: folder,
+    environment: { PATH: process.env.PATH, HOME: folder, INFER_CACHE_DIR: join(folder, 'cache') },
+    wrapper: plain,
+    memory: { devices: () => devices },
+    log: log as never,
+  })
+  return { backends, warnings }
+}
+
+test.each([
+  ['without a card', 0, ['linux-x64-cuda'], undefined],
+  ['without builds', 1, [], undefined],
+  ['switched off', 1, ['linux-x64-cuda'], 'off' as const],
+])('%s nothing is tried, and the processor computes', async (_, cards, builds, gpu) => {
+  const { backends, warnings } = open(cards, builds)
+  expect(await backends.of({ gpu })).toBeNull()
+  expect(warnings).toEqual([])
+})
+
+test('what does not work is tried once and said, and the processor computes', async () => {
+  const { backends, warnings } = open(1, ['linux-x64-cuda', 'linux-x64-vulkan'])
+  expect(await Promise.all([backends.of({}), backends.of({})])).toEqual([null, null])
+  expect(await backends.of({ gpu: undefined })).toBeNull()
+  expect(warnings).toEqual(['cuda', 'vulkan'])
+  expect(backends.known({})).toBeNull()
+})
+
+test('Vulkan is not used beside several cards, for it cannot be held to one', async () => {
+  const { backends, warnings } = open(2, ['linux-x64-cuda', 'linux-x64-vulkan'])
+  expect(await backends.of({})).toBeNull()
+  expect(await backends.of({ gpu: 'vulkan' })).toBeNull()
+  expect(warnings).toEqual(['cuda'])
+})
