@@ -196,7 +196,7 @@ export const notOffered = (modelId: string): Failure =>
 export function tooLate(line: Line, now: number): Failure {
   const name = `'${line.model.id}'`
   const eta = etaOf(line, now)
-  const more = { retryAfterMs: retryAfter(eta) }
+  const more = { retryAfterMs: retryAfter(eta), facts: { eta_seconds: eta === null ? null : Math.ceil(eta / 1000) } }
   if (loading(line)) return new Failure('model_warming_up', `Model ${name} is still loading${about(eta)}.`, more)
   if (readyResident(line))
     return new Failure('no_capacity', `All slots of ${name} are busy; none became free in time${about(eta)}.`, more)

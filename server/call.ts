@@ -106,8 +106,9 @@ export class Call {
   }
 
   /** Adds a response header; its value must not come from the client. */
-  header(name: string, value: string): void {
+  header(name: string, value: string): this {
     this.#headers.push(name, value)
+    return this
   }
 
   /** The headers of both rate limits, and of what is left of the one that this request was counted against. */

@@ -97,6 +97,9 @@ function finding(issue: Issue, input: unknown): FailureDetail {
           `${name} has a value that is not known here: ${JSON.stringify(value)?.slice(0, 60)}.`,
         )
       return say('invalid_type', `${name} has a form that is not accepted here (${nameOf(value)}).`)
+    case 'custom':
+      if (issue.params?.unbuilt) return say('unsupported_parameter', `${name} is not supported yet. Leave it out.`)
+      return say('invalid_value', `${name}: ${issue.message}`)
     default:
       return say('invalid_value', `${name}: ${issue.message}`)
   }

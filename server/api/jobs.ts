@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { prepareInputs } from '../../core/tasks/prepare.ts'
 import { Task } from '../../core/tasks/tasks.ts'
@@ -29,6 +30,12 @@ const Create = z
     max_attempts: z.int().min(1).max(10).default(3),
     not_before: z.int().min(0).optional(),
     metadata: z.record(z.string(), z.string().max(512)).optional(),
+    slug: unbuilt,
+    webhook_url: unbuilt,
+    webhook_events: unbuilt,
+    timeout_seconds: unbuilt,
+    start_timeout_seconds: unbuilt,
+    expires_after_seconds: unbuilt,
   })
   .meta({ id: 'JobCreate' })
 
@@ -216,7 +223,8 @@ export const jobRoutes = [
         await Promise.race([call.owners.jobs.wait(job.id, enough), ...(running ? [running.over] : [])])
         job = await find(params.id, call)
       }
-      if (job.status === 'pending' || job.status === 'processing') call.header('retry-after', '2')
+      if (job.status === 'pending' || job.status === 'processing')
+        call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
       return shown(job)
     },
   }),

@@ -3,6 +3,7 @@ import { longestOverlapMs, statusAt } from '../../core/accounts/accounts.ts'
 import { grantModels, grantScopes } from '../../core/accounts/grant.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
+import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { plans, type TokenRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
@@ -49,6 +50,9 @@ const Create = z
     expires_at: z.int().nullish(),
     expires_in: z.int().min(1).optional(),
     models: patterns.nullish(),
+    rate_limit: unbuilt,
+    monthly_spend_limit: unbuilt,
+    metadata: unbuilt,
   })
   .meta({ id: 'TokenCreate' })
 const Change = z
@@ -58,6 +62,9 @@ const Change = z
     status: z.enum(['active', 'disabled']).optional(),
     expires_at: z.int().nullish(),
     models: patterns.nullish(),
+    rate_limit: unbuilt,
+    monthly_spend_limit: unbuilt,
+    metadata: unbuilt,
   })
   .meta({ id: 'TokenChange' })
 const Rotate = z

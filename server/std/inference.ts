@@ -51,15 +51,15 @@ export async function infer(task: Task, call: Call): Promise<void> {
   if (kept !== undefined && !prepared.stream) return respondLater(call, task, model, kept)
   const job: CallJob = { id: newId('job'), task, modelId: model.id, createdAt, startedAt: null, engineId: null }
   call.job = job
-  call.header('x-job-id', job.id)
   const waitMs = Math.min(model.dispatch_wait_ms, prefer.waitMs)
   let end: StreamEnd | undefined
+  let attempt = 1
   try {
-    for (let attempt = 1; ; attempt++) {
+    for (; ; attempt++) {
       using lease = await fleet.lease(model, { waitMs, signal: call.gone })
       job.startedAt ??= Date.now()
       job.engineId = lease.engineId
-      if (attempt === 1) call.header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
+      if (attempt === 1) call.header('x-job-id', job.id).header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
       end = prepared.stream ? await relay(call, prepared, lease) : await collect(call, prepared, lease)
       if (end.how !== 'retry') break
       if (attempt >= mostAttempts || call.gone.aborted) {
@@ -82,7 +82,8 @@ export async function infer(task: Task, call: Call): Promise<void> {
         failure.code === 'cancelled' ? { how: 'cancelled', usage: nothing } : { how: 'failed', failure, usage: nothing }
     throw failure
   } finally {
-    record(call, job, model, end!)
+    // Who was refused at the door had nothing done for him; a record of each would make a flood of them costly.
+    if (job.startedAt !== null || end!.how === 'cancelled') record(call, job, model, end!, attempt)
   }
 }
 
@@ -95,7 +96,7 @@ async function respondLater(call: Call, task: Task, model: Model, body: string):
   call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
 }
 
-function record(call: Call, job: CallJob, model: Model, end: StreamEnd): void {
+function record(call: Call, job: CallJob, model: Model, end: StreamEnd, attempt: number): void {
   const usage = end.how === 'retry' ? nothing : end.usage
   const failure = end.how === 'failed' ? end.failure : undefined
   call.owners.recorder.record({
@@ -109,7 +110,7 @@ function record(call: Call, job: CallJob, model: Model, end: StreamEnd): void {
     tokenId: call.caller.tokenId,
     status: end.how === 'retry' ? 'failed' : end.how,
     error: failure
-      ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt: 1 }
+      ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt }
       : null,
     usage,
     cost: costOf(model.price, usage),

@@ -161,6 +161,16 @@ describe('a job', () => {
     expect((await end(made.body.id)).status).toBe('completed')
   })
 
+  test.each([
+    ['webhook_url', 'https://example.com/hook'],
+    ['timeout_seconds', 60],
+    ['expires_after_seconds', 60],
+  ])('with %s is refused by name', async (param, value) => {
+    const fields = { task: 'std/embeddings', model_id: 'far', inputs: { input: 'a' } }
+    const { status, body } = await ask('POST', '/api/jobs', { ...fields, [param]: value })
+    expect([status, body.error]).toMatchObject([400, { code: 'unsupported_parameter', param }])
+  })
+
   test.each<[unknown, number]>([
     ['low', -10],
     ['normal', 0],

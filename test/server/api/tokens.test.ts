@@ -65,6 +65,16 @@ const chat = (secret: string, model: string) =>
 const now = () => Math.floor(Date.now() / 1000)
 
 describe('a new token', () => {
+  test.each([
+    ['rate_limit', { api: 1 }],
+    ['monthly_spend_limit', 5],
+    ['metadata', { team: 'a' }],
+  ])('with %s is refused by name: a limit that is not kept must not seem to be', async (param, value) => {
+    const { status, body } = await ask('POST', base, { name: 'limited', [param]: value })
+    expect([status, body.error]).toMatchObject([400, { code: 'unsupported_parameter', param }])
+    expect((await ask('POST', base, { name: `without ${param}`, [param]: null })).status).toBe(201)
+  })
+
   test('takes the defaults: user scopes, all models, no expiry', async () => {
     const { token, secret } = await create({ name: 'plain' })
     expect(token).toEqual({

@@ -99,6 +99,26 @@ test('one look is like the next: in memory, and when it is written', async () =>
   expect([first.status, await record()]).toEqual([200, first])
 })
 
+test('who is refused at the door has nothing on the record: nothing was done for him', async () => {
+  await using fresh = await startApp({ models: [engine.model('narrow', { concurrency: 1, max_queue: 1 })] })
+  const chat = (said: string) =>
+    fresh.fetch('/std/v1/chat/completions', { body: { model: 'narrow', messages: [{ role: 'user', content: said }] } })
+  const first = chat('hold the only slot')
+  await expect.poll(() => held.has('hold the only slot'), { timeout: 10_000 }).toBe(true)
+  const met: (string | null)[] = []
+  const others = Array.from({ length: 6 }, async () => {
+    const { status, headers } = await chat('Hello')
+    met.push(`${status} ${headers.has('x-job-id')}`)
+  })
+  await expect.poll(() => met, { timeout: 10_000 }).toEqual(Array.from({ length: 5 }, () => '429 false'))
+  well({ path: '/v1/chat/completions', body: { messages: [] } } as unknown as Seen, held.get('hold the only slot')!)
+  await Promise.all([first, ...others])
+  expect([(await first).status, met.at(-1)]).toEqual([200, '200 true'])
+  await expect
+    .poll(async () => /^infer_ledger_rows_total (\d+)$/m.exec(await (await fresh.fetch('/metrics')).text())?.[1])
+    .toBe('2')
+})
+
 test('one that failed says why', async () => {
   const response = await ask('fail')
   expect(response.status).toBe(400)
