@@ -83,7 +83,7 @@ function messageOf(events: readonly AnswerEvent[], newCallId: () => string): Mes
   }
   return {
     role: 'assistant',
-    content: content === '' && calls.length + reasoning.length > 0 ? null : content,
+    content: content === '' && calls.length > 0 ? null : content,
     refusal: null,
     annotations: [],
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
@@ -117,11 +117,10 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
       let calls = 0
       /** Probabilities go out with the first frame after them; a token may say nothing yet. */
       let waiting: TokenLogprob[] = []
-      /** Clients put the contents together: only where none was ever sent, there is none at the end. */
-      const begin = (content: '""' | 'null'): string => {
+      const begin = (): string => {
         if (begun) return ''
         begun = true
-        return frame(index, `{"role":"assistant","content":${content},"refusal":null}`, [], 'null')
+        return frame(index, '{"role":"assistant","content":"","refusal":null}', [], 'null')
       }
       const said = (delta: string): string => {
         const tokens = waiting
@@ -129,22 +128,24 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
         return frame(index, delta, tokens, 'null')
       }
       const framesFor = (event: AnswerEvent): string => {
-        if (event.kind === 'content') return begin('""') + said(`{"content":${JSON.stringify(event.text)}}`)
-        if (event.kind === 'reasoning')
-          return begin('null') + said(`{"reasoning_content":${JSON.stringify(event.text)}}`)
+        if (event.kind === 'content') return begin() + said(`{"content":${JSON.stringify(event.text)}}`)
+        if (event.kind === 'reasoning') return begin() + said(`{"reasoning_content":${JSON.stringify(event.text)}}`)
         const call =
           event.kind === 'arguments'
             ? { index: calls - 1, function: { arguments: event.text } }
             : { index: calls++, id: newCallId(), type: 'function', function: { name: event.name, arguments: '' } }
-        return begin('null') + said(`{"tool_calls":[${JSON.stringify(call)}]}`)
+        // Clients put the contents together: only where none was ever sent, there is none at the end.
+        const opening = begun ? '' : '"role":"assistant","content":null,"refusal":null,'
+        begun = true
+        return said(`{${opening}"tool_calls":[${JSON.stringify(call)}]}`)
       }
       return {
         /** Frames for what is new. `hurry` is for those who are to see a frame before there are words. */
         more(events: readonly AnswerEvent[], tokens: readonly TokenLogprob[], hurry: boolean): string {
           waiting.push(...tokens)
-          return (hurry ? begin('""') : '') + events.map(framesFor).join('')
+          return (hurry ? begin() : '') + events.map(framesFor).join('')
         },
-        end: (reason: FinishReason): string => begin('""') + frame(index, '{}', waiting, `"${reason}"`),
+        end: (reason: FinishReason): string => begin() + frame(index, '{}', waiting, `"${reason}"`),
       }
     },
     /** Usage where that was asked for, and the mark that nothing follows. */

@@ -12,6 +12,7 @@ import { beginningOf, thinkingVariables } from './reasoning.ts'
 import type { Reply } from './reply.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
 import type { ChatTemplate, Stretch } from './template.ts'
+import { marksOf } from './tools/call-form.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
 import { callingOf } from './tools/calling.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -75,9 +76,10 @@ export function openChat(parts: ChatParts) {
       signal: reply.signal,
       choices: request.n ?? 1,
       ...(request.logprobs ? { logprobs: request.top_logprobs ?? 0 } : {}),
-      // A grammar speaks of control tokens as of any text, so they must be seen for the answer to be what it allows.
-      ...(grammar === undefined ? {} : { constraint: { grammar }, showControls: vocabulary.controls }),
-      ...(grammar === undefined && answer.marks ? { showControls: [answer.marks.open, answer.marks.close] } : {}),
+      ...(grammar === undefined ? {} : { constraint: { grammar } }),
+      showControls: [answer.marks?.open, answer.marks?.close, ...(calling ? marksOf(calling.form) : [])].filter(
+        mark => mark !== undefined,
+      ),
     }
     const head = {
       id: `chatcmpl-${ulid()}`,

@@ -2,12 +2,18 @@ import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { openConstraint } from './constraint.ts'
 import type { FinishReason, GenerateWork, GeneratorParts, Piece, PromptToken } from './generate.ts'
+import type { Guard } from './grammar/guard.ts'
 import { type Logprobs, openLogprobs, type TokenLogprob } from './logprobs.ts'
 import type { SamplerConfig } from './native.ts'
 import type { Member } from './rounds.ts'
 import type { Sampling } from './sampling.ts'
 import type { Place } from './slots.ts'
 import { openText } from './stop.ts'
+
+export interface ChoiceWork extends Omit<GenerateWork, 'choices'> {
+  /** What must not be drawn beside the constraint, because its grammar misreads it. */
+  guard?: Guard | undefined
+}
 
 export interface ChoiceEnd {
   completionTokens: number
@@ -23,7 +29,7 @@ const mostTries = 64
  */
 export function openChoice(
   parts: GeneratorParts,
-  work: Omit<GenerateWork, 'choices'>,
+  work: ChoiceWork,
   place: Place,
   hooks: { say: (piece: Piece) => void | Promise<void>; wake: () => void },
 ) {
@@ -50,7 +56,8 @@ export function openChoice(
   let drawn: TokenLogprob | undefined
   let sure = 0
 
-  const sampler = native.newSampler(configOf(sampling, context, [], new Set(), constraint?.state))
+  let guarded: ReadonlySet<Token> = work.guard?.after(undefined) ?? new Set()
+  const sampler = native.newSampler(configOf(sampling, context, [], guarded, constraint?.state))
   signal.addEventListener('abort', gone, { once: true })
 
   function fail(error: unknown): void {
@@ -123,7 +130,13 @@ export function openChoice(
         throw new Failure('worker_error', 'The model does not go on as the grammar of this request begins.')
       if (!fits || refused.size > 0 || constraint.state !== undefined)
         sampler.applyConfig(
-          configOf(sampling, context, fits ? [...said, token as Token] : said, fits ? [] : refused, constraint.state),
+          configOf(
+            sampling,
+            context,
+            fits ? [...said, token as Token] : said,
+            fits ? guarded : [...guarded, ...refused],
+            constraint.state,
+          ),
         )
       if (fits) return token
     }
@@ -157,7 +170,13 @@ export function openChoice(
       const token = id as Token
       if (vocabulary.endsText(token)) return push(text.end(), 'stop')
       said.push(token)
-      const fresh = text.push(bytesOf(token))
+      const bytes = bytesOf(token)
+      const fresh = text.push(bytes)
+      const next = work.guard?.after(bytes.at(-1)) ?? guarded
+      if (next !== guarded) {
+        guarded = next
+        sampler.applyConfig(configOf(sampling, context, said, guarded, constraint?.state))
+      }
       if (drawn) held.push({ token: drawn, end: text.length })
       if (text.stopped) return push(fresh, 'stop')
       if (said.length >= limit) {

@@ -1,6 +1,7 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
 import { openChoice } from './choice.ts'
 import type { Constraint } from './constraint.ts'
+import { type Guard, openGuard } from './grammar/guard.ts'
 import type { LikelyToken, TokenLogprob } from './logprobs.ts'
 import type { Native } from './native.ts'
 import type { Rounds } from './rounds.ts'
@@ -67,7 +68,18 @@ export interface GeneratorParts {
 
 /** Continues prompts. */
 export function openGenerator(parts: GeneratorParts) {
-  const { slots, rounds } = parts
+  const { slots, rounds, vocabulary } = parts
+  const guards = new Map<string, Guard>()
+
+  /** A look at the whole vocabulary, so once for each choice of control tokens that are shown. */
+  function guardFor(shown: readonly string[] = []): Guard {
+    const key = JSON.stringify(shown)
+    const known = guards.get(key)
+    if (known) return known
+    const made = openGuard(vocabulary, shown)
+    guards.set(key, made)
+    return made
+  }
 
   async function begin(work: GenerateWork, say: Say, index: number) {
     const { sampling } = work
@@ -78,7 +90,12 @@ export function openGenerator(parts: GeneratorParts) {
     try {
       choice = openChoice(
         parts,
-        { ...work, sampling: { ...sampling, seed }, onPrompt: index === 0 ? work.onPrompt : undefined },
+        {
+          ...work,
+          sampling: { ...sampling, seed },
+          onPrompt: index === 0 ? work.onPrompt : undefined,
+          guard: work.constraint && guardFor(work.showControls),
+        },
         place,
         hooks,
       )

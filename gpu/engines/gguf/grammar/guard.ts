@@ -32,6 +32,8 @@ export function openGuard(vocabulary: Pick<Vocabulary, 'size' | 'bytes' | 'endsT
   }
 }
 
+export type Guard = ReturnType<typeof openGuard>
+
 function isTooLong(lead: number | undefined, next: number | undefined): boolean {
   const range = lead === undefined ? undefined : tooLong[lead]
   return range !== undefined && next !== undefined && range[0] <= next && next <= range[1]

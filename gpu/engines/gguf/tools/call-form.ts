@@ -58,6 +58,13 @@ export function callFormOf(template: string): CallForm | undefined {
   return undefined
 }
 
+/** All texts that a model may have control tokens for. */
+export const marksOf = ({ family, marker, close }: CallForm): string[] => [
+  marker,
+  ...(close === undefined ? [] : [close]),
+  ...(family === 'mistral-named' ? ['[ARGS]', '[CALL_ID]'] : []),
+]
+
 /** The ways in which an answer without a marker begins to be a call, as rows of words with white space between. */
 export const openingsOf = (names: readonly string[]): string[][] =>
   names.flatMap(name => [

@@ -41,7 +41,7 @@ const answers: [string, AnswerEvent[], FinishReason, object][] = [
     'length',
     { content: 'Yes', reasoning_content: 'Hm.' },
   ],
-  ['thoughts only', [{ kind: 'reasoning', text: 'Hm.' }], 'length', { content: null, reasoning_content: 'Hm.' }],
+  ['thoughts only', [{ kind: 'reasoning', text: 'Hm.' }], 'length', { content: '', reasoning_content: 'Hm.' }],
   [
     'two calls',
     [

@@ -1,0 +1,194 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { generateObject, generateText, jsonSchema, tool } from 'ai'
+import OpenAI from 'openai'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { tinyChatRandom, tinyChatSentence, writeTinyModels } from '../../bin/tiny-models.ts'
+import { startApp, type TestApp } from '../_app.ts'
+import { templates } from '../gpu/engines/gguf/tools/_templates.ts'
+
+/** The official clients against the built-in engine: the toy that ships, and random weights that think and call. */
+const folder = mkdtempSync(join(tmpdir(), 'infer-clients-'))
+let app: TestApp
+let client: OpenAI
+let provider: ReturnType<typeof createOpenAICompatible>
+beforeAll(async () => {
+  const [toy] = writeTinyModels(folder)
+  const thinker = join(folder, 'thinker.gguf')
+  const controls = ['<think>', '</think>', '<tool_call>', '</tool_call>']
+  writeFileSync(thinker, tinyChatRandom(1, { template: templates.qwen3, controls }))
+  const models = [
+    { id: 'toy', source: toy },
+    { id: 'thinker', source: thinker },
+  ]
+  app = await startApp({ models: models.map(model => ({ ...model, tasks: ['std/chat-completion'] })) })
+  client = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0 })
+  provider = createOpenAICompatible({
+    name: 'infer',
+    baseURL: `${app.url}/std/v1`,
+    apiKey: app.secret,
+    supportsStructuredOutputs: true,
+    includeUsage: true,
+  })
+}, 60_000)
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+const messages = [{ role: 'user' as const, content: 'What is the weather in Rome?' }]
+const schema = {
+  type: 'object' as const,
+  properties: { city: { type: 'string', maxLength: 8, pattern: '^[a-zA-Z ]*$' }, unit: { enum: ['c', 'f'] } },
+  required: ['city', 'unit'],
+  additionalProperties: false,
+}
+const tools = [{ type: 'function' as const, function: { name: 'get_weather', parameters: schema } }]
+const expectWeather = (value: unknown) => {
+  const { city, unit, ...rest } = value as { city: string; unit: string }
+  expect(city).toMatch(/^[a-zA-Z ]{0,8}$/)
+  expect(['c', 'f']).toContain(unit)
+  expect(rest).toEqual({})
+}
+type Call = OpenAI.ChatCompletionMessageFunctionToolCall
+
+describe.each(['toy', 'thinker'])('the official client and %s', model => {
+  // Random weights never come to the end of their thoughts.
+  const quick = { reasoning_effort: 'none' as const }
+
+  test('a call that must come', async () => {
+    const { choices } = await client.chat.completions.create({
+      ...quick,
+      model,
+      messages,
+      tools,
+      tool_choice: 'required',
+    })
+    const [{ message, finish_reason }] = choices as [OpenAI.ChatCompletion.Choice]
+    expect([finish_reason, message.content]).toEqual(['tool_calls', null])
+    for (const call of message.tool_calls as Call[]) {
+      expect(call.function.name).toBe('get_weather')
+      expectWeather(JSON.parse(call.function.arguments))
+    }
+  })
+
+  test('the same in a stream, through the helper that puts it together', async () => {
+    const stream = client.chat.completions.stream({
+      ...quick,
+      model,
+      messages,
+      tools,
+      tool_choice: { type: 'function', function: { name: 'get_weather' } },
+      stream_options: { include_usage: true },
+    })
+    const done: { name: string; arguments: string }[] = []
+    stream.on('tool_calls.function.arguments.done', ({ name, arguments: given }) =>
+      done.push({ name, arguments: given }),
+    )
+    const final = await stream.finalChatCompletion()
+    const [{ message, finish_reason }] = final.choices as [(typeof final.choices)[number]]
+    expect([finish_reason, message.content]).toEqual(['tool_calls', null])
+    const [call] = message.tool_calls as Call[]
+    expectWeather(JSON.parse(call!.function.arguments))
+    expect(done).toEqual([{ name: 'get_weather', arguments: call!.function.arguments }])
+    expect(final.usage!.completion_tokens).toBeGreaterThan(10)
+  })
+
+  test('what the call gave goes back into the conversation', async () => {
+    const first = await client.chat.completions.create({ ...quick, model, messages, tools, tool_choice: 'required' })
+    const { message } = first.choices[0]!
+    const results = message.tool_calls!.map(({ id }) => ({ role: 'tool' as const, tool_call_id: id, content: '21 °C' }))
+    const next = await client.chat.completions.create({
+      ...quick,
+      model,
+      tools,
+      tool_choice: 'none',
+      max_tokens: 40,
+      messages: [...messages, message, ...results],
+    })
+    expect(next.choices[0]!.message.tool_calls).toBeUndefined()
+    if (model === 'toy') expect(next.choices[0]!.message.content).toBe(tinyChatSentence)
+  })
+
+  test('an answer in JSON', async () => {
+    const { choices } = await client.chat.completions.create({
+      ...quick,
+      model,
+      messages,
+      response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema } },
+    })
+    expect(choices[0]!.finish_reason).toBe('stop')
+    expectWeather(JSON.parse(choices[0]!.message.content!))
+  })
+})
+
+test('several answers with probabilities, whole and streamed', async () => {
+  const request = { model: 'toy', messages, n: 3, logprobs: true, top_logprobs: 2 }
+  const { choices } = await client.chat.completions.create(request)
+  const words = (content: readonly OpenAI.ChatCompletionTokenLogprob[] | null) =>
+    content!.map(({ token }) => token).join('')
+  expect(choices.map(({ index }) => index)).toEqual([0, 1, 2])
+  for (const { message, logprobs } of choices) {
+    expect(message.content).toBe(tinyChatSentence)
+    expect(words(logprobs!.content)).toBe(tinyChatSentence)
+    expect(logprobs!.content!.every(({ top_logprobs, logprob }) => top_logprobs.length === 2 && logprob <= 0)).toBe(
+      true,
+    )
+  }
+  const final = await client.chat.completions.stream(request).finalChatCompletion()
+  expect(final.choices.map(({ message }) => message.content)).toEqual(choices.map(() => tinyChatSentence))
+  for (const { logprobs } of final.choices) expect(words(logprobs!.content)).toBe(tinyChatSentence)
+})
+
+test('what no grammar can be made of is refused by name', async () => {
+  const request = client.chat.completions.create({
+    model: 'toy',
+    messages,
+    tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', not: { required: ['a'] } } } }],
+  })
+  await expect(request).rejects.toSatisfy(
+    error =>
+      error instanceof OpenAI.BadRequestError &&
+      error.param === 'tools[0].function.parameters' &&
+      error.message.includes("'not'"),
+  )
+})
+
+describe('the AI SDK', () => {
+  test('generateObject with a schema', async () => {
+    const { object } = await generateObject({
+      model: provider('toy'),
+      schema: jsonSchema({ $schema: 'http://json-schema.org/draft-07/schema#', ...schema } as Parameters<
+        typeof jsonSchema
+      >[0]),
+      prompt: 'The weather in Rome',
+      maxRetries: 0,
+    })
+    expectWeather(object)
+  })
+
+  test('generateText with a tool that is run', async () => {
+    const asked: unknown[] = []
+    const { toolCalls, toolResults } = await generateText({
+      model: provider('toy'),
+      prompt: 'The weather in Rome',
+      tools: {
+        get_weather: tool({
+          description: 'Weather',
+          inputSchema: jsonSchema<object>(schema as Parameters<typeof jsonSchema>[0]),
+          execute: input => {
+            asked.push(input)
+            return { degrees: 21 }
+          },
+        }),
+      },
+      toolChoice: 'required',
+      maxRetries: 0,
+    })
+    expect(toolCalls.length).toBe(toolResults.length)
+    for (const input of asked) expectWeather(input)
+    expect(asked.length).toBeGreaterThan(0)
+  })
+})
