@@ -28,6 +28,21 @@ export function shortened(vector: readonly number[], dimensions: number | null |
 export const base64Of = (vector: readonly number[]): string =>
   Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 
+/** Of GGUF's ways to make one vector of those of all tokens, the one that makes a score. Source: llama_pooling_type. */
+const rankPooling = 4
+
+/**
+ * A model says itself how its vectors are made (mean, first or last token), and llama.cpp does it so; one that does
+ * not say gets the last token's, which has seen all others. Throws Failure `worker_error` for one that gives scores.
+ */
+export function checkPooling(model: Pick<LlamaModel, 'fileInfo'>): void {
+  if (Number(model.fileInfo.architectureMetadata.pooling_type) === rankPooling)
+    throw new Failure(
+      'worker_error',
+      'The model cannot make embeddings: its file says that it gives scores. Use it for std/rerank and std/score.',
+    )
+}
+
 export interface EmbeddingParts {
   id: string
   model: LlamaModel

@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts'
 import type { Task } from '../../../core/tasks/tasks.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
-import { openEmbedder, openEmbeddings } from './embeddings.ts'
+import { checkPooling, openEmbedder, openEmbeddings } from './embeddings.ts'
 import { openGeneration } from './generation.ts'
 import type { Handler, Handlers } from './http.ts'
 import { attempt, type LoadedModel } from './model.ts'
@@ -58,6 +58,7 @@ export async function openHandlers(
     if (wants('std/completion')) handlers['std/completion'] = openCompletions(parts)
   }
   if (wants('std/embeddings') || (wants('std/score') && !ranks)) {
+    checkPooling(model)
     const embedding = await attempt('The model cannot make embeddings', () => model.createEmbeddingContext(encoder))
     const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
     const embedder = openEmbedder(parts)

@@ -1,0 +1,41 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { file, spawnEngine, startEngine } from './_engine.ts'
+
+/** The toy with another pooling type in its header. */
+function pooled(type: number): string {
+  const bytes = readFileSync(file('tiny-embed.gguf'))
+  const key = 'bert.pooling_type'
+  // Behind the key stand its value's type and the value, 32 bits each.
+  bytes.writeUInt32LE(type, bytes.indexOf(key) + key.length + 4)
+  const name = `pooled-${type}.gguf`
+  writeFileSync(file(name), bytes)
+  return name
+}
+const dot = (a: number[], b: number[]) => a.reduce((sum, value, at) => sum + value * b[at]!, 0)
+
+test('vectors are made as the model says: of all tokens, of the first, of the last', async () => {
+  const [none, mean, first, last] = await Promise.all(
+    [0, 1, 2, 3].map(async type => {
+      const engine = await startEngine({ model: pooled(type), tasks: ['std/embeddings'] })
+      const input = ['the cat sat on the street', 'the dog sat on the street']
+      const { body } = await engine.post('/v1/embeddings', { model: 'toy', input })
+      const vectors: number[][] = body.data.map((item: { embedding: number[] }) => item.embedding)
+      for (const vector of vectors) expect(dot(vector, vector)).toBeCloseTo(1, 10)
+      return vectors
+    }),
+  )
+  // The first and the last token, [CLS] and [SEP], are the same in both texts; the words in between are not.
+  expect(dot(mean![0]!, mean![1]!)).toBeLessThan(0.9)
+  expect(dot(mean![0]!, first![0]!)).toBeLessThan(0.9)
+  expect(dot(mean![0]!, last![0]!)).toBeLessThan(0.9)
+  expect(dot(first![0]!, last![0]!)).toBeLessThan(0.9)
+  // A model that does not say gets the last token's.
+  expect(dot(none![0]!, last![0]!)).toBeGreaterThan(0.9999)
+})
+
+test('a model that gives scores makes no vectors', async () => {
+  const engine = spawnEngine({ model: file('tiny-rerank.gguf'), tasks: ['std/embeddings'] })
+  await engine.exited
+  expect(engine.log.join('\n')).toContain('its file says that it gives scores')
+})
