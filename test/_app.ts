@@ -16,7 +16,7 @@ export const fakeModel = (id: string, flags: string[] = [], more: object = {}) =
   health_path: '/health',
   devices: 'cpu',
   memory: '16MiB',
-  tasks: ['std/chat-completion', 'std/embeddings', 'std/rerank', 'std/score'],
+  tasks: ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/score'],
   stop_grace: '500ms',
   ...more,
 })

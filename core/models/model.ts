@@ -125,6 +125,10 @@ export const Model = z
       .describe('gguf: tokens that are computed at once; 512 when absent.'),
     mmap: z.boolean().optional().describe('gguf: map the file into memory instead of reading it; true when absent.'),
     mlock: z.boolean().optional().describe('gguf: keep the model from being swapped out.'),
+    rerank_scores: z
+      .enum(['probability', 'logit'])
+      .optional()
+      .describe('What the relevance scores of the engine are, where the preset does not know it better.'),
   })
   .meta({ id: 'Model' })
 export type Model = z.output<typeof Model>

@@ -8,8 +8,12 @@ export interface ChoiceState {
   ended: boolean
   /** Characters of text so far. */
   length: number
-  /** The ids of its tool calls, in their order. */
-  calls: string[]
+  /** Its tool calls in their order: the id of each, and the index that the engine gave it. */
+  calls: BegunCall[]
+}
+interface BegunCall {
+  id: string
+  given: unknown
 }
 export const newChoice = (): ChoiceState => ({ begun: false, ended: false, length: 0, calls: [] })
 
@@ -48,27 +52,27 @@ export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState):
   return { choice: { delta, logprobs: chatLogprobs(choice.logprobs) }, says }
 }
 
-/** `calls` holds the ids of those begun and gets the id of one that begins. */
-function shapeCall(value: unknown, calls: string[]): object {
+/** `calls` holds those begun and gets one that begins. */
+function shapeCall(value: unknown, calls: BegunCall[]): object {
   const call = (value ?? {}) as { index?: unknown; id?: unknown; function?: { name?: unknown; arguments?: unknown } }
   const id = typeof call.id === 'string' && call.id ? call.id : undefined
   const name = typeof call.function?.name === 'string' && call.function.name ? call.function.name : undefined
   const given = call.function?.arguments
   const part = given === undefined || given === null ? '' : typeof given === 'string' ? given : JSON.stringify(given)
-  const index = placeOf(call.index, id, name, calls)
-  if (index < calls.length) return { index, function: { arguments: part } }
+  const begun = placeOf(call.index, id, name, calls)
+  if (begun >= 0) return { index: begun, function: { arguments: part } }
   if (name === undefined) throw engineFault('a tool call without a name')
-  calls.push(id ?? `call_${ulid()}`)
-  return { index, id: calls[index], type: 'function', function: { name, arguments: part } }
+  const index = calls.length
+  calls.push({ id: id ?? `call_${ulid()}`, given: call.index })
+  return { index, id: calls[index]!.id, type: 'function', function: { name, arguments: part } }
 }
 
-/** Which call is meant: some engines leave the index out, some give 0 to each of several calls. */
-function placeOf(given: unknown, id: string | undefined, name: string | undefined, calls: string[]): number {
-  const known = id === undefined ? -1 : calls.indexOf(id)
-  if (known >= 0) return known
-  if (typeof given === 'number' && Number.isInteger(given) && given >= 0 && given < calls.length && id === undefined)
-    return given
-  // Another id is another call, and so is another name where there are no ids.
-  if (id !== undefined || name !== undefined || calls.length === 0) return calls.length
-  return calls.length - 1
+/** Which of the calls that were begun is meant, or -1: some engines leave the index out, some give 0 to all of them. */
+function placeOf(given: unknown, id: string | undefined, name: string | undefined, calls: BegunCall[]): number {
+  const known = calls.findIndex(call => call.id === id)
+  // Another id is another call, unless it is only the rest of one.
+  if (known >= 0 || (id !== undefined && name !== undefined)) return known
+  if (typeof given === 'number') return calls.findLastIndex(call => call.given === given)
+  // And so is another name, where there is nothing else to go by.
+  return name === undefined ? calls.length - 1 : -1
 }

@@ -15,6 +15,7 @@ export interface RerankWant {
   count: number
   /** What to do to a score: engines speak in probabilities or logits, callers may want either. */
   convert: 'none' | 'sigmoid' | 'logit'
+  logits: boolean
 }
 
 /** Checks a rerank body and puts it into the engine's words. */
@@ -47,6 +48,7 @@ export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
       top: top === 0 ? documents.length : Math.min(top, documents.length),
       documents: request.return_documents ? documents : null,
       count: documents.length,
+      logits,
       convert: raws === logits ? 'none' : logits ? 'sigmoid' : 'logit',
     },
   }
@@ -92,6 +94,15 @@ export function scoresOf(answer: Record<string, unknown>, count: number): number
   return scores
 }
 
+/** Logits that pass for probabilities would be told as such, so an engine that shows itself to give them is refused. */
+export function probability(value: number, modelId: string): number {
+  if (value >= 0 && value <= 1) return value
+  throw new Failure(
+    'worker_error',
+    `The engine gave the score ${value}, which is no probability. If it gives logits, set rerank_scores: logit for the model '${modelId}'.`,
+  )
+}
+
 const converted = (value: number, how: RerankWant['convert']): number =>
   how === 'sigmoid'
     ? sigmoid(value)
@@ -104,6 +115,7 @@ export function shapeRerank(bytes: Uint8Array, want: RerankWant): Shaped {
   const answer = parseAnswer(bytes)
   const { inputTokens } = usageOf(answer.usage)
   const ranked = scoresOf(answer, want.count)
+    .map(value => (want.logits ? value : probability(value, want.modelId)))
     .map((value, index) => ({ index, relevance_score: converted(value, want.convert) }))
     .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
     .slice(0, want.top)

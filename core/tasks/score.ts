@@ -6,7 +6,7 @@ import { engineFault, parseAnswer, score, sigmoid, usageOf } from './answer.ts'
 import { type Catalog, type CatalogEntry, extraFields, modelFor } from './catalog.ts'
 import { vectorsOf } from './embeddings.ts'
 import type { Prepared, Shaped } from './prepared.ts'
-import { scoresOf } from './rerank.ts'
+import { probability, scoresOf } from './rerank.ts'
 
 /** Characters that a request may become when one of its texts is repeated for every pair. */
 const mostRepeated = 4 << 20
@@ -125,7 +125,9 @@ function cosine(a: Float32Array, b: Float32Array): number {
 function scoresBy(answers: Record<string, unknown>[], want: ScoreWant): number[] {
   if (want.by === 'rerank') {
     const each = want.pairs / answers.length
-    return answers.flatMap(answer => scoresOf(answer, each)).map(value => (want.logits ? sigmoid(value) : value))
+    return answers
+      .flatMap(answer => scoresOf(answer, each))
+      .map(value => (want.logits ? sigmoid(value) : probability(value, want.modelId)))
   }
   const [answer] = answers
   if (want.by === 'embeddings') {

@@ -84,6 +84,7 @@ export interface Abilities extends Omit<EngineTraits, 'features' | 'upstreamId'>
 export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => ({
   ...abilities,
   features: new Set(model.features ?? abilities.features),
+  rerankScores: model.rerank_scores ?? abilities.rerankScores,
   upstreamId: model.upstream_id ?? model.id,
 })
 

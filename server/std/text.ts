@@ -1,4 +1,5 @@
 import { ChatRequest, ChatResponse } from '../../core/schemas/chat.ts'
+import { CompletionRequest, CompletionResponse } from '../../core/schemas/completion.ts'
 import {
   EmbeddingsRequest,
   EmbeddingsResponse,
@@ -14,7 +15,7 @@ const tag = 'Text'
 const scope = 'user:write'
 const method = 'POST'
 
-/** The text endpoints of the OpenAI-style API. All four take the same walk; they differ in their shapes. */
+/** The text endpoints of the OpenAI-style API. All of them take the same walk; they differ in their shapes. */
 export const textRoutes = [
   route({
     method,
@@ -28,6 +29,20 @@ export const textRoutes = [
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
     answer: call => infer('std/chat-completion', call),
+  }),
+  route({
+    method,
+    path: '/std/v1/completions',
+    aliases: ['/v1/completions'],
+    scope,
+    tag,
+    summary: 'Continue a text',
+    description:
+      'The older form of inference: no roles and no template, the model goes on where the prompt ends. With `stream: true` the answer comes as server-sent events that end with `data: [DONE]`.',
+    body: CompletionRequest,
+    example: { model: 'infer/tiny-chat', prompt: 'Once upon a time', max_tokens: 16 },
+    response: CompletionResponse,
+    answer: call => infer('std/completion', call),
   }),
   route({
     method,

@@ -128,3 +128,22 @@ test('the alias /v1 works alike', async () => {
   const plain = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: app.secret, maxRetries: 0 })
   expect((await plain.chat.completions.create({ model: 'fake', messages })).choices.length).toBe(1)
 })
+
+test('completions, whole and streamed, are the same text', async () => {
+  const request = { model: 'fake', prompt: 'Once upon a time', logprobs: 2 }
+  const { data, response } = await client.completions.create(request).withResponse()
+  const [choice] = data.choices
+  expect([choice!.text, choice!.finish_reason]).toEqual([' and so on', 'stop'])
+  expect(choice!.logprobs!.tokens!.join('')).toBe(choice!.text)
+  expect(data.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 3, total_tokens: 7 })
+  const job = await app.fetch(`/api/jobs/${response.headers.get('x-job-id')!}`)
+  expect(await job.json()).toMatchObject({ task: 'std/completion', usage: { input_tokens: 4, output_tokens: 3 } })
+  let text = ''
+  let usage: OpenAI.CompletionUsage | null | undefined
+  const stream = await client.completions.create({ ...request, stream: true, stream_options: { include_usage: true } })
+  for await (const chunk of stream) {
+    text += chunk.choices[0]?.text ?? ''
+    usage = chunk.usage ?? usage
+  }
+  expect([text, usage!.total_tokens]).toEqual([choice!.text, 7])
+})

@@ -103,6 +103,29 @@ const schemas = {
       }),
     ),
   }),
+  CreateCompletionResponse: object(['choices', 'created', 'id', 'model', 'object'], {
+    id: string,
+    created: integer,
+    model: string,
+    system_fingerprint: string,
+    object: { const: 'text_completion' },
+    usage,
+    choices: array(
+      object(['finish_reason', 'index', 'logprobs', 'text'], {
+        finish_reason: nullable({ type: 'string', enum: ['stop', 'length', 'content_filter'] }),
+        index: integer,
+        text: string,
+        logprobs: nullable(
+          object([], {
+            text_offset: array(integer),
+            token_logprobs: array(nullable({ type: 'number' })),
+            tokens: array(string),
+            top_logprobs: nullable(array(nullable({ type: 'object' }))),
+          }),
+        ),
+      }),
+    ),
+  }),
   CreateEmbeddingResponse: object(['object', 'model', 'data', 'usage'], {
     object: { const: 'list' },
     model: string,

@@ -59,7 +59,7 @@ export async function openScriptedEngine(reply: (seen: Seen, response: ServerRes
       id,
       engine: 'remote',
       url: `http://127.0.0.1:${port}/v1`,
-      tasks: ['std/chat-completion', 'std/embeddings', 'std/rerank', 'std/score'],
+      tasks: ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/score'],
       ...more,
     }),
     /** Resolves once the condition holds; it is asked again after every request that comes or ends. */

@@ -170,6 +170,7 @@ describe('what is answered is what is written', () => {
   test.each<[string, string, unknown]>([
     ['post', '/std/v1/chat/completions', chat],
     ['post', '/std/v1/chat/completions', { ...chat, tools }],
+    ['post', '/std/v1/completions', { model: 'fake', prompt: 'a', logprobs: 1 }],
     ['post', '/std/v1/embeddings', { model: 'fake', input: ['a', 'b'] }],
     ['post', '/std/v1/embeddings', { model: 'fake', input: 'a', encoding_format: 'base64' }],
     ['post', '/std/v1/rerank', { model: 'fake', query: 'a', documents: ['a'], return_documents: true }],

@@ -11,6 +11,7 @@ import { startApp, type TestApp } from '../_app.ts'
 /** Written from the specification and the contract, not from the code: what each endpoint needs. */
 const written: Record<string, string> = {
   'POST /std/v1/chat/completions': 'user:write',
+  'POST /std/v1/completions': 'user:write',
   'POST /std/v1/embeddings': 'user:write',
   'POST /std/v1/rerank': 'user:write',
   'POST /std/v1/score': 'user:write',

@@ -129,8 +129,8 @@ test.each([
 ])('%j gives %i of 3', (more, count) =>
   expect(
     (
-      through('std/rerank', { query: 'q', documents: ['a', 'b', 'c'], ...more }, catalogOf(), () => rank(1, 2, 3)).body
-        .data as unknown[]
+      through('std/rerank', { query: 'q', documents: ['a', 'b', 'c'], ...more }, catalogOf(), () => rank(0.1, 0.2, 0.3))
+        .body.data as unknown[]
     ).length,
   ).toBe(count),
 )
