@@ -20,7 +20,8 @@ for (const { name } of shown) {
   const program = await openProgram([name], terminal)
   const walk = (command: Command, path: string) => {
     all.push({ name: path, command })
-    for (const below of command.commands) walk(below, `${path} ${below.name()}`)
+    for (const below of command.createHelp().visibleCommands(command))
+      if (below.name() !== 'help') walk(below, `${path} ${below.name()}`)
   }
   walk(program.commands.find(command => command.name() === name)!, name)
 }
