@@ -47,6 +47,7 @@ export function openChoice(
   const gone = () => fail(signal.reason)
   let cachedTokens = 0
   let over = false
+  let failed = false
   /** Said, and not told yet. */
   let piece: Piece | undefined
   /** The caller has not taken the last piece yet. */
@@ -60,8 +61,12 @@ export function openChoice(
   const sampler = native.newSampler(configOf(sampling, context, [], guarded, constraint?.state))
   signal.addEventListener('abort', gone, { once: true })
 
+  // Whoever waits for the prompt first must not be surprised by an end that nobody waits for yet.
+  ended.promise.catch(() => {})
+
   function fail(error: unknown): void {
     over = true
+    failed = true
     signal.removeEventListener('abort', gone)
     ended.reject(error)
     hooks.wake()
@@ -80,7 +85,7 @@ export function openChoice(
   }
 
   function tell(): void {
-    if (blocked || piece === undefined) return
+    if (blocked || failed || piece === undefined) return
     const now = piece
     piece = undefined
     const taken = (): void => {

@@ -7,6 +7,7 @@ import type { GgufEngineOptions } from './options.ts'
 import { openRounds } from './rounds.ts'
 import { samplingOf } from './sampling.ts'
 import { openSlots } from './slots.ts'
+import type { Turn } from './turns.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 /** Requests that may wait for a free slot before more are refused. */
@@ -27,6 +28,7 @@ export async function openGeneration(
   { llama, model, sizing }: LoadedModel,
   { threads, gpu }: GgufEngineOptions,
   vocabulary: Vocabulary,
+  turn: Turn,
 ): Promise<Generation> {
   // llama.cpp does not refuse these: it draws tokens from memory that nobody has written.
   if (model.fileInfo.architectureMetadata.attention?.causal === false || !model.fileInsights.hasDecoder)
@@ -39,7 +41,7 @@ export async function openGeneration(
     model.createContext({ contextSize: context, sequences: parallel, threads, batchSize, failedCreationRemedy: false }),
   )
   const native = openNative(llama, model, memory)
-  const rounds = openRounds({ native, batchSize, piece, window: model.fileInsights.swaSize ?? 0 })
+  const rounds = openRounds({ native, batchSize, piece, window: model.fileInsights.swaSize ?? 0, turn })
   const slots = openSlots({ count: parallel, queue, worth: copyWorth(context) })
   const generator = openGenerator({ native, model, vocabulary, slots, rounds, context })
   const prompt = [model.tokens.bos ?? model.tokens.eos ?? (0 as Token)]

@@ -3,15 +3,16 @@ import { Failure } from '../../../core/failure.ts'
 import type { Task } from '../../../core/tasks/tasks.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
-import { checkPooling, openEmbedder, openEmbeddings } from './embeddings.ts'
+import { checkPooling, type Embedder, openEmbedder, openEmbeddings } from './embeddings.ts'
 import { openGeneration } from './generation.ts'
 import type { Handler, Handlers } from './http.ts'
 import { attempt, type LoadedModel } from './model.ts'
 import type { GgufEngineOptions } from './options.ts'
-import { openRanker, rankingTemplate } from './ranker.ts'
+import { openRanker, type Ranker, rankingTemplate } from './ranker.ts'
 import { openRerank } from './rerank.ts'
 import { openScore, scoreByRanker, scoreByVectors } from './score.ts'
 import { openTemplate } from './template.ts'
+import { noTurns, openTurns } from './turns.ts'
 import { openVocabulary, type Vocabulary } from './vocabulary.ts'
 
 const routes: Record<Task, string> = {
@@ -41,9 +42,10 @@ export async function openHandlers(
   // A text must be shorter than its context, and is only understood when it is computed in one batch.
   const encoder = { threads, contextSize: context + 1, batchSize: context + 1 }
 
+  const turn = loaded.llama.gpu === 'vulkan' ? openTurns() : noTurns
   const generation =
     wants('std/chat-completion') || wants('std/completion')
-      ? await openGeneration(loaded, options, vocabulary)
+      ? await openGeneration(loaded, options, vocabulary, turn)
       : undefined
   if (generation) {
     const parts = {
@@ -61,7 +63,8 @@ export async function openHandlers(
     checkPooling(model)
     const embedding = await attempt('The model cannot make embeddings', () => model.createEmbeddingContext(encoder))
     const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
-    const embedder = openEmbedder(parts)
+    const opened = openEmbedder(parts)
+    const embedder: Embedder = { ...opened, embed: tokens => turn(() => opened.embed(tokens)) }
     await attempt('The model cannot make embeddings', () => embedder.embed([firstToken(model)]))
     if (wants('std/embeddings')) handlers['std/embeddings'] = openEmbeddings(parts, embedder)
     if (wants('std/score') && !ranks)
@@ -70,7 +73,8 @@ export async function openHandlers(
   if (wants('std/rerank') || (wants('std/score') && ranks)) {
     const template = rankingTemplate(model)
     const ranking = await attempt('The model cannot rerank', () => model.createRankingContext({ ...encoder, template }))
-    const ranker = openRanker({ model, ranking, context })
+    const opened = openRanker({ model, ranking, context })
+    const ranker: Ranker = { ...opened, score: pair => turn(() => opened.score(pair)) }
     await attempt('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))
     if (wants('std/rerank')) handlers['std/rerank'] = openRerank({ id, context, ranker })
     if (wants('std/score') && ranks)

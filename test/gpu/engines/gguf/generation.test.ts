@@ -1,5 +1,6 @@
+import { getLlama, LlamaLogLevel, type Token } from 'node-llama-cpp'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Json, startEngine } from './_engine.ts'
+import { file, type Json, startEngine } from './_engine.ts'
 
 const tasks = ['std/chat-completion', 'std/completion'] as const
 type Engine = Awaited<ReturnType<typeof startEngine>>
@@ -61,6 +62,72 @@ describe('memory that is used again', () => {
     expect(several.choices[0].text).toBe(alone.choices[0].text)
     expect((await complete(engine, { ...fields, n: 3 })).choices).toEqual(several.choices)
   })
+})
+
+describe('the same text as node-llama-cpp draws by itself', () => {
+  test('greedily', async () => {
+    const engine = await startEngine({ model: 'tiny-chat-random.gguf', tasks, context: 1024, parallel: 4 })
+    // A short prompt, one of several pieces, and one that goes on from the one before, all at once.
+    const prompts = [7, 300, 400].map(length => [1, ...Array.from({ length }, (_, at) => 3 + ((at * 31) % 250))])
+    const bodies = await Promise.all(
+      prompts.map(prompt => complete(engine, { prompt, max_tokens: 60, logprobs: 0, ...endless })),
+    )
+    const llama = await getLlama({
+      gpu: false,
+      build: 'never',
+      skipDownload: true,
+      maxThreads: 1,
+      logLevel: LlamaLogLevel.error,
+    })
+    try {
+      const model = await llama.loadModel({ modelPath: file('tiny-chat-random.gguf') })
+      const context = await model.createContext({ contextSize: 1024, threads: 1 })
+      for (const [at, prompt] of prompts.entries()) {
+        const sequence = context.getSequence()
+        const said: string[] = []
+        for await (const token of sequence.evaluate(prompt as Token[], { temperature: 0, yieldEogToken: true })) {
+          // It cannot be kept from ending; what it says until then must be the same.
+          if (model.isEogToken(token) || said.length === 60) break
+          said.push(model.detokenize([token], true))
+        }
+        expect(said.length).toBeGreaterThan(5)
+        expect(bodies[at]!.choices[0].logprobs.tokens.slice(0, said.length)).toEqual(said)
+        await sequence.dispose()
+      }
+    } finally {
+      await llama.dispose()
+    }
+  })
+})
+
+test('nothing is lost of slots where callers come and go', async () => {
+  const engine = await startEngine({ model: 'tiny-chat-random.gguf', tasks, context: 256, parallel: 4 })
+  const leaving = Array.from({ length: 40 }, async (_, at) => {
+    const controller = new AbortController()
+    const answer = fetch(`${engine.address}/v1/completions`, {
+      method: 'POST',
+      body: JSON.stringify({
+        model: 'toy',
+        prompt: 'x'.repeat(at * 3).padStart(4, 'y'),
+        n: 1 + (at % 6),
+        ...(at % 2 === 0 && { seed: at }),
+        stream: at % 3 === 0,
+        max_tokens: 100,
+        ...endless,
+      }),
+      signal: controller.signal,
+    }).then(response => response.text())
+    // Some while they wait, some while their prompt is read, some in the middle of their answer, some never.
+    for (let turn = 0; turn < (at % 5) * 6; turn++) await new Promise(setImmediate)
+    if (at % 4 !== 3) controller.abort()
+    return answer
+  })
+  const settled = await Promise.allSettled(leaving)
+  const stayed = settled.filter((_, at) => at % 4 === 3)
+  expect(stayed.map(({ status }) => status)).toEqual(Array(10).fill('fulfilled'))
+  const { choices } = await complete(engine, { prompt: 'All slots', n: 4, max_tokens: 5, ...endless })
+  expect(choices).toHaveLength(4)
+  expect(engine.log.filter(line => line.includes('"error"'))).toEqual([])
 })
 
 test('256 at once', async () => {
