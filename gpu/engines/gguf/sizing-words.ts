@@ -47,8 +47,8 @@ function waysOf(least: Sizing, fits: (change: Partial<Choice>) => boolean): stri
   if (context > 0) ways.push(`context_length: ${context}`)
   const parallel = greatest(1, least.parallel - 1, count => fits({ parallel: count }))
   if (parallel > 0) ways.push(`concurrency: ${parallel}`)
-  const type = kvTypes.find(kvType => kvType !== least.kvType && least.need.cache > 0 && fits({ kvType }))
-  if (type && least.flashAttention !== 'off') ways.push(`kv_type: ${type}`)
+  const type = kvTypes.find(kvType => kvType !== 'f16' && kvType !== least.kvType && fits({ kvType }))
+  if (type && least.need.cache > 0) ways.push(`kv_type: ${type}`)
   const layers = greatest(0, least.gpuLayers - 1, gpuLayers => fits({ gpuLayers }))
   if (least.gpuLayers > 0 && fits({ gpuLayers: layers })) ways.push(`gpu_layers: ${layers}`)
   return ways

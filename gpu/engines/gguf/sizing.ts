@@ -68,10 +68,8 @@ const generousPart = 0.25
  */
 export function sizing(shape: Shape, memory: MemoryAtHand, settings: SizingSettings): Sizing {
   const { flashAttention = 'auto', batch = usualBatch } = settings
-  if ((settings.kvType ?? 'f16') !== 'f16' && flashAttention === 'off')
-    throw new Failure('invalid_value', `A cache of ${settings.kvType} needs flash attention, which is switched off.`, {
-      param: 'flash_attention',
-    })
+  const fault = cacheFault(shape, settings)
+  if (fault) throw new Failure('invalid_value', `A cache of ${settings.kvType} ${fault.why}`, { param: fault.param })
   const chats = writes(settings.tasks)
   const flash = flashAttention === 'on' || (flashAttention === 'auto' && hasFlash(shape))
   const total = shape.blockCount + 1
@@ -94,7 +92,20 @@ export function sizing(shape: Shape, memory: MemoryAtHand, settings: SizingSetti
     if (fits(made) && modest(made)) return { ...made, why: reasonOf(made, total, memory) }
   }
   const least = plan([...choices(shape, memory, settings, chats)].at(-1)!)
-  throw new SizingRefusal(least, memory, change => fits(plan({ ...least, ...change })))
+  throw new SizingRefusal(
+    least,
+    memory,
+    change => cacheFault(shape, { ...settings, ...change }) === null && fits(plan({ ...least, ...change })),
+  )
+}
+
+/** Why llama.cpp would refuse a kind of cache, which it does not say, and the field to change; null when it would not. */
+function cacheFault({ keyLength, valueLength }: Shape, { kvType = 'f16', flashAttention }: SizingSettings) {
+  if (kvType === 'f16') return null
+  if (flashAttention === 'off')
+    return { param: 'flash_attention', why: 'needs flash attention, which is switched off.' }
+  if ((keyLength ?? 0) % 32 === 0 && (valueLength ?? 0) % 32 === 0) return null
+  return { param: 'kv_type', why: `holds numbers in blocks of 32, and the heads of this model have ${keyLength}.` }
 }
 
 /** Every choice in the order of preference. */

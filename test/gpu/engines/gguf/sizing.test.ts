@@ -214,6 +214,8 @@ describe('what cannot be', () => {
 
   test('a quantised cache without flash attention', () => {
     expect(refused(eight, card(22), chat({ kvType: 'q8_0', flashAttention: 'off' }))).toMatch(/needs flash attention/)
+    const narrow = shape({ keyLength: 80, valueLength: 80 })
+    expect(refused(narrow, card(22), chat({ kvType: 'q4_0' }))).toMatch(/blocks of 32, and the heads .* have 80/)
   })
 })
 
