@@ -132,5 +132,7 @@ export const configSchema = (): object =>
       // The bounds of what JavaScript counts exactly are no bounds of ours.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+      // What zod calls a format beyond the standard's own is in the pattern too.
+      if (jsonSchema.pattern !== undefined) delete jsonSchema.format
     },
   })

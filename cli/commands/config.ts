@@ -33,4 +33,8 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer config check', 'the one of this installation'],
     ['infer config check ./infer.yaml', 'another one'],
   ])
+  withExamples(command, [
+    ['infer config check', 'whether infer.yaml is right, and if not, where it is wrong'],
+    ['infer config schema > infer.schema.json', 'for an editor'],
+  ])
 }

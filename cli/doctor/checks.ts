@@ -11,6 +11,7 @@ import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { backendsFolder } from '../../gpu/engines/gguf/backend-choice.ts'
 import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { probeWrapper } from '../../gpu/launcher/probe.ts'
+import { traitsOf } from '../../gpu/presets/presets.ts'
 import { failureOf } from '../exit-codes.ts'
 import { judgeBackend } from './backends.ts'
 import { broken, type Finding, fine } from './finding.ts'
@@ -99,7 +100,7 @@ function readConfiguration(
 ): { config: Config; facts: Parameters<typeof judgeConfiguration>[0] } {
   const exists = existsSync(path)
   try {
-    const config = readConfig(path, required)
+    const config = readConfig(path, required, traitsOf)
     return { config, facts: { path, exists, fault: undefined, models: config.models.length } }
   } catch (thrown) {
     return { config: readConfig('', false), facts: { path, exists, fault: failureOf(thrown).message, models: 0 } }

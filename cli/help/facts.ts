@@ -79,7 +79,12 @@ export const factsOf: Record<string, Facts> = {
   model: {
     environment: [...remote, 'HF_TOKEN', 'HF_ENDPOINT', 'HF_HOME', 'NO_COLOR'],
     files: ['infer.yaml', 'server.json', 'root-token'],
-    exits: { ...client.exits, 65: exits[65], 74: exits[74] },
+    exits: { ...client.exits, 1: `${exits[1]}; of test: a model failed`, 65: exits[65], 74: exits[74] },
+  },
+  config: {
+    environment: ['INFER_DATA_DIR', 'NO_COLOR'],
+    files: ['infer.yaml'],
+    exits: { ...nothing.exits, 65: 'the file is wrong', 74: 'the file cannot be read' },
   },
   org: { ...local, environment: [...local.environment, 'INFER_URL'] },
   token: {

@@ -14,9 +14,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { configSchema } from '../config.ts'
+import { configSchema, parseConfig } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { schemaFile } from './edit.ts'
+import type { Model } from './model.ts'
 
 /** How often an edit begins anew because somebody else has changed the file meanwhile. */
 const mostAttempts = 5
@@ -24,14 +25,20 @@ const mostAttempts = 5
 /**
  * Changes infer.yaml with one of the functions of edit.ts and puts the new file in its place by renaming, so that
  * nobody reads half of it and a crash leaves the old or the new one. A file that is not there counts as empty. A link
- * stays a link; mode and owner stay. Throws what the edit throws, and then nothing has been written.
+ * stays a link; mode and owner stay. `check` is the one of `parseConfig`. Throws what the edit and the check throw, and
+ * then nothing has been written.
  */
-export function editConfigFile(path: string, edit: (text: string, path: string) => string): void {
+export function editConfigFile(
+  path: string,
+  edit: (text: string, path: string) => string,
+  check?: (model: Model) => unknown,
+): void {
   const real = existsSync(path) ? realpathSync(path) : path
   for (let attempt = 1; ; attempt++) {
     const before = textOf(real)
     const after = edit(before ?? '', path)
     if (after === before) return
+    if (check) parseConfig(after, path, check)
     const made = prepare(real, after)
     try {
       if (textOf(real) === before) {

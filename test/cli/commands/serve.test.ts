@@ -199,3 +199,16 @@ test('what the greeting says to try works as it is pasted', async () => {
     expect(`${authorization} ${path}`).toBe('Bearer sk-infer-pasted /std/v1/chat/completions')
   expect(seen[0]!.body).toEqual({ model: 'org/far', messages: [{ role: 'user', content: 'Hello' }] })
 })
+
+test('SIGHUP has the configuration read again: what is wrong is logged, what is right is in force', async () => {
+  const dataDir = prepare()
+  const path = join(dataDir, 'infer.yaml')
+  const { child, until, stderr } = await serve(dataDir)
+  child.kill('SIGHUP')
+  await until(() => stderr().includes('"The configuration was read again"'))
+  writeFileSync(path, `${readFileSync(path, 'utf8')}modles: []\n`)
+  child.kill('SIGHUP')
+  await until(() => stderr().includes('goes on as before'))
+  expect(stderr()).toMatch(/infer\.yaml:4:1: There is no setting 'modles'. Did you mean 'models'\?/)
+  expect(child.exitCode).toBeNull()
+})

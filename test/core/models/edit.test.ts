@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { parseConfig } from '../../../core/config.ts'
 import { editConfigFile } from '../../../core/models/config-file.ts'
 import { addModel, changeModel, type ModelChange, removeModel, schemaHint } from '../../../core/models/edit.ts'
+import { traitsOf } from '../../../gpu/presets/presets.ts'
 import { temporaryFolder } from '../../cli/_infer.ts'
 
 const commented = `# Kept by ada.
@@ -166,6 +167,9 @@ test('what may not be written is not written, and nothing is left behind', () =>
   const path = join(folder, 'infer.yaml')
   writeFileSync(path, commented)
   expect(() => editConfigFile(path, text => changeModel(text, 'small', { concurrency: 0 }))).toThrow('at least 1')
+  // What the schema allows may still be more than any engine can do.
+  const unknown = (text: string) => changeModel(text, 'small', { engine: 'vlm' })
+  expect(() => editConfigFile(path, unknown, traitsOf)).toThrow(/:11:5: .*no engine 'vlm'/)
   expect(readFileSync(path, 'utf8')).toBe(commented)
   expect(readdirSync(folder)).toEqual(['infer.yaml'])
 })
