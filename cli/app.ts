@@ -23,6 +23,7 @@ import { openQuiet } from '../server/quiet.ts'
 import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
+import { openTimings } from '../server/timings.ts'
 
 export interface AppOptions {
   dataDir: string
@@ -76,12 +77,14 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   const accounts = openAccounts({ store, keys: openKeys(dataDir, masterKey()), log })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({ models: config.models, defaults: defaultModels, traits: traitsOf })
+  const timings = openTimings()
   const fleet = await openFleet({
     models: registry.all,
     dataDir,
     bootId: store.recovery.bootId,
     log,
     limits: config.limits,
+    onLoaded: (modelId, ms) => timings.took('load', modelId, ms),
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
   const cpu = openCpu()
@@ -98,7 +101,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     },
   })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
-  const metrics = openMetrics({ store, fleet, streams, reload })
+  const metrics = openMetrics({ store, fleet, streams, reload, throughput, timings })
   const quiet = openQuiet({ activity: () => server })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
@@ -116,6 +119,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     metrics,
     streams,
     throughput,
+    timings,
     journal,
     bodies: openBodyBudget(config.limits.held_bodies),
     log,

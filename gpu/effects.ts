@@ -17,6 +17,8 @@ export interface Effects {
   /** Calls `tick` at this time instead of any asked for before. */
   wake(at: number): void
   newEngineId(): string
+  /** An engine got ready after this long. */
+  loaded?(modelId: string, ms: number): void
 }
 
 /** What holds unless a test says otherwise. */

@@ -31,6 +31,8 @@ export interface FleetOptions {
   bootId: string
   log: Log
   limits: Pick<Limits, 'engine_backoff' | 'engine_turn'>
+  /** Hears how long each engine took until it was ready. */
+  onLoaded?: (modelId: string, ms: number) => void
   clock?: Clock
   devices?: DeviceSource
   /** What an engine's environment is built from; this process's own where not given. */
@@ -77,6 +79,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         cancelWake = clock.after(Math.max(0, at - clock.now()), () => residency.tick())
       },
       newEngineId: () => newId('wkr'),
+      loaded: options.onLoaded,
     },
     () => memory.places(),
     {

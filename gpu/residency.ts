@@ -213,6 +213,7 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       resident.lastUsedAt = now
       const { pace } = resident.line
       pace.loadMs = blend(pace.loadMs, now - resident.startedAt)
+      effects.loaded?.(resident.line.model.id, now - resident.startedAt)
       needy.add(resident.line)
       pump()
       if (resident.leases === 0) armIdle(resident)

@@ -4,6 +4,8 @@ import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import type { Route } from './route.ts'
 import type { Streams } from './std/streams.ts'
+import type { Throughput } from './throughput.ts'
+import type { Timings } from './timings.ts'
 
 /** What the owners can be asked when somebody scrapes. */
 export interface MetricSources {
@@ -11,13 +13,16 @@ export interface MetricSources {
   fleet: Pick<Fleet, 'snapshot'>
   streams: Pick<Streams, 'count'>
   reload: Pick<Reload, 'status'>
+  throughput: Pick<Throughput, 'totals'>
+  timings: Pick<Timings, 'histograms'>
 }
 
 /** Numbers for Prometheus. Owners are asked at the scrape; only requests are counted as they pass. */
-export function openMetrics({ store, fleet, streams, reload }: MetricSources) {
+export function openMetrics({ store, fleet, streams, reload, throughput, timings }: MetricSources) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
+  for (const histogram of timings.histograms) registry.registerMetric(histogram)
 
   const duration = new Histogram({
     name: 'infer_http_request_duration_seconds',
@@ -71,6 +76,12 @@ export function openMetrics({ store, fleet, streams, reload }: MetricSources) {
   })
   total('infer_engine_failures_total', 'Engine starts that failed and engines that died, by model.', ['model'], set => {
     for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.inc({ model }, activity.engineFailures)
+  })
+  total('infer_tokens_total', 'Tokens that went into models and came out of them.', ['model', 'kind'], set => {
+    for (const [model, { input, output }] of throughput.totals()) {
+      set.inc({ model, kind: 'input' }, input)
+      set.inc({ model, kind: 'output' }, output)
+    }
   })
   gauge('infer_streams', 'Responses that are being streamed or wait for their reader.', [], set =>
     set.set(streams.count),

@@ -15,6 +15,7 @@ import type { Call } from './call.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
 import type { Throughput } from './throughput.ts'
+import type { Timings } from './timings.ts'
 
 /** The owners that the handlers ask. Put together in cli/app.ts, passed to the server when all of them are open. */
 export interface Owners {
@@ -31,6 +32,7 @@ export interface Owners {
   metrics: Metrics
   streams: Streams
   throughput: Throughput
+  timings: Timings
   /** The end of the server's own log. */
   journal: Journal
   bodies: BodyBudget

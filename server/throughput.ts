@@ -54,6 +54,8 @@ export function openThroughput({ windowMs = 5_000, now = () => performance.now()
       const seconds = Math.max(everyMs, at - from.at) / 1000
       return { input: (total.input - before.input) / seconds, output: (total.output - before.output) / seconds }
     },
+    /** Tokens since the start, by model. */
+    totals: (): ReadonlyMap<string, Readonly<Meter>> => meters,
     sample,
     close: () => clearInterval(timer),
   }

@@ -37,11 +37,27 @@ const columns = {
     side: 'right',
     of: model => (model.slots > 0 ? rateText(model.input_tokens_per_second) : none),
   },
+  first: { head: 'first token', side: 'right', of: model => timeText(model.time_to_first_token_ms) },
+  gap: { head: 'a token', side: 'right', of: model => timeText(model.inter_token_latency_ms) },
+  queue: { head: 'queued', side: 'right', of: model => timeText(model.queue_wait_ms) },
+  load: { head: 'load', side: 'right', of: model => timeText(model.load_ms) },
   note: { head: 'note', side: 'left', of: noteOf, look: ({ status }) => (status === 'unavailable' ? 'bad' : 'faint') },
 } satisfies Record<string, Column>
 
 /** What a line keeps for longest, where there is no room for all. */
-const importance: (keyof typeof columns)[] = ['model', 'status', 'slots', 'waiting', 'output', 'input', 'note']
+const importance: (keyof typeof columns)[] = [
+  'model',
+  'status',
+  'slots',
+  'waiting',
+  'output',
+  'input',
+  'first',
+  'gap',
+  'queue',
+  'load',
+  'note',
+]
 const rank: Record<string, number> = { warm: 0, loading: 0, unavailable: 1, cold: 2, disabled: 3 }
 
 /** The models as a table: those that do something first, columns as many as fit. */
@@ -51,6 +67,7 @@ export function modelLines(models: readonly ModelPicture[], width: number): Line
   let room = width
   for (const name of importance) {
     const column: Column = columns[name]
+    if (column.side === 'right' && sorted.every(model => column.of(model) === none)) continue
     const longest = Math.max(widthOf(column.head), ...sorted.map(model => widthOf(column.of(model))))
     const wish = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest
     const gap = chosen.length > 0 ? 2 : 0
@@ -78,6 +95,16 @@ export function modelLines(models: readonly ModelPicture[], width: number): Line
     ),
   ]
 }
+
+/** `3.2 ms`, `120 ms`, `4.1 s`: how long something takes on average. */
+const timeText = (ms: number | null | undefined): string =>
+  ms == null
+    ? none
+    : ms < 10
+      ? `${ms.toFixed(1)} ms`
+      : ms < 1000
+        ? `${Math.round(ms)} ms`
+        : `${(ms / 1000).toFixed(1)} s`
 
 function noteOf({ reason, eta_seconds, status }: ModelPicture): string {
   if (reason !== null) return reason

@@ -29,6 +29,10 @@ const Model = z.looseObject({
   waiting: z.number(),
   output_tokens_per_second: z.number(),
   input_tokens_per_second: z.number(),
+  queue_wait_ms: z.number().nullish(),
+  time_to_first_token_ms: z.number().nullish(),
+  inter_token_latency_ms: z.number().nullish(),
+  load_ms: z.number().nullish(),
 })
 
 /** What `GET /api/system/status` answers, as far as it is drawn. */

@@ -6,6 +6,7 @@ import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
+import type { Timing } from '../timings.ts'
 
 const DeviceStatus = z
   .object({
@@ -33,6 +34,7 @@ export const EngineStatus = z
   })
   .meta({ id: 'EngineStatus' })
 
+const Mean = z.number().nullable().describe('Moving average; null before the first.')
 const ModelLoad = z
   .object({
     model_id: z.string(),
@@ -46,6 +48,10 @@ const ModelLoad = z
     waiting: z.int(),
     output_tokens_per_second: z.number().describe('Of the last five seconds.'),
     input_tokens_per_second: z.number().describe('Of the last five seconds; a prompt counts when its answer ends.'),
+    queue_wait_ms: Mean,
+    time_to_first_token_ms: Mean,
+    inter_token_latency_ms: Mean,
+    load_ms: Mean,
     engine_starts: z.int(),
     engine_failures: z.int(),
   })
@@ -73,6 +79,10 @@ function loadOf(model: Model, { models, residents }: FleetSnapshot, call: Call):
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
   const rate = call.owners.throughput.rate(model.id)
+  const mean = (kind: Timing) => {
+    const ms = call.owners.timings.mean(kind, model.id)
+    return ms === null ? null : Math.round(ms * 100) / 100
+  }
   return {
     model_id: model.id,
     engine: model.engine,
@@ -85,6 +95,10 @@ function loadOf(model: Model, { models, residents }: FleetSnapshot, call: Call):
     waiting: activity?.waiting ?? 0,
     output_tokens_per_second: Math.round(rate.output * 10) / 10,
     input_tokens_per_second: Math.round(rate.input * 10) / 10,
+    queue_wait_ms: mean('queue'),
+    time_to_first_token_ms: mean('firstToken'),
+    inter_token_latency_ms: mean('token'),
+    load_ms: mean('load'),
     engine_starts: activity?.engineStarts ?? 0,
     engine_failures: activity?.engineFailures ?? 0,
   }

@@ -58,6 +58,7 @@ export async function infer(task: Task, call: Call): Promise<void> {
     for (; ; attempt++) {
       using lease = await fleet.lease(model, { waitMs, signal: call.gone })
       job.startedAt ??= Date.now()
+      owners.timings.took('queue', model.id, lease.waitedMs)
       job.engineId = lease.engineId
       if (attempt === 1) call.header('x-job-id', job.id).header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
       end = prepared.stream ? await relay(call, prepared, lease) : await collect(call, prepared, lease)
@@ -130,6 +131,7 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
       maxFrameBytes: owners.config.limits.stream_frame,
       streams: owners.streams,
       meter: owners.throughput.meter(want.modelId),
+      timings: owners.timings,
       ended: resolve,
     })
     stream.attach(

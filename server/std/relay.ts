@@ -6,6 +6,7 @@ import { StreamShape, type StreamWant } from '../../core/tasks/stream-shape.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
 import type { Meter } from '../throughput.ts'
+import type { Timings } from '../timings.ts'
 import { completeUntil } from './frames.ts'
 import type { Streams, WatchedStream } from './streams.ts'
 
@@ -24,6 +25,7 @@ interface RelayOptions {
   maxFrameBytes: number
   streams: Streams
   meter: Meter
+  timings: Pick<Timings, 'took'>
   ended(end: StreamEnd): void
 }
 
@@ -43,6 +45,9 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #partial: Buffer | undefined
   #over = false
   #begun = false
+  /** When the first and the latest piece of text came, on the monotonic clock; 0 before the first. */
+  #firstAt = 0
+  #latestAt = 0
   readonly #shape: StreamShape
   readonly #leave = () => {
     const reason = this.#call.gone.reason as Failure
@@ -167,6 +172,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
       return
     } finally {
       meter.output += this.#shape.pieces - before
+      if (this.#shape.pieces > before) this.#spoke()
     }
     if (from === 0) this.#write(end === all.length ? all : all.subarray(0, end))
     else if (changed !== '' || from < end) this.#write(Buffer.from(changed + text.slice(from, end), 'latin1'))
@@ -196,8 +202,23 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#call.gone.removeEventListener('abort', this.#leave)
     this.#res.off('drain', this.#drain)
     if (end.how !== 'retry') this.#count(end.usage)
+    this.#timed()
     if (this.#begun) this.#seeOff()
     this.#options.ended(end)
+  }
+
+  #spoke(): void {
+    this.#latestAt = performance.now()
+    this.#firstAt ||= this.#latestAt
+  }
+
+  /** Once a stream, because a histogram costs more than the relaying of a frame. */
+  #timed(): void {
+    const { timings, want } = this.#options
+    if (this.#firstAt === 0) return
+    timings.took('firstToken', want.modelId, this.#firstAt - this.#call.startedAt)
+    const gaps = this.#shape.pieces - 1
+    if (gaps > 0) timings.took('token', want.modelId, (this.#latestAt - this.#firstAt) / gaps)
   }
 
   /** What the engine says beyond the frames that were counted as they passed. */

@@ -99,6 +99,28 @@ describe('/metrics', () => {
     expect(text).not.toContain(app.secret)
   })
 
+  test('tells how long things take, and how many tokens passed', async () => {
+    const body = { model: 'fake', stream: true, messages: [{ role: 'user', content: 'Hello there, how are you?' }] }
+    const stream = await app.fetch('/std/v1/chat/completions', { body })
+    await stream.text()
+    const numberOf = (text: string, name: string) =>
+      Number(new RegExp(`^${name} ([\\d.e+-]+)$`, 'm').exec(text)?.[1] ?? Number.NaN)
+    const { text } = await ask('/metrics', { token: null })
+    const of = (name: string) => numberOf(text, `${name}\\{model="fake"\\}`)
+    for (const name of ['queue_wait', 'time_to_first_token', 'inter_token_latency', 'model_load'])
+      expect([name, of(`infer_${name}_seconds_count`) > 0]).toEqual([name, true])
+    expect(of('infer_model_load_seconds_sum')).toBeGreaterThan(0)
+    expect(of('infer_time_to_first_token_seconds_count')).toBe(1)
+    expect(numberOf(text, 'infer_tokens_total\\{model="fake",kind="output"\\}')).toBeGreaterThan(1)
+    const status = (await (await app.fetch('/api/system/status')).json()) as { models: Record<string, unknown>[] }
+    expect(status.models.find(({ model_id }) => model_id === 'fake')).toMatchObject({
+      queue_wait_ms: expect.any(Number),
+      time_to_first_token_ms: expect.any(Number),
+      inter_token_latency_ms: expect.any(Number),
+      load_ms: expect.any(Number),
+    })
+  })
+
   test.each<[string, Record<string, string>, 'none' | 'user' | 'root' | 'wrong', number]>([
     ['from this machine without a token', {}, 'none', 200],
     ['from this machine with one', {}, 'root', 200],

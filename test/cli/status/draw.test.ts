@@ -88,6 +88,17 @@ const lines = (width: number, height = 0, of = picture) =>
   drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plain)
 const text = (width: number) => lines(width).join('\n')
 
+test('how long things take is there as soon as one model knows', () => {
+  const timed = { queue_wait_ms: 0.44, time_to_first_token_ms: 85.3, inter_token_latency_ms: 4.26, load_ms: 4_120 }
+  const models = picture.models.map(model => (model.model_id === 'llama-70b' ? { ...model, ...timed } : model))
+  const drawn = drawStatus({ ...picture, models }, 'http://127.0.0.1:8787', { width: 140, height: 40 }, plain)
+  const table = drawn.slice(drawn.indexOf('Models') + 1).map(line => stripAnsi(line).trimEnd())
+  expect(table.slice(0, 2)).toEqual([
+    'model      status       busy  waiting  tokens/s  prompt/s  first token  a token  queued   load  note',
+    'llama-70b  warm          3/4        7       141      12.0        85 ms   4.3 ms  0.4 ms  4.1 s',
+  ])
+})
+
 test('a wide terminal has everything', () => {
   expect(text(120)).toBe(
     [

@@ -1,0 +1,59 @@
+import { Histogram } from 'prom-client'
+
+const kinds = {
+  queue: {
+    name: 'infer_queue_wait_seconds',
+    help: 'From asking for a slot of an engine to having it, a load that had to be waited for included.',
+    buckets: [0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60, 300],
+  },
+  firstToken: {
+    name: 'infer_time_to_first_token_seconds',
+    help: 'Of streams: from the request to the first piece of text.',
+    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+  },
+  token: {
+    name: 'infer_inter_token_latency_seconds',
+    help: 'Of streams: the mean time between two pieces of text, once a stream.',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+  },
+  load: {
+    name: 'infer_model_load_seconds',
+    help: 'From the start of an engine until it was ready.',
+    buckets: [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600],
+  },
+} as const
+export type Timing = keyof typeof kinds
+
+/** How much of the moving average the latest one is. */
+const share = 0.2
+
+/** How long things take, by model: as histograms for Prometheus, and as moving averages for people. */
+export function openTimings() {
+  const histograms = Object.fromEntries(
+    Object.entries(kinds).map(([kind, one]) => [
+      kind,
+      new Histogram({ ...one, buckets: [...one.buckets], labelNames: ['model'], registers: [] }),
+    ]),
+  ) as Record<Timing, Histogram<'model'>>
+  // Label objects are hashed on every use; the models are few, so their children are kept.
+  const seen = new Map<string, { child: Histogram.Internal<'model'>; meanMs: number }>()
+
+  return {
+    histograms: Object.values(histograms),
+    took(kind: Timing, modelId: string, ms: number): void {
+      const key = `${kind} ${modelId}`
+      const known = seen.get(key)
+      if (known) {
+        known.child.observe(ms / 1000)
+        known.meanMs += share * (ms - known.meanMs)
+        return
+      }
+      const child = histograms[kind].labels({ model: modelId })
+      child.observe(ms / 1000)
+      seen.set(key, { child, meanMs: ms })
+    },
+    /** The moving average in milliseconds; null before the first. */
+    mean: (kind: Timing, modelId: string): number | null => seen.get(`${kind} ${modelId}`)?.meanMs ?? null,
+  }
+}
+export type Timings = ReturnType<typeof openTimings>
