@@ -79,7 +79,7 @@ test(`${editCount} edits while ${streamCount} streams run: no stream is broken a
   const [steady] = (await engines()).filter(({ model_id }) => model_id === 'steady')
   const before = held()
 
-  let editing = true
+  const edited = new AbortController()
   const faults: string[] = []
   const ended = { steady: 0, changing: 0 }
   const client = async (model: 'steady' | 'changing'): Promise<void> => {
@@ -87,7 +87,7 @@ test(`${editCount} edits while ${streamCount} streams run: no stream is broken a
       const found = fault(await stream(app, model))
       if (found) faults.push(found)
       ended[model]++
-    } while (editing)
+    } while (!edited.signal.aborted)
   }
   const clients = Array.from({ length: streamCount }, (_, at) => client(at % 2 ? 'steady' : 'changing'))
 
@@ -124,7 +124,7 @@ test(`${editCount} edits while ${streamCount} streams run: no stream is broken a
     await applied
     seen.applied++
   }
-  editing = false
+  edited.abort()
   await Promise.all(clients)
   const refused = app.errors.splice(0)
   expect(faults).toEqual([])
