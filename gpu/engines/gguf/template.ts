@@ -79,7 +79,7 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
     const role = (message: Message) =>
       message.role === 'function' ? 'tool' : message.role === 'developer' && !knowsDeveloper ? 'system' : message.role
     const plain = messages.map((message, at) => ({ ...message, role: role(message), content: contentOf(message, at) }))
-    const told = adapted(plain, form, abilities, calling)
+    const told = adapted(plain.map(conversation.withoutFunctions), form, abilities, calling)
     const tools = calling && abilities.tools ? { tools: calling.tools.map(({ tool }) => tool) } : {}
     let text: string
     try {

@@ -68,12 +68,13 @@ export function notBeginningWith(
   }
   const nodes: Node[] = [root]
   for (const node of nodes) for (const next of node.children.values()) if (next !== 'nowhere') nodes.push(next)
+  const numbers = new Map(nodes.map((node, at) => [node, at]))
   const tail = rest(nodes.length)
   const states = nodes.map((node, at): State => {
     const steps = new Map<string, Target>(tail[0]!.steps)
     if (node.loose) for (const space of whiteSpace) steps.set(space, at)
     for (const [character, next] of node.children)
-      steps.set(character, next === 'nowhere' ? 'nowhere' : nodes.indexOf(next))
+      steps.set(character, next === 'nowhere' ? 'nowhere' : numbers.get(next)!)
     return { steps, otherwise: tail[0]!.otherwise, mayEnd: true }
   })
   return { automaton: [...states, ...tail], rest: nodes.length }

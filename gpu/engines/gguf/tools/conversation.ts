@@ -6,10 +6,19 @@ import type { Tool } from './calling.ts'
 export type Message = Omit<ChatRequest['messages'][number], 'content' | 'role'> & {
   role: string
   content: string | null
-  tool_calls?: Call[]
+  name?: string | undefined
+  tool_calls?: Call[] | undefined
   tool_call_id?: string
+  function_call?: { name: string; arguments: string } | null | undefined
 }
 type Call = { id: string; type: 'function'; function: { name: string; arguments: unknown } }
+
+/** A message in the words of tools, which replaced those of functions. The name of a function was all that told calls apart. */
+export function withoutFunctions({ function_call, ...message }: Message): Message {
+  if (message.role === 'tool') return { ...message, tool_call_id: message.tool_call_id ?? message.name ?? '' }
+  if (!function_call || message.tool_calls) return message
+  return { ...message, tool_calls: [{ id: function_call.name, type: 'function', function: function_call }] }
+}
 
 /** Most templates write the arguments of earlier calls themselves and want them as objects. */
 export const withObjects = (messages: readonly Message[]): Message[] =>

@@ -104,6 +104,18 @@ describe('what a template says of tools', () => {
     )
   })
 
+  test('functions, which tools replaced, are told as tools', () => {
+    const messages: ChatRequest['messages'] = [
+      { role: 'user', content: 'Weather?' },
+      { role: 'assistant', content: null, function_call: { name: 'get_weather', arguments: '{"city": "Rome"}' } },
+      { role: 'function', name: 'get_weather', content: 'sunny' },
+      { role: 'user', content: 'And?' },
+    ]
+    const text = prompt(templates.mistral, { tools, messages })
+    const [, id] = /"arguments": {"city": "Rome"}, "id": "(\w{9})"/.exec(text)!
+    expect(text).toContain(`[TOOL_RESULTS]${id}:sunny`)
+  })
+
   test.each<[string, Fields]>([
     ['none were given', {}],
     ['none may be called', { tools, tool_choice: 'none' }],
