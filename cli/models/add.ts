@@ -8,6 +8,7 @@ import { addModel } from '../../core/models/edit.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { Bytes } from '../../core/models/quantities.ts'
 import { type Task, tasks } from '../../core/tasks/tasks.ts'
+import { traitsOf } from '../../gpu/presets/presets.ts'
 import { openClient } from '../client.ts'
 import { refused, usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
@@ -18,7 +19,7 @@ import { shellWord } from '../serve/try-next.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
 import type { Proposal, Said } from './proposal.ts'
-import { kept, withTokenFile } from './pull.ts'
+import { download, withTokenFile } from './pull.ts'
 import { openPullDisplay } from './pull-progress.ts'
 
 interface Options extends Said {
@@ -71,20 +72,20 @@ async function run(what: string, options: Options, terminal: Terminal, signal: A
   const { locate } = await import('./locate.ts')
   const { propose } = await import('./proposal.ts')
   const onEvent = openPullDisplay(terminal, false)
-  const located = await kept(terminal, signal, () => locate(what, { dataDir, hub, signal, onEvent }))
+  const located = await download(terminal, signal, () => locate(what, { dataDir, hub, signal, onEvent }))
   const same = models.find(({ source }) => source === located.path)
   if (same && options.id === undefined)
     throw refused(
       'conflict',
       `${path} offers this model already, as '${same.id}'. Give another --id to offer it twice.`,
     )
-  const proposal = await propose(located, options, new Set(models.map(({ id }) => id)))
+  const proposal = await propose(located, options, { taken: new Set(models.map(({ id }) => id)), dataDir })
   const { entry, obstacle } = proposal
   if (!json) show(proposal, terminal)
   if (obstacle !== null) terminal.warn(obstacle)
   if (!yes && !(await agrees(`Add it to ${path}?`, obstacle === null, terminal, signal)))
     return terminal.remark('Nothing was changed.')
-  editConfigFile(path, (text, name) => addModel(text, entry, name))
+  editConfigFile(path, (text, name) => addModel(text, entry, name), traitsOf)
 
   const offered = await takenUp(entry.id, dataDir, signal)
   if (json)

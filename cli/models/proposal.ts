@@ -2,14 +2,17 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
+import { openLog } from '../../core/log.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom, purposeOf, purposeOfFolder } from '../../core/models/propose.ts'
 import type { Task } from '../../core/tasks/tasks.ts'
+import { openCardBackends } from '../../gpu/card-backend.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import { discover } from '../../gpu/devices/discover.ts'
 import { estimate, ggufNeed, type Room } from '../../gpu/estimate.ts'
+import { probeWrapper } from '../../gpu/launcher/probe.ts'
 import { bookable } from '../../gpu/memory.ts'
 import { presetOf } from '../../gpu/presets/presets.ts'
 import { sizeText } from '../quantities-text.ts'
@@ -23,6 +26,12 @@ export interface Said {
   concurrency?: number | undefined
   engine?: string | undefined
   memory?: string | undefined
+}
+
+export interface Surroundings {
+  /** Ids that other models have. */
+  taken: ReadonlySet<string>
+  dataDir: string
 }
 
 /** An entry for infer.yaml, and why it says what it says. */
@@ -40,11 +49,11 @@ export interface Proposal {
  * Proposes how to offer a model: id, tasks, context and memory from what its files say and this machine has; what was
  * said by hand stands. Throws Failure for what is no model, and for settings that no engine takes.
  */
-export async function propose(located: Located, said: Said, taken: ReadonlySet<string>): Promise<Proposal> {
-  return located.kind === 'gguf' ? proposeFile(located, said, taken) : proposeFolder(located, said, taken)
+export async function propose(located: Located, said: Said, around: Surroundings): Promise<Proposal> {
+  return located.kind === 'gguf' ? proposeFile(located, said, around) : proposeFolder(located, said, around)
 }
 
-async function proposeFile({ path, names }: Located, said: Said, taken: ReadonlySet<string>): Promise<Proposal> {
+async function proposeFile({ path, names }: Located, said: Said, { taken, dataDir }: Surroundings): Promise<Proposal> {
   const header = await readGgufHeader(path)
   const purpose = purposeOf(header)
   if (!purpose)
@@ -60,7 +69,7 @@ async function proposeFile({ path, names }: Located, said: Said, taken: Readonly
     ...limitsOf(said),
   }
   const model = Model.parse(entry)
-  const room = await roomFor(model)
+  const room = await roomFor(model, dataDir)
   const { bytes, sizing } = ggufNeed(header, model, room)
   const memory = model.memory ?? bytes
   const writes = model.tasks.some(task => task === 'std/chat-completion' || task === 'std/completion')
@@ -95,7 +104,11 @@ async function proposeFile({ path, names }: Located, said: Said, taken: Readonly
   }
 }
 
-async function proposeFolder({ path, names }: Located, said: Said, taken: ReadonlySet<string>): Promise<Proposal> {
+async function proposeFolder(
+  { path, names }: Located,
+  said: Said,
+  { taken, dataDir }: Surroundings,
+): Promise<Proposal> {
   const config = readJson(join(path, 'config.json'))
   const purpose = purposeOfFolder(config, { pools: existsSync(join(path, 'modules.json')) })
   const entry: ModelEntry = {
@@ -106,7 +119,7 @@ async function proposeFolder({ path, names }: Located, said: Said, taken: Readon
     ...limitsOf(said),
   }
   const model = Model.parse(entry)
-  const room = await roomFor(model)
+  const room = await roomFor(model, dataDir)
   const memory = await estimate(model, room)
   const { max_position_embeddings: trained } = (config ?? {}) as { max_position_embeddings?: unknown }
   const lacking = room.kind === 'nvidia' && room.capacity === 0
@@ -139,14 +152,17 @@ const limitsOf = ({ context, concurrency, memory }: Said) => ({
 })
 
 /** Where it will be placed on this machine, as the server decides it. */
-async function roomFor(model: Model): Promise<Room> {
+async function roomFor(model: Model, dataDir: string): Promise<Room> {
   const preset = presetOf(model)
   const slots = model.concurrency ?? preset.slots
-  const cards =
-    preset.runsOn === 'cpu' || model.devices === 'cpu'
-      ? []
-      : (await discover({ environment: hostEnvironment() })).devices
-  if (cards.length > 0 || preset.runsOn === 'gpu') {
+  const environment = hostEnvironment()
+  const cards = preset.runsOn === 'cpu' || model.devices === 'cpu' ? [] : (await discover({ environment })).devices
+  const memory = { devices: () => cards }
+  const log = openLog('error', () => undefined)
+  const { wrapper } = await probeWrapper(environment)
+  const usable =
+    !preset.needsBackend || (await openCardBackends({ dataDir, environment, wrapper, memory, log }).of(model)) !== null
+  if (preset.runsOn === 'gpu' || (cards.length > 0 && usable)) {
     const capacity = Math.max(0, ...cards.map(({ totalBytes }) => Math.floor(totalBytes * bookable.nvidia)))
     return { kind: 'nvidia', devices: typeof model.devices === 'number' ? model.devices : 1, capacity, slots }
   }

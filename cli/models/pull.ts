@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { hostEnvironment } from '../../core/config.ts'
+import { behindProxy } from '../../core/models/hub/proxy.ts'
 import type { Pulled } from '../../core/models/hub/pull.ts'
 import { parseReference } from '../../core/models/hub/reference.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
@@ -30,7 +31,7 @@ export function define(command: Command, terminal: Terminal): void {
       const { pullModel } = await import('../../core/models/hub/pull.ts')
       await interruptible(terminal, async signal => {
         const onEvent = openPullDisplay(terminal, json)
-        const pulled = await kept(terminal, signal, () => pullModel(reference, { hub, signal, onEvent }))
+        const pulled = await download(terminal, signal, () => pullModel(reference, { hub, signal, onEvent }))
         if (json) terminal.stdout.write(`${JSON.stringify({ event: 'done', ...jsonOf(pulled) })}\n`)
         else {
           const fetched = pulled.files.filter(({ present }) => !present)
@@ -49,10 +50,10 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-/** Runs a download and says, when it is stopped, that nothing of it is lost. */
-export async function kept<T>(terminal: Terminal, signal: AbortSignal, download: () => Promise<T>): Promise<T> {
+/** Runs a download, behind a proxy where there is one, and says, when it is stopped, that nothing of it is lost. */
+export async function download<T>(terminal: Terminal, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
   try {
-    return await download()
+    return await behindProxy(hostEnvironment(), run)
   } catch (thrown) {
     terminal.progress('')
     if (signal.aborted) terminal.remark('Stopped. What has arrived is kept: the same command goes on from there.')

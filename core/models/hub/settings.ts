@@ -33,27 +33,39 @@ export function hubSettings(
       'invalid_value',
       `HF_ENDPOINT must be an address such as https://huggingface.co, not '${endpoint}'.`,
     )
+  const token = tokenFile === undefined ? implied(at, place, home) : named(tokenFile)
   return {
     endpoint,
     cache: place(at('HF_HUB_CACHE') ?? at('HUGGINGFACE_HUB_CACHE') ?? join(home, 'hub')),
-    token:
-      tokenFile === undefined
-        ? (at('HF_TOKEN') ??
-          at('HUGGING_FACE_HUB_TOKEN') ??
-          (isOn(at('HF_HUB_DISABLE_IMPLICIT_TOKEN'))
-            ? undefined
-            : saved(place(at('HF_TOKEN_PATH') ?? join(home, 'token')))))
-        : named(tokenFile),
+    token,
     offline: isOn(at('HF_HUB_OFFLINE')),
   }
 }
+
+/** The token that nobody has named: of the environment, else what a login has left. */
+function implied(
+  at: (name: string) => string | undefined,
+  place: (path: string) => string,
+  home: string,
+): string | undefined {
+  const token = at('HF_TOKEN') ?? at('HUGGING_FACE_HUB_TOKEN')
+  if (token !== undefined && !isToken(token))
+    throw new Failure('invalid_value', 'HF_TOKEN must hold one token and nothing else.')
+  if (token !== undefined) return token
+  if (isOn(at('HF_HUB_DISABLE_IMPLICIT_TOKEN'))) return undefined
+  return saved(place(at('HF_TOKEN_PATH') ?? join(home, 'token')))
+}
+
+/** Whether it can stand in a header. */
+const isToken = (text: string): boolean => /^[\x21-\x7e]+$/.test(text)
 
 const isOn = (value: string | undefined): boolean => /^(1|on|yes|true)$/i.test(value ?? '')
 
 /** What the login command of the hub's tools has left; nothing when nobody has logged in. */
 function saved(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8').trim() || undefined
+    const token = readFileSync(path, 'utf8').trim()
+    return isToken(token) ? token : undefined
   } catch {
     return undefined
   }
@@ -68,7 +80,7 @@ function named(path: string): string {
       cause,
     })
   }
-  if (!/^[\x21-\x7e]+$/.test(token))
+  if (!isToken(token))
     throw new Failure('invalid_value', `The token file '${path}' must hold one token and nothing else.`)
   return token
 }

@@ -88,9 +88,9 @@ test('without a person and without --yes nothing is done', async () => {
 })
 
 test('an id is another one when it is taken', async () => {
-  const { file } = setUp()
+  const { dataDir, file } = setUp()
   const model = await look(file('m1.gguf', tinyChat()))
-  expect((await propose(model, {}, new Set(['m1']))).entry.id).toBe('m1-f32')
+  expect((await propose(model, {}, { taken: new Set(['m1']), dataDir })).entry.id).toBe('m1-f32')
 })
 
 test('what is no model, and what no engine takes, is refused with what it is', async () => {
@@ -98,7 +98,8 @@ test('what is no model, and what no engine takes, is refused with what it is', a
   const adapter = writeGguf({ 'general.architecture': ['string', 'llama'], 'general.type': ['string', 'adapter'] }, [
     tensor('a', [4], 0),
   ])
-  const refused = async (path: string, said: Said = {}) => propose(await look(path), said, new Set())
+  const refused = async (path: string, said: Said = {}) =>
+    propose(await look(path), said, { taken: new Set(), dataDir })
   await expect(refused(file('a.gguf', adapter))).rejects.toThrow("no model by itself, but an 'adapter'")
   await expect(refused(file('half.gguf', tinyChat().subarray(0, -5000)))).rejects.toThrow('is incomplete')
   await expect(refused(file('text.gguf', Buffer.from('hello'.repeat(9))))).rejects.toThrow('is no GGUF file')

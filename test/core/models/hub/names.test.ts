@@ -110,5 +110,6 @@ test('the environment says where and as whom', () => {
   expect(hubSettings({ HF_HOME: folder, HF_HUB_DISABLE_IMPLICIT_TOKEN: '1' }).token).toBeUndefined()
   expect(() => hubSettings({ HF_ENDPOINT: 'ftp://h' })).toThrow(/HF_ENDPOINT must be an address/)
   expect(() => hubSettings({}, { tokenFile: join(folder, 'none') })).toThrow(/cannot be read/)
+  expect(() => hubSettings({ HF_TOKEN: 'a b' })).toThrow(/HF_TOKEN must hold one token/)
   expect(() => hubSettings({}, { tokenFile: join(folder, 'two') })).toThrow(/one token/)
 })

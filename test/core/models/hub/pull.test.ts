@@ -244,6 +244,24 @@ test('pulls of the same file at once fetch it once', async () => {
   expect(contents().filter(({ at }) => at === 'store')).toHaveLength(2)
 })
 
+test('who waits for another download can be stopped', async () => {
+  const { hub, pull } = await setUp()
+  hub.play('m-Q4_K_M.gguf', { stallAfter: 10_000 })
+  const [first, second] = [new AbortController(), new AbortController()]
+  const downloading = pull('hf:o/m', {
+    signal: first.signal,
+    onEvent: ({ event }) => void (event === 'progress' && begun()),
+  })
+  let begun = () => {}
+  await new Promise<void>(resolve => (begun = resolve))
+  const reason = new Error('enough')
+  await expect(
+    pull('hf:o/m', { signal: second.signal, onEvent: ({ event }) => void (event === 'wait' && second.abort(reason)) }),
+  ).rejects.toBe(reason)
+  first.abort(reason)
+  await expect(downloading).rejects.toBe(reason)
+})
+
 test('names that lead out of the cache are refused before anything is written', async () => {
   const { pull, cache } = await setUp({ 'o/m': { files: { 'm.gguf': big, '../../../evil.gguf': other } } })
   await expect(pull('hf:o/m')).rejects.toThrow(/"\.\.\/\.\.\/\.\.\/evil\.gguf".*Nothing was downloaded/)

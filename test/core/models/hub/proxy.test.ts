@@ -1,0 +1,52 @@
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { behindProxy } from '../../../../core/models/hub/proxy.ts'
+
+/** A server, and a proxy that brings every name to it. */
+async function setUp() {
+  const asked: string[] = []
+  const server = createServer((request, response) => response.end(`for ${request.headers.host}`))
+  const proxy = createServer()
+  proxy.on('connect', (request, socket) => {
+    asked.push(request.url!)
+    const onward = connect(portOf(server), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      onward.pipe(socket).pipe(onward)
+    })
+    for (const one of [onward, socket]) one.on('error', () => undefined)
+  })
+  for (const one of [server, proxy]) {
+    await new Promise<void>(resolve => one.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      one.close()
+      one.closeAllConnections()
+    })
+  }
+  return { asked, local: `http://127.0.0.1:${portOf(server)}/`, HTTP_PROXY: `http://127.0.0.1:${portOf(proxy)}` }
+}
+const portOf = (server: ReturnType<typeof createServer>): number => (server.address() as AddressInfo).port
+const read = async (url: string) => (await fetch(url)).text()
+
+test('requests go through the proxy that the environment names, but not to this machine, and only meanwhile', async () => {
+  const { asked, local, HTTP_PROXY } = await setUp()
+  await behindProxy({ HTTP_PROXY }, async () => {
+    expect(await read('http://hub.test/')).toBe('for hub.test')
+    expect(await read(local)).toMatch(/^for 127/)
+  })
+  expect(asked).toEqual(['hub.test:80'])
+  await expect(read('http://hub.test/')).rejects.toThrow()
+})
+
+test('NO_PROXY is heeded', async () => {
+  const { asked, HTTP_PROXY } = await setUp()
+  await expect(behindProxy({ HTTP_PROXY, no_proxy: 'hub.test' }, () => read('http://hub.test/'))).rejects.toThrow()
+  expect(asked).toEqual([])
+})
+
+test('what is no proxy is named, and without one nothing changes', async () => {
+  await expect(behindProxy({ HTTPS_PROXY: 'not an address' }, async () => 1)).rejects.toThrow(
+    /HTTPS_PROXY is no address/,
+  )
+  expect(await behindProxy({ NO_PROXY: 'x' }, async () => 1)).toBe(1)
+})
