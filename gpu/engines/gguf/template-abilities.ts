@@ -6,6 +6,8 @@ export interface Abilities {
   manyCalls: boolean
   /** Whether it wants the arguments of calls as objects, to write them as JSON itself, or as the text that they are. */
   argumentObjects: boolean
+  /** Messages without content, as calls have them; some templates stumble unless theirs is an empty text. */
+  noContent: boolean
   /** Messages of the system. */
   system: boolean
 }
@@ -22,13 +24,13 @@ const tool = {
 const argumentsText = '{"probe_key": "probe_value"}'
 const shown = /"probe_key"\s*:\s*"probe_value"/g
 
-const calls = (args: unknown, count: number) => {
+const calls = (args: unknown, count: number, content: string | null) => {
   const ids = Array.from({ length: count }, (_, at) => `abcdefgh${at}`)
   return [
     user,
     {
       role: 'assistant',
-      content: null,
+      content,
       tool_calls: ids.map(id => ({ id, type: 'function', function: { name: 'probe_tool', arguments: args } })),
     },
     ...ids.map(tool_call_id => ({ role: 'tool', name: 'probe_tool', tool_call_id, content: 'Probed.' })),
@@ -44,15 +46,18 @@ export function abilitiesOf(render: (variables: Record<string, unknown>) => stri
       return ''
     }
   }
-  const times = (args: unknown, count: number) =>
-    attempt({ messages: calls(args, count), tools: [tool] }).match(shown)?.length ?? 0
-  const asText = times(argumentsText, 1)
-  const asObject = times(JSON.parse(argumentsText), 1)
-  const argumentObjects = asObject > 0 || asText === 0
+  const times = (args: unknown, count: number, content: string | null) =>
+    attempt({ messages: calls(args, count, content), tools: [tool] }).match(shown)?.length ?? 0
+  const object: unknown = JSON.parse(argumentsText)
+  const best = (content: string | null) => Math.max(times(argumentsText, 1, content), times(object, 1, content))
+  const noContent = best(null) > 0 || best('') === 0
+  const content = noContent ? null : ''
+  const argumentObjects = times(object, 1, content) > 0 || times(argumentsText, 1, content) === 0
   return {
     tools: knownForm && attempt({ messages: [user], tools: [tool] }).includes('probe_tool'),
-    manyCalls: times(argumentObjects ? JSON.parse(argumentsText) : argumentsText, 2) >= 2,
+    manyCalls: times(argumentObjects ? object : argumentsText, 2, content) >= 2,
     argumentObjects,
+    noContent,
     system: attempt({ messages: [{ role: 'system', content: 'System probe.' }, user] }).includes('System probe.'),
   }
 }

@@ -127,7 +127,8 @@ function adapted(
     return conversation.introduced(told, text, abilities.system)
   }
   const single = abilities.manyCalls ? whole : conversation.oneCallEach(whole)
-  const short = form.family.startsWith('mistral') ? conversation.withShortIds(single) : single
+  const filled = abilities.noContent ? single : single.map(message => ({ ...message, content: message.content ?? '' }))
+  const short = form.family.startsWith('mistral') ? conversation.withShortIds(filled) : filled
   return abilities.argumentObjects ? conversation.withObjects(short) : short
 }
 

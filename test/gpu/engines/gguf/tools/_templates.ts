@@ -10,9 +10,10 @@ export const templates = {
   hermes:
     "{%- if tools %}{{- '<|im_start|>system\\n<tools>' }}{%- for t in tools %}{{- '\\n' + (t | tojson) }}{%- endfor %}{{- '\\n</tools><|im_end|>\\n' }}{%- endif %}" +
     `${turns}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}`,
-  /** The same, which thinks when it is not told otherwise. */
+  /** The same, which thinks when it is not told otherwise, and cannot look into no content. */
   qwen3:
     "{%- if tools %}{{- '<tools>' + (tools | tojson) + '</tools>' }}{%- endif %}" +
+    "{%- for m in messages %}{%- if '</think>' in m.content %}{{- '(thoughts left out)' }}{%- endif %}{%- endfor %}" +
     `${turns}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}` +
     "{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}{%- endif %}",
   /** Thinks always: the prompt begins the thoughts. */

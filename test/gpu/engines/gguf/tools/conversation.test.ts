@@ -65,6 +65,9 @@ describe('what a template says of tools', () => {
     expect(text).not.toContain('To call a function')
   })
 
+  test('a template that stumbles over no content gets an empty one', () =>
+    expect(prompt(templates.qwen3, { tools })).toContain('{"name": "get_weather", "arguments": {"city": "Oslo"}}'))
+
   test('Llama gets one call a message, each before its result', () => {
     const text = prompt(templates.llama, { tools })
     const places = ['"parameters": {"city": "Rome"}', 'sunny', '"parameters": {"city": "Oslo"}', 'snow'].map(part =>
