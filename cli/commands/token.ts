@@ -1,12 +1,13 @@
 import { type Command, Option } from 'commander'
 import { longestOverlapMs } from '../../core/accounts/accounts.ts'
+import type { TokenView } from '../../core/accounts/token-view.ts'
 import { dataDirectory, remote } from '../../core/config.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { usage } from '../exit-codes.ts'
 import { readDuration, readExpiry, readList, readScopes, withDataDir, withExamples, withJson } from '../options.ts'
 import { timeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
-import type { Desk, TokenView } from '../tokens/desk.ts'
+import type { Desk } from '../tokens/desk.ts'
 
 interface Common {
   org?: string

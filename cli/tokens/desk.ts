@@ -1,22 +1,7 @@
-import { z } from 'zod'
+import type { TokenView } from '../../core/accounts/token-view.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
 import { refused } from '../exit-codes.ts'
-
-/** A token as the API shows it: times in seconds, never a secret. */
-export const TokenView = z.object({
-  id: z.string(),
-  name: z.string(),
-  scopes: z.array(z.string()),
-  status: z.enum(['active', 'disabled', 'revoked', 'expired']),
-  hint: z.string(),
-  models: z.array(z.string()).nullable(),
-  created_at: z.number(),
-  expires_at: z.number().nullable(),
-  last_used_at: z.number().nullable(),
-  created_by: z.string().nullable(),
-})
-export type TokenView = z.output<typeof TokenView>
 
 export interface Wish {
   /** Id or name of the organization; the only one there is when undefined. */

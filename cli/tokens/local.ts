@@ -1,11 +1,11 @@
-import { type Accounts, statusAt } from '../../core/accounts/accounts.ts'
+import type { Accounts } from '../../core/accounts/accounts.ts'
+import { tokenView } from '../../core/accounts/token-view.ts'
 import type { TokenRecord } from '../../core/store/store.ts'
 import type { Installation } from '../installation.ts'
 import { findOrganization } from '../organizations.ts'
-import { type Desk, noToken, type TokenView } from './desk.ts'
+import { type Desk, noToken } from './desk.ts'
 
 const pageSize = 100
-const seconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000))
 
 /** Tokens of the server on this machine, straight on its store; works whether it runs or not. */
 export function openLocalDesk({ accounts, close }: Installation): Desk {
@@ -28,13 +28,13 @@ export function openLocalDesk({ accounts, close }: Installation): Desk {
         models: models ?? null,
         createdBy: null,
       })
-      return { token: viewOf(token, Date.now()), secret }
+      return { token: tokenView(token), secret }
     },
 
     async list({ organization, status }) {
       const { id } = await findOrganization(accounts, organization)
       return (await allTokens(accounts, id))
-        .map(token => viewOf(token, Date.now()))
+        .map(token => tokenView(token))
         .filter(token => status === undefined || token.status === status)
     },
 
@@ -46,9 +46,9 @@ export function openLocalDesk({ accounts, close }: Installation): Desk {
       const rotated = await accounts.rotate(await ownerOf(id, organization), id, overlapMs)
       if (!rotated) throw noToken(id)
       return {
-        token: viewOf(rotated.token, Date.now()),
+        token: tokenView(rotated.token),
         secret: rotated.secret,
-        previous_valid_until: seconds(rotated.previousValidUntil)!,
+        previous_valid_until: Math.floor(rotated.previousValidUntil / 1000),
       }
     },
 
@@ -65,17 +65,3 @@ async function allTokens(accounts: Accounts, organizationId: string): Promise<To
     if (page.length < pageSize) return found
   }
 }
-
-/** A stored token as the API shows it. */
-export const viewOf = (token: TokenRecord, now: number): TokenView => ({
-  id: token.id,
-  name: token.name,
-  scopes: token.scopes,
-  status: statusAt(token, now),
-  hint: token.hint,
-  models: token.models,
-  created_at: Math.floor(token.createdAt / 1000),
-  expires_at: seconds(token.expiresAt),
-  last_used_at: seconds(token.lastUsedAt),
-  created_by: token.createdBy,
-})

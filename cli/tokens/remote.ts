@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { TokenView } from '../../core/accounts/token-view.ts'
 import type { Client } from '../client.ts'
-import { type Desk, TokenView } from './desk.ts'
+import type { Desk } from './desk.ts'
 
 const Me = z.object({ organization: z.object({ id: z.string() }) })
 const Created = z.object({ token: TokenView, secret: z.string() })

@@ -1,43 +1,16 @@
 import { z } from 'zod'
-import { longestOverlapMs, statusAt } from '../../core/accounts/accounts.ts'
+import { longestOverlapMs } from '../../core/accounts/accounts.ts'
 import { grantModels, grantScopes } from '../../core/accounts/grant.ts'
+import { TokenView, tokenView } from '../../core/accounts/token-view.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
-import { plans, type TokenRecord } from '../../core/store/store.ts'
+import { plans } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 
 const tag = 'Organizations and tokens'
 const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
-
-export const TokenObject = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    scopes: z.array(z.string()),
-    status: z.enum(['active', 'disabled', 'revoked', 'expired']),
-    hint: z.string(),
-    models: z.array(z.string()).nullable(),
-    created_at: z.int(),
-    expires_at: z.int().nullable(),
-    last_used_at: z.int().nullable(),
-    created_by: z.string().nullable(),
-  })
-  .meta({ id: 'Token' })
-
-const shown = (token: TokenRecord): z.input<typeof TokenObject> => ({
-  id: token.id,
-  name: token.name,
-  scopes: token.scopes,
-  status: statusAt(token, Date.now()),
-  hint: token.hint,
-  models: token.models,
-  created_at: seconds(token.createdAt)!,
-  expires_at: seconds(token.expiresAt),
-  last_used_at: seconds(token.lastUsedAt),
-  created_by: token.createdBy,
-})
 
 const name = z.string().min(1).max(128)
 const Scopes = z.array(z.string()).min(1).max(4)
@@ -76,13 +49,13 @@ const Rotate = z
       .default(0),
   })
   .meta({ id: 'TokenRotate' })
-const Created = z.object({ token: TokenObject, secret: z.string() }).meta({ id: 'TokenCreated' })
-const One = z.object({ token: TokenObject }).meta({ id: 'TokenAnswer' })
+const Created = z.object({ token: TokenView, secret: z.string() }).meta({ id: 'TokenCreated' })
+const One = z.object({ token: TokenView }).meta({ id: 'TokenAnswer' })
 const Page = z
-  .object({ tokens: z.array(TokenObject), has_more: z.boolean(), next_cursor: z.string().nullable() })
+  .object({ tokens: z.array(TokenView), has_more: z.boolean(), next_cursor: z.string().nullable() })
   .meta({ id: 'TokenPage' })
 const Rotated = z
-  .object({ token: TokenObject, secret: z.string(), previous_valid_until: z.int() })
+  .object({ token: TokenView, secret: z.string(), previous_valid_until: z.int() })
   .meta({ id: 'TokenRotated' })
 const Deleted = z
   .object({ id: z.string(), object: z.literal('token'), deleted: z.boolean() })
@@ -144,7 +117,7 @@ export const tokenRoutes = [
         models: grantModels(body.models === undefined ? call.caller.token.models : body.models, call.caller),
         createdBy: call.caller.tokenId,
       })
-      return { token: shown(token), secret }
+      return { token: tokenView(token), secret }
     },
   }),
   route({
@@ -170,7 +143,7 @@ export const tokenRoutes = [
       })
       const page = found.slice(0, query.limit)
       const more = found.length > query.limit
-      return { tokens: page.map(shown), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
+      return { tokens: page.map(token => tokenView(token)), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
     },
   }),
   route({
@@ -184,7 +157,7 @@ export const tokenRoutes = [
     handle: async ({ params }, call) => {
       const token = await call.owners.accounts.token(own(params.organization, call), params.id)
       if (!token) throw missing(params.id)
-      return { token: shown(token) }
+      return { token: tokenView(token) }
     },
   }),
   route({
@@ -208,7 +181,7 @@ export const tokenRoutes = [
       const organization = own(params.organization, call)
       const token = await call.owners.accounts.update(organization, params.id, change, forced(call))
       if (!token) throw missing(params.id)
-      return { token: shown(token) }
+      return { token: tokenView(token) }
     },
   }),
   route({
@@ -252,7 +225,7 @@ export const tokenRoutes = [
       const rotated = await accounts.rotate(organization, params.id, body.overlap_seconds * 1000)
       if (!rotated) throw missing(params.id)
       return {
-        token: shown(rotated.token),
+        token: tokenView(rotated.token),
         secret: rotated.secret,
         previous_valid_until: seconds(rotated.previousValidUntil)!,
       }
@@ -262,7 +235,7 @@ export const tokenRoutes = [
 
 const Me = z
   .object({
-    token: TokenObject,
+    token: TokenView,
     organization: z.object({
       id: z.string(),
       name: z.string(),
@@ -282,7 +255,7 @@ export const meRoutes = [
     description: 'A limit of null means unlimited.',
     response: Me,
     handle: async (_, { caller, owners }) => ({
-      token: shown((await owners.accounts.token(caller.organizationId, caller.tokenId))!),
+      token: tokenView((await owners.accounts.token(caller.organizationId, caller.tokenId))!),
       organization: {
         id: caller.organizationId,
         name: caller.token.organizationName,

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { TokenView } from '../../../cli/tokens/desk.ts'
 import { mintSecret, parseSecret } from '../../../core/accounts/secret.ts'
+import type { TokenView } from '../../../core/accounts/token-view.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
 
 interface Made {
