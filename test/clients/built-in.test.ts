@@ -142,6 +142,29 @@ test('several answers with probabilities, whole and streamed', async () => {
   for (const { logprobs } of final.choices) expect(words(logprobs!.content)).toBe(tinyChatSentence)
 })
 
+test('thoughts, whole and streamed, counted in the usage', async () => {
+  // The marks of thoughts are the first two tokens behind those of the toy.
+  const request = { model: 'thinker', messages, max_tokens: 80, seed: 1, logit_bias: { 377: 9, 378: 1 } }
+  type Thinking = { reasoning_content?: string }
+  const { choices, usage } = await client.chat.completions.create(request)
+  const thoughts = (choices[0]!.message as Thinking).reasoning_content
+  expect(thoughts).toBeTruthy()
+  expect(choices[0]!.message.content).not.toContain('<think>')
+  expect(usage!.completion_tokens_details!.reasoning_tokens).toBeGreaterThan(0)
+  let streamed = ''
+  let counted: number | undefined
+  for await (const chunk of await client.chat.completions.create({
+    ...request,
+    stream: true,
+    stream_options: { include_usage: true },
+  })) {
+    streamed += (chunk.choices[0]?.delta as Thinking | undefined)?.reasoning_content ?? ''
+    counted = chunk.usage?.completion_tokens_details?.reasoning_tokens ?? counted
+  }
+  expect(streamed).toBe(thoughts)
+  expect(counted).toBe(usage!.completion_tokens_details!.reasoning_tokens)
+})
+
 test('what no grammar can be made of is refused by name', async () => {
   const request = client.chat.completions.create({
     model: 'toy',

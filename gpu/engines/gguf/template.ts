@@ -32,7 +32,7 @@ export interface ChatTemplate {
   /** The marks around its thoughts; undefined for a model that does not think. */
   marks: ThinkMarks | undefined
   /** Throws Failure `invalid_value` when the template refuses the messages; its own words are in the message. */
-  render(messages: readonly Message[], variables?: Record<string, unknown>, calling?: Calling): Stretch[]
+  render: (messages: readonly Message[], variables?: Record<string, unknown>, calling?: Calling) => Stretch[]
 }
 
 const chatMl =

@@ -59,7 +59,7 @@ export function notBeginningWith(
   for (const words of openings) {
     let node = root
     words.forEach((word, at) => {
-      for (const [place, character] of [...word].entries()) {
+      for (const [place, character] of Array.from(word).entries()) {
         if (at === words.length - 1 && place === word.length - 1) node.children.set(character, 'nowhere')
         else node = child(node, character)
       }
@@ -98,7 +98,7 @@ export function rulesOf(automaton: Automaton, name: string): string[] {
       const way = ways.get(wordFor(target, name)) ?? { target, characters: '' }
       ways.set(wordFor(target, name), { target, characters: way.characters + character })
     }
-    const all = [...steps.keys()].join('')
+    const all = Array.from(steps.keys()).join('')
     const parts = [...ways.values()]
       .filter(({ target }) => target !== 'nowhere')
       .map(({ target, characters }) => `[${classOf(characters)}] ${wordFor(target, name)}`)

@@ -187,11 +187,11 @@ describe('what an answer is made of', () => {
   test.each(cases)('%s', (_what, setting, text, expected) => expect(short(parse(setting, [text]))).toBe(expected))
 
   test.each(cases)('the same character by character: %s', (_what, setting, text, expected) =>
-    expect(short(parse(setting, [...text]))).toBe(expected),
+    expect(short(parse(setting, Array.from(text)))).toBe(expected),
   )
 
   test.each(cases)('the same cut at any two places: %s', (_what, setting, text, expected) => {
-    const characters = [...text]
+    const characters = Array.from(text)
     for (let first = 0; first <= characters.length; first++)
       for (let second = first; second <= characters.length; second++) {
         const pieces = [characters.slice(0, first), characters.slice(first, second), characters.slice(second)]
