@@ -7,7 +7,7 @@ import type { Log } from '../log.ts'
 import { anyChange, type ModelChanges } from './change.ts'
 import type { Model } from './model.ts'
 import type { Registry } from './registry.ts'
-import { watchFile } from './watch.ts'
+import { watchPath } from './watch.ts'
 
 /** How the configuration that is in force relates to the file. */
 export interface ConfigurationStatus {
@@ -50,13 +50,7 @@ export function openReload({
   let seen: Read = { error: 'ENOENT' }
   let status: ConfigurationStatus = { path, readAt: Date.now(), fault: null, pending: [], applied: 0, refused: 0 }
   let closed = false
-  const watcher = watchFile({
-    path,
-    settleMs,
-    changed: () => void reload(),
-    failed: cause =>
-      log.warn('Changes of the configuration are not noticed any more; SIGHUP has it read', { path }, cause),
-  })
+  const watcher = watchPath({ path, settleMs, changed: () => void reload() })
 
   /**
    * Reads the file and puts it in force; one that is as it was only if somebody has `asked` for it. Resolves when

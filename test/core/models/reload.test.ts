@@ -83,7 +83,9 @@ test('what was added answers, what was taken out does not exist, what stayed is 
     engines => engines.length === 0,
   )
   expect(await statusOf(app, 'goes')).toBeUndefined()
-  expect(await (await app.fetch('/metrics')).text()).not.toContain('"goes"')
+  const metrics = await (await app.fetch('/metrics')).text()
+  expect(metrics).toContain('infer_queue_depth{model="stays"}')
+  expect(metrics).not.toContain('infer_queue_depth{model="goes"}')
 })
 
 test('a changed model: what runs ends on the old engine, what comes gets a new one', async () => {
