@@ -49,10 +49,11 @@ export function openAlternatives(budget: Budget) {
     if (oneOf)
       result = both(
         result,
-        oneOf.flatMap(branch =>
+        oneOf.flatMap((branch, at) =>
           of(branch).map(({ places, excluded }) => ({
             places,
-            excluded: [...excluded, ...oneOf.filter(other => other !== branch)],
+            // By its number: two branches may be the same schema, which nothing satisfies then.
+            excluded: [...excluded, ...oneOf.filter((_, other) => other !== at)],
           })),
         ),
       )
@@ -73,7 +74,7 @@ export function openAlternatives(budget: Budget) {
 
   /** Without those that are another one with further conditions. */
   const distinct = (all: readonly Alternative[]): Alternative[] => {
-    const byKey = [...new Map(all.map(one => [keyOf(one), one])).values()]
+    const byKey = [...new Map(all.map(one => [keyOfAlternative(one), one])).values()]
     budget.steps(byKey.length ** 2)
     const sets = byKey.map(conditionsOf)
     const contains = (whole: number, part: number) =>
@@ -95,7 +96,8 @@ export type Alternatives = ReturnType<typeof openAlternatives>
 const sizeOf = (alternatives: readonly Alternative[]): number =>
   Math.max(0, ...alternatives.map(({ places, excluded }) => places.length + excluded.length))
 const ids = (places: readonly Place[]) => places.map(({ id }) => id).toSorted((a, b) => a - b)
-const keyOf = ({ places, excluded }: Alternative) => `${ids(places).join()}-${ids(excluded).join()}`
+/** Tells alternatives apart. */
+export const keyOfAlternative = ({ places, excluded }: Alternative) => `${ids(places).join()}-${ids(excluded).join()}`
 const conditionsOf = ({ places, excluded }: Alternative): ReadonlySet<string> =>
   new Set([...places.map(({ id }) => `is ${id}`), ...excluded.map(({ id }) => `is not ${id}`)])
 /** Tells conjunctions of schemas apart. */

@@ -1,20 +1,19 @@
 import { type Alternatives, keyOfPlaces } from './alternatives.ts'
-import { acceptsNothing, bothOf } from './automaton.ts'
+import type { Automata } from './automata.ts'
+import { acceptsNothing } from './automaton.ts'
 import type { Budget } from './budget.ts'
-import type { Holds } from './holds.ts'
+import { type Holds, kindOf } from './holds.ts'
 import { integerRange } from './integers.ts'
 import type { Kind } from './keywords.ts'
 import { furtherProperties, namesOf } from './objects.ts'
-import { NotSimple } from './pattern.ts'
 import type { Place } from './schema.ts'
 import { type Shape, shapeOf } from './shape.ts'
-import { patternAutomaton } from './strings.ts'
 
 /**
  * Whether it is certain that no value satisfies schemas together. What is not certain counts as possible: a `oneOf`
  * is kept to only where its branches are certain to be apart.
  */
-export function openApart({ read, ofAll }: Alternatives, holds: Holds, budget: Budget) {
+export function openApart({ read, ofAll }: Alternatives, holds: Holds, automata: Automata, budget: Budget) {
   const known = new Map<string, boolean>()
 
   const impossible = (places: readonly Place[]): boolean => {
@@ -35,8 +34,10 @@ export function openApart({ read, ofAll }: Alternatives, holds: Holds, budget: B
     kinds: ReadonlySet<Kind>,
     names: ReadonlySet<string> | undefined,
   ): boolean => {
+    budget.steps(20)
     const shape = shapeOf(places, read)
-    if (shape.values) return !shape.values.some(value => places.every(place => holds(value, place)))
+    if (shape.values)
+      return !shape.values.some(value => kinds.has(kindOf(value)) && places.every(place => holds(value, place)))
     return [...kinds].every(kind => !shape.kinds.has(kind) || noneOf(kind, shape, names))
   }
 
@@ -64,14 +65,9 @@ export function openApart({ read, ofAll }: Alternatives, holds: Holds, budget: B
     )
   }
 
-  const noText = ({ patterns }: Shape): boolean => {
-    const [first, ...others] = patterns.map(patternAutomaton)
-    try {
-      return first !== undefined && acceptsNothing(others.reduce(bothOf, first))
-    } catch (error) {
-      if (error instanceof NotSimple) return false
-      throw error
-    }
+  const noText = (shape: Shape): boolean => {
+    const texts = automata.patternsOf(shape)
+    return texts !== undefined && acceptsNothing(texts)
   }
 
   return {

@@ -75,6 +75,7 @@ export function automatonOf(pattern: Pattern): Automaton {
     ends: states => states.includes(end),
     movesOf: states => {
       const moves = states.flatMap(at => loose[at]!.moves)
+      spend(moves.reduce((sum, { over }) => sum + over.length, 0) * moves.length)
       return cuts(moves.map(({ over }) => over)).map(over => {
         spend(moves.length)
         const [low] = over[0]!

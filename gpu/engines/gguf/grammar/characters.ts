@@ -9,7 +9,12 @@ export const everything: Ranges = [
 
 /** Ranges as pairs of first and last character: `characters('09', 'af')`. */
 export const characters = (...pairs: string[]): Ranges =>
-  union(pairs.map(pair => [pair.codePointAt(0)!, pair.codePointAt(pair.length - 1)!] as const))
+  union(
+    pairs.map(pair => {
+      const [first, last = first] = Array.from(pair, character => character.codePointAt(0)!)
+      return [first!, last!] as const
+    }),
+  )
 
 /** The ranges in any order, overlapping or not, as sorted and disjoint ones. */
 export function union(ranges: Ranges): Ranges {

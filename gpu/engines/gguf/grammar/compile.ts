@@ -1,6 +1,7 @@
-import { type Alternative, keyOfPlaces, openAlternatives } from './alternatives.ts'
+import { type Alternative, keyOfAlternative, keyOfPlaces, openAlternatives } from './alternatives.ts'
 import { openApart } from './apart.ts'
 import { arrayOf } from './arrays.ts'
+import { openAutomata, refuseFormat } from './automata.ts'
 import type { Budget } from './budget.ts'
 import { decimals } from './decimals.ts'
 import { isKnownFormat, openHolds } from './holds.ts'
@@ -11,7 +12,7 @@ import { objectOf } from './objects.ts'
 import { type Rules, rule, type Sequence, text } from './rules.ts'
 import type { Place } from './schema.ts'
 import { meantKinds, type Shape, shapeOf } from './shape.ts'
-import { refuseFormat, stringOf } from './strings.ts'
+import { stringOf } from './strings.ts'
 
 /** A way to write values: those of one kind, or the listed ones. */
 interface Way {
@@ -25,14 +26,16 @@ const int32 = { value: 2 ** 31, open: true }
 /** Makes rules of schemas. The function gives the rule of what satisfies all of the schemas. */
 export function openCompiler(rules: Rules, json: Json, budget: Budget): (places: readonly Place[]) => string {
   const alternatives = openAlternatives(budget)
+  const automata = openAutomata(budget)
   const { read, ofAll } = alternatives
-  const holds = openHolds(alternatives, budget)
-  const { apart } = openApart(alternatives, holds, budget)
+  const holds = openHolds(alternatives, automata, budget)
+  const { apart } = openApart(alternatives, holds, automata, budget)
 
   const node = (places: readonly Place[]): string => {
     const all = ofAll(places)
     if (all.length === 1 && all[0]!.places.length === 0 && all[0]!.excluded.length === 0) return json.value()
-    return rules.once(`schemas ${keyOfPlaces(places)}`, 'schema', () => {
+    // References to the same schema are the same rule, so that objects which begin with them begin alike.
+    return rules.once(`schemas ${all.map(keyOfAlternative).join('|')}`, 'schema', () => {
       const ways = all.flatMap(waysOf)
       const alone = (kind: Kind | 'value') => ways.filter(way => way.kind === kind).length === 1
       return ways.flatMap(({ kind, key, make }) =>
@@ -70,7 +73,7 @@ export function openCompiler(rules: Rules, json: Json, budget: Budget): (places:
   const kindOf = (kind: Kind, shape: Shape, key: string): Sequence[] => {
     if (kind === 'null') return [[text('null')]]
     if (kind === 'boolean') return [[text('true')], [text('false')]]
-    if (kind === 'string') return stringOf(shape, rules, json)
+    if (kind === 'string') return stringOf(shape, rules, json, automata)
     if (kind === 'array') return arrayOf({ shape, key, rules, node })
     if (kind === 'object') return objectOf({ shape, key, rules, json, node })
     const narrow = shape.formats.some(({ name }) => name === 'int32')

@@ -17,6 +17,7 @@ export interface Grammar {
    * used any number of times.
    * Throws Failure `unsupported_parameter` that names the keyword and its JSON path for what no grammar is made of,
    * `invalid_value` for what is no schema, that no value satisfies or that is too large, all with `origin.param`.
+   * The grammar is of no use after that.
    */
   rule(schema: unknown, origin: Origin): string
   /** The name of the rule that matches any JSON object. */
@@ -77,8 +78,8 @@ export function openGrammar(): Grammar {
   return {
     rule(schema, origin) {
       from = origin
+      if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts, 200000 characters or 100 levels')
       const { root } = openDocument(schema, origin, () => places++)
-      if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts or is nested more than 100 deep')
       try {
         const name = compile([root])
         rules.settle()

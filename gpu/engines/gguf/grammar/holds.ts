@@ -1,14 +1,14 @@
 import type { Alternatives } from './alternatives.ts'
+import type { Automata } from './automata.ts'
 import { accepts } from './automaton.ts'
 import type { Budget } from './budget.ts'
 import { formats } from './formats.ts'
 import { equal, type Kind } from './keywords.ts'
 import type { Place } from './schema.ts'
 import { kindsOfFormat } from './shape.ts'
-import { formatAutomaton, patternAutomaton } from './strings.ts'
 
 /** Whether a value satisfies a schema, exactly; for the values of `enum` and `const` beside other keywords. */
-export function openHolds({ read, of }: Alternatives, budget: Budget) {
+export function openHolds({ read, of }: Alternatives, automata: Automata, budget: Budget) {
   const holds = (value: unknown, place: Place): boolean => {
     budget.steps(1)
     if (typeof place.schema === 'boolean') return place.schema
@@ -29,7 +29,7 @@ export function openHolds({ read, of }: Alternatives, budget: Budget) {
     const { low, high, format, ...own } = read(place)
     if (format !== undefined && kindsOfFormat(format).includes(kindOf(value))) {
       // What is generated leaves some values of a format out, so that the pattern says yes for sure but not no.
-      if (typeof value === 'string' && !accepts(formatAutomaton({ name: format, place }), value))
+      if (typeof value === 'string' && !accepts(automata.format({ name: format, place }), value))
         place.document.unsupported(
           `${place.path}.format`,
           `it is not decided here whether ${JSON.stringify(value)} has the format '${format}'; leave the one or the other out`,
@@ -44,7 +44,7 @@ export function openHolds({ read, of }: Alternatives, budget: Budget) {
     if (typeof value === 'string') {
       const length = Array.from(value).length
       if (length < (own.minLength ?? 0) || length > (own.maxLength ?? length)) return false
-      return own.pattern === undefined || accepts(patternAutomaton({ source: own.pattern, place }), value)
+      return own.pattern === undefined || accepts(automata.pattern({ source: own.pattern, place }), value)
     }
     if (Array.isArray(value)) {
       if (value.length < (own.minItems ?? 0) || value.length > (own.maxItems ?? value.length)) return false

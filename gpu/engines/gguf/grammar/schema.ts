@@ -8,7 +8,7 @@ export interface Origin {
   path: string
 }
 
-/** A schema that stands somewhere in the request; the same object is the same place. */
+/** A schema that stands somewhere in the request. */
 export interface Place {
   id: number
   schema: Record<string, unknown> | boolean
@@ -31,6 +31,7 @@ export interface SchemaDocument {
 /** `nextId` numbers the places over all schemas of a grammar. */
 export function openDocument(root: unknown, { param, path }: Origin, nextId: () => number): SchemaDocument {
   const places = new Map<object, Place>()
+  const texts = new Map<string, Place>()
 
   const invalid = (where: string, what: string): never => {
     throw new Failure('invalid_value', `'${where}' ${what}.`, { param })
@@ -44,7 +45,10 @@ export function openDocument(root: unknown, { param, path }: Origin, nextId: () 
       return invalid(where, 'is no JSON Schema, which is an object or a boolean')
     const known = places.get(schema)
     if (known) return known
-    const made = { id: nextId(), schema: schema as Record<string, unknown>, path: where, document }
+    // What says the same is the same, and is told by where it stands first.
+    const text = JSON.stringify(schema)
+    const made = texts.get(text) ?? { id: nextId(), schema: schema as Record<string, unknown>, path: where, document }
+    texts.set(text, made)
     places.set(schema, made)
     return made
   }
@@ -82,14 +86,20 @@ function pointerOf(reference: string): string[] | undefined {
     .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** Whether a value has at most 5000 parts, nested at most 100 deep; found without recursion. */
+/** Whether a value has at most 5000 parts of 200,000 characters, nested at most 100 deep; found without recursion. */
 export function sizeWithin(value: unknown): boolean {
+  let characters = 0
   const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }]
   for (let seen = 0; open.length > 0; seen++) {
     const next = open.pop()!
     if (seen > 5000 || next.depth > 100) return false
+    if (typeof next.value === 'string') characters += next.value.length
+    if (characters > 200_000) return false
     if (typeof next.value !== 'object' || next.value === null) continue
-    for (const part of Object.values(next.value)) open.push({ value: part, depth: next.depth + 1 })
+    for (const [name, part] of Object.entries(next.value)) {
+      characters += name.length
+      open.push({ value: part, depth: next.depth + 1 })
+    }
   }
   return true
 }

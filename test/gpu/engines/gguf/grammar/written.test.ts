@@ -1,0 +1,70 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Failure } from '../../../../../core/failure.ts'
+import { objectGrammar, schemaGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
+import { openLlama, origin } from './_grammar.ts'
+import { openWriter } from './_model.ts'
+import { schemas } from './_schemas.ts'
+
+const cases = 500
+let llama: Awaited<ReturnType<typeof openLlama>>
+let writer: Awaited<ReturnType<typeof openWriter>>
+beforeAll(async () => {
+  llama = await openLlama()
+  writer = await openWriter(llama, 400)
+})
+afterAll(async () => {
+  await writer.close()
+  await llama.dispose()
+})
+
+/** Names of all objects count as their own only, which `constructor` is not otherwise. */
+const options = { strict: false, ownProperties: true, logger: false } as const
+const withFormats = addFormats as unknown as (ajv: Ajv2020) => Ajv2020
+const read = (said: Uint8Array) => JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(said))
+const sampling = { temperature: fc.constantFrom(0, 0.7, 1.5), seed: fc.nat(1_000_000) }
+
+function grammarOf(schema: unknown): string | undefined {
+  try {
+    return schemaGrammar(schema, origin)
+  } catch (error) {
+    if (error instanceof Failure && error.status === 400) return undefined
+    throw error
+  }
+}
+
+test(`${cases} schemas: all that a model with random weights writes to its end is JSON and validates`, async () => {
+  let finished = 0
+  let refused = 0
+  await fc.assert(
+    fc.asyncProperty(fc.record({ schema: schemas, ...sampling }), async ({ schema, ...how }) => {
+      const grammar = grammarOf(schema)
+      if (grammar === undefined) refused++
+      fc.pre(grammar !== undefined)
+      const said = await writer.write({ grammar, ...how })
+      if (said === undefined) return
+      finished++
+      const value: unknown = read(said)
+      const validate = withFormats(new Ajv2020(options)).compile(schema)
+      expect(validate(value), `${JSON.stringify(value)}: ${JSON.stringify(validate.errors)}`).toBe(true)
+    }),
+    // Looking for a smaller example of a failure ends with the time for the test.
+    { numRuns: cases, interruptAfterTimeLimit: 110_000, markInterruptAsFailure: true },
+  )
+  expect(finished).toBeGreaterThanOrEqual(cases * 0.95)
+  expect(refused).toBeLessThan(cases)
+}, 120_000)
+
+test('json_object: every answer that ends is an object', async () => {
+  const grammar = objectGrammar()
+  let finished = 0
+  for (let seed = 0; seed < 20; seed++) {
+    const said = await writer.write({ grammar, temperature: 1, seed })
+    if (said === undefined) continue
+    finished++
+    expect(read(said)).toBeTypeOf('object')
+  }
+  expect(finished).toBeGreaterThan(5)
+})
