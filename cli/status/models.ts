@@ -78,6 +78,7 @@ export function modelLines(models: readonly ModelPicture[], width: number): Line
     chosen.push({ column, width: cells })
     room -= cells + gap
   }
+  const noted = chosen.some(({ column }) => column.head === columns.note.head)
   const row = (cell: (column: Column) => Span): Line =>
     chosen.flatMap(({ column, width: cells }, at) => {
       const span = cell(column)
@@ -87,12 +88,15 @@ export function modelLines(models: readonly ModelPicture[], width: number): Line
     })
   return [
     row(column => ({ text: column.head, look: 'faint' })),
-    ...sorted.map(model =>
-      row(column => {
+    ...sorted.flatMap(model => {
+      const own = row(column => {
         const look = column.look?.(model)
         return { text: column.of(model), ...(look ? { look } : {}) }
-      }),
-    ),
+      })
+      // Why a model does not work matters more than any figure: where the note has no column it has a line.
+      const note = noted ? '' : noteOf(model)
+      return note === '' ? [own] : [own, [{ text: `  ${note}`, look: columns.note.look(model) }] satisfies Line]
+    }),
   ]
 }
 

@@ -139,6 +139,10 @@ test.each([3, 5, 10, 100])('at %i lines there are not more, and it says that som
   expect(/… \d+ more lines/.test(drawn.at(-1)!)).toBe(drawn.length < lines(80).length)
 })
 
+test.each([40, 60, 80, 100, 120])('at %i columns it says why a model does not work', width => {
+  expect(lines(width).join('\n')).toContain('Engine exited (3)')
+})
+
 test('without models it says how to add one', () => {
   expect(lines(80, 0, { ...picture, models: [] }).join('\n')).toContain('infer model add')
 })
