@@ -22,7 +22,10 @@ export const Limits = z
     connections: z.number().int().default(12_000),
     write_deadline: Duration.default(30_000).describe('A reader that takes nothing for this long is cut off.'),
     stream_ping: Duration.default(15_000),
-    engine_answer: Bytes.default(32 << 20),
+    engine_answer: Bytes.default(32 << 20).describe('What an engine may answer with, a stream apart.'),
+    engine_embedding: Bytes.default(96 << 10).describe(
+      'What each vector that was asked for may take of it, where they take more: 4096 numbers as text, 18000 in base64.',
+    ),
     stream_frame: Bytes.default(4 << 20),
     engine_backoff: Duration.default(1_000).describe(
       'Before an engine that failed to start is started again; doubles with every failure, up to five minutes.',

@@ -25,7 +25,8 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   const body = {
     model: traits.upstreamId,
     input,
-    encoding_format: traits.base64 ? encoding : 'float',
+    // A fourth of the bytes, whatever the caller gets.
+    encoding_format: traits.base64 ? 'base64' : 'float',
     dimensions: traits.dimensions ? (dimensions ?? undefined) : undefined,
     truncate_prompt_tokens: truncate_prompt_tokens ?? undefined,
     priority: priority ?? undefined,
@@ -66,6 +67,7 @@ function vectorOf(value: unknown): Float32Array {
     if (bytes.length === 0 || bytes.length % 4 !== 0) throw engineFault('an embedding that is not base64 of floats')
     const vector = new Float32Array(bytes.length / 4)
     for (let at = 0; at < vector.length; at++) vector[at] = bytes.readFloatLE(at * 4)
+    if (!vector.every(Number.isFinite)) throw engineFault('an embedding with members that are no numbers')
     return vector
   }
   if (!Array.isArray(value) || value.length === 0 || !value.every(Number.isFinite))

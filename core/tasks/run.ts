@@ -5,6 +5,7 @@ import type { Fleet } from '../fleet.ts'
 import { costOf } from '../models/cost.ts'
 import type { Registry } from '../models/registry.ts'
 import type { JobRecord, Usage } from '../store/store.ts'
+import { answerBound } from './answer-bound.ts'
 import { ask } from './ask.ts'
 
 /** How long a durable job holds its place for a model that loads; it is given back afterwards, at no cost. */
@@ -33,7 +34,7 @@ export function openTaskRunner({
     using lease = await fleet.lease(model, { waitMs, signal })
     const answers: Buffer[] = []
     for (const call of prepared.bodies)
-      answers.push(await ask(lease, prepared.path, call, limits.engine_answer, signal))
+      answers.push(await ask(lease, prepared.path, call, answerBound(prepared.want, limits), signal))
     const { body: shaped, usage } = await cpu.shape(answers, prepared.want)
     const result =
       typeof shaped === 'string'

@@ -77,7 +77,7 @@ export const gguf: Preset = {
       rerankScores: 'probability',
       scoreBy: 'score',
       dimensions: false,
-      base64: false,
+      base64: true,
       streamUsage: 'end',
       namedTool: true,
       promptLists: true,

@@ -5,6 +5,7 @@ import { newId } from '../../core/ids.ts'
 import { costOf } from '../../core/models/cost.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Usage } from '../../core/store/store.ts'
+import { answerBound } from '../../core/tasks/answer-bound.ts'
 import { ask } from '../../core/tasks/ask.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
@@ -148,7 +149,7 @@ async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<St
   const answers: Buffer[] = []
   try {
     for (const body of prepared.bodies)
-      answers.push(await ask(lease, prepared.path, body, config.limits.engine_answer, call.gone))
+      answers.push(await ask(lease, prepared.path, body, answerBound(prepared.want, config.limits), call.gone))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }

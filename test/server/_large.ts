@@ -1,7 +1,7 @@
 /**
  * The two ends of a large request, each a process of its own, so that what they do does not hold up the server under
  * test. Run as `node _large.ts engine`, which prints its port, or `node _large.ts chat URL TOKEN BYTES` and
- * `node _large.ts embed URL TOKEN`, which print what they saw as JSON.
+ * `node _large.ts embed URL TOKEN MODEL SIZE`, which print what they saw as JSON.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ export interface Seen {
 }
 
 const digest = (text: string): string => `${text.length} ${createHash('sha256').update(text).digest('hex')}`
-const print = (seen: Seen) => process.stdout.write(JSON.stringify(seen))
+const print = (seen: Seen): void => void process.stdout.write(JSON.stringify(seen))
 
 /** Answers a chat with the length and the hash of the image in it, embeddings with vectors that tell their place. */
 async function engine(): Promise<void> {
@@ -30,14 +30,21 @@ async function engine(): Promise<void> {
     request.once('end', () => {
       const body = JSON.parse(Buffer.concat(parts).toString('utf8')) as {
         messages?: { content: { image_url?: { url: string } }[] }[]
+        model: string
         input?: string[]
+        encoding_format?: string
       }
       if (body.input) {
-        const data = body.input.map((text, index) => ({
-          object: 'embedding',
-          index,
-          embedding: Array.from({ length: 256 }, (_, at) => (Number(text) + 1) / (at + 1)),
-        }))
+        // It knows base64 unless its name says that it writes everything out.
+        const [, size, floats] = /(\d+)(-floats)?/.exec(body.model)!
+        const data = body.input.map((text, index) => {
+          const vector = Array.from({ length: Number(size) }, (_, at) => (Number(text) + 1) / (at + 1))
+          const embedding =
+            floats || body.encoding_format !== 'base64'
+              ? vector
+              : Buffer.from(Float32Array.from(vector).buffer).toString('base64')
+          return { object: 'embedding', index, embedding }
+        })
         return json(response, { data: data.toReversed(), usage: { prompt_tokens: data.length } })
       }
       const content = digest(body.messages![0]!.content[1]!.image_url!.url)
@@ -87,20 +94,21 @@ async function chat(url: string, token: string, bytes: number): Promise<void> {
 }
 
 /** As many embeddings as one request may ask for; the answer is the places that are wrong. */
-async function embed(url: string, token: string): Promise<void> {
+async function embed(url: string, token: string, model: string, size: number): Promise<void> {
   const input = Array.from({ length: 2048 }, (_, at) => String(at))
-  const { status, text, ms } = await send(`${url}/std/v1/embeddings`, token, JSON.stringify({ model: 'large', input }))
+  const { status, text, ms } = await send(`${url}/std/v1/embeddings`, token, JSON.stringify({ model, input }))
+  if (status !== 200) return print({ status, answer: text, sent: '', ms })
   const { data } = JSON.parse(text) as { data: { index: number; embedding: number[] }[] }
   const right = data.filter(
     ({ index, embedding }, at) =>
       index === at &&
-      embedding.length === 256 &&
+      embedding.length === size &&
       embedding.every((value, d) => value === Math.fround((at + 1) / (d + 1))),
   )
   print({ status, answer: `${right.length} of ${data.length} right`, sent: `${text.length} bytes came`, ms })
 }
 
-const [role, url, token, bytes] = process.argv.slice(2)
+const [role, url, token, what, size] = process.argv.slice(2)
 if (role === 'engine') await engine()
-else if (role === 'chat') await chat(url!, token!, Number(bytes))
-else if (role === 'embed') await embed(url!, token!)
+else if (role === 'chat') await chat(url!, token!, Number(what))
+else if (role === 'embed') await embed(url!, token!, what!, Number(size))

@@ -23,6 +23,13 @@ beforeAll(async () => {
         engine: 'remote',
         url: `http://127.0.0.1:${port}`,
         tasks: ['std/chat-completion', 'std/embeddings'],
+        upstream_id: '256',
+      },
+      {
+        id: '1536-floats',
+        engine: 'remote',
+        url: `http://127.0.0.1:${port}`,
+        tasks: ['std/embeddings'],
       },
     ],
     limits: { wrong_tokens_per_minute: 5 },
@@ -257,9 +264,14 @@ describe('what is large', () => {
   })
 
   test('2,048 embeddings come in the order of the inputs', async () => {
-    const { status, answer } = await beside('embed')
+    const { status, answer } = await beside('embed', 'large', '256')
     expect([status, answer]).toEqual([200, '2048 of 2048 right'])
   })
+
+  test('2,048 embeddings of 1,536 numbers, written out, in twice the bytes of any other answer', async () => {
+    const { status, answer } = await beside('embed', '1536-floats', '1536')
+    expect([status, answer]).toEqual([200, '2048 of 2048 right'])
+  }, 60_000)
 
   test('2,049 are too many', async () => {
     const input = Array.from({ length: 2049 }, () => 'a')
