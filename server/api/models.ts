@@ -48,7 +48,9 @@ async function within(seconds: number, work: Promise<void>, call: Call): Promise
   // Who does not wait for its end is told by the model's status how it ended.
   work.catch(() => undefined)
   const signal = AbortSignal.any([enough.signal, call.gone])
-  await Promise.race([work, delay(seconds * 1_000, undefined, { signal })]).finally(() => enough.abort())
+  const time = delay(seconds * 1_000, undefined, { signal }).catch(() => undefined)
+  await Promise.race([work, time]).finally(() => enough.abort())
+  call.gone.throwIfAborted()
 }
 
 /** Secrets travel in the environment: its names are enough to see what is set. */

@@ -6,6 +6,7 @@ import { waitingText } from '../../../cli/models/load.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { type Ended, infer, json, temporaryFolder } from '../_infer.ts'
 import { answer, fakeServer } from '../_server.ts'
+import { hasTerminal, inTerminal } from '../_terminal.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -248,6 +249,49 @@ describe('remove', () => {
     expect(readFileSync(config, 'utf8')).toBe(yaml(own))
     const toy = await infer(['model', 'remove', 'infer/tiny-chat', '--yes', '--data-dir', temporaryFolder()])
     expect([toy.exitCode, toy.stderr]).toEqual([1, expect.stringContaining('ships with infer') as string])
+  })
+})
+
+describe.skipIf(!hasTerminal)('in front of a person', () => {
+  test('load says on one line how far it is', async () => {
+    await using slow = await startApp({ models: [fakeModel('slow', ['--ready-after', '3000'])] })
+    const terminal = inTerminal(['model', 'load', 'slow'], { INFER_URL: slow.url, INFER_TOKEN: slow.secret })
+    await terminal.sees("Loading 'slow'")
+    await terminal.sees("'slow' is warm after")
+    expect(await terminal.ends()).toBe(0)
+  })
+
+  test('Ctrl-C ends the waiting with 130, not the load', async () => {
+    await using slow = await startApp({ models: [fakeModel('slow', ['--hang'])] })
+    const terminal = inTerminal(['model', 'load', 'slow'], { INFER_URL: slow.url, INFER_TOKEN: slow.secret })
+    await terminal.sees("Loading 'slow'")
+    terminal.types('\u0003')
+    expect(await terminal.ends()).toBe(130)
+    expect(await (await slow.fetch('/api/models/slow')).json()).toMatchObject({ status: { status: 'loading' } })
+  })
+
+  test('remove asks twice: for the entry and for the file', async () => {
+    const dataDir = temporaryFolder()
+    const own = join(dataDir, 'models', 'a.gguf')
+    mkdirSync(join(dataDir, 'models'))
+    writeFileSync(own, 'weights')
+    const config = join(dataDir, 'infer.yaml')
+    const text = `models:\n  - id: a\n    source: ${own}\n`
+    writeFileSync(config, text)
+    const refusing = inTerminal(['model', 'remove', 'a', '--data-dir', dataDir])
+    await refusing.sees('[y/N]')
+    refusing.types('\n')
+    await refusing.sees('Nothing was changed.')
+    expect([await refusing.ends(), readFileSync(config, 'utf8')]).toEqual([0, text])
+
+    const agreeing = inTerminal(['model', 'remove', 'a', '--data-dir', dataDir])
+    await agreeing.sees("Take 'a' out of")
+    agreeing.types('y\n')
+    await agreeing.sees(`Delete ${own} too (7 B)?`)
+    agreeing.types('y\n')
+    await agreeing.sees('Deleted 7 B.')
+    expect(await agreeing.ends()).toBe(0)
+    expect([readFileSync(config, 'utf8'), existsSync(own)]).toEqual(['models: []\n', false])
   })
 })
 

@@ -70,6 +70,18 @@ test('a load that takes longer than the wait goes on; asking again joins it', as
     })
 })
 
+test('a caller who leaves is no fault of ours, and the load goes on without him', async () => {
+  const client = new AbortController()
+  const left = app
+    .fetch('/api/models/hangs/load?wait=60', { method: 'POST', signal: client.signal })
+    .catch((thrown: Error) => thrown.name)
+  await expect.poll(() => ask('GET', '/api/system/status')).toMatchObject({ requests: 2 })
+  client.abort()
+  expect(await left).toBe('AbortError')
+  await expect.poll(() => ask('GET', '/api/system/status')).toMatchObject({ requests: 1 })
+  expect(await ask('GET', '/api/models/hangs')).toMatchObject({ status: { status: 'loading' } })
+})
+
 test('a load that fails says why, and so does the status afterwards', async () => {
   const failed = await ask('POST', '/api/models/broken/load?wait=30')
   expect(failed).toMatchObject({ http: 502, error: { code: 'worker_error' } })
