@@ -14,10 +14,12 @@ import { refused, usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { readCount, readList, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
+import { sizeText } from '../quantities-text.ts'
 import { agrees } from '../question.ts'
 import { shellWord } from '../serve/try-next.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
+import type { Located } from './locate.ts'
 import type { Proposal, Said } from './proposal.ts'
 import { download, withTokenFile } from './pull.ts'
 import { openPullDisplay } from './pull-progress.ts'
@@ -57,6 +59,9 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
+/** What ends everything when somebody says no. */
+const declined = new Error('declined')
+
 async function run(what: string, options: Options, terminal: Terminal, signal: AbortSignal): Promise<void> {
   const { yes, json, tokenFile } = options
   const dataDir = dataDirectory(options.dataDir)
@@ -71,20 +76,37 @@ async function run(what: string, options: Options, terminal: Terminal, signal: A
 
   const { locate } = await import('./locate.ts')
   const { propose } = await import('./proposal.ts')
+  const taken = new Set(models.map(({ id }) => id))
+  let agreed = yes
+  let shown = false
+  const consider = async (located: Located, question: string): Promise<Proposal> => {
+    const same = models.find(({ source }) => source === located.path)
+    if (same && options.id === undefined)
+      throw refused(
+        'conflict',
+        `${path} offers this model already, as '${same.id}'. Give another --id to offer it twice.`,
+      )
+    const proposal = await propose(located, options, { taken, dataDir })
+    if (!shown && !json) show(proposal, terminal)
+    if (!shown && proposal.obstacle !== null) terminal.warn(proposal.obstacle)
+    shown = true
+    agreed ||= await agrees(question, proposal.obstacle === null, terminal, signal)
+    if (!agreed) throw declined
+    return proposal
+  }
   const onEvent = openPullDisplay(terminal, false)
-  const located = await download(terminal, signal, () => locate(what, { dataDir, hub, signal, onEvent }))
-  const same = models.find(({ source }) => source === located.path)
-  if (same && options.id === undefined)
-    throw refused(
-      'conflict',
-      `${path} offers this model already, as '${same.id}'. Give another --id to offer it twice.`,
-    )
-  const proposal = await propose(located, options, { taken: new Set(models.map(({ id }) => id)), dataDir })
+  const preview = async (located: Located, bytes: number) =>
+    void (await consider(located, `Download ${sizeText(bytes)} and add it to ${path}?`))
+  let proposal: Proposal
+  try {
+    const located = await download(terminal, signal, () => locate(what, { dataDir, hub, signal, onEvent, preview }))
+    // Again, of the file itself: what was seen of it before is as good as the connection.
+    proposal = await consider(located, `Add it to ${path}?`)
+  } catch (thrown) {
+    if (thrown === declined) return terminal.remark('Nothing was changed.')
+    throw thrown
+  }
   const { entry, obstacle } = proposal
-  if (!json) show(proposal, terminal)
-  if (obstacle !== null) terminal.warn(obstacle)
-  if (!yes && !(await agrees(`Add it to ${path}?`, obstacle === null, terminal, signal)))
-    return terminal.remark('Nothing was changed.')
   editConfigFile(path, (text, name) => addModel(text, entry, name), traitsOf)
 
   const offered = await takenUp(entry.id, dataDir, signal)

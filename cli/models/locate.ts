@@ -1,8 +1,9 @@
 import { existsSync, statSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { Failure } from '../../core/failure.ts'
+import type { GgufHeader } from '../../core/models/gguf-header.ts'
 import { pullAddress } from '../../core/models/hub/address.ts'
-import { type PullEvent, pullModel } from '../../core/models/hub/pull.ts'
+import { type Preview, type PullEvent, pullModel } from '../../core/models/hub/pull.ts'
 import { parseReference } from '../../core/models/hub/reference.ts'
 import type { HubSettings } from '../../core/models/hub/settings.ts'
 
@@ -13,6 +14,8 @@ export interface Located {
   path: string
   /** What it could be called after, best first. */
   names: readonly string[]
+  /** The header, where the file is still elsewhere. */
+  header?: GgufHeader
 }
 
 /**
@@ -27,16 +30,31 @@ export async function locate(
     hub,
     signal,
     onEvent,
-  }: { dataDir: string; hub: HubSettings; signal: AbortSignal; onEvent: (event: PullEvent) => void },
+    preview,
+  }: {
+    dataDir: string
+    hub: HubSettings
+    signal: AbortSignal
+    onEvent: (event: PullEvent) => void
+    /** Sees a GGUF model before it is downloaded; what it throws ends the download. `bytes` are still to come. */
+    preview?: (located: Located, bytes: number) => Promise<void>
+  },
 ): Promise<Located> {
   const reference = parseReference(text, hub.endpoint)
+  const tools = {
+    hub,
+    signal,
+    onEvent,
+    preview: async ({ header, path, repository, bytes }: Preview) =>
+      preview?.({ kind: 'gguf', path, names: repository === null ? [path] : [repository, path], header }, bytes),
+  }
   if (reference) {
-    const { kind, path, repository } = await pullModel(reference, { hub, signal, onEvent })
+    const { kind, path, repository } = await pullModel(reference, tools)
     if (kind === 'file') throw notRunnable(path)
     return { kind: kind === 'gguf' ? 'gguf' : 'folder', path, names: [repository!, path] }
   }
   if (/^https?:\/\//i.test(text)) {
-    const { path } = await pullAddress(text, join(dataDir, 'models'), { hub, signal, onEvent })
+    const { path } = await pullAddress(text, join(dataDir, 'models'), tools)
     return { kind: 'gguf', path, names: [path] }
   }
   const path = resolve(text)

@@ -53,8 +53,12 @@ export async function propose(located: Located, said: Said, around: Surroundings
   return located.kind === 'gguf' ? proposeFile(located, said, around) : proposeFolder(located, said, around)
 }
 
-async function proposeFile({ path, names }: Located, said: Said, { taken, dataDir }: Surroundings): Promise<Proposal> {
-  const header = await readGgufHeader(path)
+async function proposeFile(
+  { path, names, header: known }: Located,
+  said: Said,
+  { taken, dataDir }: Surroundings,
+): Promise<Proposal> {
+  const header = known ?? (await readGgufHeader(path))
   const purpose = purposeOf(header)
   if (!purpose)
     throw new Failure(

@@ -5,6 +5,7 @@ import { Failure } from '../../failure.ts'
 import { insidePath } from './layout.ts'
 import { withLock } from './lock.ts'
 import type { Pulled, PullTools } from './pull.ts'
+import { readRemoteHeader } from './remote-header.ts'
 import { openRequests, persist, usualPatience } from './requests.ts'
 import { requireSpace } from './space.ts'
 import { transfer } from './transfer.ts'
@@ -22,7 +23,7 @@ const partName = /-(\d{5})-of-(\d{5})\.gguf$/
 export async function pullAddress(
   url: string,
   folder: string,
-  { hub, signal, onEvent, patience = usualPatience }: PullTools,
+  { hub, signal, onEvent, patience = usualPatience, preview }: PullTools,
 ): Promise<Pulled> {
   const parts = partsOf(url)
   // The hub's token is not for strangers, and none of them is the hub.
@@ -53,19 +54,21 @@ export async function pullAddress(
       present: size !== undefined,
     })
   }
-  const bytes = found.reduce((sum, { size }) => sum + size, 0)
+  const missing = found.filter(({ present }) => !present)
+  if (preview && missing.length > 0) {
+    const files = found.map(({ file, url: part, size }) => ({ name: file, url: part, size }))
+    const header = await readRemoteHeader(files, { ask, patience, signal })
+    if (header) await preview({ header, path: found[0]!.path, repository: null, bytes: bytesOf(missing) })
+  }
   onEvent({
     event: 'plan',
     source: url,
     commit: null,
     files: found.map(({ file, size, present }) => ({ file, bytes: size, present })),
-    bytes,
+    bytes: bytesOf(found),
     others: [],
   })
-  await requireSpace(
-    folder,
-    found.filter(({ present }) => !present),
-  )
+  await requireSpace(folder, missing)
   for (const { url: part, path, file, size, incomplete, etag, present } of found) {
     if (!present)
       await withLock(`${path}.lock`, { signal, onWait: () => onEvent({ event: 'wait', file }) }, async () => {
@@ -87,6 +90,8 @@ export async function pullAddress(
     repository: null,
   }
 }
+
+const bytesOf = (files: readonly { size: number }[]): number => files.reduce((sum, { size }) => sum + size, 0)
 
 /** Length and version of what an address gives, from an answer with one byte. */
 async function look(url: string, ask: ReturnType<typeof openRequests>) {

@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readlink, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { GgufHeader } from '../gguf-header.ts'
 import { type Choice, chooseFiles, type HubFile } from './choose.ts'
 import { type Layout, layoutOf } from './layout.ts'
 import { listRepository } from './listing.ts'
 import { withLock } from './lock.ts'
 import type { HubReference } from './reference.ts'
+import { readRemoteHeader } from './remote-header.ts'
 import { openRequests, type Patience, persist, usualPatience } from './requests.ts'
 import type { HubSettings } from './settings.ts'
 import { requireSpace } from './space.ts'
@@ -44,6 +46,17 @@ export interface PullTools {
   signal: AbortSignal
   onEvent: (event: PullEvent) => void
   patience?: Patience
+  /** Sees a GGUF model before it is downloaded, where the server allows a look; what it throws ends the download. */
+  preview?: (preview: Preview) => Promise<void>
+}
+
+export interface Preview {
+  header: GgufHeader
+  /** Where it will be. */
+  path: string
+  repository: string | null
+  /** What is still to be downloaded. */
+  bytes: number
 }
 
 /**
@@ -53,7 +66,7 @@ export interface PullTools {
  */
 export async function pullModel(
   reference: HubReference,
-  { hub, signal, onEvent, patience = usualPatience }: PullTools,
+  { hub, signal, onEvent, patience = usualPatience, preview }: PullTools,
 ): Promise<Pulled> {
   const { repository, revision } = reference
   const ask = openRequests({ hub, repository, silenceMs: patience.silenceMs, signal })
@@ -61,17 +74,24 @@ export async function pullModel(
   const choice = chooseFiles(repository, files, reference.file)
   const layout = layoutOf(hub.cache, repository)
   const present = await Promise.all(choice.files.map(file => hasBlob(layout, file)))
-  const bytes = choice.files.reduce((sum, { size }) => sum + size, 0)
+  const missing = choice.files.filter((_, at) => !present[at])
+  const urlOf = (path: string) =>
+    `${hub.endpoint}/${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`
+  const path = choice.main === null ? layout.snapshot(commit) : layout.file(commit, choice.main)
+  if (preview && choice.kind === 'gguf' && missing.length > 0) {
+    const parts = choice.files.map(file => ({ name: file.path, url: urlOf(file.path), size: file.size }))
+    const header = await readRemoteHeader(parts, { ask, patience, signal })
+    if (header) await preview({ header, path, repository, bytes: bytesOf(missing) })
+  }
   onEvent({
     event: 'plan',
     source: `hf:${repository}`,
     commit,
     files: choice.files.map(({ path, size }, at) => ({ file: path, bytes: size, present: present[at]! })),
-    bytes,
+    bytes: bytesOf(choice.files),
     others: choice.others,
   })
   await mkdir(layout.blobs, { recursive: true })
-  const missing = choice.files.filter((_, at) => !present[at])
   await requireSpace(
     layout.root,
     missing.map(({ size, hash }) => ({ size, incomplete: layout.incomplete(hash.hex) })),
@@ -90,9 +110,8 @@ export async function pullModel(
           there = await hasBlob(layout, file)
           if (there) return
           const incomplete = layout.incomplete(hash.hex)
-          const url = `${hub.endpoint}/${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`
           await transfer(
-            { name: path, url, incomplete, size, hash },
+            { name: path, url: urlOf(path), incomplete, size, hash },
             { ask, patience, signal, onEvent: event => onEvent({ ...event, file: path }) },
           )
           await rename(incomplete, layout.blob(hash.hex))
@@ -105,13 +124,15 @@ export async function pullModel(
   if (revision !== commit) await replace(layout.ref(revision), path => writeFile(path, commit))
   return {
     kind: choice.kind,
-    path: choice.main === null ? layout.snapshot(commit) : layout.file(commit, choice.main),
+    path,
     files: pulled,
     others: choice.others,
     commit,
     repository,
   }
 }
+
+const bytesOf = (files: readonly HubFile[]): number => files.reduce((sum, { size }) => sum + size, 0)
 
 /** Blobs get their names when they are verified, so the length of one that is there is enough. */
 async function hasBlob(layout: Layout, { size, hash }: HubFile): Promise<boolean> {

@@ -188,3 +188,18 @@ test.runIf(hasTerminal)('a person is asked, and may say no', async () => {
   expect(await yes.ends()).toBe(0)
   expect(existsSync(path)).toBe(true)
 })
+
+test.runIf(hasTerminal)('what is elsewhere is looked at, and asked about, before it is downloaded', async () => {
+  const { dataDir, path } = setUp()
+  const hub = await openHub({ 'o/large-model': { files: { 'x-Q4_K_M.gguf': tinyChat() } } })
+  onTestFinished(() => hub.close())
+  const env = { HF_ENDPOINT: hub.endpoint, HF_HOME: join(dataDir, 'hf') }
+  const terminal = inTerminal(['model', 'add', 'hf:o/large-model', '--data-dir', dataDir], env)
+  await terminal.sees('it has a chat template')
+  await terminal.sees(`Download 311 KiB and add it to ${path}?`)
+  expect(existsSync(env.HF_HOME)).toBe(false)
+  terminal.types('n\n')
+  await terminal.sees('Nothing was changed.')
+  expect(await terminal.ends()).toBe(0)
+  expect([existsSync(env.HF_HOME), existsSync(path)]).toEqual([false, false])
+})

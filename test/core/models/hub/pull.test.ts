@@ -13,8 +13,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { tinyChat } from '../../../../bin/tiny-chat.ts'
 import { layoutOf } from '../../../../core/models/hub/layout.ts'
-import { type PullEvent, pullModel } from '../../../../core/models/hub/pull.ts'
+import { type Preview, type PullEvent, pullModel } from '../../../../core/models/hub/pull.ts'
 import { parseReference } from '../../../../core/models/hub/reference.ts'
 import type { HubSettings } from '../../../../core/models/hub/settings.ts'
 import { openHub, type Repository } from '../../../fixtures/hub.ts'
@@ -44,12 +45,19 @@ async function setUp(repositories: Record<string, Repository> = { 'o/m': plain }
       signal = new AbortController().signal,
       more = {},
       onEvent,
-    }: { signal?: AbortSignal; more?: Partial<HubSettings>; onEvent?: (event: PullEvent) => void } = {},
+      preview,
+    }: {
+      preview?: (preview: Preview) => Promise<void>
+      signal?: AbortSignal
+      more?: Partial<HubSettings>
+      onEvent?: (event: PullEvent) => void
+    } = {},
   ) =>
     pullModel(parseReference(text, hub.endpoint)!, {
       hub: { endpoint: hub.endpoint, cache, token: undefined, offline: false, ...settings, ...more },
       signal,
       patience: { attempts: 3, backoffMs: 1, silenceMs: 400 },
+      ...(preview ? { preview } : {}),
       onEvent: event => {
         events.push(event)
         onEvent?.(event)
@@ -242,6 +250,30 @@ test('pulls of the same file at once fetch it once', async () => {
   expect(named(events, 'wait').length).toBeGreaterThanOrEqual(1)
   // One that stalled, and the rest of it.
   expect(contents().filter(({ at }) => at === 'store')).toHaveLength(2)
+})
+
+test('a model can be looked at, and refused, before it is downloaded', async () => {
+  const tiny = tinyChat()
+  const { hub, pull, contents, cache } = await setUp({ 'o/m': { files: { 'm.gguf': tiny } } })
+  const no = new Error('too large')
+  let seen: Preview | undefined
+  const preview = async (found: Preview) => {
+    seen = found
+    throw no
+  }
+  hub.play('m.gguf', { cutAfter: 1000 }, { status: 503 })
+  await expect(pull('hf:o/m', { preview })).rejects.toBe(no)
+  expect(seen).toMatchObject({
+    bytes: tiny.length,
+    repository: 'o/m',
+    path: layoutOf(cache, 'o/m').file(hub.commitOf('o/m'), 'm.gguf'),
+    header: { architecture: 'llama', contextLength: 4096 },
+  })
+  expect(contents().every(({ range }) => /^bytes=0-\d+$/.test(range ?? ''))).toBe(true)
+  expect(existsSync(cache)).toBe(false)
+  // A server that gives whole files only: there is nothing to look at, and the download goes on without.
+  hub.play('m.gguf', { whole: true })
+  expect(readFileSync((await pull('hf:o/m', { preview })).path)).toEqual(tiny)
 })
 
 test('who waits for another download can be stopped', async () => {

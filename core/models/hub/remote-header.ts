@@ -1,0 +1,55 @@
+import { Failure } from '../../failure.ts'
+import { type GgufContents, parseGguf } from '../gguf-format.ts'
+import { type GgufHeader, ggufHeader } from '../gguf-header.ts'
+import { type Ask, type Patience, persist, unreachable } from './requests.ts'
+
+/** One request brings this much: a round trip costs more than a few megabytes, and headers have up to twenty. */
+const pieceBytes = 4 << 20
+
+/**
+ * The header of a GGUF model that is still elsewhere, the first of its files first. Null where the server gives whole
+ * files only. Throws Failure as `readGgufHeader`, and for what goes wrong on the way.
+ */
+export async function readRemoteHeader(
+  files: readonly { name: string; url: string; size: number }[],
+  { ask, patience, signal }: { ask: Ask; patience: Patience; signal: AbortSignal },
+): Promise<GgufHeader | null> {
+  const contents: GgufContents[] = []
+  for (const { name, url, size } of files) {
+    const parser = parseGguf(name, size)
+    let step = parser.next()
+    while (!step.done) {
+      const { at, bytes } = step.value
+      const end = Math.min(size, at + Math.max(bytes, pieceBytes))
+      const piece = await persist(() => readPiece(url, at, end, ask), { patience, signal })
+      if (piece === null) return null
+      step = parser.next(piece)
+    }
+    contents.push(step.value)
+  }
+  return ggufHeader(files[0]!.name, contents)
+}
+
+async function readPiece(url: string, at: number, end: number, ask: Ask): Promise<Uint8Array | null> {
+  const { response, heard, done } = await ask(url, { range: `bytes=${at}-${end - 1}` })
+  try {
+    if (response.status !== 206) {
+      await response.body?.cancel()
+      return null
+    }
+    const pieces: Uint8Array[] = []
+    let length = 0
+    for await (const piece of response.body ?? []) {
+      heard()
+      length += piece.length
+      // Who sends more than was asked for is not read to the end.
+      if (length > end - at) return null
+      pieces.push(piece)
+    }
+    return Buffer.concat(pieces)
+  } catch (thrown) {
+    throw thrown instanceof Failure ? thrown : unreachable(new URL(url), thrown)
+  } finally {
+    done()
+  }
+}
