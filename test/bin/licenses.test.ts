@@ -1,0 +1,55 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { infer } from '../cli/_infer.ts'
+
+const root = join(import.meta.dirname, '../..')
+const text = readFileSync(join(root, 'dist/assets/licenses.txt'), 'utf8')
+const list = text.split('\n'.padEnd(80, '-'))[0]!
+
+/** The bundler says before each file where it comes from. */
+function bundledPackages(): string[] {
+  const vendored = 'vendor/node_modules/node-llama-cpp/dist'
+  const files = ['main.cjs', 'store-writer.cjs', 'cpu-worker.cjs', `${vendored}/index.js`]
+  const places = files.flatMap(file => [
+    ...readFileSync(join(root, 'dist', file), 'utf8').matchAll(
+      /^\s*\/\/ (node_modules\/(?:.*\/node_modules\/)?(?:@[^/\n]+\/)?[^/\n]+)\//gm,
+    ),
+  ])
+  return [...new Set(places.map(([, folder]) => folder!))]
+}
+
+const about = (folder: string) =>
+  JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as { name: string; version: string }
+
+test('every package in the bundles is named with its version and its text', () => {
+  const folders = bundledPackages()
+  expect(folders.length).toBeGreaterThan(40)
+  for (const folder of folders) {
+    const { name, version } = about(folder)
+    expect(list, folder).toContain(`\n${name} ${version}: `)
+    const file = readdirSync(join(root, folder)).find(one => /^licen[cs]e/i.test(one))
+    if (file) expect(text, folder).toContain(readFileSync(join(root, folder, file), 'utf8').trim())
+  }
+})
+
+test('so is what is carried as it is, and what is compiled in', () => {
+  const vendored = readdirSync(join(root, 'dist/vendor/node_modules/@node-llama-cpp'))
+  for (const name of [...vendored.map(one => `@node-llama-cpp/${one}`), 'better-sqlite3', '@scalar/api-reference'])
+    expect(list).toContain(`\n${name} ${about(`node_modules/${name}`).version}: `)
+  for (const name of ['Node.js 24', 'llama.cpp v', 'vue 3', 'cpp-httplib', 'nlohmann-json'])
+    expect(list).toContain(name)
+  expect(text).toContain('Copyright (c) 2023-2026 The ggml authors')
+  expect(text).toContain('Copyright Node.js contributors')
+})
+
+test('no licence that asks for more than its text is inside', () => {
+  expect(existsSync(join(root, 'dist/assets/licenses.txt'))).toBe(true)
+  expect(list).not.toMatch(/: .*(GPL|SSPL|BUSL|Elastic|Commons Clause|UNLICENSED)/)
+})
+
+test('infer licenses prints them', async () => {
+  const { exitCode, stdout, stderr } = await infer(['licenses'])
+  expect([exitCode, stderr]).toEqual([0, ''])
+  expect(stdout === `${text.trimEnd()}\n`).toBe(true)
+})
