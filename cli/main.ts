@@ -37,5 +37,13 @@ async function run(args: string[]): Promise<never> {
       terminal.leaveWith(exitCodeOf(failure))
     }
   }
+  // A pipe holds 64 kB; what is beyond is written when it is read, and lost when the process ends before.
+  if (!outlivesReaders) await Promise.all([process.stdout, process.stderr].map(written))
   process.exit(terminal.exitCode())
 }
+
+/** Resolves when everything that was written to the stream has been taken. */
+const written = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise(resolve => {
+    stream.write('', () => resolve())
+  })
