@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { forkedScript, runForked } from '../core/assets.ts'
 import { exitCodeOf, exitCodes, failureOf } from './exit-codes.ts'
-import { failureOfUsage, helpLast, isHelp, openProgram } from './program.ts'
+import { checkHelp, failureOfUsage, helpLast, isHelp, openProgram } from './program.ts'
 import { openTerminal } from './terminal.ts'
 
 // No top-level await: the bundle is CommonJS.
@@ -29,6 +29,7 @@ async function run(args: string[]): Promise<never> {
     })
   try {
     const program = await openProgram(args, terminal)
+    checkHelp(program, args)
     await program.parseAsync(args.length > 0 ? helpLast(args) : ['--help'], { from: 'user' })
   } catch (thrown) {
     if (!isHelp(thrown)) {

@@ -141,6 +141,21 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
 export const helpLast = (args: readonly string[]): string[] =>
   args[0] === 'help' && args.length > 1 ? [...args.slice(1), '--help'] : [...args]
 
+/** Throws usage when help is asked for a command that there is not: commander would print that of what stands above it. */
+export function checkHelp(program: Command, args: readonly string[]): void {
+  const words =
+    args[0] === 'help' ? args.slice(1) : args.includes('--help') || args.includes('-h') ? args.slice(0, 1) : []
+  let command = program
+  const path: string[] = []
+  for (const word of words.filter(one => !one.startsWith('-') && one !== 'help')) {
+    const below = command.commands.find(one => one.name() === word)
+    path.push(word)
+    if (!below)
+      throw usage(`There is no command '${path.join(' ')}'. See: ${['infer', ...path.slice(0, -1)].join(' ')} --help`)
+    command = below
+  }
+}
+
 /** Whether what was thrown only says that help or the version was printed: commander ends them so. */
 export const isHelp = (thrown: unknown): boolean => thrown instanceof CommanderError && thrown.exitCode === 0
 
