@@ -1,3 +1,6 @@
+import type { CallForm } from './tools/call-form.ts'
+import { openCallParser } from './tools/call-parser.ts'
+
 /** What a chat template can say. Found by trying, because templates do not declare it. */
 export interface Abilities {
   /** Tools, calls of them and their results. */
@@ -37,8 +40,14 @@ const calls = (args: unknown, count: number, content: string | null) => {
   ]
 }
 
-/** Tries a template out. `render` may throw. `knownForm` is whether its form of calls is one that we know. */
-export function abilitiesOf(render: (variables: Record<string, unknown>) => string, knownForm: boolean): Abilities {
+/**
+ * Tries a template out. `render` may throw. `form` is how it seems to write calls; it knows tools only when it tells of
+ * them and writes calls just so, because others use the same marks around calls in forms of their own.
+ */
+export function abilitiesOf(
+  render: (variables: Record<string, unknown>) => string,
+  form: CallForm | undefined,
+): Abilities {
   const attempt = (variables: Record<string, unknown>) => {
     try {
       return render(variables)
@@ -46,18 +55,35 @@ export function abilitiesOf(render: (variables: Record<string, unknown>) => stri
       return ''
     }
   }
+  const called = (args: unknown, count: number, content: string | null) =>
+    attempt({ messages: calls(args, count, content), tools: [tool] })
   const times = (args: unknown, count: number, content: string | null) =>
-    attempt({ messages: calls(args, count, content), tools: [tool] }).match(shown)?.length ?? 0
+    called(args, count, content).match(shown)?.length ?? 0
   const object: unknown = JSON.parse(argumentsText)
   const best = (content: string | null) => Math.max(times(argumentsText, 1, content), times(object, 1, content))
   const noContent = best(null) > 0 || best('') === 0
   const content = noContent ? null : ''
   const argumentObjects = times(object, 1, content) > 0 || times(argumentsText, 1, content) === 0
+  const args = argumentObjects ? object : argumentsText
   return {
-    tools: knownForm && attempt({ messages: [user], tools: [tool] }).includes('probe_tool'),
-    manyCalls: times(argumentObjects ? object : argumentsText, 2, content) >= 2,
+    tools:
+      form !== undefined &&
+      attempt({ messages: [user], tools: [tool] }).includes('probe_tool') &&
+      writes(called(args, 1, content), form),
+    manyCalls: times(args, 2, content) >= 2,
     argumentObjects,
     noContent,
     system: attempt({ messages: [{ role: 'system', content: 'System probe.' }, user] }).includes('System probe.'),
   }
+}
+
+/** Whether the call in a prompt is in this form: whether an answer like it would be read as that call. */
+function writes(prompt: string, form: CallForm): boolean {
+  // The last one: before it, there are the tools and how to call them.
+  const at = form.bare
+    ? Array.from(prompt.matchAll(/\{\s*"name":\s*"probe_tool"/g)).at(-1)?.index
+    : prompt.lastIndexOf(form.marker)
+  if (at === undefined || at < 0) return false
+  const [call, args] = openCallParser(form, ['probe_tool']).push(prompt.slice(at))
+  return call?.kind === 'call' && args?.kind === 'arguments' && args.text.includes('"probe_value"')
 }

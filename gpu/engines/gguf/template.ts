@@ -69,7 +69,7 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
   const knowsDeveloper = source.includes('developer')
   const ours = { add_generation_prompt: true, bos_token: bos ?? '', eos_token: eos ?? '' }
   const native = callFormOf(source)
-  const abilities = abilitiesOf(variables => template.render({ ...variables, ...ours }), native !== undefined)
+  const abilities = abilitiesOf(variables => template.render({ ...variables, ...ours }), native)
   const form = native !== undefined && abilities.tools ? native : hermes
 
   function render(messages: readonly Message[], variables: Record<string, unknown> = {}, calling?: Calling) {

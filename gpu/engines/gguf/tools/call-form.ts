@@ -44,15 +44,14 @@ const mistral: CallForm = {
 }
 
 /**
- * The form that a chat template teaches its model, told by the words that only its family uses; undefined for
- * templates that know nothing of tools, or a form that we do not.
+ * The form in which a chat template seems to write calls, told by the words of its family; undefined for templates
+ * that know nothing of tools, or a form that we do not.
  */
 export function callFormOf(template: string): CallForm | undefined {
   if (!/\btools\b/.test(template)) return undefined
   if (template.includes('[TOOL_CALLS]'))
     return template.includes('[ARGS]') ? { ...mistral, family: 'mistral-named' } : mistral
-  // Qwen's coder models announce calls alike but write them in tags of their own.
-  if (template.includes('<tool_call>') && !template.includes('<function=')) return hermes
+  if (template.includes('<tool_call>')) return hermes
   if (template.includes('<|python_tag|>') || (template.includes('ipython') && /["']parameters["']/.test(template)))
     return llama
   return undefined

@@ -51,11 +51,15 @@ describe('what a template says of tools', () => {
     ['thinker', 'hermes'],
   ] as const)('%s writes calls like %s', (name, family) => expect(open(templates[name]).form.family).toBe(family))
 
-  test('one that has tags for calls but others than we know is told our form', () => {
-    const source = '{{ tools | tojson }}<tool_call><function={{ messages[0].content }}>'
-    expect(prompt(source, { tools, messages: [{ role: 'user', content: 'Hi' }] })).toContain(
-      'To call a function, write',
-    )
+  test.each([
+    ['tags of its own', '<tool_call><function={{ c.function.name }}>{{ c.function.arguments | tojson }}</function>'],
+    ['keys and values', '<tool_call>{{ c.function.name }}<arg>{{ c.function.arguments | tojson }}</arg></tool_call>'],
+    ['nothing of earlier calls', ''],
+  ])('one with the same marks that writes %s is told our form', (_what, call) => {
+    const source = `{{ tools | tojson }}{# <tool_call> #}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}${call}{% endfor %}{% endfor %}`
+    const text = prompt(source, { tools })
+    expect(text).toContain('To call a function, write')
+    expect(text).toContain('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>')
   })
 
   test('Hermes gets the tools, and the arguments of calls as objects', () => {
@@ -65,8 +69,11 @@ describe('what a template says of tools', () => {
     expect(text).not.toContain('To call a function')
   })
 
-  test('a template that stumbles over no content gets an empty one', () =>
-    expect(prompt(templates.qwen3, { tools })).toContain('{"name": "get_weather", "arguments": {"city": "Oslo"}}'))
+  test('a template that stumbles over no content gets an empty one', () => {
+    const text = prompt(templates.qwen3, { tools })
+    expect(text).toContain('{"name": "get_weather", "arguments": {"city": "Oslo"}}')
+    expect(text).not.toContain('To call a function')
+  })
 
   test('Llama gets one call a message, each before its result', () => {
     const text = prompt(templates.llama, { tools })
