@@ -163,6 +163,29 @@ test('who waits for a model that is taken out is told so; who waits for one that
   expect((await served).status).toBe(200)
 })
 
+test('a model that is taken out ends what it has begun, and a job that waits for it fails by name', async () => {
+  await using app = await startApp({ models: [fakeModel('goes', [], { concurrency: 1 }), fakeModel('stays')] })
+  const running = await chat(app, 'goes', 'mode:stream,tokens=30,rate=20', true)
+  const made = await app.fetch('/api/jobs', {
+    body: { task: 'std/embeddings', model_id: 'goes', inputs: { input: 'a' } },
+  })
+  const { id } = (await made.json()) as { id: string }
+  await until(
+    () => statusOf(app, 'goes'),
+    status => status?.queue_depth === 1,
+  )
+  await edited(app, { models: [fakeModel('stays')] })
+  const job = (await (await app.fetch(`/api/jobs/${id}?wait=30`)).json()) as object
+  expect(job).toMatchObject({ status: 'failed', error: { code: 'model_not_found', retryable: false } })
+  // Until its stream has ended, the engine is there and is seen.
+  expect(await enginesOf(app, 'goes')).toMatchObject([{ busy: 1 }])
+  expect(await running.text()).toMatch(/data: \[DONE\]\n\n$/)
+  await until(
+    () => enginesOf(app, 'goes'),
+    engines => engines.length === 0,
+  )
+})
+
 test('a client that leaves while its model is being changed leaves no slot taken', async () => {
   await using app = await startApp({ models: [fakeModel('m', ['--hang'])] })
   const client = new AbortController()
