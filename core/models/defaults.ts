@@ -11,7 +11,7 @@ export const defaultModels = (): Model[] =>
     {
       id: 'infer/tiny-chat',
       source: assetPath('models/tiny-chat.gguf'),
-      tasks: ['std/chat-completion'],
+      tasks: ['std/chat-completion', 'std/completion'],
       description:
         'A hand-made toy that always says the same sentence. It shows that everything works; it knows nothing.',
       context_length: 2048,

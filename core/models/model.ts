@@ -42,7 +42,7 @@ export const Model = z
       .default('gguf')
       .describe('Which preset runs it: gguf (built in), llama-server, vllm, custom, remote.'),
     source: z.string().optional().describe('The model file, folder or hub name that the engine loads.'),
-    tasks: z.array(Task).min(1).default(['std/chat-completion']),
+    tasks: z.array(Task).min(1).default(['std/chat-completion', 'std/completion']),
     slug: z.string().regex(modelId).optional(),
     description: z.string().optional(),
     enabled: z.boolean().default(true),

@@ -65,6 +65,7 @@ describe('against a running server', () => {
     expect(rows[0]).toMatch(/^model +task +result +latency +first token +tokens\/s +memory +note$/)
     expect(rows.slice(1).map(row => row.split(/ {2,}/).slice(1, 3))).toEqual([
       ['std/chat-completion', 'passed'],
+      ['std/completion', 'passed'],
       ['std/embeddings', 'passed'],
       ['std/rerank', 'passed'],
       ['std/score', 'passed'],
@@ -84,6 +85,7 @@ describe('against a running server', () => {
       memory_bytes: 16 << 20,
       tests: [
         { task: 'std/chat-completion', result: 'passed', reason: null, latency_ms: expect.any(Number) as number },
+        { task: 'std/completion', result: 'passed' },
         {},
         {},
         {},
