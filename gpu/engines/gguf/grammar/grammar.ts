@@ -40,7 +40,8 @@ const most = { width: 200, checkSteps: 5_000_000 }
  *    `additionalProperties` says so: by JSON Schema they might, but nobody means it.
  *  - Schemas without `type` are for the type that their keywords are about; after `prefixItems` come other items only
  *    if `items` or `minItems` say so.
- *  - Numbers have at most 15 digits before and after the point. Between tokens stands one space or line break at most.
+ *  - Numbers have at most 16 digits before and after the point, integers and what has bounds 15. Between the parts of a
+ *    value stands one space or line break at most.
  *  - `format` leaves out rare values, such as the 29th of February.
  *  - `oneOf` is taken where the branches are certain to be apart, and refused elsewhere.
  */

@@ -1,6 +1,6 @@
 import type { Automata } from './automata.ts'
 import type { Json } from './json.ts'
-import { mostRepetitions, type Part, type Rules, repeat, rule, type Sequence, set, text } from './rules.ts'
+import { mostRepetitions, type Part, type Rules, repeat, rule, type Sequence, text } from './rules.ts'
 import type { Shape } from './shape.ts'
 import { spell } from './spell.ts'
 

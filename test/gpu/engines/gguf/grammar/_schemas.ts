@@ -102,10 +102,10 @@ const { schema } = fc.letrec<{ schema: Schema }>(tie => {
   )
   const any = fc.oneof(
     { depthSize: 'small', withCrossShrink: true, maxDepth: 3 },
-    { weight: 4, arbitrary: leaf },
-    { weight: 3, arbitrary: object },
+    { weight: 3, arbitrary: leaf },
+    { weight: 4, arbitrary: object },
     { weight: 2, arbitrary: array },
-    { weight: 2, arbitrary: composed },
+    { weight: 3, arbitrary: composed },
     { weight: 1, arbitrary: wild },
   )
   return {

@@ -5,37 +5,37 @@ import { origin, refusal } from './_grammar.ts'
 const inside = (schema: unknown) => ({ type: 'object', properties: { a: { type: 'array', items: schema } } })
 
 /** Keywords of JSON Schema 2020-12 and older ones, and of OpenAPI, that no grammar is made of. */
-const unknown: Record<string, unknown> = {
-  not: {},
-  if: {},
-  then: {},
-  else: {},
-  multipleOf: 2,
-  uniqueItems: true,
-  contains: {},
-  minContains: 1,
-  maxContains: 1,
-  minProperties: 1,
-  maxProperties: 1,
-  patternProperties: {},
-  propertyNames: {},
-  dependentRequired: {},
-  dependentSchemas: {},
-  dependencies: {},
-  additionalItems: {},
-  unevaluatedItems: false,
-  unevaluatedProperties: false,
-  contentEncoding: 'base64',
-  contentMediaType: 'text/html',
-  $anchor: 'x',
-  $dynamicRef: '#x',
-  $recursiveRef: '#',
-  $id: 'x',
-  nullable: true,
-  discriminator: {},
-  typo: 1,
-}
-test.each(Object.entries(unknown))('%s is refused by its name and place', (keyword, value) => {
+const unknown: [keyword: string, value: unknown][] = [
+  ['not', {}],
+  ['if', {}],
+  ['then', {}],
+  ['else', {}],
+  ['multipleOf', 2],
+  ['uniqueItems', true],
+  ['contains', {}],
+  ['minContains', 1],
+  ['maxContains', 1],
+  ['minProperties', 1],
+  ['maxProperties', 1],
+  ['patternProperties', {}],
+  ['propertyNames', {}],
+  ['dependentRequired', {}],
+  ['dependentSchemas', {}],
+  ['dependencies', {}],
+  ['additionalItems', {}],
+  ['unevaluatedItems', false],
+  ['unevaluatedProperties', false],
+  ['contentEncoding', 'base64'],
+  ['contentMediaType', 'text/html'],
+  ['$anchor', 'x'],
+  ['$dynamicRef', '#x'],
+  ['$recursiveRef', '#'],
+  ['$id', 'x'],
+  ['nullable', true],
+  ['discriminator', {}],
+  ['typo', 1],
+]
+test.each(unknown)('%s is refused by its name and place', (keyword, value) => {
   const failure = refusal(inside({ type: 'string', [keyword]: value }))
   expect(failure).toMatchObject({ code: 'unsupported_parameter', status: 400, param: 'response_format' })
   expect(failure.message).toContain(`'schema.properties.a.items.${keyword}'`)
