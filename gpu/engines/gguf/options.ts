@@ -71,10 +71,3 @@ export function checkOptions(options: GgufEngineSettings): void {
   within('gpu-layers', options.gpuLayers, 0, 4096)
   within('batch', options.batch, 32, 4096)
 }
-
-/**
- * Tokens of one request: what was asked for, or else a size that common machines have memory for, and never more
- * than the model was trained for. Encoders read a text in one go, so that their memory grows with its square.
- */
-export const contextTokens = (kind: 'chat' | 'encoder', asked: number | undefined, trained: number): number =>
-  Math.min(asked ?? (kind === 'chat' ? 4096 : 2048), trained)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { ChatRequest } from '../../../../core/schemas/chat.ts'
 import { base64Of, normalized, shortened, truncation } from '../../../../gpu/engines/gguf/embeddings.ts'
-import { checkOptions, contextTokens, type GgufEngineOptions } from '../../../../gpu/engines/gguf/options.ts'
+import { checkOptions, type GgufEngineOptions } from '../../../../gpu/engines/gguf/options.ts'
 import { exactAfter, pieceFrom, reusable } from '../../../../gpu/engines/gguf/prompt.ts'
 import { logit, ranked } from '../../../../gpu/engines/gguf/rerank.ts'
 import { answerLimit, samplingOf, seedOf, stopsOf } from '../../../../gpu/engines/gguf/sampling.ts'
@@ -42,20 +42,12 @@ describe('options', () => {
     ['half a thread', { threads: 1.5 }, 'threads'],
     ['more sequences than llama.cpp has', { parallel: 257 }, 'parallel'],
     ['a context for nothing', { context: 1 }, 'context'],
+    ['more layers than any model has', { gpuLayers: 5000 }, 'gpu-layers'],
+    ['a batch of one token', { batch: 1 }, 'batch'],
   ])('%s', (_rule, change, param) => {
     const failure = failing(() => checkOptions({ ...good, ...change }))
     expect([failure.code, failure.param]).toEqual(['invalid_value', param])
   })
-  test.each([
-    ['chat', undefined, 131_072, 4096],
-    ['chat', 8192, 131_072, 8192],
-    ['chat', 8192, 2048, 2048],
-    ['encoder', undefined, 512, 512],
-    ['encoder', undefined, 8192, 2048],
-    ['encoder', 8192, 8192, 8192],
-  ] as const)('context of %s, asked %s, trained %s: %s', (kind, asked, trained, expected) =>
-    expect(contextTokens(kind, asked, trained)).toBe(expected),
-  )
 })
 
 describe('sampling', () => {
