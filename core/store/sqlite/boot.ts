@@ -8,6 +8,7 @@ import { createPrivate, placesIn, syncDirectory } from './directory.ts'
 import { openLedger } from './ledger.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
+import { openTally } from './tally.ts'
 
 export interface BootWish {
   role: 'server' | 'admin'
@@ -62,7 +63,14 @@ function prepare(connection: Connection, wish: BootWish): Store['recovery'] {
   const repaired =
     role === 'admin'
       ? { requeued: 0, crashed: 0 }
-      : withBallast(dataDir, () => recoverJobs(connection, { boot, ledger: openLedger(connection), at: Date.now() }))
+      : withBallast(dataDir, () =>
+          recoverJobs(connection, {
+            boot,
+            ledger: openLedger(connection),
+            tally: openTally(connection),
+            at: Date.now(),
+          }),
+        )
   return { ...repaired, migratedFrom, bootId: boot }
 }
 

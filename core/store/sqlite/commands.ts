@@ -2,10 +2,11 @@ import type { Connection } from './database.ts'
 import { jobCommands } from './jobs.ts'
 import type { Ledger } from './ledger.ts'
 import { organizationCommands } from './organizations.ts'
+import type { Tally } from './tally.ts'
 import { tokenCommands } from './tokens.ts'
 
 /** Everything the writer can be asked, by name. Each is a synchronous function in the file that owns its table. */
-export const openCommands = (connection: Connection, context: { boot: string; ledger: Ledger }) => ({
+export const openCommands = (connection: Connection, context: { boot: string; ledger: Ledger; tally: Tally }) => ({
   ...organizationCommands(connection),
   ...tokenCommands(connection),
   ...jobCommands(connection, context),

@@ -4,6 +4,7 @@ import type { Task } from '../../tasks/tasks.ts'
 import type { ClaimWish, FinishedJob, JobClaim, JobOutcome, JobStatus, NewJob, Usage } from '../store.ts'
 import type { Connection } from './database.ts'
 import { type Ledger, ledgerReads } from './ledger.ts'
+import type { Tally } from './tally.ts'
 
 /** How long an idempotency key is remembered. */
 export const keyLifetimeMs = 24 * 3_600_000
@@ -34,10 +35,13 @@ const billed = ({ organizationId, id }: { organizationId: string; id: string }, 
 })
 
 /**
- * What the writer does to jobs. Each function runs inside a savepoint of the writer's transaction, so it may throw at
- * any point. They answer with as little as they can: the caller knows its job, and reads what it does not know.
+ * What the writer does to jobs. Each function runs inside the writer's transaction and may throw at any point: it is
+ * undone then, and may be run again. They answer with as little as they can: the caller knows its job, and reads what it does not know.
  */
-export function jobCommands(connection: Connection, { boot, ledger }: { boot: string; ledger: Ledger }) {
+export function jobCommands(
+  connection: Connection,
+  { boot, ledger, tally }: { boot: string; ledger: Ledger; tally: Tally },
+) {
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, queue_id, token_id, task, model_id, priority, status, attempt,
        max_attempts, claims, crashes, not_before, metadata, created_at, updated_at)
@@ -133,6 +137,7 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
         job.createdAt,
       )
       insertInputs.run(lastInsertRowid, job.inputs)
+      tally.move(undefined, 'pending')
       return null
     },
 
@@ -145,7 +150,9 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
         if (room > 0 && !exclude.includes(model)) found.push(...due.all(model, room))
       }
       const chosen = found.sort((a, b) => b.priority - a.priority || a.number - b.number).slice(0, limit)
-      return chosen.filter(({ number }) => take.run(boot, now, now, number).changes === 1).map(({ number }) => number)
+      const taken = chosen.filter(({ number }) => take.run(boot, now, now, number).changes === 1)
+      tally.move('pending', 'processing', taken.length)
+      return taken.map(({ number }) => number)
     },
 
     /** False: the claim does not hold any more, and nothing was changed. */
@@ -155,12 +162,14 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
       const { status, engineId, at } = outcome
       if (status === 'failed' && outcome.retryAt !== null) {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
+        tally.move('processing', 'pending')
         return true
       }
       const usage = status === 'completed' ? outcome.usage : nothing
       const cost = status === 'completed' ? outcome.cost : 0
       const error = status === 'failed' ? JSON.stringify(outcome.error) : null
       finish.run(status, error, engineId, usage.inputTokens, usage.outputTokens, cost, at, at, row.number)
+      tally.move('processing', status)
       if (status === 'completed') insertResult.run(row.number, outcome.result)
       const failure = status === 'failed' ? outcome.error : null
       ledger.append([
@@ -179,7 +188,9 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
 
     /** False: the claim does not hold any more. */
     'jobs.release'({ claim, notBefore }: { claim: JobClaim; notBefore: number }): boolean {
-      return giveBack.run(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims).changes === 1
+      const { changes } = giveBack.run(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
+      tally.move('processing', 'pending', changes)
+      return changes === 1
     },
 
     /** False: the organization has no such job. */
@@ -190,6 +201,7 @@ export function jobCommands(connection: Connection, { boot, ledger }: { boot: st
         throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${status}.`)
       if (!row || status === 'cancelled') return status === 'cancelled'
       finish.run('cancelled', null, null, 0, 0, 0, at, at, row.number)
+      tally.move(row.status, 'cancelled')
       ledger.append([
         {
           ...billed({ organizationId, id }, row),

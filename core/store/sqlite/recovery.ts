@@ -3,6 +3,7 @@ import type { Task } from '../../tasks/tasks.ts'
 import type { JobError } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Ledger } from './ledger.ts'
+import type { Tally } from './tally.ts'
 
 /** A job that was running at this many unclean exits of the server is not tried again. */
 export const mostCrashes = 5
@@ -28,7 +29,7 @@ interface InterruptedRow {
  */
 export function recoverJobs(
   connection: Connection,
-  { boot, ledger, at }: { boot: string; ledger: Ledger; at: number },
+  { boot, ledger, tally, at }: { boot: string; ledger: Ledger; tally: Tally; at: number },
 ): { requeued: number; crashed: number } {
   const interrupted = connection
     .prepare<[string], InterruptedRow>(
@@ -68,6 +69,9 @@ export function recoverJobs(
           finishedAt: at,
         })),
       )
+      tally.move('processing', 'pending', interrupted.length - hopeless.length)
+      tally.move('processing', 'failed', hopeless.length)
+      tally.write()
     })
     .immediate()
   return { requeued: interrupted.length - hopeless.length, crashed: hopeless.length }
@@ -82,13 +86,17 @@ function crashError(attempt: number): JobError {
 }
 
 /** Gives back, uncharged, what this boot is still running: a server that ends in order does not count as a crash. */
-export function releaseOwn(connection: Connection, boot: string): void {
+export function releaseOwn(connection: Connection, { boot, tally }: { boot: string; tally: Tally }): void {
+  const release = connection.prepare(
+    `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
+     WHERE status = 'processing' AND boot = ?`,
+  )
   connection
-    .prepare(
-      `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
-       WHERE status = 'processing' AND boot = ?`,
-    )
-    .run(boot)
+    .transaction(() => {
+      tally.move('processing', 'pending', release.run(boot).changes)
+      tally.write()
+    })
+    .immediate()
 }
 
 /** Forgets up to `most` idempotency keys made before `before`, oldest first. Returns how many. */

@@ -12,6 +12,7 @@ import { keyLifetimeMs } from './jobs.ts'
 import { openLedger } from './ledger.ts'
 import type { FromCopy, FromWriter, ThreadStart, ToWriter } from './protocol.ts'
 import { forgetKeys, releaseOwn } from './recovery.ts'
+import { openTally } from './tally.ts'
 
 /**
  * The writer thread: the one connection that writes. Whatever is queued when the commit before has ended becomes the
@@ -58,9 +59,9 @@ function serve(
   { role, dataDir, boot }: { role: 'server' | 'admin'; dataDir: string; boot: string },
 ): void {
   const tell = (message: FromWriter) => port.postMessage(message)
-  const group = openGroup(connection, openCommands(connection, { boot, ledger: openLedger(connection) }), () =>
-    rmSync(placesIn(dataDir).ballast, { force: true }),
-  )
+  const tally = openTally(connection)
+  const commands = openCommands(connection, { boot, ledger: openLedger(connection), tally })
+  const group = openGroup(connection, commands, tally, () => rmSync(placesIn(dataDir).ballast, { force: true }))
   const forget = forgetKeys(connection)
   const queue: Asked[] = []
   let scheduled = false
@@ -162,7 +163,7 @@ function serve(
 
   function close(): void {
     try {
-      if (role === 'server') quietly(() => releaseOwn(connection, boot))
+      if (role === 'server') quietly(() => releaseOwn(connection, { boot, tally }))
       dirty = true
       checkpoint()
       connection.close()

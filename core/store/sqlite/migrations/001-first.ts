@@ -93,13 +93,6 @@ CREATE TABLE job_counts (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO job_counts VALUES ('pending', 0), ('processing', 0), ('completed', 0), ('failed', 0), ('cancelled', 0);
 
-CREATE TRIGGER jobs_counted_in AFTER INSERT ON jobs BEGIN
-  UPDATE job_counts SET jobs = jobs + 1 WHERE status = NEW.status;
-END;
-CREATE TRIGGER jobs_counted_over AFTER UPDATE OF status ON jobs WHEN OLD.status <> NEW.status BEGIN
-  UPDATE job_counts SET jobs = jobs - 1 WHERE status = OLD.status;
-  UPDATE job_counts SET jobs = jobs + 1 WHERE status = NEW.status;
-END;
 CREATE TRIGGER jobs_end_once BEFORE UPDATE OF status ON jobs WHEN OLD.finished_at IS NOT NULL BEGIN
   SELECT RAISE(ABORT, 'a job that has ended does not change any more');
 END;

@@ -4,6 +4,7 @@ import { Failure } from '../../../../core/failure.ts'
 import { type Asked, openBatch } from '../../../../core/store/sqlite/batch.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { openGroup } from '../../../../core/store/sqlite/group.ts'
+import { openTally } from '../../../../core/store/sqlite/tally.ts'
 import { temporaryDirectory } from '../_store.ts'
 
 const sqliteError = (code: string) => Object.assign(new Error(code), { name: 'SqliteError', code })
@@ -11,13 +12,19 @@ const sqliteError = (code: string) => Object.assign(new Error(code), { name: 'Sq
 function setup() {
   const directory = temporaryDirectory()
   const connection = openDatabase(join(directory.path, 'x.db'))
-  connection.exec('CREATE TABLE t (a INTEGER PRIMARY KEY) STRICT')
+  connection.exec(`CREATE TABLE t (a INTEGER PRIMARY KEY) STRICT;
+    CREATE TABLE job_counts (status TEXT, jobs INTEGER) STRICT; INSERT INTO job_counts VALUES ('pending', 0)`)
   const insert = connection.prepare('INSERT INTO t VALUES (?)')
+  const tally = openTally(connection)
   const commands = {
-    add: (a: number) => insert.run(a).changes,
+    add(a: number) {
+      tally.move(undefined, 'pending')
+      return insert.run(a).changes
+    },
     'jobs.submit': (a: number) => insert.run(a).changes,
     addThenFail(a: number) {
       insert.run(a)
+      tally.move(undefined, 'pending')
       throw new Failure('conflict', 'No.', { retryAfterMs: 7 })
     },
     addThenBreak(a: number) {
@@ -32,6 +39,8 @@ function setup() {
   return {
     connection,
     commands,
+    tally,
+    counted: () => connection.prepare('SELECT jobs FROM job_counts').pluck().get(),
     rows: () => connection.prepare('SELECT a FROM t ORDER BY a').pluck().all(),
     [Symbol.dispose]() {
       connection.close()
@@ -45,6 +54,7 @@ test('a command that fails is undone alone, and the others are committed togethe
   const answers = openBatch(
     it.connection,
     it.commands,
+    it.tally,
   )([
     ['add', 1],
     ['addThenFail', 2],
@@ -54,6 +64,7 @@ test('a command that fails is undone alone, and the others are committed togethe
     ['add', 4],
   ])
   expect(it.rows()).toEqual([1, 4])
+  expect(it.counted()).toBe(2)
   expect(it.connection.inTransaction).toBe(false)
   expect(answers.values).toEqual([1, undefined, undefined, undefined, undefined, 1])
   expect(answers.failures.map(([at, { code }]) => [at, code])).toEqual([
@@ -68,15 +79,16 @@ test('a command that fails is undone alone, and the others are committed togethe
 
 test('what concerns the whole database undoes all of the batch and is thrown', () => {
   using it = setup()
-  const batch = openBatch(it.connection, it.commands)
+  const batch = openBatch(it.connection, it.commands, it.tally)
   expect(() =>
     batch([
       ['add', 1],
       ['corrupt', 2],
     ]),
   ).toThrow('SQLITE_CORRUPT')
-  expect(it.rows()).toEqual([])
+  expect([it.rows(), it.counted()]).toEqual([[], 0])
   expect(batch([['add', 5]]).values).toEqual([1])
+  expect([it.rows(), it.counted()]).toEqual([[5], 1])
 })
 
 /** A database that may not grow past its pages, which SQLite reports as it does a full disk. */
@@ -95,7 +107,7 @@ test('without room new work is refused, and what ends work is done with the ball
     'jobs.settle': () => grow.run('y'.repeat(100_000)),
   }
   let released = 0
-  const group = openGroup(it.connection, commands, () => {
+  const group = openGroup(it.connection, commands, it.tally, () => {
     released += 1
     it.connection.pragma('max_page_count = 1000000')
   })
@@ -125,6 +137,7 @@ test('when even the ballast does not help, what fits is done, and nothing is hal
   const group = openGroup(
     it.connection,
     { ...it.commands, 'jobs.settle': () => grow.run('y'.repeat(100_000)) },
+    it.tally,
     () => {},
   )
   fill(it.connection)

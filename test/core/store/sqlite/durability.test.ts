@@ -192,7 +192,8 @@ test('a hundred thousand pending jobs start in seconds', { timeout: 120_000 }, a
       max_attempts, claims, crashes, not_before, created_at, updated_at)
     SELECT '${organizationId}', '${id}' || i, '${queueId}', '${tokenId}', '${task}', '${modelId}', 0, 'pending',
       0, 3, 0, 0, 0, ${createdAt}, ${createdAt} FROM n;
-    INSERT INTO job_inputs SELECT number, '${inputs}' FROM jobs`)
+    INSERT INTO job_inputs SELECT number, '${inputs}' FROM jobs;
+    UPDATE job_counts SET jobs = 100000 WHERE status = 'pending'`)
   connection.close()
   const before = performance.now()
   await using opened = await openTestStore({ dataDir })
