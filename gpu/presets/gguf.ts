@@ -78,7 +78,7 @@ export const gguf: Preset = {
       scoreBy: 'score',
       dimensions: false,
       base64: true,
-      streamUsage: 'end',
+      streamUsage: 'progress',
       namedTool: true,
       promptLists: true,
     }),

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { ulid } from '../../../core/ids.ts'
 import type { ChatResponse } from '../../../core/schemas/chat.ts'
 import type { TokenLogprob } from './logprobs.ts'
+import { progressFrame } from './progress.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls'
@@ -111,6 +112,8 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
   }
 
   return {
+    /** How long the prompt is, before anything is said: a stream may be left before its usage comes. */
+    progress: (promptTokens: number): string => progressFrame(common, promptTokens),
     /** The frames of one choice, of which the first says whose words they are. */
     choice(index: number) {
       let begun = false

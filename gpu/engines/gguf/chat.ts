@@ -8,6 +8,7 @@ import { type AnswerOptions, openAnswerParser } from './answer-parser.ts'
 import { type Choice, callId, type FinishReason, streamFrames, wholeAnswer } from './chat-answer.ts'
 import { constraintOf } from './chat-constraint.ts'
 import { type GenerateWork, type Generator, type Piece, tokensOf } from './generate.ts'
+import { asksProgress } from './progress.ts'
 import { beginningOf, thinkingVariables } from './reasoning.ts'
 import type { Reply } from './reply.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
@@ -102,10 +103,12 @@ export function openChat(parts: ChatParts) {
       const frames = streamFrames(head, newCallId, request.stream_options?.include_usage === true)
       const choices = readers.map((_, index) => frames.choice(index))
       const wordsOnly = calling === undefined && answer.beginning === 'answer'
+      let opening = asksProgress(body) ? frames.progress(prompt.length) : ''
       const counts = await generator.generate(work, (piece, index) => {
         const { events, reason } = readers[index]!.read(piece)
         const more = choices[index]!.more(events, piece.tokens, wordsOnly)
-        const part = reason === null ? more : more + choices[index]!.end(reason)
+        const part = opening + (reason === null ? more : more + choices[index]!.end(reason))
+        opening = ''
         return part === '' ? undefined : reply.write(part)
       })
       reply.end(frames.last(usageOf(counts, readers)))

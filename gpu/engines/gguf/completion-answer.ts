@@ -1,5 +1,6 @@
 import type { CompletionResponse } from '../../../core/schemas/completion.ts'
 import type { FinishReason, PromptToken } from './generate.ts'
+import { progressFrame } from './progress.ts'
 
 type Logprobs = NonNullable<CompletionResponse['choices'][number]['logprobs']>
 
@@ -97,6 +98,8 @@ export function completionFrames({ id, created, model, fingerprint }: Completion
   const common = JSON.stringify(head).slice(0, -1)
   const rest = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   return {
+    /** How long the prompts are, before anything is said. */
+    progress: (promptTokens: number): string => progressFrame(common, promptTokens),
     piece: (index: number, text: string, logprobs: Logprobs | null, reason: FinishReason | null): string =>
       `data: ${common},"choices":[{"index":${index},"text":${JSON.stringify(text)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(reason)}}]${rest}`,
     last: (counts: CompletionCounts): string =>

@@ -13,6 +13,7 @@ import {
 } from './completion-answer.ts'
 import { boundedText } from './embeddings.ts'
 import { type GenerateWork, type Generator, type Piece, type PromptToken, tokensOf } from './generate.ts'
+import { asksProgress } from './progress.ts'
 import type { Reply } from './reply.ts'
 import { answerLimit, samplingOf, stopsOf } from './sampling.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -96,6 +97,8 @@ export function openCompletions(parts: CompletionParts) {
       fingerprint: parts.fingerprint,
     }
     const frames = request.stream ? completionFrames(head, stream_options?.include_usage === true) : undefined
+    let opening =
+      frames && asksProgress(body) ? frames.progress(prompts.reduce((sum, { tokens }) => sum + tokens.length, 0)) : ''
     const answers: CompletionChoice[] = Array.from({ length: prompts.length * choices }, () => ({
       text: '',
       logprobs: null,
@@ -115,7 +118,11 @@ export function openCompletions(parts: CompletionParts) {
         if (first && scored.length === 0) lists[choice]!.skip(text)
         const shown = first ? [...scored, ...piece.tokens] : piece.tokens
         const list = logprobs == null ? null : lists[choice]!.lists(shown, logprobs)
-        if (frames) return reply.write(frames.piece(from + choice, said, list, piece.reason))
+        if (frames) {
+          const part = opening + frames.piece(from + choice, said, list, piece.reason)
+          opening = ''
+          return reply.write(part)
+        }
         const answer = answers[from + choice]!
         answer.text += said
         answer.logprobs = joined(answer.logprobs, list)
