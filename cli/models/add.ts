@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
@@ -113,6 +114,8 @@ async function run(what: string, options: Options, terminal: Terminal, signal: A
   if (json)
     return terminal.json({ model: entry, memory: proposal.memory, obstacle, config: path, offered: offered ?? null })
   terminal.print(`Added '${entry.id}' to ${path}.`)
+  if (!isOurs(dataDir))
+    terminal.warn(`The server belongs to another user, who must be able to read ${printable(entry.source ?? '')}.`)
   if (models.length === 0)
     terminal.remark('The toy models that infer offers while nothing is configured are not offered any more.')
   const next = tryCommand(entry.id, entry.tasks ?? [])
@@ -142,6 +145,12 @@ async function takenUp(id: string, dataDir: string, signal: AbortSignal): Promis
     if (performance.now() > deadline) return false
     await pause(100, undefined, { signal })
   }
+}
+
+/** Whether the server on this data directory reads files as the same user as we do. */
+function isOurs(dataDir: string): boolean {
+  const owner = statSync(dataDir, { throwIfNoEntry: false })?.uid
+  return owner === undefined || owner === process.getuid?.()
 }
 
 /** What to type to see it work. */

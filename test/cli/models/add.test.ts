@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
@@ -79,6 +79,20 @@ test('a taken id and a file that is offered already are refused; the file stays 
   expect([again.exitCode, again.stderr]).toEqual([1, expect.stringContaining("offers this model already, as 'm1'")])
   expect(written()).toBe(config)
 })
+
+test.runIf(process.getuid?.() === 0)(
+  'root is told that the user of the server must be able to read the file',
+  async () => {
+    const { dataDir, file, add } = setUp()
+    const model = file('m1.gguf', tinyChat())
+    chownSync(dataDir, 12_345, 12_345)
+    const { exitCode, stderr } = await add(model)
+    expect([exitCode, stderr]).toEqual([
+      0,
+      expect.stringContaining(`belongs to another user, who must be able to read ${model}`),
+    ])
+  },
+)
 
 test('without a person and without --yes nothing is done', async () => {
   const { file, add, path } = setUp()
