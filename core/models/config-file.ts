@@ -82,10 +82,18 @@ function prepare(path: string, text: string): string {
   return made
 }
 
-/** A file that names the schema gets it, in the version of this program. */
+/** A file that names the schema gets it, in the version of this program. The edit does not depend on it. */
 function writeSchema(path: string, text: string): void {
   if (!text.includes(`$schema=./${schemaFile}`)) return
   const place = join(dirname(path), schemaFile)
   const schema = `${JSON.stringify(configSchema(), null, 2)}\n`
-  if (textOf(place) !== schema) writeFileSync(place, schema)
+  try {
+    // Nothing in it is secret, and an editor may run as somebody else than who writes it.
+    if (textOf(place) !== schema) {
+      writeFileSync(place, schema)
+      chmodSync(place, 0o644)
+    }
+  } catch {
+    // It belongs to somebody else; `infer config schema` prints it.
+  }
 }

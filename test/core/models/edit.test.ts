@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../core/config.ts'
@@ -182,6 +182,12 @@ test('a new file is for its owner only and comes with the schema that it names',
   const [hint] = readFileSync(path, 'utf8').split('\n')
   const [, schema] = /\$schema=(\S+)/.exec(hint!)!
   expect(JSON.parse(readFileSync(join(folder, schema!), 'utf8'))).toHaveProperty('$schema')
+
+  // One that cannot be written is no reason to lose an edit.
+  rmSync(join(folder, schema!))
+  mkdirSync(join(folder, schema!))
+  editConfigFile(path, text => removeModel(text, 'mine'))
+  expect(readFileSync(path, 'utf8')).toBe(`${schemaHint}models: []\n`)
 })
 
 test('an edit between reading and writing is not lost', () => {
