@@ -1,4 +1,5 @@
-import { getHeapSpaceStatistics } from 'node:v8'
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 
 /** How often is looked, and so the least time that the server must have had nothing to do. */
 const lookEveryMs = 10_000
@@ -36,8 +37,23 @@ export function openQuiet({ activity, memory = v8 }: { activity: () => Activity;
   return { look, close: () => clearInterval(timer) }
 }
 
-/** Node is started with --expose-gc, see bin/node-flags.json; without it nothing happens. */
+type Collect = (how: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
+
+/**
+ * V8's own function, which only a new context gets and only while the flag is set. Given to Node at its start instead,
+ * the flag would make V8 reject the executable's code cache, and say so at every start.
+ */
+function openCollect(): Collect {
+  setFlagsFromString('--expose-gc')
+  try {
+    return runInNewContext('gc') as Collect
+  } finally {
+    setFlagsFromString('--no-expose-gc')
+  }
+}
+
+let collect: Collect | undefined
 const v8: Memory = {
   youngBytes: () => getHeapSpaceStatistics().find(space => space.space_name === 'new_space')?.space_size ?? 0,
-  collect: () => globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
+  collect: () => (collect ??= openCollect())({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
 }
