@@ -21,6 +21,7 @@ const lengthFor = (streams: number) => Math.max(150, Math.round(1200 / streams))
 const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
 const model = join(folder, 'tiny.gguf')
 writeFileSync(model, tinyChatRandom())
+const socket = join(folder, 'engine.sock')
 const most = Math.max(...counts)
 const env = { ...process.env, OMP_WAIT_POLICY: 'PASSIVE' }
 const here = (name: string) => join(import.meta.dirname, name)
@@ -39,7 +40,8 @@ const engine = start(
     model,
     id: 'tiny',
     tasks: ['std/chat-completion'],
-    port: 0,
+    // As the gateway talks to it.
+    socket,
     threads: 1,
     parallel: most,
     context: 2048,
@@ -47,12 +49,11 @@ const engine = start(
   }),
 )
 
-async function portOf(log: AsyncIterator<string>): Promise<number> {
+async function ready(log: AsyncIterator<string>): Promise<void> {
   for (;;) {
     const { value, done } = await log.next()
     if (done) throw new Error('The engine ended.')
-    const found = /"address":"http:\/\/127\.0\.0\.1:(\d+)"/.exec(value)
-    if (found) return Number(found[1])
+    if (value.includes('The engine is ready')) return
   }
 }
 
@@ -62,8 +63,8 @@ function processorTime(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10_000
 }
 
-/** One stream on a raw socket; resolves when its last frame is there. */
-function stream(port: number, tokens: number, seed: number): Promise<void> {
+/** One stream on a raw connection; resolves when its last frame is there. */
+function stream(tokens: number, seed: number): Promise<void> {
   const body = JSON.stringify({
     model: 'tiny',
     messages: [{ role: 'user', content: `question ${seed}` }],
@@ -73,21 +74,21 @@ function stream(port: number, tokens: number, seed: number): Promise<void> {
     logit_bias: { 2: -100, 260: -100 },
   })
   return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-    socket.write(
+    const connection = connect(socket)
+    connection.write(
       `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     )
     let tail = ''
-    socket.on('data', chunk => (tail = (tail + chunk.toString('latin1')).slice(-64)))
-    socket.on('error', reject)
-    socket.on('close', () =>
+    connection.on('data', chunk => (tail = (tail + chunk.toString('latin1')).slice(-64)))
+    connection.on('error', reject)
+    connection.on('close', () =>
       tail.includes('data: [DONE]') ? resolve() : reject(new Error(`A stream ended with: ${tail}`)),
     )
   })
 }
 
 try {
-  const port = await portOf(engine.log)
+  await ready(engine.log)
   let seed = 0
   /** Runs the one or the other. `cpu` is the processor time of its process in microseconds a token. */
   async function measured(pid: number, streams: number, run: (tokens: number) => Promise<unknown>) {
@@ -99,7 +100,7 @@ try {
   }
   const overHttp = (streams: number) =>
     measured(engine.child.pid!, streams, tokens =>
-      Promise.all(Array.from({ length: streams }, () => stream(port, tokens, ++seed))),
+      Promise.all(Array.from({ length: streams }, () => stream(tokens, ++seed))),
     )
   const without = (streams: number) =>
     measured(bare.child.pid!, streams, tokens => {

@@ -81,6 +81,7 @@ export async function openHttp(options: HttpOptions) {
     } catch (error) {
       const failure = Failure.from(error)
       if (failure.code === 'internal_error') log.error('A request failed', { path: request.url }, error)
+      reply.flush()
       sendFailure(response, failure)
     }
   }
