@@ -6,7 +6,7 @@ import { ChatRequest } from '../../../core/schemas/chat.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
 import { type AnswerOptions, openAnswerParser } from './answer-parser.ts'
 import { type Choice, callId, type FinishReason, streamFrames, wholeAnswer } from './chat-answer.ts'
-import { constraintOf } from './chat-constraint.ts'
+import { openConstraints } from './chat-constraint.ts'
 import { type GenerateWork, type Generator, type Piece, tokensOf } from './generate.ts'
 import { asksProgress } from './progress.ts'
 import { beginningOf, thinkingVariables } from './reasoning.ts'
@@ -35,6 +35,7 @@ const mostCharactersPerToken = 64
 /** Answers POST /v1/chat/completions. */
 export function openChat(parts: ChatParts) {
   const { model, vocabulary, template, generator, context } = parts
+  const constraintOf = openConstraints()
 
   function tokensFor(stretches: readonly Stretch[]) {
     const characters = stretches.reduce((sum, stretch) => sum + stretch.text.length, 0)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
-import { type Constrained, constraintOf } from '../../../../../gpu/engines/gguf/chat-constraint.ts'
+import { type Constrained, constraintOf, openConstraints } from '../../../../../gpu/engines/gguf/chat-constraint.ts'
 import { callFormOf, hermes } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
 import { callingOf } from '../../../../../gpu/engines/gguf/tools/calling.ts'
 import { reader } from './_llama.ts'
@@ -131,3 +131,40 @@ test('a function without parameters takes none, one with open ones any object', 
 
 test('without calls and formats everything goes', () =>
   expect(constraintOf({ calling: undefined, format: { type: 'text' }, ...thinks })).toBeUndefined())
+
+describe('grammars that were made are kept', () => {
+  const wanted = (name: string, forced: boolean): Constrained => {
+    const function_ = { name, parameters: schema('a') }
+    const request = {
+      tools: [{ type: 'function' as const, function: function_ }],
+      tool_choice: forced ? 'required' : 'auto',
+    }
+    const calling = callingOf({ model: 'm', messages: [], ...request } as ChatRequest, hermes)
+    return { calling, format: undefined, marks: undefined, beginning: 'answer' }
+  }
+  const asked = [wanted('f', true), wanted('g', true), wanted('f', false), wanted('f', true)]
+
+  test.each([
+    ['enough room', undefined],
+    ['room for one or two', 3_000],
+    ['no room', 10],
+  ])('and are the same as new ones, with %s', (_what, most) => {
+    const constraint = openConstraints(most)
+    for (const _round of [1, 2]) expect(asked.map(constraint)).toEqual(asked.map(constraintOf))
+  })
+
+  test('the second of the same is not made anew', () => {
+    const constraint = openConstraints()
+    const [one, two] = [constraint(wanted('f', true)), constraint(wanted('f', true))]
+    expect(one).toBe(two)
+    let read = 0
+    const counted = wanted('h', true)
+    const { parameters } = counted.calling!.tools[0]!.tool.function
+    Object.defineProperty(parameters, 'required', { enumerable: true, get: () => (read++, ['a']) })
+    constraint(counted)
+    const first = read
+    constraint(counted)
+    // Once for the key, and not again for a grammar.
+    expect(read).toBe(first + 1)
+  })
+})
