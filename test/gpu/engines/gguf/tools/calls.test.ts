@@ -187,6 +187,24 @@ test.each([
   }
 })
 
+test('several answers at once each have calls of their own', async () => {
+  const fields = { messages: question, ...wild, tool_choice: 'required', n: 3, seed: 1 }
+  const { body } = await (await engineOf('hermes')).chat(fields)
+  const messages: Json[] = body.choices.map((choice: Json) => choice.message)
+  checkCalls(
+    messages.flatMap(message => message.tool_calls),
+    'hermes',
+  )
+  const chunks = await (await engineOf('hermes')).stream(fields)
+  const named = (calls: Json[]) => calls.map(({ function: called }) => called)
+  for (const [index, message] of messages.entries()) {
+    const own = chunks.filter(({ choices }) => choices[0].index === index)
+    const streamed = assembled(own)
+    expect(streamed.reason).toBe('tool_calls')
+    expect(named(streamed.message.tool_calls)).toEqual(named(message.tool_calls))
+  }
+})
+
 describe('what cannot be', () => {
   test.each([
     [
