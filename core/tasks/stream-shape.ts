@@ -116,7 +116,8 @@ export class StreamShape {
     } catch {
       throw engineFault('an event that is not JSON')
     }
-    if (value === null || typeof value !== 'object') throw engineFault('an event that is not an object')
+    if (value === null || typeof value !== 'object' || Array.isArray(value))
+      throw engineFault('an event that is not an object')
     const wrong: Failure | undefined = errorIn(value, eventOf(event))
     if (wrong) throw wrong
     const usage = usageObject(value)
@@ -127,7 +128,7 @@ export class StreamShape {
     this.#promptTokens ||= tokenCount((value.prompt_progress as { total?: unknown } | undefined)?.total)
     if (!Array.isArray(value.choices)) return ''
     this.#head ??= this.#headOf(value)
-    const begun = this.#choices.size
+    const begun = this.#begun()
     let says = false
     const choices: Record<string, unknown>[] = []
     value.choices.forEach((one: unknown, at: number) => {
@@ -140,11 +141,18 @@ export class StreamShape {
     const written = this.#frame(choices)
     if (says) {
       this.pieces++
-      // The first of a choice carries its role, and after the last there must be no more.
-      const lasting = choices.length === 1 && this.#choices.size === begun && choices[0]!.finish_reason === null
+      // What begins says more than what goes on, and after the last there must be no more.
+      const lasting = choices.length === 1 && this.#begun() === begun && choices[0]!.finish_reason === null
       this.#template = lasting ? template(event, written) : undefined
     }
     return written
+  }
+
+  /** Choices and tool calls so far. */
+  #begun(): number {
+    let count = this.#choices.size
+    for (const { calls } of this.#choices.values()) count += calls.length
+    return count
   }
 
   #shapeChoice(said: Record<string, unknown>, at: number): Piece | undefined {

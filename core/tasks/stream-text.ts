@@ -32,7 +32,7 @@ export interface Template {
   apply(event: string): Applied | undefined
 }
 
-const texts = /"(?:content|text|reasoning_content|reasoning)"\s*:\s*"/g
+const texts = /"(?:content|text|reasoning_content|reasoning|arguments)"\s*:\s*"/g
 /** The inside of a JSON string. */
 const inside = /^(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*$/
 /** A usage object at the end of an event, as vLLM writes it when it is asked for usage all along. */
