@@ -23,7 +23,7 @@ function open(cards: number, builds: readonly string[]) {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const name of builds) {
     const at = join(folder, 'backends/node_modules/@node-llama-cpp', name)
-    mkdirSync(join(at, 'bins'), { recursive: true, mode: 0o755 })
+    for (const part of ['bins', 'dist']) mkdirSync(join(at, part), { recursive: true, mode: 0o755 })
     writeFileSync(join(at, 'package.json'), JSON.stringify({ version: llamaVersion }))
   }
   const warnings: string[] = []

@@ -1,5 +1,15 @@
 import { hash } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type BackendName, packagesOf } from './backend.ts'
 
@@ -17,8 +27,11 @@ export function findBuilds(name: BackendName, folder: string, version: string): 
     if (found === undefined) return { ok: false, why: `${one} is not installed in ${folder}` }
     if (found !== version)
       return { ok: false, why: `${one} in ${folder} is version ${found}, and ${version} is needed` }
-    for (const place of [folder, path, join(path, 'bins')]) {
-      const { uid, mode } = statSync(place)
+    const within = [folder, join(folder, 'node_modules'), dirname(path), path, join(path, 'dist'), join(path, 'bins')]
+    for (const place of within) {
+      const stat = statSync(place, { throwIfNoEntry: false })
+      if (!stat) return { ok: false, why: `${one} in ${folder} lacks ${place}; install it again` }
+      const { uid, mode } = stat
       if (uid !== 0 && uid !== process.getuid?.()) return { ok: false, why: `${place} belongs to another user` }
       if (mode & 0o022) return { ok: false, why: `others can write to ${place}` }
     }
@@ -69,6 +82,8 @@ export function openOlderCuda(folder: string, cache: string): string {
   symlinkSync(from(ext, 'bins'), to(ext, 'bins'))
   try {
     renameSync(temporary, view)
+    for (const old of readdirSync(cache).filter(name => /^cuda-12-[0-9a-f]{16}$/.test(name)))
+      if (join(cache, old) !== view) rmSync(join(cache, old), { recursive: true, force: true })
   } catch (cause) {
     rmSync(temporary, { recursive: true, force: true })
     // Another process was faster; its view is the same.

@@ -131,6 +131,10 @@ describe('builds for cards', () => {
     )
     expect(openOlderCuda(folder, cache)).toBe(view)
     expect(findBuilds('cuda', view, llamaVersion)).toEqual({ ok: true })
+    // One of other builds takes its place.
+    install(folder, ['linux-x64-cuda-ext'], '0.0.1')
+    expect(openOlderCuda(folder, cache)).not.toBe(view)
+    expect(existsSync(view)).toBe(false)
   })
 })
 
