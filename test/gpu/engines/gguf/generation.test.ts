@@ -100,6 +100,42 @@ describe('the same text as node-llama-cpp draws by itself', () => {
   })
 })
 
+describe('what changes the draw', () => {
+  let engine: Engine
+  beforeAll(async () => {
+    engine = await startEngine({ model: 'tiny-chat-random.gguf', tasks, context: 512, parallel: 1 })
+  })
+  /** How often the byte 'A', which has this much more than its own logit, is said before anything else. */
+  const repeats = async (fields: Json): Promise<number> => {
+    const bias = { logit_bias: { ...endless.logit_bias, 68: 20 } }
+    const { choices } = await complete(engine, { prompt: 'Once', max_tokens: 40, ...bias, ...fields })
+    return /^A*/.exec(choices[0].text)![0].length
+  }
+
+  test('a bias', async () => expect(await repeats({})).toBe(40))
+  test('presence counts once', async () => expect(await repeats({ presence_penalty: 2 })).toBe(40))
+  test('frequency counts every time', async () => {
+    const two = await repeats({ frequency_penalty: 2 })
+    const one = await repeats({ frequency_penalty: 1 })
+    expect([two > 3, two < 16, one > two, one < 32]).toEqual([true, true, true, true])
+  })
+  test('repetition divides', async () => {
+    expect(await repeats({ repetition_penalty: 1.1 })).toBe(40)
+    expect(await repeats({ repetition_penalty: 100 })).toBe(1)
+  })
+  test.each<[string, Json]>([
+    ['top_k 1', { top_k: 1 }],
+    ['min_p 1', { min_p: 1 }],
+    ['top_p 0', { top_p: 0 }],
+    ['a tiny temperature', { temperature: 1e-6 }],
+  ])('%s leaves the likeliest only', async (_rule, fields) => {
+    const asked = { prompt: 'Once', max_tokens: 20 }
+    const greedy = await complete(engine, asked)
+    const drawn = await complete(engine, { ...asked, temperature: 2, top_k: 0, top_p: 1, min_p: 0, ...fields })
+    expect(drawn.choices[0].text).toBe(greedy.choices[0].text)
+  })
+})
+
 test('nothing is lost of slots where callers come and go', async () => {
   const engine = await startEngine({ model: 'tiny-chat-random.gguf', tasks, context: 256, parallel: 4 })
   const leaving = Array.from({ length: 40 }, async (_, at) => {
