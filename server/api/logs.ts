@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
 import type { Call } from '../call.ts'
+import { admitOwner } from '../machine-owner.ts'
 import { route } from '../route.ts'
 import { LogFollower } from './log-follower.ts'
 import { LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
@@ -21,19 +22,6 @@ const Query = z.object({
 type Query = z.output<typeof Query>
 
 const LogLines = z.object({ lines: z.array(LogLine) }).meta({ id: 'LogLines' })
-
-/**
- * What engines print may hold words of anybody's prompts, and the server's log names every organization: both are for
- * the owner of the machine.
- */
-function admitOwner(call: Call): void {
-  const { organizationName } = call.caller.token
-  if (organizationName !== 'default')
-    throw new Failure(
-      'organization_mismatch',
-      `The logs of this server are for its owner: use a token of the organization 'default', not of '${organizationName}'.`,
-    )
-}
 
 function matches({ model, source }: Query): (line: LogLine) => boolean {
   return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)
@@ -71,7 +59,8 @@ export const logRoutes = [
     query: Query,
     response: LogLines,
     answer(call) {
-      admitOwner(call)
+      // What engines print may hold words of anybody's prompts, and the server's log names every organization.
+      admitOwner(call, 'The logs of this server are')
       const query = queryOf(call)
       const lines = recent(query, call)
       if (!query.follow) return call.send(200, JSON.stringify({ lines }))

@@ -4,6 +4,7 @@ import type { FleetSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
+import { ownsMachine } from '../machine-owner.ts'
 import { route } from '../route.ts'
 
 export const ModelStatus = z
@@ -38,7 +39,9 @@ const Configuration = z
 const ModelStatusList = z
   .object({
     models: z.array(ModelStatus),
-    configuration: Configuration.optional().describe('For tokens with the scope admin:read.'),
+    configuration: Configuration.optional().describe(
+      'For tokens of the organization that owns the machine, with the scope admin:read.',
+    ),
   })
   .meta({ id: 'ModelStatusList' })
 
@@ -83,7 +86,7 @@ export const modelStatusRoutes = [
       const { readAt, fault, pending } = call.owners.reload.status()
       return {
         models: allowed.map(model => statusOf(model, now, call)),
-        ...(call.caller.scopes.includes('admin:read')
+        ...(call.caller.scopes.includes('admin:read') && ownsMachine(call)
           ? { configuration: { read_at: Math.floor(readAt / 1000), fault, restart_for: [...pending] } }
           : {}),
       }

@@ -4,6 +4,7 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Call } from '../call.ts'
+import { admitOwner } from '../machine-owner.ts'
 import { route } from '../route.ts'
 import { ModelStatus, statusOf } from './model-status.ts'
 import { EngineStatus, engineOf } from './status.ts'
@@ -30,7 +31,9 @@ const ModelDetail = z
   })
   .meta({ id: 'ModelDetail' })
 
+/** Where a model lies and how it is run is told to its owner; and who unloads it takes it from everybody. */
 function find(id: string, call: Call): Model {
+  admitOwner(call, 'Settings and engines of models are')
   const model = call.owners.registry.find(id)
   if (model && modelAllowed(call.caller.token.models, id)) return model
   throw new Failure(
@@ -67,6 +70,7 @@ export const loadRoutes = [
     scope: 'admin:read',
     tag,
     summary: 'Look one model up with its settings and its engines',
+    description: 'For tokens of the organization that owns the machine, as loading and unloading.',
     params: One,
     response: ModelDetail,
     handle: ({ params }, call) => {

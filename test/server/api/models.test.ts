@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { makeOrganization } from '../_organization.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -130,6 +131,19 @@ test('a token that may not use a model may not touch it either, and does not lea
     const absent = await ask(method, path.replace('hangs', 'none'), token)
     expect([refused.http, refused.error.message.replace('hangs', 'none')]).toEqual([404, absent.error.message])
   }
+})
+
+test("another organization's token looks at no settings and loads nothing, whatever its scopes", async () => {
+  const { secret } = await makeOrganization(app, {})
+  await ask('POST', '/api/models/kept/load?wait=30')
+  for (const [method, path] of [
+    ['GET', '/api/models/kept'],
+    ['POST', '/api/models/kept/load'],
+    ['POST', '/api/models/kept/unload'],
+  ] as const)
+    expect(await ask(method, path, secret)).toMatchObject({ http: 403, error: { code: 'organization_mismatch' } })
+  expect(await ask('GET', '/api/models/kept')).toMatchObject({ status: { status: 'warm' } })
+  expect(await ask('GET', '/api/model-status', secret)).not.toHaveProperty('configuration')
 })
 
 test('who may see how the configuration stands sees it in the model status', async () => {
