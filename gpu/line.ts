@@ -182,6 +182,14 @@ export const refuseLate = (line: Line, now: number): void =>
     waiter => waiter.deadline <= now,
   )
 
+/** Sends away those who wait only for the model to be loaded: it is unloaded by hand, and must not come back for them. */
+export const refuseLoads = (line: Line): void =>
+  refuse(
+    line,
+    () => unloaded(line.model.id),
+    waiter => !waiter.slot,
+  )
+
 /** What someone is told whose model was taken out of the configuration. */
 export const notOffered = (modelId: string): Failure =>
   new Failure(
@@ -191,6 +199,10 @@ export const notOffered = (modelId: string): Failure =>
       param: 'model',
     },
   )
+
+/** What someone is told who waits for a model to be loaded while somebody else has it unloaded. */
+const unloaded = (modelId: string): Failure =>
+  new Failure('conflict', `The model '${modelId}' was unloaded before it was loaded. Load it again if it is wanted.`)
 
 /** What someone is told who has waited as long as he was willing to. */
 export function tooLate(line: Line, now: number): Failure {

@@ -161,9 +161,8 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     const leaving = [...residents.values()].some(
       other => other.state === 'stopping' && other.devices.some(id => resident.devices.includes(id)),
     )
-    if (leaving) {
-      resident.phase = 'clearing'
-    } else if (resident.phase === 'clearing') {
+    if (leaving) resident.phase = 'clearing'
+    else if (resident.phase === 'clearing') {
       resident.phase = 'settling'
       effects.settle(resident)
     } else {
@@ -253,7 +252,9 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     /** Ends every engine of the model: at once those that do nothing, the others after their requests. */
     unload(modelId: string): void {
       const of = all.get(modelId)
+      if (of) lines.refuseLoads(of)
       if (of) dismiss(of)
+      pump()
     },
     drop(modelId: string): void {
       all.drop(modelId)
@@ -272,9 +273,8 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
         lines.refuseLate(of, now)
         for (const resident of lines.alive(of)) {
           const until = lines.idleUntil(resident)
-          if (until === null) continue
-          if (now >= until) stop(resident, 'idle')
-          else arm(until)
+          if (until !== null && now >= until) stop(resident, 'idle')
+          else if (until !== null) arm(until)
         }
         for (const waiter of of.waiting) arm(waiter.deadline)
       }

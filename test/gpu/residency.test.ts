@@ -290,6 +290,40 @@ describe('eviction', () => {
   })
 })
 
+describe('unload', () => {
+  test('whoever waits for the model to be loaded is told, and does not have it loaded again', () => {
+    const loading = ask(lineOf('a'), Number.POSITIVE_INFINITY, false)
+    residency.unload('a')
+    expect(since()).toEqual(['start e1 a', 'stop e1: unloaded'])
+    residency.startFailed('e1', 'Engine was stopped while it was loading.')
+    expect(loading.failure).toMatchObject({ code: 'conflict' })
+    expect(since()).toEqual([])
+  })
+
+  test('whoever waits for a slot gets a new engine', () => {
+    const line = lineOf('a')
+    const asked = ask(line)
+    residency.unload('a')
+    residency.startFailed('e1', 'Engine was stopped while it was loading.')
+    residency.settled('e2')
+    expect(since()).toEqual(['start e1 a', 'stop e1: unloaded', 'settle e2', 'start e2 a'])
+    residency.ready('e2')
+    expect(asked.resident?.engineId).toBe('e2')
+  })
+
+  test('a load that waits for busy room takes nobody there out of turn any more', () => {
+    const busy = warm('b')
+    ask(busy)
+    const loading = ask(lineOf('a'), Number.POSITIVE_INFINITY, false)
+    expect(residency.find('a')!.reason).not.toBeNull()
+    residency.unload('a')
+    expect(loading.failure?.message).toMatch(/'a' was unloaded/)
+    pass(60_000)
+    expect(ask(busy).resident?.engineId).toBe('e1')
+    expect(residency.find('a')!.reason).toBeNull()
+  })
+})
+
 describe('idle', () => {
   test('after idle_ttl without a request the model is unloaded, counted from the last one', () => {
     const line = warm('a', 20, { idle_ttl: 1_000 })
