@@ -60,7 +60,9 @@ test('a first start says where it is, shows the secret once, and SIGTERM ends it
   const first = await serve(dataDir)
   const secret = readFileSync(join(dataDir, 'root-token'), 'utf8').trim()
   await first.until(() => first.stdout().includes('secret'))
-  expect(first.stdout()).toContain(`model far std/chat-completion,std/completion\nroot-token ${join(dataDir, 'root-token')}\n`)
+  expect(first.stdout()).toContain(
+    `model far std/chat-completion,std/completion\nroot-token ${join(dataDir, 'root-token')}\n`,
+  )
   expect(first.stdout().split(secret)).toHaveLength(2)
   expect(statSync(join(dataDir, 'root-token')).mode & 0o777).toBe(0o600)
   expect(statSync(join(dataDir, 'server.json')).mode & 0o777).toBe(0o600)
