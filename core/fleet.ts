@@ -110,8 +110,11 @@ export interface EngineLine {
 }
 
 export interface EngineOutput {
-  /** What is kept, oldest first: up to a megabyte of each engine that runs, and of the last few that have ended. */
-  recent(modelId?: string): EngineLine[]
+  /**
+   * What is kept, oldest first: up to a megabyte of each engine that runs, and of the last few that have ended; the
+   * newest `most` lines of it.
+   */
+  recent(modelId?: string, most?: number): EngineLine[]
   /** Calls the listener with each line from now on, until the function that it returns is called. */
   follow(listener: (line: EngineLine) => void): () => void
 }

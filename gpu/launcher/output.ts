@@ -7,8 +7,8 @@ export interface Output {
   end(): void
   /** The lines that are kept, oldest first. */
   lines(): string[]
-  /** The same with when each was complete, epoch milliseconds. */
-  entries(): { at: number; text: string }[]
+  /** The newest of them with when each was complete, epoch milliseconds; all where no number is given. */
+  entries(most?: number): { at: number; text: string }[]
   /** Lines seen so far that differ from the one before: an engine that repeats itself is not getting on. */
   readonly news: number
 }
@@ -22,10 +22,13 @@ export interface OutputOptions {
 }
 
 const newline = 10
+/** However short they are: a line costs more than its text. */
+const mostLines = 16_384
 
 /**
  * Keeps the end of what a process prints. Bounded both ways: a line longer than `lineBytes` is cut and the rest of it
- * dropped, and of all lines the newest `ringBytes` are kept. A broken engine can print a line of 100 MB.
+ * dropped, and of all lines the newest `ringBytes` are kept. A broken engine can print a line of 100 MB, or empty lines
+ * without an end.
  * What looks like a secret, and every text in `secrets`, is blacked out before anybody sees the line.
  */
 export function openOutput({
@@ -55,7 +58,7 @@ export function openOutput({
     const entry = { at: Date.now(), text: line }
     kept.push(entry)
     keptBytes += line.length
-    while (keptBytes > ringBytes && kept.length > 1) keptBytes -= kept.shift()!.text.length
+    while ((keptBytes > ringBytes || kept.length > mostLines) && kept.length > 1) keptBytes -= kept.shift()!.text.length
     heard?.(entry)
   }
   const take = (piece: Buffer) => {
@@ -81,7 +84,7 @@ export function openOutput({
       if (partBytes > 0) add()
     },
     lines: () => kept.map(({ text }) => text),
-    entries: () => [...kept],
+    entries: (most = kept.length) => kept.slice(Math.max(0, kept.length - most)),
     get news() {
       return news
     },

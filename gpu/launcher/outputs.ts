@@ -37,13 +37,14 @@ export function openOutputs(): Outputs {
       for (const [id] of over.slice(0, -keptAfterEnd)) launches.delete(id)
     },
     lines: launchId => launches.get(launchId)?.output.lines() ?? [],
-    recent(modelId) {
-      return [...launches.values()]
+    recent(modelId, most) {
+      const lines = [...launches.values()]
         .filter(launch => modelId === undefined || launch.modelId === modelId)
         .flatMap(launch =>
-          launch.output.entries().map(line => ({ ...line, modelId: launch.modelId, engineId: launch.engineId })),
+          launch.output.entries(most).map(line => ({ ...line, modelId: launch.modelId, engineId: launch.engineId })),
         )
         .toSorted((one, other) => one.at - other.at)
+      return most === undefined ? lines : lines.slice(Math.max(0, lines.length - most))
     },
     follow(listener) {
       followers.add(listener)

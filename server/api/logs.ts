@@ -27,17 +27,24 @@ function matches({ model, source }: Query): (line: LogLine) => boolean {
   return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)
 }
 
-/** The newest lines of both logs that are asked for, oldest first. */
+/** The newest lines of both logs that are asked for, oldest first. Others wait meanwhile: no more are read than that. */
 function recent(query: Query, { owners }: Call): LogLine[] {
-  if (query.lines === 0) return []
-  const ofServer = query.source === 'engine' ? [] : owners.journal.recent().map(lineOfServer)
-  const ofEngines = query.source === 'server' ? [] : owners.fleet.output.recent(query.model).map(lineOfEngine)
+  const { model, source, lines: most } = query
+  if (most === 0) return []
+  const concerning = model === undefined ? '' : JSON.stringify(model)
+  const ofServer =
+    source === 'engine'
+      ? []
+      : owners.journal
+          .recent()
+          .filter(line => line.includes(concerning))
+          .slice(model === undefined ? -most : 0)
+          .map(lineOfServer)
+  const ofEngines = source === 'server' ? [] : owners.fleet.output.recent(model, most).map(lineOfEngine)
   const wanted = [...ofServer, ...ofEngines].filter(matches(query))
-  if (wanted.length === 0 && query.model !== undefined && !owners.registry.find(query.model))
-    throw new Failure('model_not_found', `There is no model '${query.model}' here.`, { param: 'model' })
-  return wanted
-    .toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0))
-    .slice(-query.lines)
+  if (wanted.length === 0 && model !== undefined && !owners.registry.find(model))
+    throw new Failure('model_not_found', `There is no model '${model}' here.`, { param: 'model' })
+  return wanted.toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0)).slice(-most)
 }
 
 function queryOf(call: Call): Query {

@@ -30,6 +30,13 @@ describe('openOutput', () => {
     expect(output.lines().map(line => line.length)).toEqual([(64 << 10) + ' … (cut)'.length, 3])
   })
 
+  test('empty lines without an end cost what is kept of them', () => {
+    const output = openOutput()
+    const block = Buffer.alloc(1 << 16, '\n')
+    for (let at = 0; at < 4; at++) output.push(block)
+    expect(output.lines().length).toBeLessThan(20_000)
+  })
+
   test('secrets are blacked out before anybody sees them', () => {
     const heard: string[] = []
     const output = openOutput({ secrets: ['hunter2hunter2'], heard: line => heard.push(line.text) })
