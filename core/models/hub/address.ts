@@ -25,6 +25,7 @@ export async function pullAddress(
   folder: string,
   { hub, signal, onEvent, patience = usualPatience, preview }: PullTools,
 ): Promise<Pulled> {
+  refusePassword(url)
   const parts = partsOf(url)
   // The hub's token is not for strangers, and none of them is the hub.
   const ask = openRequests({
@@ -109,6 +110,16 @@ async function look(url: string, ask: ReturnType<typeof openRequests>) {
   // A weak one says only that it means the same, not that its bytes are.
   const strong = etag !== null && !etag.startsWith('W/') ? etag : null
   return { size, etag: strong, version: `${strong ?? header('last-modified') ?? ''} ${size}` }
+}
+
+/** Such an address cannot be asked, and every message would repeat the password. */
+function refusePassword(url: string): void {
+  const { username, password, host } = new URL(url)
+  if (username !== '' || password !== '')
+    throw new Failure(
+      'invalid_value',
+      `The address on ${host} holds a user name or a password, which are not sent. Download the file by other means, then add it.`,
+    )
 }
 
 function partsOf(url: string): string[] {

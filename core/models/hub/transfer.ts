@@ -41,7 +41,8 @@ export async function transfer(
   let wrong: Failure | undefined
   try {
     let have = (await file.stat()).size
-    if (have > size) have = 0
+    // No beginning of it, then. What stood behind the end would stay there.
+    if (have > size) await file.truncate((have = 0))
     let digest = begin(hash, size)
     if (have > 0) {
       onEvent({ event: 'resume', bytes: have })

@@ -55,6 +55,34 @@ test('what was stopped is gone on with', async () => {
   expect(readdirSync(folder).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(['big.gguf', 'big.gguf.lock'])
 })
 
+test('what is longer than the file is begun anew', async () => {
+  const { folder, web, pull } = await setUp()
+  web.play('big.gguf', { cutAfter: 1 }, { stallAfter: 100_000 })
+  const stop = new AbortController()
+  await expect(
+    pull('big.gguf', stop.signal, ({ event }) => void (event === 'progress' && stop.abort(new Error('stopped')))),
+  ).rejects.toThrow('stopped')
+  const begun = readdirSync(folder).find(name => name.endsWith('.incomplete'))!
+  writeFileSync(join(folder, begun), Buffer.alloc(big.length + 1))
+  expect(readFileSync((await pull('big.gguf')).path)).toEqual(big)
+})
+
+test('an address with a password is refused at once, and the password not repeated', async () => {
+  const { folder, events } = await setUp()
+  const hub = { endpoint: 'http://hub.invalid', cache: folder, token: undefined, offline: false }
+  const { signal } = new AbortController()
+  const refused = pullAddress('http://me:hunter2@127.0.0.1:9/m.gguf', folder, {
+    hub,
+    signal,
+    patience: { attempts: 1, backoffMs: 1, silenceMs: 2_000 },
+    onEvent: event => events.push(event),
+  })
+  await expect(refused).rejects.toMatchObject({
+    code: 'invalid_value',
+    message: expect.not.stringContaining('hunter2') as string,
+  })
+})
+
 test('of a model in parts all are fetched', async () => {
   const { pull } = await setUp()
   const { path, files } = await pull('p-00002-of-00002.gguf')
