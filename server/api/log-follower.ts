@@ -49,7 +49,7 @@ export class LogFollower implements WatchedStream {
   }
 
   ping(): void {
-    this.#write(': ping\n\n')
+    if (!this.#res.writableEnded) this.#write(': ping\n\n')
   }
 
   cut(): void {
@@ -61,7 +61,10 @@ export class LogFollower implements WatchedStream {
   }
 
   dismiss(): void {
-    if (!this.#res.writableEnded) this.#res.end('event: end\ndata: {"reason":"the server is stopping"}\n\n')
+    if (this.#res.writableEnded) return
+    this.#res.end('event: end\ndata: {"reason":"the server is stopping"}\n\n')
+    // From here on it is watched for taking the end, not for silence: a ping would be written behind it.
+    this.blockedSince ??= performance.now()
   }
 
   #caughtUp(): void {

@@ -1,0 +1,27 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { LogFollower } from '../../../server/api/log-follower.ts'
+import type { Call } from '../../../server/call.ts'
+import { openStreams } from '../../../server/std/streams.ts'
+
+test('nothing is written behind the end, and who does not take the end is cut', async () => {
+  // A response whose reader never takes anything: what is written stays in it.
+  const res = new ServerResponse(new IncomingMessage(new Socket()))
+  const errors: Error[] = []
+  res.on('error', error => errors.push(error))
+  const streams = openStreams({ pingMs: 1, writeDeadlineMs: 60 })
+  const follow = () => () => undefined
+  const call = {
+    res,
+    left: false,
+    head: () => res.writeHead(200),
+    owners: { fleet: { output: { follow } }, journal: { follow }, streams },
+  } as unknown as Call
+  const follower = new LogFollower(call, () => true)
+  follower.dismiss()
+  follower.ping()
+  await follower.over
+  expect(errors).toEqual([])
+  expect(streams.count).toBe(0)
+})
