@@ -7,7 +7,7 @@ function inSeconds() {
   throughput.close()
   return {
     throughput,
-    pass(seconds: number, each: () => void = () => {}) {
+    pass: (seconds: number, each: () => void = () => {}) => {
       for (let at = 0; at < seconds; at++) {
         each()
         now += 1_000
