@@ -25,7 +25,8 @@ export async function readAll(stream: NodeJS.ReadStream): Promise<string> {
   for await (const piece of stream) {
     const bytes = Buffer.from(piece as Buffer | string)
     size += bytes.length
-    if (size > longestText) throw usage(`The prompt is longer than ${longestText >> 20} MiB. Send less.`)
+    if (size > longestText)
+      throw usage(`Standard input is longer than ${longestText >> 20} MiB. Send less, or in parts.`)
     pieces.push(bytes)
   }
   // A newline at the end comes from echo, not from the question.

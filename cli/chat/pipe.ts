@@ -1,5 +1,5 @@
 import { usage } from '../exit-codes.ts'
-import { readAll } from '../standard-input.ts'
+import { readAll, remarking } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Asking, streamAnswer, wholeAnswer } from './ask.ts'
 import { type Manner, requestOf } from './conversation.ts'
@@ -10,7 +10,7 @@ export async function chatInPipe(
   asking: Asking,
   { model, system, manner, json }: { model: string; system: string | undefined; manner: Manner; json: boolean },
 ): Promise<void> {
-  const prompt = await readAll(terminal.stdin)
+  const prompt = await remarking(terminal, readAll(terminal.stdin))
   if (prompt.trim() === '')
     throw usage('Standard input holds no prompt. Write: echo "Hello" | infer chat, or run it in a terminal.')
   const body = requestOf({ model, system }, [{ role: 'user', content: prompt }], manner)

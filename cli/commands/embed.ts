@@ -7,7 +7,7 @@ import { interruptible } from '../interruption.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { untilLoaded } from '../patience.ts'
-import { isPiped, readLines } from '../standard-input.ts'
+import { isPiped, readLines, remarking } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 
 const Answer = z.looseObject({
@@ -40,7 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
         given: string[],
         { dimensions, json, dataDir }: { dimensions?: number; json?: boolean; dataDir?: string },
       ) => {
-        const texts = given.length > 0 ? given : isPiped() ? await readLines(terminal.stdin) : []
+        const texts = given.length > 0 ? given : isPiped() ? await remarking(terminal, readLines(terminal.stdin)) : []
         if (texts.length === 0)
           throw usage('There is no text. Write: infer embed <model> "a text", or pipe in one text a line.')
         const client = openClient(dataDirectory(dataDir))

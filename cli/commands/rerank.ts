@@ -7,7 +7,7 @@ import { interruptible } from '../interruption.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { untilLoaded } from '../patience.ts'
-import { isPiped, readLines } from '../standard-input.ts'
+import { isPiped, readLines, remarking } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 
 const Answer = z.looseObject({ data: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })) })
@@ -32,7 +32,8 @@ export function define(command: Command, terminal: Terminal): void {
         given: string[],
         { top, json, dataDir }: { top?: number; json?: boolean; dataDir?: string },
       ) => {
-        const documents = given.length > 0 ? given : isPiped() ? await readLines(terminal.stdin) : []
+        const documents =
+          given.length > 0 ? given : isPiped() ? await remarking(terminal, readLines(terminal.stdin)) : []
         if (documents.length === 0)
           throw usage(
             'There are no documents. Write: infer rerank <model> "query" "one" "another", or pipe in one a line.',

@@ -1,6 +1,8 @@
+import { once } from 'node:events'
+import { execa } from 'execa'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
-import { infer, json } from '../_infer.ts'
+import { entry, infer, json } from '../_infer.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 
 let app: TestApp
@@ -39,6 +41,18 @@ test('embed: lines of standard input, more than one request takes', async () => 
   expect(vectors(stdout).map(({ text }) => text)).toEqual(texts)
   expect(vectors(stdout).map(({ index }) => index)).toEqual(texts.map((_, at) => at))
 })
+
+test.each([['embed'], ['rerank', 'a query'], ['chat', '--json']])(
+  '%s remarks on a pipe that says nothing',
+  async (name, ...more) => {
+    const args = name === 'chat' ? [entry, name, ...more] : [entry, name, 'fake', ...more]
+    const child = execa(process.execPath, args, { env: { PATH: '', HOME: '/nonexistent', ...env }, extendEnv: false })
+    const [said] = (await once(child.stderr, 'data')) as [Buffer]
+    expect(String(said)).toMatch(/^Waiting for the end of standard input/)
+    child.stdin.end('one\n')
+    expect((await child).exitCode).toBe(0)
+  },
+)
 
 test('embed --json is one answer of the API, however many requests it took', async () => {
   const input = Array.from({ length: 70 }, (_, at) => `text ${at}`).join('\n')
