@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { refused } from '../exit-codes.ts'
@@ -75,6 +75,8 @@ export function openSystemd({
       mayWrite(() => {
         mkdirSync(dirname(unitPath), { recursive: true, mode: 0o755 })
         writeFileSync(`${unitPath}.new`, unit)
+        // Nothing in it is secret, and systemd complains of one that others cannot read.
+        chmodSync(`${unitPath}.new`, 0o644)
         renameSync(`${unitPath}.new`, unitPath)
       })
       systemctl('daemon-reload')

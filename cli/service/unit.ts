@@ -29,7 +29,7 @@ export function unitOf({ scope, command, dataDir, user, stopSeconds }: UnitFacts
   const own = system && dataDir === systemDataDir
   const service: string[] = [
     'Type=exec',
-    `ExecStart=${command.map(quoted).join(' ')}`,
+    `ExecStart=${command.map(word => quoted(word).replaceAll('$', () => '$$')).join(' ')}`,
     'ExecStop=-/bin/sh -c "kill -TERM ${MAINPID} && while kill -0 ${MAINPID} 2>/dev/null; do sleep 0.2; done"',
     `TimeoutStopSec=${stopSeconds}`,
     'KillMode=control-group',
@@ -98,8 +98,8 @@ const protectionOfTheSystem = (dataDir: string): string[] => [
   'DeviceAllow=char-drm rw',
 ]
 
-/** A word for a unit file: quoted where it must be, with what systemd would expand written twice. */
+/** A word for a unit file: quoted where it must be, with what systemd would expand written twice. In a command `$` too. */
 function quoted(word: string): string {
-  const plain = word.replaceAll('%', '%%').replaceAll('$', () => '$$')
+  const plain = word.replaceAll('%', '%%')
   return /^[\w@%+=:,./$-]+$/.test(plain) ? plain : `"${plain.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }

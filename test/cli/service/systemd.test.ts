@@ -1,6 +1,6 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { openSystemd, unitPathOf } from '../../../cli/service/systemd.ts'
 import { temporaryFolder } from '../_infer.ts'
 
@@ -27,6 +27,14 @@ function machine({ refuses = '' } = {}) {
     open: () => openSystemd({ scope: 'user', environment, booted: join(folder, 'booted') }),
   }
 }
+
+test('everybody may read the unit, as systemd wants it, though nobody else may read what infer writes otherwise', () => {
+  const before = process.umask(0o077)
+  onTestFinished(() => void process.umask(before))
+  const systemd = machine().open()
+  systemd.put('one')
+  expect(statSync(systemd.unitPath).mode & 0o777).toBe(0o644)
+})
 
 test('a unit is written, then changed, then the same; systemd is told when it has to read it', () => {
   const { open, asked, folder } = machine()

@@ -87,6 +87,12 @@ test.each([
   expect(linesOf(unitOf({ ...facts, command: [path, 'serve'] }))).toContain(`ExecStart=${written} serve`)
 })
 
+test('a dollar sign stands for itself everywhere but in a command', () => {
+  const unit = linesOf(unitOf({ ...facts, dataDir: '/srv/$AI', user: 'ai' }))
+  expect(unit).toContain('Environment=INFER_DATA_DIR=/srv/$AI')
+  expect(unit).toContain('ReadWritePaths=/srv/$AI')
+})
+
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0
 describe.skipIf(!hasAnalyze)('systemd itself', () => {
   test.each<[string, UnitFacts]>([
