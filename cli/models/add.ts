@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory, hostEnvironment, readConfig, remote } from '../../core/config.ts'
+import { Failure } from '../../core/failure.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
 import { addModel } from '../../core/models/edit.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
@@ -11,7 +12,7 @@ import { Bytes } from '../../core/models/quantities.ts'
 import { type Task, tasks } from '../../core/tasks/tasks.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { openClient } from '../client.ts'
-import { refused, usage } from '../exit-codes.ts'
+import { failureOf, refused, usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { readCount, readList, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
@@ -110,16 +111,27 @@ async function run(what: string, options: Options, terminal: Terminal, signal: A
   const { entry, obstacle } = proposal
   editConfigFile(path, (text, name) => addModel(text, entry, name), traitsOf)
 
-  const offered = await takenUp(entry.id, dataDir, signal)
+  const offered = await takenUp(entry.id, dataDir, signal).catch((thrown: unknown) => {
+    signal.throwIfAborted()
+    return failureOf(thrown)
+  })
   if (json)
-    return terminal.json({ model: entry, memory: proposal.memory, obstacle, config: path, offered: offered ?? null })
+    return terminal.json({
+      model: entry,
+      memory: proposal.memory,
+      obstacle,
+      config: path,
+      offered: typeof offered === 'boolean' ? offered : null,
+    })
   terminal.print(`Added '${entry.id}' to ${path}.`)
   if (!isOurs(dataDir))
     terminal.warn(`The server belongs to another user, who must be able to read ${printable(entry.source ?? '')}.`)
   if (models.length === 0)
     terminal.remark('The toy models that infer offers while nothing is configured are not offered any more.')
   const next = tryCommand(entry.id, entry.tasks ?? [])
-  if (offered) terminal.print(`Ready to use: ${next}`)
+  if (offered === true) terminal.print(`Ready to use: ${next}`)
+  else if (offered instanceof Failure)
+    terminal.warn(`The server cannot be asked whether it offers the model: ${offered.message}`)
   else if (offered === undefined) terminal.print(`Start the server with: infer serve. Then: ${next}`)
   else
     terminal.warn(

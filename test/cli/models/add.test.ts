@@ -186,6 +186,15 @@ test('a running server is waited for until it offers the model', async () => {
   expect(asked).toBe(3)
 })
 
+test('a server that cannot be asked does not undo what was written, and is said', async () => {
+  const { dataDir, file, add, written } = setUp()
+  writeFileSync(join(dataDir, 'server.json'), JSON.stringify({ url: 'http://127.0.0.1:9', pid: process.pid }))
+  const { exitCode, stdout, stderr } = await add(file('m.gguf', tinyChat()), ['--yes', '--id', 'mine'])
+  expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`Added 'mine'`)])
+  expect(stderr).toMatch(/The server cannot be asked whether it offers the model: The root token .* cannot be read/)
+  expect(written()).toContain('- id: mine')
+})
+
 test.runIf(hasTerminal)('a person is asked, and may say no', async () => {
   const { dataDir, file, path } = setUp()
   const model = file('m1.gguf', tinyChat())
