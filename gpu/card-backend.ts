@@ -56,7 +56,15 @@ export function openCardBackends({
       if (gpu === 'off' || !memory.devices().some(({ kind }) => kind === 'nvidia')) return null
       let searching = searches.get(gpu)
       if (!searching) {
-        searching = search(gpu)
+        searching = search(gpu).catch((thrown: unknown) => {
+          // No room in the cache, say: that must not keep a model from being computed at all.
+          log.warn(
+            'The backends for GPUs cannot be tried, so the built-in engine computes on the processor',
+            {},
+            thrown,
+          )
+          return null
+        })
         searches.set(gpu, searching)
         found.set(gpu, await searching)
       }

@@ -18,7 +18,7 @@ const card = (index: number): Device => ({
 })
 
 /** The backends of a machine with these cards and, below the folder, these builds, which are empty. */
-function open(cards: number, builds: readonly string[]) {
+function open(cards: number, builds: readonly string[], cache = 'cache') {
   const folder = mkdtempSync(join(tmpdir(), 'infer-cards-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const name of builds) {
@@ -27,16 +27,21 @@ function open(cards: number, builds: readonly string[]) {
     writeFileSync(join(at, 'package.json'), JSON.stringify({ version: llamaVersion }))
   }
   const warnings: string[] = []
-  const log = { warn: (_: string, fields: { backend: string }) => warnings.push(fields.backend), info: () => {} }
+  const said: string[] = []
+  const warn = (message: string, { backend }: { backend?: string }) => {
+    said.push(message)
+    if (backend !== undefined) warnings.push(backend)
+  }
+  const log = { warn, info: () => {} }
   const devices = Array.from({ length: cards }, (_, index) => card(index))
   const backends = openCardBackends({
     dataDir: folder,
-    environment: { PATH: process.env.PATH, HOME: folder, INFER_CACHE_DIR: join(folder, 'cache') },
+    environment: { PATH: process.env.PATH, HOME: folder, INFER_CACHE_DIR: join(folder, cache) },
     wrapper: plain,
     memory: { devices: () => devices },
     log: log as never,
   })
-  return { backends, warnings }
+  return { backends, warnings, said }
 }
 
 test.each([
@@ -55,6 +60,19 @@ test('what does not work is tried once and said, and the processor computes', as
   expect(await backends.of({ gpu: undefined })).toBeNull()
   expect(warnings).toEqual(['cuda', 'vulkan'])
   expect(backends.known({})).toBeNull()
+})
+
+test('where nothing can be kept and so not be tried, the processor computes, and it is said', async () => {
+  const ext = 'linux-x64-cuda-ext'
+  const { backends, warnings, said } = open(
+    1,
+    ['linux-x64-cuda', ext],
+    `backends/node_modules/@node-llama-cpp/${ext}/package.json`,
+  )
+  expect(await backends.of({})).toBeNull()
+  expect(warnings).toContain('cuda')
+  expect(said.at(-1)).toMatch(/^The backends for GPUs cannot be tried/)
+  expect(await backends.of({})).toBeNull()
 })
 
 test('Vulkan is not used beside several cards, for it cannot be held to one', async () => {
