@@ -6,9 +6,13 @@ export const variables = {
   INFER_MASTER_KEY: 'the key that tokens are derived from, 32 bytes as base64, instead of the file master-key',
   INFER_ENGINE_KEY: 'what every request to this engine must bring as bearer token',
   INFER_BACKENDS_DIR: 'where the builds of the built-in engine for GPUs lie, instead of backends in the data directory',
+  INFER_CACHE_DIR: 'where the program unpacks its native code, instead of ~/.cache/infer',
   HF_TOKEN: 'a token of the model hub, for repositories that ask for one',
   HF_ENDPOINT: 'another address of the model hub',
   HF_HOME: 'where downloaded models are kept, instead of ~/.cache/huggingface',
+  HF_HUB_CACHE: 'the folder of the models alone, instead of hub in HF_HOME',
+  HF_HUB_OFFLINE: 'when set, nothing is asked of the model hub',
+  HTTPS_PROXY: 'the proxy of downloads; HTTP_PROXY and NO_PROXY are heeded too',
   XDG_CONFIG_HOME: 'where units of the user lie, instead of ~/.config',
   NO_COLOR: 'when set, nothing is coloured',
 } as const
@@ -62,12 +66,12 @@ const nothing: Facts = { environment: ['NO_COLOR'], files: [], exits: { 0: exits
 /** By the name of the command; what stands below a command has the facts of it. */
 export const factsOf: Record<string, Facts> = {
   infer: {
-    environment: [...remote, 'INFER_MASTER_KEY', 'NO_COLOR'],
+    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_CACHE_DIR', 'NO_COLOR'],
     files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
     exits,
   },
   serve: {
-    environment: ['INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_BACKENDS_DIR', 'HF_HOME', 'NO_COLOR'],
+    environment: ['INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', 'HF_HOME', 'NO_COLOR'],
     files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
     exits: { ...local.exits, 0: 'ended by SIGTERM or Ctrl-C, when everything was finished', 130: 'a second Ctrl-C' },
   },
@@ -78,7 +82,16 @@ export const factsOf: Record<string, Facts> = {
   status: client,
   logs: client,
   model: {
-    environment: [...remote, 'HF_TOKEN', 'HF_ENDPOINT', 'HF_HOME', 'NO_COLOR'],
+    environment: [
+      ...remote,
+      'HF_TOKEN',
+      'HF_ENDPOINT',
+      'HF_HOME',
+      'HF_HUB_CACHE',
+      'HF_HUB_OFFLINE',
+      'HTTPS_PROXY',
+      'NO_COLOR',
+    ],
     files: ['infer.yaml', 'server.json', 'root-token'],
     exits: { ...client.exits, 1: `${exits[1]}; of test: a model failed`, 65: exits[65], 74: exits[74] },
   },
@@ -95,7 +108,7 @@ export const factsOf: Record<string, Facts> = {
   },
   doctor: {
     ...local,
-    environment: ['INFER_BACKENDS_DIR', ...local.environment],
+    environment: ['INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', ...local.environment],
     files: ['infer.yaml', ...local.files],
     exits: { ...local.exits, 1: 'something is broken' },
   },
@@ -117,7 +130,7 @@ export const factsOf: Record<string, Facts> = {
   routes: nothing,
   licenses: nothing,
   engine: {
-    environment: ['INFER_ENGINE_KEY', 'INFER_BACKENDS_DIR'],
+    environment: ['INFER_ENGINE_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR'],
     files: [],
     exits: { 0: exits[0], 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
   },

@@ -1,3 +1,6 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { drawRows } from '../../../cli/help/manual.ts'
@@ -25,6 +28,19 @@ for (const { name } of shown) {
   }
   walk(program.commands.find(command => command.name() === name)!, name)
 }
+
+/** Set for engines by the server, or what the login of the hub's own tools leaves behind. */
+const internal = new Set(['INFER_BOOT_ID', 'INFER_LAUNCH_ID', 'HF_TOKEN_PATH', 'HF_HUB_DISABLE_IMPLICIT_TOKEN'])
+
+test('every variable that the program reads has its place in the help of some command', () => {
+  const root = fileURLToPath(new URL('../../../', import.meta.url))
+  const sources = globSync('{cli,core,gpu,server}/**/*.ts', { cwd: root }).map(file =>
+    readFileSync(join(root, file), 'utf8'),
+  )
+  const named = new Set(sources.flatMap(text => text.match(/\b(?:INFER|HF)_[A-Z_]*[A-Z]\b|\bHTTPS_PROXY\b/g) ?? []))
+  const told = all.map(({ command }) => helpOf(command)).join('\n')
+  expect([...named].filter(name => !internal.has(name) && !told.includes(`\n  ${name} `))).toEqual([])
+})
 
 test('there are many commands', () => expect(all.length).toBeGreaterThan(25))
 
