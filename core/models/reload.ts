@@ -49,6 +49,8 @@ export function openReload({
   // As if there were no file, so that a change since the start is found by the first look.
   let seen: Read = { error: 'ENOENT' }
   let status: ConfigurationStatus = { path, readAt: Date.now(), fault: null, pending: [], applied: 0, refused: 0 }
+  /** Whether there ever was a file. Without one, that there is none is no accident. */
+  let existed = false
   let closed = false
   const watcher = watchPath({ path, settleMs, changed: () => void reload() })
 
@@ -61,8 +63,9 @@ export function openReload({
     if (closed || (isDeepStrictEqual(read, seen) && !asked)) return
     const before = seen
     seen = read
+    existed ||= !('error' in read && read.error === 'ENOENT')
     try {
-      const next = parseConfig(textOf(read, before), path, check)
+      const next = parseConfig(existed ? textOf(read, before) : '', path, check)
       const changes = registry.replace(next.models)
       const pending = namesOf(atStart, settingsOf(next))
       const late = pending.filter(name => !status.pending.includes(name))

@@ -1,7 +1,11 @@
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { stringify } from 'yaml'
+import { parseConfig } from '../../../core/config.ts'
+import { openLog } from '../../../core/log.ts'
+import { openReload } from '../../../core/models/reload.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
 const limits = { min_free_disk: 0, ballast: 0 }
@@ -308,4 +312,28 @@ test('however the file is changed, it is noticed', async () => {
   expect(await after(linked)).toEqual(['first'])
   expect(await after(() => swap('..2'))).toEqual(['second'])
   expect(await after(() => writeFileSync(join(app.dataDir, '..2', 'infer.yaml'), text('through')))).toEqual(['through'])
+})
+
+test('where there never was a file none is missed, also by who asks; one that has gone is', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-reload-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'infer.yaml')
+  const nothing = { added: [], removed: [], replaced: [], updated: [] }
+  const reload = openReload({
+    path,
+    config: parseConfig('', path),
+    check: () => undefined,
+    registry: { replace: () => nothing },
+    fleet: { reconfigured: () => Promise.resolve() },
+    log: openLog('error', () => undefined),
+  })
+  onTestFinished(reload.close)
+  await reload.reload()
+  expect(reload.status()).toMatchObject({ fault: null, refused: 0 })
+  writeFileSync(path, 'models: []\n')
+  await reload.reload()
+  rmSync(path)
+  await reload.reload()
+  await reload.reload()
+  expect(reload.status()).toMatchObject({ fault: expect.stringContaining('The file is gone') as string, refused: 2 })
 })
