@@ -327,7 +327,7 @@ test('where there never was a file none is missed, also by who asks; one that ha
     fleet: { reconfigured: () => Promise.resolve() },
     log: openLog('error', () => undefined),
   })
-  onTestFinished(reload.close)
+  onTestFinished(() => reload.close())
   await reload.reload()
   expect(reload.status()).toMatchObject({ fault: null, refused: 0 })
   writeFileSync(path, 'models: []\n')
