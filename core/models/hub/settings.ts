@@ -33,6 +33,12 @@ export function hubSettings(
       'invalid_value',
       `HF_ENDPOINT must be an address such as https://huggingface.co, not '${endpoint}'.`,
     )
+  const { username, password } = new URL(endpoint)
+  if (username !== '' || password !== '')
+    throw new Failure(
+      'invalid_value',
+      'HF_ENDPOINT holds a user name or a password, which are not sent. Leave them out and give a token with HF_TOKEN.',
+    )
   const token = tokenFile === undefined ? implied(at, place, home) : named(tokenFile)
   return {
     endpoint,
