@@ -102,7 +102,9 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, streams, reload, throughput, timings })
-  const quiet = openQuiet({ activity: () => server })
+  const quiet = openQuiet({
+    activity: () => ({ running: server.running + jobs.stats().running, taken: server.taken }),
+  })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
   server.serve({

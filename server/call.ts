@@ -157,22 +157,13 @@ export class Call {
   }
 }
 
-/** The limits that there are, that of the request first. The organizations' limits are few: the text is kept. */
+/** The limits that there are, that of the request first. */
 function policyOf(bucket: Bucket, requestsPerMinute: number, jobsPerMinute: number): string {
-  const key = `${bucket} ${requestsPerMinute} ${jobsPerMinute}`
-  let policy = policies.get(key)
-  if (policy === undefined) {
-    const parts = [
-      requestsPerMinute > 0 && `"api";q=${requestsPerMinute};w=60`,
-      jobsPerMinute > 0 && `"jobs";q=${jobsPerMinute};w=60`,
-    ]
-    policy = (bucket === 'jobs' ? parts.reverse() : parts).filter(Boolean).join(', ')
-    if (policies.size >= 1_000) policies.clear()
-    policies.set(key, policy)
-  }
-  return policy
+  const api = requestsPerMinute > 0 ? `"api";q=${requestsPerMinute};w=60` : ''
+  const jobs = jobsPerMinute > 0 ? `"jobs";q=${jobsPerMinute};w=60` : ''
+  if (api === '' || jobs === '') return api + jobs
+  return bucket === 'jobs' ? `${jobs}, ${api}` : `${api}, ${jobs}`
 }
-const policies = new Map<string, string>()
 
 /** A duration the way OpenAI's headers write it: `120ms`, `6s`, `1m30s`. */
 export function durationText(ms: number): string {

@@ -117,24 +117,21 @@ export function openMetrics({ store, fleet, streams, reload, throughput, timings
   )
 
   // Label objects are hashed on every use; the pairs are few, so their children are kept.
-  const children = new Map<
-    string,
-    { route: string; status: string; count: number; time: Histogram.Internal<'route'> }
-  >()
+  type Child = { status: number; count: number; time: Histogram.Internal<'route'> }
+  const children = new Map<Route, Map<number, Child>>()
+  const nameOf = (route: Route) => `${route.method} ${route.path}`
   total('infer_http_requests_total', 'Requests answered, by route and status.', ['route', 'status'], set => {
-    for (const { route, status, count } of children.values()) set.inc({ route, status }, count)
+    for (const [route, each] of children)
+      for (const { status, count } of each.values()) set.inc({ route: nameOf(route), status: String(status) }, count)
   })
 
   return {
     /** One request has been answered. */
     answered(route: Route, status: number, elapsedMs: number): void {
-      const key = `${status}${route.method}${route.path}`
-      let child = children.get(key)
-      if (!child) {
-        const name = `${route.method} ${route.path}`
-        child = { route: name, status: String(status), count: 0, time: duration.labels({ route: name }) }
-        children.set(key, child)
-      }
+      let each = children.get(route)
+      if (!each) children.set(route, (each = new Map()))
+      let child = each.get(status)
+      if (!child) each.set(status, (child = { status, count: 0, time: duration.labels({ route: nameOf(route) }) }))
       child.count += 1
       child.time.observe(elapsedMs / 1000)
     },

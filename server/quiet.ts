@@ -7,7 +7,7 @@ const lookEveryMs = 10_000
 const largeYoungBytes = 4 << 20
 
 export interface Activity {
-  /** Requests that are being answered. */
+  /** Requests that are being answered, and jobs that run. */
   running: number
   /** Requests that ever came. */
   taken: number

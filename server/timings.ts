@@ -36,13 +36,17 @@ export function openTimings() {
     ]),
   ) as Record<Timing, Histogram<'model'>>
   // Label objects are hashed on every use; the models are few, so their children are kept.
-  const seen = new Map<string, { child: Histogram.Internal<'model'>; meanMs: number }>()
+  const seen: Record<Timing, Map<string, { child: Histogram.Internal<'model'>; meanMs: number }>> = {
+    queue: new Map(),
+    firstToken: new Map(),
+    token: new Map(),
+    load: new Map(),
+  }
 
   return {
     histograms: Object.values(histograms),
     took(kind: Timing, modelId: string, ms: number): void {
-      const key = `${kind} ${modelId}`
-      const known = seen.get(key)
+      const known = seen[kind].get(modelId)
       if (known) {
         known.child.observe(ms / 1000)
         known.meanMs += share * (ms - known.meanMs)
@@ -50,10 +54,10 @@ export function openTimings() {
       }
       const child = histograms[kind].labels({ model: modelId })
       child.observe(ms / 1000)
-      seen.set(key, { child, meanMs: ms })
+      seen[kind].set(modelId, { child, meanMs: ms })
     },
     /** The moving average in milliseconds; null before the first. */
-    mean: (kind: Timing, modelId: string): number | null => seen.get(`${kind} ${modelId}`)?.meanMs ?? null,
+    mean: (kind: Timing, modelId: string): number | null => seen[kind].get(modelId)?.meanMs ?? null,
   }
 }
 export type Timings = ReturnType<typeof openTimings>

@@ -42,12 +42,13 @@ const unlimited: Allowance = { allowed: true, limit: 0, remaining: 0, resetMs: 0
  * organization seen in the last minutes; full buckets are forgotten, so it cannot grow without bound.
  */
 export function openLimiter(now: () => number = () => performance.now()) {
-  const levels = new Map<string, Level>()
+  const levels: Record<Bucket, Map<string, Level>> = { api: new Map(), jobs: new Map() }
   let lastSweep = now()
 
   function sweep(at: number) {
     lastSweep = at
-    for (const [key, level] of levels) if (at - level.at > 60_000) levels.delete(key)
+    for (const each of Object.values(levels))
+      for (const [id, level] of each) if (at - level.at > 60_000) each.delete(id)
   }
 
   return {
@@ -55,9 +56,8 @@ export function openLimiter(now: () => number = () => performance.now()) {
       if (perMinute === 0) return unlimited
       const at = now()
       if (at - lastSweep > 60_000) sweep(at)
-      const key = `${bucket}:${organizationId}`
-      const { level, allowance } = take(levels.get(key), perMinute, at)
-      levels.set(key, level)
+      const { level, allowance } = take(levels[bucket].get(organizationId), perMinute, at)
+      levels[bucket].set(organizationId, level)
       return allowance
     },
   }
