@@ -44,7 +44,7 @@ export function openReply(response: ServerResponse, signal: AbortSignal): Reply 
     write(frames) {
       begin()
       held += frames
-      if (performance.now() - sentAt >= togetherMs) flush()
+      if (held.length >= mostHeld || performance.now() - sentAt >= togetherMs) flush()
       else timer ??= setTimeout(flush, togetherMs)
       return full
     },
@@ -60,6 +60,8 @@ export function openReply(response: ServerResponse, signal: AbortSignal): Reply 
 
 /** Frames that come faster after each other travel together: a write costs as much as a token of a small model. */
 const togetherMs = 2
+/** What waits for company is not more than this, in characters: a reader who does not read must be noticed. */
+const mostHeld = 1 << 14
 
 function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
