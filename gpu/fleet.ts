@@ -6,21 +6,22 @@ import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
-import { openCardBackends } from './card-backend.ts'
+import { openCardBackends, unknownYet } from './card-backend.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { cpuDevice } from './devices/cpu.ts'
 import { discover } from './devices/discover.ts'
 import { defaultRules } from './effects.ts'
-import { estimate, type Room } from './estimate.ts'
+import { estimate } from './estimate.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { probeWrapper } from './launcher/probe.ts'
 import type { Wrapper } from './launcher/wrapper.ts'
 import { EngineLease } from './lease.ts'
 import { type Line, notOffered, type Resident, shuttingDown } from './line.ts'
 import { type DeviceSource, openMemory } from './memory.ts'
-import type { Wanted } from './place.ts'
+import { patiently } from './patience.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { openResidency, type Residency } from './residency.ts'
+import { ofUnknownSize, roomFor, whereFor } from './room.ts'
 import { openRunning } from './running.ts'
 
 export interface FleetOptions {
@@ -108,11 +109,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const slots = model.concurrency ?? preset.slots
       const known = find(modelId)
       const runsOn = preset.needsBackend && !(await backends.of(model)) ? 'cpu' : preset.runsOn
-      const wanted: Line['wanted'] = { modelId, bytes: 0, ...whereFor(model, runsOn) }
+      const wanted: Line['wanted'] = { modelId, bytes: 0, ...whereFor(model, runsOn, memory.devices()) }
       if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
       else {
-        const room = roomFor(wanted, slots)
-        wanted.bytes = room ? ((await estimate(model, room)) ?? ofUnknownSize(wanted)) : 0
+        const room = roomFor(wanted, slots, memory.places())
+        wanted.bytes = room ? ((await estimate(model, room)) ?? ofUnknownSize(wanted, memory.places())) : 0
       }
       // The files took a moment to look at, in which the configuration may have changed again.
       if (configured() === model) return residency.line(model, wanted, slots)
@@ -134,27 +135,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     residency.refresh()
   }
 
-  function whereFor(model: Model, runsOn: string): Pick<Wanted, 'kind' | 'devices'> {
-    if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
-    if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
-    const cards = memory.devices().some(device => device.kind === 'nvidia')
-    return runsOn === 'gpu' || cards ? { kind: 'nvidia', devices: model.devices } : { kind: 'cpu', devices: 1 }
-  }
-
-  /** The devices that it may get, by the largest of them; undefined where it runs elsewhere. */
-  function roomFor({ kind, devices }: Pick<Wanted, 'kind' | 'devices'>, slots: number): Room | undefined {
-    if (kind === 'none') return undefined
-    const capacities = memory.places().flatMap(place => (place.kind === kind ? [place.capacity] : []))
-    return { kind, devices, capacity: Math.max(0, ...capacities), slots }
-  }
-
-  /** A model whose size nobody knows gets its cards to itself, or a quarter of the processor's memory. */
-  function ofUnknownSize({ kind, devices }: Pick<Wanted, 'kind' | 'devices'>): number {
-    const capacities = memory.places().flatMap(place => (place.kind === kind ? [place.capacity] : []))
-    if (capacities.length === 0) return 0
-    return kind === 'cpu' ? capacities[0]! / 4 : Math.min(...capacities) * devices
-  }
-
   const returned = (resident: Resident, ranMs: number | null): void => {
     release(resident, ranMs)
     if (idle && !busy()) idle()
@@ -163,9 +143,26 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const leaseOf = (resident: Resident, waitedMs: number, loadedMs: number): Lease =>
     new EngineLease(resident, engines.link(resident.engineId), returned, waitedMs, loadedMs)
 
+  /** Trying the backends of a card may take minutes the first time, longer than anybody has to wait. */
+  async function lineInTime(model: Model, { waitMs, signal }: { waitMs: number; signal?: AbortSignal }): Promise<Line> {
+    const work = lineOf(model.id)
+    try {
+      return await patiently(work, {
+        ms: Math.max(waitMs, shortestLookMs),
+        signal,
+        clock,
+        late: () => unknownYet(model.id),
+      })
+    } catch (thrown) {
+      // It was asked for all the same, and is loaded for those who ask next.
+      work.then(line => request(line, { slot: false, waitMs: 0, grant: () => {}, refuse: () => {} })).catch(() => {})
+      throw thrown
+    }
+  }
+
   async function queue(model: Model, want: { waitMs: number; signal?: AbortSignal }): Promise<Lease> {
     const askedAt = clock.now()
-    const line = await lineOf(model.id)
+    const line = await lineInTime(model, want)
     const { signal } = want
     signal?.throwIfAborted()
     return new Promise((resolve, reject) => {
@@ -213,7 +210,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     launcher.close()
   }
 
-  await adopt()
+  // Not waited for: what a model can run on may have to be tried first, and the server answers meanwhile.
+  void adopt()
 
   return {
     traits: traitsOf,
@@ -269,6 +267,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
   }
 }
+
+/** How long a look at a model's files may take, however little patience there is. */
+const shortestLookMs = 1_000
 
 const untouched = (model: Model): FleetSnapshot['models'][string] => ({
   status: model.enabled ? 'cold' : 'disabled',
