@@ -19,7 +19,6 @@ import { openFleet } from '../gpu/fleet.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
 import { openBodyBudget } from '../server/body.ts'
 import { openMetrics } from '../server/metrics.ts'
-import { openQuiet } from '../server/quiet.ts'
 import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
@@ -102,9 +101,6 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, streams, reload, throughput, timings })
-  const quiet = openQuiet({
-    activity: () => ({ running: server.running + jobs.stats().running, taken: server.taken }),
-  })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
   server.serve({
@@ -136,7 +132,6 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   async function close(): Promise<void> {
     log.info('Stopping', { running: server.running, drain_ms: drainMs })
     clearInterval(flushing)
-    quiet.close()
     throughput.close()
     reload.close()
     // Each has its turn whatever became of the one before: what is not written down at the end is lost.

@@ -48,7 +48,6 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
   let state: State = 'starting'
   let owners: Owners | undefined
   let running = 0
-  let taken = 0
   let idle: (() => void) | undefined
   const calls = new Set<Call>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
@@ -92,7 +91,6 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
         return
       }
       running++
-      taken++
       res.once('close', () => {
         if (--running === 0) idle?.()
       })
@@ -165,10 +163,6 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
     /** How many requests are being answered. */
     get running(): number {
       return running
-    },
-    /** How many requests came so far. */
-    get taken(): number {
-      return taken
     },
   }
 }

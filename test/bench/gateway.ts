@@ -84,8 +84,6 @@ try {
   const port = Number(new URL(infer.match[1]!).port)
   const root = readFileSync(join(folder, 'data', 'root-token'), 'utf8').trim()
   const token = await limitedToken(port, root, file, before, env)
-  // Idle is when nothing has been asked for a while and the server has given back the memory of its start.
-  await new Promise(resolve => setTimeout(resolve, 25_000))
   const idle = rssOf(infer.pid)
 
   const targets = {
