@@ -24,7 +24,7 @@ export function patiently<T>(work: Promise<T>, { ms, signal, clock, late }: Pati
     }
     const leave = (reason: unknown) => {
       settled()
-      reject(reason as Error)
+      reject(reason)
     }
     work.finally(settled).then(resolve, reject)
     if (signal?.aborted) gone()
