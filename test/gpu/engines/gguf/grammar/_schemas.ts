@@ -2,7 +2,8 @@ import fc from 'fast-check'
 
 type Schema = boolean | { [keyword: string]: unknown }
 
-const names = fc.constantFrom('a', 'b', 'ab', 'kind', '"q"', 'é', 'a\nb', 'constructor', '')
+/** Not the empty one: ajv takes `{}` where `required: ['']` asks for it. */
+const names = fc.constantFrom('a', 'b', 'ab', 'kind', '"q"', 'é', 'a\nb', 'constructor')
 const some = <T>(value: fc.Arbitrary<T>, of = 3) => fc.option(value, { nil: undefined, freq: of })
 const between = (min: number, max: number) => fc.integer({ min, max })
 
