@@ -78,7 +78,7 @@ export function openChat(parts: ChatParts) {
       signal: reply.signal,
       choices: request.n ?? 1,
       ...(request.logprobs ? { logprobs: request.top_logprobs ?? 0 } : {}),
-      ...(grammar === undefined ? {} : { constraint: { grammar } }),
+      ...(grammar === undefined ? {} : { grammar }),
       showControls: [answer.marks?.open, answer.marks?.close, ...(calling ? marksOf(calling.form) : [])].filter(
         mark => mark !== undefined,
       ),

@@ -1,6 +1,5 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import { openConstraint } from './constraint.ts'
 import type { FinishReason, GenerateWork, GeneratorParts, Piece, PromptToken } from './generate.ts'
 import type { Guard } from './grammar/guard.ts'
 import { type Logprobs, openLogprobs, type TokenLogprob } from './logprobs.ts'
@@ -11,7 +10,7 @@ import type { Place } from './slots.ts'
 import { openText } from './stop.ts'
 
 export interface ChoiceWork extends Omit<GenerateWork, 'choices'> {
-  /** What must not be drawn beside the constraint, because its grammar misreads it. */
+  /** What must not be drawn beside the grammar, because that misreads it. */
   guard?: Guard | undefined
 }
 
@@ -19,9 +18,6 @@ export interface ChoiceEnd {
   completionTokens: number
   cachedTokens: number
 }
-
-/** When a grammar cannot go on where its trigger was completed, this many other tokens are tried. */
-const mostTries = 64
 
 /**
  * One answer on its way: what the rounds compute for, and what becomes of each token. `prompted` resolves when its
@@ -38,7 +34,7 @@ export function openChoice(
   const bytesOf = (token: Token) => vocabulary.bytes(token, showControls)
   const dropFirstSpace = vocabulary.dropFirstSpace && work.keepFirstSpace !== true
   const text = openText({ stops: work.stops, dropFirstSpace })
-  const constraint = work.constraint && openConstraint(native, model, work.constraint, bytesOf)
+  const grammar = work.grammar === undefined ? undefined : native.newGrammarState(work.grammar)
   const logprobs =
     work.logprobs === undefined ? undefined : openLogprobs(native, vocabulary, work.logprobs, showControls)
   const said: Token[] = []
@@ -58,7 +54,7 @@ export function openChoice(
   let sure = 0
 
   let guarded: ReadonlySet<Token> = work.guard?.after(undefined) ?? new Set()
-  const sampler = native.newSampler(configOf(sampling, context, [], guarded, constraint?.state))
+  const sampler = native.newSampler(configOf(sampling, context, [], guarded, grammar))
   signal.addEventListener('abort', gone, { once: true })
 
   // Whoever waits for the prompt first must not be surprised by an end that nobody waits for yet.
@@ -123,30 +119,6 @@ export function openChoice(
     }
   }
 
-  /** Draws until the token may stand where it is. */
-  async function drawConstrained(at: number): Promise<number> {
-    const refused = new Set<number>()
-    for (;;) {
-      const watching = constraint !== undefined && constraint.state === undefined
-      const token = await native.context.sampleToken(at, sampler)
-      if (!watching || token < 0) return token
-      const fits = constraint.hear(token as Token)
-      if (!fits && refused.add(token).size > mostTries)
-        throw new Failure('worker_error', 'The model does not go on as the grammar of this request begins.')
-      if (!fits || refused.size > 0 || constraint.state !== undefined)
-        sampler.applyConfig(
-          configOf(
-            sampling,
-            context,
-            fits ? [...said, token as Token] : said,
-            fits ? guarded : [...guarded, ...refused],
-            constraint.state,
-          ),
-        )
-      if (fits) return token
-    }
-  }
-
   const member: Member = {
     place,
     prompt,
@@ -166,7 +138,7 @@ export function openChoice(
     scoring: logprobs && onPrompt && openScoring(logprobs, onPrompt),
     async draw(at) {
       prompted.resolve()
-      const token = await (constraint ? drawConstrained(at) : native.context.sampleToken(at, sampler))
+      const token = await native.context.sampleToken(at, sampler)
       if (token < 0) throw new Failure('worker_error', 'There is no token with which this text could go on.')
       if (logprobs) drawn = await logprobs.of(token, at)
       return token
@@ -180,7 +152,7 @@ export function openChoice(
       const next = work.guard?.after(bytes.at(-1)) ?? guarded
       if (next !== guarded) {
         guarded = next
-        sampler.applyConfig(configOf(sampling, context, said, guarded, constraint?.state))
+        sampler.applyConfig(configOf(sampling, context, said, guarded, grammar))
       }
       if (drawn) held.push({ token: drawn, end: text.length })
       if (text.stopped) return push(fresh, 'stop')

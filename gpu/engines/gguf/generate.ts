@@ -1,6 +1,5 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
 import { openChoice } from './choice.ts'
-import type { Constraint } from './constraint.ts'
 import { type Guard, openGuard } from './grammar/guard.ts'
 import type { LikelyToken, TokenLogprob } from './logprobs.ts'
 import type { Native } from './native.ts'
@@ -31,8 +30,8 @@ export interface GenerateWork {
   signal: AbortSignal
   /** Answers to give; 1 when left out. */
   choices?: number
-  /** What the text must keep to, in GBNF: from its first token on, or from where it has come to say `after`. */
-  constraint?: Constraint
+  /** What the text must keep to, in GBNF, from its first token on. */
+  grammar?: string
   /** How many of the likeliest tokens to report beside each token, 0 to 20. Left out, nothing is reported. */
   logprobs?: number
   /** Whether a space before the first word belongs to the text: where it goes on with one, and does not answer. */
@@ -94,7 +93,7 @@ export function openGenerator(parts: GeneratorParts) {
           ...work,
           sampling: { ...sampling, seed },
           onPrompt: index === 0 ? work.onPrompt : undefined,
-          guard: work.constraint && guardFor(work.showControls),
+          guard: work.grammar === undefined ? undefined : guardFor(work.showControls),
         },
         place,
         hooks,

@@ -66,8 +66,6 @@ export type NativeGrammarState = object & { readonly brand: 'AddonGrammarEvaluat
 interface Addon {
   AddonSampler: {
     new (model: object): NativeSampler
-    acceptGrammarEvaluationStateToken(state: NativeGrammarState, token: number): void
-    canBeNextTokenForGrammarEvaluationState(state: NativeGrammarState, token: number): boolean
   }
   AddonGrammar: new (grammar: string, options: { addonExports: Addon }) => object
   AddonGrammarEvaluationState: new (model: object, grammar: object) => NativeGrammarState
@@ -96,16 +94,17 @@ export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext
       sampler.applyConfig(config)
       return sampler
     },
-    /** The beginning of a grammar in GBNF. Throws Error when llama.cpp cannot read it. */
-    newGrammarState: (grammar: string): NativeGrammarState =>
-      new addon.AddonGrammarEvaluationState(nativeModel, new addon.AddonGrammar(grammar, { addonExports: addon })),
-    /** Moves on by these tokens. False, with the state somewhere in between, when the grammar does not allow them. */
-    advance: (state: NativeGrammarState, tokens: readonly Token[]): boolean =>
-      tokens.every(token => {
-        const allowed = addon.AddonSampler.canBeNextTokenForGrammarEvaluationState(state, token)
-        if (allowed) addon.AddonSampler.acceptGrammarEvaluationStateToken(state, token)
-        return allowed
-      }),
+    /** The beginning of a grammar in GBNF. Throws Failure `invalid_value` when llama.cpp cannot read it. */
+    newGrammarState(grammar: string): NativeGrammarState {
+      try {
+        return new addon.AddonGrammarEvaluationState(
+          nativeModel,
+          new addon.AddonGrammar(grammar, { addonExports: addon }),
+        )
+      } catch (cause) {
+        throw new Failure('invalid_value', 'llama.cpp cannot read the grammar of this request.', { cause })
+      }
+    },
     /** Keeps what the addon works with from being collected. */
     memory,
   }

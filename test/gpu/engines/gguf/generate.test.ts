@@ -1,8 +1,7 @@
 import { getLlama, type Llama, LlamaLogLevel, type Token } from 'node-llama-cpp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openConstraint } from '../../../../gpu/engines/gguf/constraint.ts'
 import { type GenerateWork, type Generator, openGenerator, type Piece } from '../../../../gpu/engines/gguf/generate.ts'
-import { type Native, openNative } from '../../../../gpu/engines/gguf/native.ts'
+import { openNative } from '../../../../gpu/engines/gguf/native.ts'
 import { openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
 import { samplingOf } from '../../../../gpu/engines/gguf/sampling.ts'
 import { openSlots } from '../../../../gpu/engines/gguf/slots.ts'
@@ -48,50 +47,26 @@ async function said(more: Partial<GenerateWork>) {
 
 describe('a grammar', () => {
   test('holds from the first token on, and its end is the end', async () => {
-    const { text, reason, reasons } = await said({ constraint: { grammar: 'root ::= "x" [a-c]{3} "A"?' } })
+    const { text, reason, reasons } = await said({ grammar: 'root ::= "x" [a-c]{3} "A"?' })
     expect(text).toMatch(/^x[a-c]{3}A?$/)
     expect([reason, reasons]).toEqual(['stop', 1])
-  })
-  test('holds from its trigger on', async () => {
-    const { text, reason } = await said({ constraint: { grammar: 'root ::= "xyz" "A"', after: 'AAA' } })
-    expect([text, reason]).toEqual(['AAAxyzA', 'stop'])
-  })
-  test('has a trigger that does not come', async () => {
-    const { text, reason } = await said({ constraint: { grammar: 'root ::= "x"', after: 'never' } })
-    expect([text, reason]).toEqual(['A'.repeat(30), 'length'])
   })
   test('stands beside probabilities and penalties', async () => {
     const penalised = samplingOf({ temperature: 0, frequency_penalty: 1, logit_bias: { 68: 20 } }, 1000, 0)
     const { text, tokens } = await said({
       sampling: penalised,
       logprobs: 3,
-      constraint: { grammar: 'root ::= "xyz"', after: 'AA' },
+      grammar: 'root ::= "AAxyz"',
     })
     expect(text).toBe('AAxyz')
     expect(tokens.map(({ token }) => token).join('')).toBe('AAxyz')
     expect(tokens.every(({ logprob, top_logprobs }) => logprob < 0 && top_logprobs.length === 3)).toBe(true)
   })
   test('that cannot be read is refused, and nothing is lost by it', async () => {
-    await expect(said({ constraint: { grammar: 'root ::= (' } })).rejects.toMatchObject({ code: 'invalid_value' })
+    await expect(said({ grammar: 'root ::= (' })).rejects.toMatchObject({ code: 'invalid_value' })
     expect(slots.free).toBe(2)
     expect((await said({})).text).toBe('A'.repeat(30))
   })
-})
-
-describe('what a trigger is completed with', () => {
-  const heard = (rest: string, fits: boolean) => {
-    const advance = (_state: unknown, tokens: readonly Token[]) => fits && tokens.length === rest.length
-    const native = { newGrammarState: () => ({}), advance } as unknown as Native
-    const model = { tokenize: (text: string) => Array.from(text, (_, at) => at as Token) }
-    const texts = ['say <to', `ol>${rest}`]
-    const constraint = openConstraint(native, model, { grammar: '', after: '<tool>' }, token =>
-      Buffer.from(texts[token]!),
-    )
-    return [constraint.hear(0 as Token), constraint.state, constraint.hear(1 as Token), constraint.state !== undefined]
-  }
-  test('may go on as the grammar begins', () => expect(heard('{"', true)).toEqual([true, undefined, true, true]))
-  test('may end there', () => expect(heard('', false)).toEqual([true, undefined, true, true]))
-  test('must not go on otherwise', () => expect(heard('x', false)).toEqual([true, undefined, false, false]))
 })
 
 test('several answers, each with its end, and one failure for all', async () => {
