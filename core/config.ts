@@ -36,6 +36,17 @@ export const Limits = z
     drain_timeout: Duration.default(60_000),
     min_free_disk: Bytes.default(1 << 30),
     ballast: Bytes.default(64 << 20),
+    cancel_grace: Duration.default(5_000).describe(
+      'How long an engine may go on with a job that was cancelled before it is killed and loaded anew.',
+    ),
+    sync_wait: Duration.default(120_000).describe('How long `sync_mode` holds a request at most.'),
+    job_retention: Duration.default(7 * 86_400_000).describe(
+      'How long a job that has ended is kept, with its files; 0 keeps it until it is removed.',
+    ),
+    upload_retention: Duration.default(7 * 86_400_000).describe('The same for files that were uploaded.'),
+    upload_size: Bytes.default(512 << 20),
+    link_lifetime: Duration.default(86_400_000).describe('How long the address of a file works, at most 7 days.'),
+    output_size: Bytes.default(2 ** 30).describe('What the files of one job may take.'),
     wrong_tokens_per_minute: z.number().int().min(1).default(30),
   })
   .prefault({})
@@ -55,6 +66,21 @@ export const Config = z
       .nullish()
       .transform(models => models ?? [])
       .describe('What is offered. Without any, the toys that ship with infer are.'),
+    media: z
+      .strictObject({
+        ffmpeg: z.string().optional().describe('The ffmpeg program; the one on the PATH when absent.'),
+        ffprobe: z.string().optional().describe('The ffprobe program; the one on the PATH when absent.'),
+        allowed_hosts: z
+          .array(z.string())
+          .optional()
+          .describe('Where given, only these hosts are fetched from; a leading `*.` stands for any name below.'),
+        allowed_addresses: z
+          .array(z.string())
+          .default([])
+          .describe('Private addresses or networks (CIDR) that may be fetched from all the same, on any port.'),
+      })
+      .prefault({})
+      .describe('What is done with the addresses of pictures and videos that callers send.'),
     limits: Limits,
   })
   .meta({ id: 'Config', title: 'infer.yaml' })

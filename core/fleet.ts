@@ -14,7 +14,7 @@ export interface Fleet {
    * idle models where needed. Throws Failure `model_warming_up`, `no_capacity`, `queue_full`, `shutting_down`
    * (each with a retry time) or `worker_error` (the engine cannot be started; says why), or the signal's reason.
    */
-  lease(model: Model, want: { waitMs: number; signal?: AbortSignal }): Promise<Lease>
+  lease(model: Model, want: LeaseWish): Promise<Lease>
   /** Starts loading without taking a slot; resolves when ready. */
   load(model: Model): Promise<void>
   /** Stops every engine of the model once its running requests have ended; resolves when its memory is free. */
@@ -31,6 +31,16 @@ export interface Fleet {
   output: EngineOutput
   /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
   close(deadlineMs: number): Promise<void>
+}
+
+export interface LeaseWish {
+  waitMs: number
+  signal?: AbortSignal
+  /**
+   * Nobody is on the line for it: a slot goes to those first who are, within a bound, so that no background work waits
+   * for ever behind a busy model.
+   */
+  background?: boolean
 }
 
 /** How to speak to one kind of engine. Data only: what is done with it stands in core/tasks. */

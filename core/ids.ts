@@ -25,13 +25,19 @@ export function ulid(now = Date.now()): string {
   return id.toString('latin1')
 }
 
-export const idPrefixes = ['org', 'tok', 'job', 'q', 'req', 'wkr', 'evt'] as const
+export const idPrefixes = ['org', 'tok', 'job', 'q', 'req', 'wkr', 'evt', 'file'] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 
-/** A new id such as `job_01K…`: the prefix says what it is, the ULID when it was made. */
-export const newId = (prefix: IdPrefix): string => `${prefix}_${ulid()}`
+/** A new id such as `job_01K…`: the prefix says what it is, the ULID when it was made. OpenAI's `file-` keeps its dash. */
+export const newId = (prefix: IdPrefix): string => `${prefix}${prefix === 'file' ? '-' : '_'}${ulid()}`
 
-const form = new RegExp(`^(?:${idPrefixes.join('|')})_[0-9A-HJKMNP-TV-Z]{26}$`)
+const form = new RegExp(
+  `^(?:file-|(?:${idPrefixes.filter(prefix => prefix !== 'file').join('|')})_)[0-9A-HJKMNP-TV-Z]{26}$`,
+)
+
+/** A job and its place in the queue are one thing under two names: `job_X` in the job API, `q_X` in the slug API. */
+export const queueIdOf = (jobId: string): string => `q_${jobId.slice('job_'.length)}`
+export const jobIdOf = (queueId: string): string => `job_${queueId.slice('q_'.length)}`
 
 /** Whether a string from outside has the form of one of our ids. Checked before it reaches a query or a path. */
 export const isId = (value: string): boolean => form.test(value)

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
 import { Bytes } from '../../core/models/quantities.ts'
-import { type Task, tasks } from '../../core/tasks/tasks.ts'
+import { type TextTask, textTasks } from '../../core/tasks/tasks.ts'
 import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
 import { usage } from '../exit-codes.ts'
@@ -10,7 +10,7 @@ import { readCount, withExamples } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options extends Omit<GgufEngineSettings, 'tasks' | 'threads' | 'key'> {
-  task?: Task[]
+  task?: TextTask[]
   threads?: number
   backends?: string
 }
@@ -26,7 +26,7 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Serves one GGUF file with llama.cpp. When INFER_ENGINE_KEY is set, requests need it as bearer token.')
     .requiredOption('--model <path>', 'the GGUF file; of a split model the first part')
     .requiredOption('--id <id>', 'the name under which it answers')
-    .option('--task <task>', `what it is for, repeatable: ${tasks.join(', ')}`, collectTasks)
+    .option('--task <task>', `what it is for, repeatable: ${textTasks.join(', ')}`, collectTasks)
     .option('--socket <path>', 'listen on a Unix socket')
     .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
     .option('--threads <count>', 'processor threads; as many as this process may use when left out', readCount(1, 1024))
@@ -88,7 +88,7 @@ export function define(command: Command, terminal: Terminal): void {
 
 function collectTasks(text: string, before: Task[] | undefined): Task[] {
   const task = tasks.find(one => one === text)
-  if (!task) throw usage(`There is no task '${text}'. Known are ${tasks.join(', ')}.`)
+  if (!task) throw usage(`There is no task '${text}'. Known are ${textTasks.join(', ')}.`)
   return [...(before ?? []), task]
 }
 

@@ -5,7 +5,7 @@ import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../tasks/catalog.ts'
 import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
-import type { Task } from '../tasks/tasks.ts'
+import type { TextTask } from '../tasks/tasks.ts'
 import type { CpuAnswer, CpuRequest } from './worker.ts'
 
 /**
@@ -53,7 +53,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
 
   return {
     /** `prepare` of core/tasks, here or in a thread; a value where it is cheap, a promise where it is not. */
-    prepare(task: Task, body: Buffer, catalog: Catalog, bounds: JsonBounds): Prepared | Promise<Prepared> {
+    prepare(task: TextTask, body: Buffer, catalog: Catalog, bounds: JsonBounds): Prepared | Promise<Prepared> {
       return body.length <= inlineBytes && fewValues(body)
         ? prepare(task, body, catalog, bounds)
         : ask<Prepared>({ do: 'prepare', task, body, catalog, bounds }, [body])

@@ -4,11 +4,11 @@ import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../tasks/catalog.ts'
 import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
-import type { Task } from '../tasks/tasks.ts'
+import type { TextTask } from '../tasks/tasks.ts'
 
 /** What the pool is asked, and what it answers: values or a failure's parts, because errors lose their class on the way. */
 export type CpuRequest =
-  | { do: 'prepare'; task: Task; body: Uint8Array; catalog: Catalog; bounds: JsonBounds }
+  | { do: 'prepare'; task: TextTask; body: Uint8Array; catalog: Catalog; bounds: JsonBounds }
   | { do: 'shape'; answers: Uint8Array[]; want: Want }
 export type CpuAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
 

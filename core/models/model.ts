@@ -43,7 +43,14 @@ export const Model = z
       .describe('Which preset runs it: gguf (built in), llama-server, vllm, custom, remote.'),
     source: z.string().optional().describe('The model file, folder or hub name that the engine loads.'),
     tasks: z.array(Task).min(1).default(['std/chat-completion', 'std/completion']),
-    slug: z.string().regex(modelId).optional(),
+    slug: z
+      .string()
+      .max(128)
+      .regex(modelId)
+      .optional()
+      .describe(
+        'The path below /slug under which pictures and videos are asked of it; with several such tasks each has its own name below this. The id when absent.',
+      ),
     description: z.string().optional(),
     enabled: z.boolean().default(true),
     args: z.array(z.string()).default([]).describe('Appended to the argument list of the engine, as they are.'),

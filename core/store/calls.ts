@@ -6,18 +6,23 @@ export const whatCallsShare = {
   inputs: 'null',
   result: null,
   metadata: null,
+  slug: null,
   priority: 0,
+  rank: 0,
+  startBy: null,
+  timeoutMs: null,
+  retentionMs: null,
   attempt: 1,
   maxAttempts: 1,
   claims: 1,
   boot: null,
 } as const
 
-/** A synchronous call that has ended, as the job that it was. It was never queued, so its queue id is its own. */
+/** A synchronous call that has ended, as the job that it was. */
 export const callRecord = (call: FinishedJob): JobRecord => ({
   ...whatCallsShare,
   ...call,
-  queueId: call.id,
   notBefore: call.createdAt,
   updatedAt: call.finishedAt,
+  expiresAt: null,
 })

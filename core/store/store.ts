@@ -1,4 +1,5 @@
 import type { Failure } from '../failure.ts'
+import type { logLevels } from '../tasks/generation/protocol.ts'
 import type { Task } from '../tasks/tasks.ts'
 
 /**
@@ -43,12 +44,18 @@ export interface Store {
      * Same key and another body hash: Failure `idempotency_key_reused`.
      */
     submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
-    /**
-     * Moves up to `limit` pending jobs that are due to processing: attempt + 1, fenced by this boot. Higher priority
-     * first, then in the order of their submission; a job that comes back keeps its place. Models in `exclude` are
-     * passed over, and `perModel` less what `running` says of a model bounds how many of it are taken.
-     */
-    claim(want: ClaimWish): Promise<JobRecord[]>
+    /** How many jobs wait, by model and organization; those that are not due yet are left out. Counted: for the start. */
+    backlog(): Promise<{ modelId: string; organizationId: string; jobs: number }[]>
+    /** Those of one model and organization that wait and are due, by rank, from `from` on (that rank included). */
+    waiting(want: { modelId: string; organizationId: string; from: number; limit: number }): Promise<WaitingJob[]>
+    /** Delayed jobs that have come due: from now on they are among `waiting`. At most `limit`, the earliest first. */
+    wake(now: number, limit: number): Promise<WaitingJob[]>
+    /** When the next delayed job comes due or the next start deadline passes, epoch milliseconds; null when none will. */
+    nextDue(): Promise<number | null>
+    /** A pending job that is due becomes processing: attempt + 1, fenced by this boot. Undefined: it is not pending any more. */
+    claim(organizationId: string, id: string, now: number): Promise<JobRecord | undefined>
+    /** Pending jobs whose start deadline has passed end as failed (`timeout`). At most `limit`. */
+    expire(now: number, limit: number): Promise<JobRecord[]>
     /** Ends one attempt. A claim of another boot or attempt, or a job already ended, changes nothing: `settled` is false and the late result is counted. */
     settle(claim: JobClaim, outcome: JobOutcome): Promise<{ settled: boolean; job: JobRecord | undefined }>
     /** Gives a claimed job back without charging the attempt (drain, no capacity). 0: due at once. */
@@ -56,10 +63,58 @@ export interface Store {
     /** pending or processing becomes cancelled; cancelled stays; anything else: Failure `job_already_finished`. Undefined: no such job here. */
     cancel(organizationId: string, id: string, at: number): Promise<JobRecord | undefined>
     find(organizationId: string, id: string): Promise<JobRecord | undefined>
+    /**
+     * Newest first, synchronous calls among them (their inputs and results are not kept). What is listed has neither
+     * inputs nor result (`null`). A page may hold fewer than `limit` although there are more: a rare kind is looked for
+     * in a bounded number of rows, and `next` says where to go on; null: that was all.
+     */
+    list(organizationId: string, filter: JobFilter): Promise<{ jobs: JobRecord[]; next: string | null }>
+    /** What its runs have said, oldest first, as JSON text of LogLine[]; `[]` where nothing was. */
+    logs(organizationId: string, id: string): Promise<string>
+    /**
+     * Forgets a job that has ended: record, inputs, result, logs, events, and its files are no longer there for anybody
+     * (their bytes are freed by the files' owner). What it cost stays in the ledger. Undefined: no such job here.
+     * Throws Failure `conflict` while it is pending or processing.
+     */
+    remove(organizationId: string, id: string, at: number): Promise<true | undefined>
+    /** Forgets jobs, events and idempotency keys whose time is over, at most `limit` of each; how many. */
+    sweep(now: number, limit: number): Promise<number>
     /** Finished synchronous calls, many at a time: one ledger row each, by which `find` finds them too. */
     record(finished: FinishedJob[]): Promise<void>
     /** Of queued jobs; synchronous calls are in the ledger only. */
     counts(): Promise<Record<JobStatus, number>>
+  }
+  /** What has happened to jobs, kept for 24 hours; written in the transaction in which it happened. */
+  events: {
+    /** Those after the sequence number, oldest first; of one job, or of the whole organization. */
+    after(organizationId: string, want: { sequence: number; jobId?: string; limit: number }): Promise<JobEvent[]>
+    /** The newest sequence number there is; 0 where there is none. */
+    last(): Promise<number>
+  }
+  /** Answers to synchronous requests that came with an idempotency key, kept for 24 hours. */
+  replies: {
+    find(digest: string): Promise<StoredReply | undefined>
+    keep(digest: string, reply: StoredReply): Promise<void>
+  }
+  files: {
+    add(file: NewFile): Promise<FileRecord>
+    /** By its id alone: for signed addresses, whose signature stands for the right to read. Removed ones too. */
+    find(id: string): Promise<FileRecord | undefined>
+    /** Newest first. Removed ones are not listed. */
+    list(organizationId: string, page: { limit: number; after?: string; purpose?: FilePurpose }): Promise<FileRecord[]>
+    /** Idempotent. Undefined: the organization has no such file. */
+    remove(organizationId: string, id: string, at: number): Promise<FileRecord | undefined>
+    /** Removes those whose time is over, and tells which files' bytes may go: at most `limit`. */
+    expire(now: number, limit: number): Promise<FileRecord[]>
+    /** The bytes of these are gone. The rows stay, so that an old address can be told from a wrong one. */
+    erased(ids: readonly string[]): Promise<void>
+  }
+  /** The videos of an organization, entered when their job ends. */
+  library: {
+    list(organizationId: string, filter: LibraryFilter): Promise<{ items: LibraryItem[]; next: string | null }>
+    find(organizationId: string, id: string): Promise<LibraryItem | undefined>
+    /** Removes the entry and its files. Undefined: the organization has no such entry. */
+    remove(organizationId: string, id: string, at: number): Promise<LibraryItem | undefined>
   }
   /** What was found and repaired when the store was opened. */
   readonly recovery: { requeued: number; crashed: number; migratedFrom: number | null; bootId: string }
@@ -153,16 +208,29 @@ export type JobStatus = (typeof jobStatuses)[number]
 
 export interface NewJob {
   id: string
-  queueId: string
   organizationId: string
   tokenId: string
   task: Task
   modelId: string
+  /** The slug under which it was asked for; null for one that came by its model. */
+  slug: string | null
   /** JSON text. */
   inputs: string
   /** Higher is sooner. */
   priority: number
+  /**
+   * Its place among the jobs of its organization and model: the lowest is first. Microseconds of its arrival, less a
+   * head start of a minute for each point of priority: so that what is urgent overtakes, and nothing is overtaken for
+   * ever.
+   */
+  rank: number
   maxAttempts: number
+  /** It fails unless it has begun by then, epoch milliseconds. */
+  startBy: number | null
+  /** How long one attempt may run, milliseconds. */
+  timeoutMs: number | null
+  /** How long it and its files are kept after its end, milliseconds; null: until they are removed. */
+  retentionMs: number | null
   /** When it may start; at or before `createdAt` means at once, whatever the clock does later. */
   notBefore: number
   createdAt: number
@@ -189,9 +257,122 @@ export interface JobRecord extends Omit<NewJob, 'idempotency'> {
   updatedAt: number
   startedAt: number | null
   finishedAt: number | null
+  /** When it is forgotten; null before its end, and where it is kept. */
+  expiresAt: number | null
 }
 
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
+
+/** What the queue needs to know of a job that waits. */
+export interface WaitingJob {
+  id: string
+  organizationId: string
+  modelId: string
+  rank: number
+}
+
+export interface JobFilter {
+  limit: number
+  /** Where the page before ended (`next`, or the id of its last job). */
+  after?: string
+  status?: JobStatus
+  task?: Task
+  modelId?: string
+  kind?: 'async' | 'sync'
+  /** Epoch milliseconds. */
+  createdAfter?: number
+  createdBefore?: number
+  /** Exact values by name. */
+  metadata?: Record<string, string>
+}
+
+export const jobEventTypes = [
+  'job.created',
+  'job.started',
+  'job.retrying',
+  'job.completed',
+  'job.failed',
+  'job.cancelled',
+] as const
+export type JobEventType = (typeof jobEventTypes)[number]
+
+export interface JobEvent {
+  /** Grows with every event of the installation. */
+  sequence: number
+  type: JobEventType
+  jobId: string
+  attempt: number
+  at: number
+}
+
+export interface LogLine {
+  at: number
+  level: (typeof logLevels)[number]
+  message: string
+}
+
+export interface StoredReply {
+  bodyHash: string
+  status: number
+  body: string
+  jobId: string | null
+  createdAt: number
+}
+
+export const filePurposes = ['upload', 'input', 'output', 'thumbnail'] as const
+export type FilePurpose = (typeof filePurposes)[number]
+
+export interface NewFile {
+  id: string
+  organizationId: string
+  purpose: FilePurpose
+  /** As a reader would save it. */
+  name: string
+  contentType: string
+  bytes: number
+  /** Hex. */
+  sha256: string
+  width: number | null
+  height: number | null
+  durationMs: number | null
+  /** The job that made it or was given it. */
+  jobId: string | null
+  createdAt: number
+  /** Null: kept until it is removed. */
+  expiresAt: number | null
+}
+export interface FileRecord extends NewFile {
+  /** When it was removed or ran out; its bytes may be gone since. */
+  removedAt: number | null
+}
+
+export interface NewLibraryItem {
+  /** The id of its video file. */
+  id: string
+  organizationId: string
+  jobId: string
+  task: Task
+  modelId: string
+  prompt: string
+  seed: number
+  fps: number
+  numFrames: number
+  thumbnailId: string | null
+  createdAt: number
+}
+export interface LibraryItem extends NewLibraryItem {
+  file: FileRecord
+}
+
+export interface LibraryFilter {
+  limit: number
+  after?: string
+  /** Words that the prompt holds, in any case. */
+  search?: string
+  modelId?: string
+  createdAfter?: number
+  createdBefore?: number
+}
 
 /**
  * The right to end one attempt. A job record as `claim` returned it is one. `claims` and not `attempt` is the fence:
@@ -204,23 +385,34 @@ export interface JobClaim {
   claims: number
 }
 
-export interface ClaimWish {
-  limit: number
-  now: number
-  exclude?: string[]
-  perModel?: number
-  running?: Record<string, number>
-}
-
 export interface Usage {
   inputTokens: number
   outputTokens: number
 }
 
+/** What its run has said is added to the job's log: JSON text of LogLine[], or null. */
 export type JobOutcome =
-  | { status: 'completed'; result: string; usage: Usage; cost: number; engineId: string | null; at: number }
+  | {
+      status: 'completed'
+      result: string
+      usage: Usage
+      cost: number
+      engineId: string | null
+      at: number
+      logs: string | null
+      /** What it made, entered together with its end: their bytes are on the disk already. */
+      files: NewFile[]
+      library: NewLibraryItem[]
+    }
   /** `retryAt` null: no further attempt. */
-  | { status: 'failed'; error: JobError; retryAt: number | null; engineId: string | null; at: number }
+  | {
+      status: 'failed'
+      error: JobError
+      retryAt: number | null
+      engineId: string | null
+      at: number
+      logs: string | null
+    }
 
 /** A job after its end, as it is billed: what was said is not part of it. A synchronous call is kept as this alone. */
 export interface FinishedJob {

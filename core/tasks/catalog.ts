@@ -19,6 +19,13 @@ const words: Record<Task, string> = {
   'std/embeddings': 'embeddings',
   'std/rerank': 'reranking',
   'std/score': 'scoring',
+  'slug/text-to-image': 'text to image',
+  'slug/image-to-image': 'image to image',
+  'slug/inpainting': 'inpainting',
+  'slug/text-to-video': 'text to video',
+  'slug/image-to-video': 'image to video',
+  'slug/speech-to-video': 'speech to video',
+  'slug/video-interpolation': 'video interpolation',
 }
 
 /** The model for the task. Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */

@@ -7,9 +7,9 @@ import { prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
 import { prepareRerank, shapeRerank } from './rerank.ts'
 import { prepareScore, shapeScore } from './score.ts'
-import type { Task } from './tasks.ts'
+import type { TextTask } from './tasks.ts'
 
-const prepares: Record<Task, (raw: unknown, catalog: Catalog) => Prepared> = {
+const prepares: Record<TextTask, (raw: unknown, catalog: Catalog) => Prepared> = {
   'std/chat-completion': prepareChat,
   'std/completion': prepareCompletion,
   'std/embeddings': prepareEmbeddings,
@@ -22,13 +22,13 @@ const prepares: Record<Task, (raw: unknown, catalog: Catalog) => Prepared> = {
  * are plain data: it runs inline for ordinary bodies and in a worker thread for large ones.
  * Throws Failure for everything that is wrong with the body.
  */
-export const prepare = (task: Task, body: Buffer, catalog: Catalog, bounds: JsonBounds): Prepared => {
+export const prepare = (task: TextTask, body: Buffer, catalog: Catalog, bounds: JsonBounds): Prepared => {
   const raw = parseJson(body, bounds)
   return prepares[task](raw, catalog)
 }
 
 /** The same for inputs that are a value already, as a durable job's are. */
-export const prepareInputs = (task: Task, inputs: unknown, catalog: Catalog): Prepared =>
+export const prepareInputs = (task: TextTask, inputs: unknown, catalog: Catalog): Prepared =>
   prepares[task](inputs, catalog)
 
 /** The engine's answers, whole, into the caller's answer. Pure; inline or in a worker thread as `prepare`. */

@@ -9,7 +9,7 @@ import { answerBound } from '../../core/tasks/answer-bound.ts'
 import { ask } from '../../core/tasks/ask.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
-import type { Task } from '../../core/tasks/tasks.ts'
+import type { TextTask } from '../../core/tasks/tasks.ts'
 import { readBody } from '../body.ts'
 import type { Call, CallJob } from '../call.ts'
 import { preferenceOf } from '../prefer.ts'
@@ -24,7 +24,7 @@ const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
  * this model → a slot of an engine → its answer, relayed or reshaped → one finished record. The call is a job that
  * lives in memory while somebody waits for it. An engine that breaks before the caller has seen a byte is tried again.
  */
-export async function infer(task: Task, call: Call): Promise<void> {
+export async function infer(task: TextTask, call: Call): Promise<void> {
   const { owners } = call
   const { config, cpu, registry, recorder, fleet } = owners
   if (recorder.full)
@@ -90,7 +90,7 @@ export async function infer(task: Task, call: Call): Promise<void> {
 }
 
 /** `Prefer: respond-async`: the same request as a durable job. */
-async function respondLater(call: Call, task: Task, model: Model, body: string): Promise<void> {
+async function respondLater(call: Call, task: TextTask, model: Model, body: string): Promise<void> {
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
   const made = await submitJob(call, request, { task, modelId: model.id, inputs: request })
   const origin = call.owners.config.public_url ?? `http://${call.req.headers.host}`

@@ -1,6 +1,6 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import type { Task } from '../../../core/tasks/tasks.ts'
+import type { TextTask } from '../../../core/tasks/tasks.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
 import { checkPooling, type Embedder, openEmbedder, openEmbeddings } from './embeddings.ts'
@@ -15,7 +15,7 @@ import { openTemplate } from './template.ts'
 import { noTurns, openTurns } from './turns.ts'
 import { openVocabulary, type Vocabulary } from './vocabulary.ts'
 
-const routes: Record<Task, string> = {
+const routes: Record<TextTask, string> = {
   'std/chat-completion': 'POST /v1/chat/completions',
   'std/completion': 'POST /v1/completions',
   'std/embeddings': 'POST /v1/embeddings',
@@ -34,9 +34,9 @@ export async function openHandlers(
 ): Promise<{ handlers: Handlers; idle: () => Promise<void> }> {
   const { model } = loaded
   const { id, tasks, threads } = options
-  const wants = (task: Task) => tasks.includes(task)
+  const wants = (task: TextTask) => tasks.includes(task)
   const vocabulary = openVocabulary(model)
-  const handlers: Partial<Record<Task, Handler>> = {}
+  const handlers: Partial<Record<TextTask, Handler>> = {}
   const ranks = model.fileInsights.supportsRanking
   const context = loaded.sizing.encoderContext
   // A text must be shorter than its context, and is only understood when it is computed in one batch.
@@ -85,11 +85,13 @@ export async function openHandlers(
   const models: Handler = (_body, reply) =>
     reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] })
   const unable =
-    (task: Task): Handler =>
+    (task: TextTask): Handler =>
     () => {
       throw new Failure('unsupported_task', `This engine was started for ${tasks.join(', ')}, not for ${task}.`)
     }
-  const served = (Object.keys(routes) as Task[]).map(task => [routes[task], handlers[task] ?? unable(task)] as const)
+  const served = (Object.keys(routes) as TextTask[]).map(
+    task => [routes[task], handlers[task] ?? unable(task)] as const,
+  )
   return {
     handlers: { 'GET /v1/models': models, ...Object.fromEntries(served) },
     idle: async () => generation?.idle(),

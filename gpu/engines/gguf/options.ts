@@ -1,5 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
-import type { Task } from '../../../core/tasks/tasks.ts'
+import type { TextTask } from '../../../core/tasks/tasks.ts'
 import type { KvType } from './sizing-need.ts'
 
 /** What computes: a backend by name, the best that works here, or the processor. */
@@ -14,7 +14,7 @@ export interface GgufEngineSettings {
   model: string
   /** The name under which it answers. */
   id: string
-  tasks: readonly Task[]
+  tasks: readonly TextTask[]
   /** Where it listens: a Unix socket that only this user may open, or a port on 127.0.0.1. One of the two. */
   socket?: string
   port?: number

@@ -1,0 +1,30 @@
+import type { Lease } from '../fleet.ts'
+import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../store/store.ts'
+
+/** What one attempt of a job came to. Files lie in their place already; their rows are written with the job's end. */
+export interface Ran {
+  /** JSON text. */
+  result: string
+  usage: Usage
+  /** Millionths of the currency unit. */
+  cost: number
+  files: NewFile[]
+  library: NewLibraryItem[]
+}
+
+/** What a run says while it goes on. Cheap, never throws, may be called at any rate. */
+export interface RunReport {
+  /** 0 to 1; what goes back is passed over. */
+  progress(fraction: number): void
+  log(level: LogLine['level'], message: string): void
+}
+
+/**
+ * Runs one attempt of a durable job on the slot that was leased for it; the lease is given back by the caller. Rejects
+ * with Failure, or with the signal's reason once that has aborted. What it kept on the disk for an attempt whose end is
+ * not taken any more (cancelled meanwhile, overtaken) is freed through `undo`.
+ */
+export interface RunJob {
+  (job: JobRecord, lease: Lease, signal: AbortSignal, report: RunReport): Promise<Ran>
+  undo(ran: Ran): Promise<void>
+}

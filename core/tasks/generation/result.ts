@@ -1,0 +1,36 @@
+/**
+ * A file in the stored result of a job. It has no address: addresses are signed, they expire, and they begin with the
+ * origin that the reader used, so they are written when the result is read (`linked` of core/files/links.ts).
+ */
+export interface ResultFile {
+  file_id: string
+  file_name: string
+  content_type: string
+  /** Bytes. */
+  file_size: number
+  width?: number
+  height?: number
+  /** Seconds. */
+  duration?: number
+  fps?: number
+  num_frames?: number
+  /** A small picture of it. */
+  thumbnail_id?: string
+}
+
+/** What a generation job stores as its result: `images` for pictures, `video` for videos. Field names are the wire's. */
+export interface GenerationResult {
+  images?: ResultFile[]
+  video?: ResultFile
+  /** Of the video; also of the pictures, where all have one size. */
+  duration_seconds?: number
+  width: number
+  height: number
+  num_frames?: number
+  fps?: number
+  seed_used: number
+  seed: number
+  prompt: string
+  /** Seconds. */
+  timings: { inference: number }
+}
