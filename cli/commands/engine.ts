@@ -86,8 +86,8 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(command, [['infer engine gguf --help', 'the built-in engine']])
 }
 
-function collectTasks(text: string, before: Task[] | undefined): Task[] {
-  const task = tasks.find(one => one === text)
+function collectTasks(text: string, before: TextTask[] | undefined): TextTask[] {
+  const task = textTasks.find(one => one === text)
   if (!task) throw usage(`There is no task '${text}'. Known are ${textTasks.join(', ')}.`)
   return [...(before ?? []), task]
 }
