@@ -1,7 +1,7 @@
 import type { Limits } from '../core/config.ts'
 import { hostEnvironment } from '../core/config.ts'
 import type { Failure } from '../core/failure.ts'
-import type { Fleet, FleetSnapshot, Lease } from '../core/fleet.ts'
+import type { Fleet, FleetSnapshot, Lease, LeaseWish } from '../core/fleet.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
@@ -31,7 +31,7 @@ export interface FleetOptions {
   /** Of this run of the server; processes of other runs in the same directory are ended. */
   bootId: string
   log: Log
-  limits: Pick<Limits, 'engine_backoff' | 'engine_turn'>
+  limits: Pick<Limits, 'engine_backoff' | 'engine_turn' | 'cancel_grace'>
   /** Hears how long each engine took until it was ready. */
   onLoaded?: (modelId: string, ms: number) => void
   clock?: Clock
@@ -66,6 +66,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     memory,
     environment,
     backendOf: backends.known,
+    cancelGraceMs: limits.cancel_grace,
     log,
     events: () => opened!,
   })
@@ -144,7 +145,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     new EngineLease(resident, engines.link(resident.engineId), returned, waitedMs, loadedMs)
 
   /** Trying the backends of a card may take minutes the first time, longer than anybody has to wait. */
-  async function lineInTime(model: Model, { waitMs, signal }: { waitMs: number; signal?: AbortSignal }): Promise<Line> {
+  async function lineInTime(model: Model, { waitMs, signal }: LeaseWish): Promise<Line> {
     const work = lineOf(model.id)
     try {
       return await patiently(work, {
@@ -160,7 +161,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     }
   }
 
-  async function queue(model: Model, want: { waitMs: number; signal?: AbortSignal }): Promise<Lease> {
+  async function queue(model: Model, want: LeaseWish): Promise<Lease> {
     const askedAt = clock.now()
     const line = await lineInTime(model, want)
     const { signal } = want
@@ -174,6 +175,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       signal?.addEventListener('abort', leave, { once: true })
       const cancel = request(line, {
         slot: true,
+        background: want.background === true,
         waitMs: Math.max(0, want.waitMs - (clock.now() - askedAt)),
         grant(resident, _waitedMs, loadedMs) {
           settled()

@@ -4,6 +4,18 @@ import type { Endpoint } from './launcher/launcher.ts'
 /** What an engine says of itself: `ready`, `loading` (nobody listens yet, or 503), or another answer with its status. */
 export type Health = 'ready' | 'loading' | { status: number }
 
+/** How many requests an engine works on; one that does not answer may work on any number, one that does not say on none. */
+export async function stillRunning(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<number> {
+  const { body } = await askHealth(endpoint, path, headers, 1_000)
+  if (body === '') return Number.POSITIVE_INFINITY
+  try {
+    const { running } = JSON.parse(body) as { running?: unknown }
+    return typeof running === 'number' ? running : 0
+  } catch {
+    return 0
+  }
+}
+
 /** Asks an engine for its health once. Never throws; an engine that does not answer in time is `loading`. */
 export async function askHealth(
   endpoint: Endpoint,

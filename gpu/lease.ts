@@ -19,6 +19,8 @@ export class EngineLease implements Lease {
   #returned: Returned
   #since = performance.now()
   #well = false
+  /** Whether its last request ended well, or there was none: the engine then does nothing for it any more. */
+  #wellAtLast = true
   #released = false
   #open: EngineExchange | undefined
 
@@ -36,6 +38,7 @@ export class EngineLease implements Lease {
   open(call: EngineCall, listener: EngineListener): Exchange {
     const exchange = new EngineExchange(this.#link, this.#client, call, listener, well => {
       if (well) this.#well = true
+      this.#wellAtLast = well
       if (this.#open === exchange) this.#open = undefined
     })
     this.#open = exchange
@@ -50,7 +53,10 @@ export class EngineLease implements Lease {
     // A slot that is given back is free: what still ran in it would run beside the next one's request.
     this.#open?.abort()
     this.#link.give(this.#client)
-    this.#returned(this.#resident, this.#well ? performance.now() - this.#since : null)
+    const ranMs = this.#well ? performance.now() - this.#since : null
+    const back = () => this.#returned(this.#resident, ranMs)
+    if (this.#wellAtLast) back()
+    else void this.#link.letGo().then(back)
   }
 
   [Symbol.dispose](): void {

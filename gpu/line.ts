@@ -30,6 +30,8 @@ export interface Resident {
 /** Someone who waits for a slot, or, with `slot` false, only for the model to be loaded. */
 export interface Waiter {
   readonly slot: boolean
+  /** Nobody is on the line for it: those go first for whom somebody is. */
+  readonly background: boolean
   readonly since: number
   readonly deadline: number
   grant(resident: Resident, waitedMs: number, loadedMs: number): void
@@ -84,7 +86,14 @@ export function succeed(before: Line, line: Line, now: number): void {
   line.engineStarts = before.engineStarts
   line.engineFailures = before.engineFailures
   if (line.waiting.length === 0 && alive(before).length > 0 && !before.dismissed)
-    line.waiting.push({ slot: false, since: now, deadline: Number.POSITIVE_INFINITY, grant() {}, refuse() {} })
+    line.waiting.push({
+      slot: false,
+      background: false,
+      since: now,
+      deadline: Number.POSITIVE_INFINITY,
+      grant() {},
+      refuse() {},
+    })
 }
 
 export const newResident = (line: Line, engineId: string, devices: readonly string[], now: number): Resident => ({
@@ -148,6 +157,19 @@ export function idleUntil(resident: Resident): number | null {
   return resident.lastUsedAt + model.idle_ttl
 }
 
+/** How long work that nobody waits for on the line lets others pass; after that it has its turn as they do. */
+const longestCourtesyMs = 30_000
+
+/** Which of them gets the next slot: the one who came first, of those with somebody on the line where there are such. */
+export function nextInLine(waiting: readonly Pick<Waiter, 'background' | 'since'>[], now: number): number {
+  const [first] = waiting
+  if (!first?.background || now - first.since >= longestCourtesyMs) return 0
+  return Math.max(
+    0,
+    waiting.findIndex(waiter => !waiter.background),
+  )
+}
+
 /** Hands free slots to those who wait, in the order they came; who waits only for the model gets it at once. */
 export function handOut(line: Line, now: number): void {
   const ready = readyResident(line)
@@ -159,7 +181,7 @@ export function handOut(line: Line, now: number): void {
   while (line.waiting.length > 0) {
     const resident = freeResident(line)
     if (!resident) return
-    const waiter = line.waiting.shift()!
+    const [waiter] = line.waiting.splice(nextInLine(line.waiting, now), 1) as [Waiter]
     resident.leases++
     waiter.grant(resident, now - waiter.since, loadedDuring(resident, waiter.since, now))
   }

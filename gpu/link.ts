@@ -1,6 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'undici'
 import type { Failure } from '../core/failure.ts'
 import type { EngineExchange } from './exchange.ts'
+import { stillRunning } from './health.ts'
 import type { Endpoint } from './launcher/launcher.ts'
 
 export interface LinkOptions {
@@ -15,6 +17,12 @@ export interface LinkOptions {
   /** True for a process of ours, of whose end we hear; a broken connection then waits a moment to say why. */
   watched: boolean
   failureOf: (status: number, body: string) => Failure
+  /** Where it says how many requests it works on; null for an engine that does not, and is taken to stop at once. */
+  healthPath: string | null
+  /** How long it may go on with a request that was given up. */
+  cancelGraceMs: number
+  /** It went on for longer than that. */
+  deaf(): void
   /** Nothing has come from the engine for as long as `noProgressMs`, on no request at all. */
   stuck(): void
   /** A listener threw: a fault of ours, to be logged. */
@@ -83,6 +91,22 @@ export class Link {
   stalled(): void {
     // Timers are a little coarse, and one that fires early must not let a frozen engine off.
     if (performance.now() - this.lastProgressAt >= this.options.noProgressMs * 0.9) this.options.stuck()
+  }
+
+  /**
+   * Resolves when the engine has let go of what was given up: as soon as it works on no more than what is open. One
+   * that goes on past the grace is reported as deaf.
+   */
+  async letGo(): Promise<void> {
+    const { healthPath, cancelGraceMs, endpoint, headers, deaf } = this.options
+    if (healthPath === null) return
+    const until = performance.now() + cancelGraceMs
+    for (let pauseMs = 20; !this.#death; pauseMs = Math.min(2 * pauseMs, 250)) {
+      const running = await stillRunning(endpoint, healthPath, headers)
+      if (running <= this.open.size || this.#death) return
+      if (performance.now() >= until) return deaf()
+      await delay(pauseMs)
+    }
   }
 
   close(): void {

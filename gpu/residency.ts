@@ -7,6 +7,8 @@ import { blend } from './pace.ts'
 import type { Place } from './place.ts'
 import { openRoster } from './roster.ts'
 
+type LineWish = Pick<Waiter, 'slot' | 'grant' | 'refuse'> & { waitMs: number; background?: boolean }
+
 /**
  * Which models are loaded where: a state machine with one writer. Events come in as calls, decisions go out as
  * effects, and nothing here waits, reads a clock of its own or looks at a process. Lines and residents are changed
@@ -51,9 +53,9 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
   }
 
   /** Queues for a slot or for the model to be loaded; the answer gives the place in the queue up. */
-  function request(asked: Line, want: Pick<Waiter, 'slot' | 'grant' | 'refuse'> & { waitMs: number }): () => void {
+  function request(asked: Line, want: LineWish): () => void {
     const since = effects.now()
-    const waiter: Waiter = { ...want, since, deadline: since + want.waitMs }
+    const waiter: Waiter = { background: false, ...want, since, deadline: since + want.waitMs }
     const of = asked.retired ? all.get(asked.model.id) : asked
     if (closing || !of) {
       waiter.refuse(closing ? lines.shuttingDown() : lines.notOffered(asked.model.id))
@@ -61,7 +63,9 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     }
     of.dismissed = false
     // The one too many still counts as demand: with max_queue 0 it is what gets the model loaded.
-    const full = of.waiting.filter(other => other.slot).length >= of.model.max_queue && want.slot
+    // What works off a queue of its own holds a few places only, and none that others could have had.
+    const counted = (one: Waiter) => one.slot && !one.background
+    const full = counted(waiter) && of.waiting.filter(counted).length >= of.model.max_queue
     of.waiting.push(waiter)
     needy.add(of)
     pump()
@@ -243,6 +247,11 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       if (resident?.state !== 'ready') return
       failed(resident, reason, effects.now())
       stop(resident, reason, true)
+    },
+    /** An engine goes on with what was given up: it is killed, which is no failure to start, and so delays no other. */
+    deaf(engineId: string, reason: string): void {
+      const resident = residents.get(engineId)
+      if (resident) stop(resident, reason, true)
     },
     /** What an engine turned out to take; a booking only grows, for too little is what kills the next one. */
     measured(engineId: string, bytes: number): void {

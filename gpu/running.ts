@@ -25,6 +25,7 @@ export function openRunning({
   memory,
   environment,
   backendOf,
+  cancelGraceMs,
   log,
   events,
 }: {
@@ -33,8 +34,10 @@ export function openRunning({
   environment: Readonly<Record<string, string | undefined>>
   /** What the built-in engine uses cards with for a model that got some. */
   backendOf: (model: Model) => Backend | null
+  /** How long an engine may go on with what was given up. */
+  cancelGraceMs: number
   log: Log
-  events: () => Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'measured'>
+  events: () => Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'deaf' | 'measured'>
 }) {
   const running = new Map<string, Running>()
   const elsewhere = openRemoteLauncher()
@@ -104,10 +107,17 @@ export function openRunning({
       keepAliveMs: preset.keepAliveMs,
       watched: engine.order.address === undefined,
       failureOf: preset.failureOf,
+      healthPath: preset.tellsRunning?.(model) ? preset.healthPath(model) : null,
+      cancelGraceMs,
+      deaf() {
+        const reason = `Engine went on for ${cancelGraceMs / 1000} s with a request that was given up, and was killed.`
+        log.warn('An engine does not listen to cancels', { model: model.id, engine: resident.engineId })
+        events().stuck(resident.engineId, reason)
+      },
       stuck() {
         const reason = `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`
         log.warn('An engine is stuck', { model: model.id, engine: resident.engineId })
-        events().stuck(resident.engineId, reason)
+        events().deaf(resident.engineId, reason)
       },
       fault: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
     })

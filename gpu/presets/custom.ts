@@ -1,3 +1,4 @@
+import { isGeneration } from '../../core/tasks/tasks.ts'
 import { everything, openAiPaths, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 
@@ -25,6 +26,7 @@ export const custom: Preset = {
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: model => model.health_path ?? '/health',
+  tellsRunning: model => model.tasks.some(isGeneration),
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>

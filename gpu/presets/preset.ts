@@ -52,6 +52,11 @@ export interface Preset {
   address(model: Model): string | undefined
   /** Answers 2xx when it can work and 503 or nothing before; null for an engine that is always taken to be ready. */
   healthPath(model: Model): string | null
+  /**
+   * Whether its health is told as JSON with `running`, the requests that it still works on: then a slot whose request
+   * was given up is free when the engine says so, and one that goes on with it is killed.
+   */
+  tellsRunning?(model: Model): boolean
   /** How long a load may show nothing new before it has failed, in milliseconds. */
   loadStallMs(model: Model): number
   /** How long it keeps an idle connection open, in milliseconds; ours are closed before. */

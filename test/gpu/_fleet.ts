@@ -38,7 +38,7 @@ export async function fleetOf(models: Model[], of: Partial<FleetOptions> = {}) {
     bootId: `boot-${process.pid}`,
     log,
     wrapper: wrappersHere[0],
-    limits: { engine_backoff: 100, engine_turn: 500 },
+    limits: { engine_backoff: 100, engine_turn: 500, cancel_grace: 500 },
     environment: process.env,
     devices: { cards: async () => ({ devices: [], reason: null, broken: false }), cpu },
     ...of,

@@ -180,7 +180,7 @@ describe('room for one', () => {
   }, async () => {
     const models = ['a', 'b'].map(id => fake(id, [], { memory: '6GiB' }))
     // A turn that is long enough for several requests on the slowest box: how many fit is not what is tested.
-    const { fleet } = await fleetOf(models, { limits: { engine_backoff: 100, engine_turn: 2_000 } })
+    const { fleet } = await fleetOf(models, { limits: { engine_backoff: 100, engine_turn: 2_000, cancel_grace: 500 } })
     const calls = Array.from({ length: 24 }, (_, at) => models[at % 2]!)
     const answers = await Promise.all(calls.map(model => chat(fleet, model, 'mode:slow,ms=40', 100_000)))
     expect(answers.filter(answer => answer.failure)).toEqual([])

@@ -62,12 +62,13 @@ interface Asked {
 }
 
 /** Somebody who asks for a slot, at once or by waiting. */
-function ask(line: Line, waitMs = 30_000, slot = true): Asked {
+function ask(line: Line, waitMs = 30_000, slot = true, background = false): Asked {
   const asked: Asked = { cancel: () => {} }
   const resident = slot ? residency.take(line.model.id) : undefined
   if (resident) return { ...asked, resident, waitedMs: 0 }
   asked.cancel = residency.request(line, {
     slot,
+    background,
     waitMs,
     grant: (resident, waitedMs, loadedMs) => void Object.assign(asked, { resident, waitedMs, loadedMs }),
     refuse: failure => void (asked.failure = failure),
@@ -667,5 +668,38 @@ describe('another configuration', () => {
     residency.tick()
     pass(1_500)
     expect(since()).toEqual(['stop e1: idle'])
+  })
+})
+
+describe('work that nobody waits for on the line', () => {
+  test('lets everybody pass for whom somebody does', () => {
+    const line = warm('a', 20, {}, 1)
+    const first = ask(line)
+    const background = ask(line, 300_000, true, true)
+    const caller = ask(line)
+    residency.release(first.resident!, 10)
+    expect([background.resident, caller.resident]).toEqual([undefined, first.resident])
+    residency.release(caller.resident!, 10)
+    expect(background.resident).toBe(first.resident)
+  })
+
+  test('has its turn all the same once it has waited half a minute', () => {
+    const line = warm('a', 20, {}, 1)
+    const first = ask(line, 300_000)
+    const background = ask(line, 300_000, true, true)
+    pass(30_000)
+    const caller = ask(line, 300_000)
+    residency.release(first.resident!, 10)
+    expect([background.resident, caller.resident]).toEqual([first.resident, undefined])
+  })
+
+  test('takes no place of those that max_queue allows', () => {
+    const line = warm('a', 20, { max_queue: 1 }, 1)
+    const first = ask(line)
+    const background = ask(line, 300_000, true, true)
+    const caller = ask(line)
+    const tooMany = ask(line)
+    expect(first.resident).toBeDefined()
+    expect([background.failure, caller.failure, tooMany.failure?.code]).toEqual([undefined, undefined, 'queue_full'])
   })
 })

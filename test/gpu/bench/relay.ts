@@ -31,7 +31,7 @@ const fleet = await openFleet({
   dataDir,
   bootId: 'bench',
   log: openLog('warn'),
-  limits: { engine_backoff: 1_000, engine_turn: 10_000 },
+  limits: { engine_backoff: 1_000, cancel_grace: 5_000, engine_turn: 10_000 },
 })
 const state = { stop: false, answers: 0, pieces: 0, failed: 0 }
 
