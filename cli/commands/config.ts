@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { configSchema, dataDirectory, readConfig } from '../../core/config.ts'
@@ -24,6 +25,12 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (path: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const { traitsOf } = await import('../../gpu/presets/presets.ts')
       const file = path ?? join(dataDirectory(dataDir), 'infer.yaml')
+      if (path === undefined && !existsSync(file)) {
+        if (json) return terminal.json({ path: null, models: [] })
+        return terminal.print(
+          `There is no ${file}, so the models that ship with infer are offered. 'infer model add' makes it.`,
+        )
+      }
       const { models } = readConfig(file, true, traitsOf)
       const count = models.length === 0 ? 'no model' : models.length === 1 ? 'one model' : `${models.length} models`
       if (json) terminal.json({ path: file, models: models.map(({ id }) => id) })

@@ -68,15 +68,16 @@ async function run(what: string, options: Options, terminal: Terminal, signal: A
   const { yes, json, tokenFile } = options
   const dataDir = dataDirectory(options.dataDir)
   const path = options.config ?? join(dataDir, 'infer.yaml')
+  const hub = hubSettings(hostEnvironment(), { tokenFile })
+  const { checkLocal, locate } = await import('./locate.ts')
   // Everything that can be wrong without the file is said before it is downloaded.
+  checkLocal(what, hub)
   if (!yes && (json || !terminal.interactive))
     throw usage('Nobody can be asked here whether the proposal is right. Add --yes to take it as it is.')
   const { models } = readConfig(path, options.config !== undefined)
   if (models.some(({ id }) => id === options.id))
     throw refused('conflict', `${path} has a model '${options.id}' already. Choose another --id, or remove that first.`)
-  const hub = hubSettings(hostEnvironment(), { tokenFile })
 
-  const { locate } = await import('./locate.ts')
   const { propose } = await import('./proposal.ts')
   const taken = new Set(models.map(({ id }) => id))
   let agreed = yes

@@ -53,21 +53,26 @@ export async function locate(
     if (kind === 'file') throw notRunnable(path)
     return { kind: kind === 'gguf' ? 'gguf' : 'folder', path, names: [repository!, path] }
   }
-  if (/^https?:\/\//i.test(text)) {
+  if (isAddress(text)) {
     const { path } = await pullAddress(text, join(dataDir, 'models'), tools)
     return { kind: 'gguf', path, names: [path] }
   }
+  checkLocal(text, hub)
   const path = resolve(text)
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (!found) {
-    const hint = /^[\w.-]+\/[\w.-]+$/.test(text) ? ` If it is on a hub, write hf:${text}.` : ''
-    throw new Failure('invalid_value', `There is no file '${path}'.${hint}`)
-  }
-  if (!found.isDirectory()) return { kind: 'gguf', path, names: [path] }
+  if (!statSync(path).isDirectory()) return { kind: 'gguf', path, names: [path] }
   if (!existsSync(join(path, 'config.json')))
     throw new Failure('invalid_value', `The folder '${path}' has no config.json, so it is no model. Name a .gguf file.`)
   return { kind: 'folder', path, names: [basename(path)] }
 }
+
+/** Throws Failure `invalid_value` when the text names a file or folder of this machine that is not there. */
+export function checkLocal(text: string, hub: HubSettings): void {
+  if (parseReference(text, hub.endpoint) || isAddress(text) || existsSync(resolve(text))) return
+  const hint = /^[\w.-]+\/[\w.-]+$/.test(text) ? ` If it is on a hub, write hf:${text}.` : ''
+  throw new Failure('invalid_value', `There is no file '${resolve(text)}'.${hint}`)
+}
+
+const isAddress = (text: string): boolean => /^https?:\/\//i.test(text)
 
 const notRunnable = (path: string): Failure =>
   new Failure(

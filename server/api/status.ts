@@ -5,6 +5,7 @@ import type { FleetSnapshot, ResidentSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
+import { admitOwner } from '../machine-owner.ts'
 import { route } from '../route.ts'
 import type { Timing } from '../timings.ts'
 
@@ -128,6 +129,7 @@ export const statusRoutes = [
     summary: 'What runs where: devices and their memory, engines, slots, queues, tokens per second',
     response: SystemStatus,
     handle: async (_, call) => {
+      admitOwner(call, 'What runs on the machine is')
       const { fleet, registry, store, calls } = call.owners
       const now = fleet.snapshot()
       const counts = await store.jobs.counts()

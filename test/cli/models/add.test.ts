@@ -94,6 +94,14 @@ test.runIf(process.getuid?.() === 0)(
   },
 )
 
+test('a file that is not there is said before anything is asked', async () => {
+  const ended = await setUp().add('/nowhere/model.gguf', [])
+  expect([ended.exitCode, ended.stderr]).toEqual([
+    65,
+    expect.stringContaining("There is no file '/nowhere/model.gguf'"),
+  ])
+})
+
 test('without a person and without --yes nothing is done', async () => {
   const { file, add, path } = setUp()
   const ended = await add(file('m1.gguf', tinyChat()), [])
