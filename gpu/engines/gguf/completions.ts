@@ -4,6 +4,7 @@ import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { CompletionRequest } from '../../../core/schemas/completion.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
+import type { Reply } from '../reply.ts'
 import {
   type CompletionChoice,
   completionFrames,
@@ -14,7 +15,6 @@ import {
 import { boundedText } from './embeddings.ts'
 import { type GenerateWork, type Generator, type Piece, type PromptToken, tokensOf } from './generate.ts'
 import { asksProgress } from './progress.ts'
-import type { Reply } from './reply.ts'
 import { answerLimit, samplingOf, stopsOf } from './sampling.ts'
 import type { Vocabulary } from './vocabulary.ts'
 

@@ -2,7 +2,7 @@ import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
 import { EmbeddingsRequest } from '../../../core/schemas/vectors.ts'
-import type { Reply } from './reply.ts'
+import type { Reply } from '../reply.ts'
 
 /** The vector at length 1. A vector of zeros stays one: it points nowhere. */
 export function normalized(vector: readonly number[]): number[] {

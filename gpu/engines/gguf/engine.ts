@@ -1,6 +1,7 @@
 import type { Log } from '../../../core/log.ts'
+import { type Handlers, openHttp } from '../http.ts'
+import { openStopSignal } from '../stop-signal.ts'
 import { openHandlers } from './handlers.ts'
-import { type Handlers, openHttp } from './http.ts'
 import { type LoadedModel, loadModel } from './model.ts'
 import { checkOptions, type GgufEngineSettings } from './options.ts'
 
@@ -14,12 +15,7 @@ export type { GgufEngineOptions, GgufEngineSettings } from './options.ts'
 export async function runGgufEngine(options: GgufEngineSettings, { log }: { log: Log }): Promise<void> {
   checkOptions(options)
   const started = performance.now()
-  const stop = new AbortController()
-  const onSignal = () => stop.abort()
-  // Not `once`: a library below (signal-exit) ends the process when it finds itself the only listener left.
-  process.on('SIGTERM', onSignal)
-  process.on('SIGINT', onSignal)
-  const stopped = new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve(), { once: true }))
+  const stop = openStopSignal()
 
   let progress = 0
   let handlers: Handlers | undefined
@@ -47,12 +43,11 @@ export async function runGgufEngine(options: GgufEngineSettings, { log }: { log:
       gpu: String(loaded.llama.gpu),
       ms: Math.round(performance.now() - started),
     })
-    await stopped
+    await stop.stopped
   } catch (error) {
     if (!stop.signal.aborted) throw error
   } finally {
-    process.off('SIGTERM', onSignal)
-    process.off('SIGINT', onSignal)
+    stop[Symbol.dispose]()
     await server?.close()
     // What llama.cpp is in the middle of must end before its memory is freed.
     await idle?.()

@@ -1,5 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import type { TextTask } from '../../../core/tasks/tasks.ts'
+import { checkPlace, type Place } from '../http.ts'
 import type { KvType } from './sizing-need.ts'
 
 /** What computes: a backend by name, the best that works here, or the processor. */
@@ -9,15 +10,12 @@ export type GpuUse = (typeof gpuUses)[number]
 export const flashUses = ['auto', 'on', 'off'] as const
 
 /** What `infer engine gguf` is told. */
-export interface GgufEngineSettings {
+export interface GgufEngineSettings extends Place {
   /** Path of the GGUF file; of a split model the first part. */
   model: string
   /** The name under which it answers. */
   id: string
   tasks: readonly TextTask[]
-  /** Where it listens: a Unix socket that only this user may open, or a port on 127.0.0.1. One of the two. */
-  socket?: string
-  port?: number
   threads: number
   /** Chats that are worked on at once, 1 to 256; by the memory at hand when left out. */
   parallel?: number
@@ -49,8 +47,6 @@ export interface GgufEngineOptions extends GgufEngineSettings {
 
 /** llama.cpp refuses to make a context for more sequences than this. */
 export const mostParallel = 256
-/** The longest path that fits into the address of a Unix socket on Linux, without its closing zero. */
-const longestSocketPath = 107
 
 /** Throws Failure `invalid_value` for options that cannot work, before anything is started. */
 export function checkOptions(options: GgufEngineSettings): void {
@@ -60,11 +56,7 @@ export function checkOptions(options: GgufEngineSettings): void {
       throw wrong(name, `--${name} must be a whole number from ${least} to ${most}, not ${value}.`)
   }
   if (options.tasks.length === 0) throw wrong('task', 'Say with --task what the model is for.')
-  if ((options.socket === undefined) === (options.port === undefined))
-    throw wrong('socket', 'Say where to listen: --socket <path> or --port <number>, one of them.')
-  if (options.socket !== undefined && Buffer.byteLength(options.socket) > longestSocketPath)
-    throw wrong('socket', `The path of a socket has at most ${longestSocketPath} bytes; '${options.socket}' has more.`)
-  within('port', options.port, 0, 65_535)
+  checkPlace(options)
   within('threads', options.threads, 1, 1024)
   within('parallel', options.parallel, 1, mostParallel)
   within('context', options.context, 16, 2 ** 24)

@@ -2,9 +2,9 @@ import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../../../core/schemas/vectors.ts'
+import type { Reply } from '../reply.ts'
 import { truncation } from './embeddings.ts'
 import type { Ranker } from './ranker.ts'
-import type { Reply } from './reply.ts'
 
 /** Places by score, the best first; equal scores keep their order. `top` 0 means all. */
 export const ranked = (scores: readonly number[], top: number): { index: number; relevance_score: number }[] =>

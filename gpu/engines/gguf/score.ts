@@ -2,9 +2,9 @@ import { Failure } from '../../../core/failure.ts'
 import { ulid } from '../../../core/ids.ts'
 import { failureOf } from '../../../core/schemas/issues.ts'
 import { ScoreRequest, type ScoreResponse } from '../../../core/schemas/vectors.ts'
+import type { Reply } from '../reply.ts'
 import { type Embedder, truncation } from './embeddings.ts'
 import type { Ranker } from './ranker.ts'
-import type { Reply } from './reply.ts'
 
 /** The names under which clients send a pair. */
 const sideNames = [

@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { openLog } from '../../../../core/log.ts'
-import { type Handlers, type Health, openHttp } from '../../../../gpu/engines/gguf/http.ts'
+import { type Handlers, type Health, openHttp } from '../../../../gpu/engines/http.ts'
 import { file, spawnEngine, startEngine, user } from './_engine.ts'
 
 const closing: (() => Promise<void>)[] = []

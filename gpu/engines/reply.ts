@@ -1,10 +1,22 @@
 import type { ServerResponse } from 'node:http'
-import type { Failure } from '../../../core/failure.ts'
+import type { Failure } from '../../core/failure.ts'
+
+/** In what an engine streams: the type that it says, and how a failure looks as the last frame. */
+export interface StreamForm {
+  contentType: string
+  failure(failure: Failure): string
+}
+
+/** The form of OpenAI-style answers. */
+export const eventStream: StreamForm = {
+  contentType: 'text/event-stream; charset=utf-8',
+  failure: failure => `data: ${JSON.stringify(bodyOf(failure))}\n\n`,
+}
 
 /** One answer on its way out. Either `json` once, or `write` any number of times and then `end`. */
 export interface Reply {
   json(body: unknown): void
-  /** Sends a part of an event stream; resolves when there is room for more. Headers go out with the first. */
+  /** Sends a part of a stream; resolves when there is room for more. Headers go out with the first. */
   write(frames: string): void | Promise<void>
   end(frames: string): void
   /** Sends what waits for company, for who ends the response by other means. */
@@ -14,10 +26,13 @@ export interface Reply {
 }
 
 /** The reply over an HTTP response. */
-export function openReply(response: ServerResponse, signal: AbortSignal): Reply {
+export function openReply(
+  response: ServerResponse,
+  signal: AbortSignal,
+  { contentType }: StreamForm = eventStream,
+): Reply {
   const begin = () => {
-    if (!response.headersSent)
-      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+    if (!response.headersSent) response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache' })
   }
   let held = ''
   let sentAt = Number.NEGATIVE_INFINITY
@@ -87,14 +102,15 @@ export function send(response: ServerResponse, status: number, body: unknown): v
 }
 
 /** A Failure: as a status where nothing was sent yet, or else as the last frame of the stream. */
-export function sendFailure(response: ServerResponse, failure: Failure): void {
+export function sendFailure(response: ServerResponse, failure: Failure, form: StreamForm = eventStream): void {
   if (response.destroyed || response.writableEnded) return
-  const { code, message, type, param = null, retryAfterMs } = failure
-  const body = { error: { code, message, type, param } }
   if (response.headersSent) {
-    response.end(`data: ${JSON.stringify(body)}\n\n`)
+    response.end(form.failure(failure))
     return
   }
+  const { retryAfterMs } = failure
   if (retryAfterMs !== undefined) response.setHeader('retry-after', Math.ceil(retryAfterMs / 1000))
-  send(response, failure.status, body)
+  send(response, failure.status, bodyOf(failure))
 }
+
+const bodyOf = ({ code, message, type, param }: Failure) => ({ error: { code, message, type, param: param ?? null } })

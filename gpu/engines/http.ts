@@ -3,37 +3,58 @@ import { once } from 'node:events'
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Failure } from '../../../core/failure.ts'
-import { parseJson } from '../../../core/json.ts'
-import type { Log } from '../../../core/log.ts'
-import { openReply, type Reply, send, sendFailure } from './reply.ts'
+import { Failure } from '../../core/failure.ts'
+import { parseJson } from '../../core/json.ts'
+import type { Log } from '../../core/log.ts'
+import { eventStream, openReply, type Reply, type StreamForm, send, sendFailure } from './reply.ts'
 
 export type Handler = (body: unknown, reply: Reply) => void | Promise<void>
 /** By method and path: `POST /v1/embeddings`. */
 export type Handlers = Record<string, Handler>
 
-export type Health = { status: 'loading'; progress: number } | { status: 'ok' }
+/** `running`: requests that it still works on, those included whose callers have gone. */
+export type Health = { status: 'loading'; progress: number } | { status: 'ok'; running?: number }
 
-export interface HttpOptions {
+/** Where an engine listens: a Unix socket that only this user may open, or a port on 127.0.0.1. One of the two. */
+export interface Place {
   socket?: string
   port?: number
+}
+
+export interface HttpOptions extends Place {
   key?: string
   /** Bytes of a request body. */
   bodyLimit?: number
   health: () => Health
   /** What is served; undefined until the model is ready. */
   handlers: () => Handlers | undefined
+  /** In what its handlers stream. */
+  stream?: StreamForm
   log: Log
+}
+
+/** The longest path that fits into the address of a Unix socket on Linux, without its closing zero. */
+const longestSocketPath = 107
+
+/** Throws Failure `invalid_value` for a place where nothing can listen, before anything is started. */
+export function checkPlace({ socket, port }: Place): void {
+  const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
+  if ((socket === undefined) === (port === undefined))
+    throw wrong('socket', 'Say where to listen: --socket <path> or --port <number>, one of them.')
+  if (socket !== undefined && Buffer.byteLength(socket) > longestSocketPath)
+    throw wrong('socket', `The path of a socket has at most ${longestSocketPath} bytes; '${socket}' has more.`)
+  if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535))
+    throw wrong('port', `--port must be a whole number from 0 to 65535, not ${port}.`)
 }
 
 const bounds = { depth: 64, keys: 200_000 }
 
 /**
- * The engine's door: a Unix socket that only this user may open, or a port on 127.0.0.1. /health answers from the
+ * The engine's door. /health answers from the
  * first moment, everything else once there are handlers. Throws Failure `invalid_value` when it cannot listen.
  */
 export async function openHttp(options: HttpOptions) {
-  const { socket, port, key, bodyLimit = 32 << 20, health, handlers, log } = options
+  const { socket, port, key, bodyLimit = 32 << 20, health, handlers, stream = eventStream, log } = options
   const running = new Set<AbortController>()
   let stopping = false
   const wanted = key === undefined ? undefined : digest(`Bearer ${key}`)
@@ -69,7 +90,7 @@ export async function openHttp(options: HttpOptions) {
     response.once('finish', () => {
       if (stopping) request.socket.end()
     })
-    const reply = openReply(response, controller.signal)
+    const reply = openReply(response, controller.signal, stream)
     try {
       if (request.method === 'GET' && request.url === '/health') {
         const now = health()
@@ -82,7 +103,7 @@ export async function openHttp(options: HttpOptions) {
       const failure = Failure.from(error)
       if (failure.code === 'internal_error') log.error('A request failed', { path: request.url }, error)
       reply.flush()
-      sendFailure(response, failure)
+      sendFailure(response, failure, stream)
     }
   }
 

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { Failure } from '../../../../core/failure.ts'
-import { openReply, type Reply, sendFailure } from '../../../../gpu/engines/gguf/reply.ts'
+import { Failure } from '../../../core/failure.ts'
+import { openReply, type Reply, sendFailure } from '../../../gpu/engines/reply.ts'
 
 const closing: (() => void)[] = []
 afterEach(() => closing.splice(0).forEach(close => close()))
