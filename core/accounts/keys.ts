@@ -6,6 +6,8 @@ import { Failure } from '../failure.ts'
 /** Keys derived from the master key, one for each use, so that none can stand in for another. */
 export interface Keys {
   tokenPepper: KeyObject
+  /** Signs the addresses of files. */
+  links: KeyObject
 }
 
 const derive = (master: Uint8Array, use: string): KeyObject =>
@@ -25,6 +27,7 @@ export function openKeys(dataDir: string, given?: string): Keys {
     )
   return {
     tokenPepper: derive(master, 'token-pepper'),
+    links: derive(master, 'links'),
   }
 }
 
