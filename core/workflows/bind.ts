@@ -1,0 +1,98 @@
+import { parseTemplate, type Reference, ReferenceFault, type Segment } from './references.ts'
+
+/** What references are replaced by. */
+export interface Bindings {
+  input: Readonly<Record<string, unknown>>
+  /** By node id. A node that has no result yet is not among them. */
+  nodes: Readonly<Record<string, unknown>>
+  execution: Readonly<Record<string, unknown>>
+}
+
+/** What all texts that references make may be long together, in characters. */
+const mostText = 1 << 20
+
+/** A reference that points at nothing. Its message is the node's error, code `unresolved_reference`. */
+export class Unresolved extends Error {
+  override readonly name = 'Unresolved'
+}
+
+/**
+ * The inputs with every reference in their texts replaced. A text that is one reference becomes the value itself, of
+ * whatever type; otherwise values are written into the text, objects and lists as JSON. What a value says is never
+ * looked at for references again. Throws Unresolved, or ReferenceFault for one that cannot be read.
+ */
+export function bind(inputs: unknown, bindings: Bindings): unknown {
+  let length = 0
+  const fill = (value: unknown): unknown => {
+    if (typeof value === 'string') return text(value)
+    if (Array.isArray(value)) return value.map(fill)
+    if (value === null || typeof value !== 'object') return value
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, fill(part)]))
+  }
+  const text = (template: string): unknown => {
+    const parts = parseTemplate(template)
+    if (parts.length === 1 && typeof parts[0] === 'object') return structuredClone(look(parts[0], bindings))
+    return parts
+      .map(part => {
+        const said = typeof part === 'string' ? part : written(look(part, bindings))
+        length += said.length
+        if (length > mostText) throw new ReferenceFault('The references of this node make more than 1 MiB of text.')
+        return said
+      })
+      .join('')
+  }
+  return fill(inputs)
+}
+
+const written = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null'))
+
+/** The value that a reference points at. Own members only: what every object has is nobody's output. */
+export function look({ source, root, path }: Reference, bindings: Bindings): unknown {
+  let value: unknown = bindings[root]
+  let before: Segment = root
+  for (const step of path) {
+    const missing = absence(value, step, before)
+    if (missing !== undefined) throw new Unresolved(`\${${source}}: ${missing}`)
+    value = (value as Record<Segment, unknown>)[step]
+    before = step
+  }
+  return value
+}
+
+/** Why there is no such member, or undefined when there is. */
+function absence(value: unknown, step: Segment, before: Segment): string | undefined {
+  if (value === null || typeof value !== 'object') return `'${before}' is ${kindOf(value)}, so it has no '${step}'.`
+  if (Array.isArray(value)) {
+    if (typeof step !== 'number') return `'${before}' is a list, so it has no '${step}', only [0] and so on.`
+    if (step < value.length) return undefined
+    return `index ${step} not found ('${before}' has ${value.length} ${value.length === 1 ? 'item' : 'items'}).`
+  }
+  return Object.hasOwn(value, step) ? undefined : `'${step}' not found in '${before}'${known(value)}.`
+}
+
+const kindOf = (value: unknown): string =>
+  value === null ? 'null' : value === undefined ? 'not there' : `a ${typeof value}`
+
+function known(value: object): string {
+  const names = Object.keys(value)
+  return names.length === 0 ? '' : ` (it has ${names.slice(0, 8).join(', ')}${names.length > 8 ? ', …' : ''})`
+}
+
+/** Every reference in the texts of the inputs, with where it stands: `inputs.messages[0].content`. */
+export function referencesIn(inputs: unknown): { path: string; reference: Reference | ReferenceFault }[] {
+  const found: { path: string; reference: Reference | ReferenceFault }[] = []
+  const walk = (value: unknown, path: string): void => {
+    if (typeof value === 'string') {
+      try {
+        for (const part of parseTemplate(value)) if (typeof part === 'object') found.push({ path, reference: part })
+      } catch (thrown) {
+        if (!(thrown instanceof ReferenceFault)) throw thrown
+        found.push({ path, reference: thrown })
+      }
+    } else if (Array.isArray(value)) for (const [at, part] of value.entries()) walk(part, `${path}[${at}]`)
+    else if (value !== null && typeof value === 'object')
+      for (const [key, part] of Object.entries(value)) walk(part, `${path}.${key}`)
+  }
+  walk(inputs, 'inputs')
+  return found
+}

@@ -1,0 +1,186 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { bind, referencesIn } from '../../../core/workflows/bind.ts'
+import { parseTemplate } from '../../../core/workflows/references.ts'
+
+const bindings = {
+  input: {
+    x: 'cat',
+    n: 3,
+    flag: true,
+    tags: ['a', 'b'],
+    o: { k: 1 },
+    nul: null,
+    'weird key': 7,
+    inert: '${input.x} $& $1',
+  },
+  nodes: {
+    write: { result: { choices: [{ message: { content: 'Hello' } }], usage: { total_tokens: 5 } } },
+    'img-1': { result: { images: [{ url: 'http://h/a.png', width: 64 }] } },
+  },
+  execution: { id: 'exec_1' },
+}
+
+test.for([
+  ['a text that is one reference becomes the value, of its type', '${input.n}', 3],
+  ['a list too', '${input.tags}', ['a', 'b']],
+  ['and an object', '${input.o}', { k: 1 }],
+  ['and null', '${input.nul}', null],
+  ['and true', '${input.flag}', true],
+  ['within a text it is written out', 'a ${input.x} b', 'a cat b'],
+  ['a number', 'n=${input.n}', 'n=3'],
+  ['a list as JSON', 't=${input.tags}', 't=["a","b"]'],
+  ['null', 'x${input.nul}', 'xnull'],
+  ['two next to each other', '${input.x}${input.n}', 'cat3'],
+  ['a space makes it a text', ' ${input.n}', ' 3'],
+  ['spaces inside the braces do not matter', '${ input.x }', 'cat'],
+  ['a place in a list', '${input.tags[1]}', 'b'],
+  ['the other way to write it', '${nodes.img-1.result.images.0.url}', 'http://h/a.png'],
+  ['deep down', '${nodes.write.result.choices[0].message.content}', 'Hello'],
+  ['a quoted name', '${input["weird key"]}', 7],
+  ['in the other quotes', "${nodes['img-1'].result.images[0].width}", 64],
+  ['of the execution', '${execution.id}', 'exec_1'],
+  ['a doubled dollar is text', '$${input.x}', '${input.x}'],
+  ['before a reference too', '$${${input.x}', '${cat'],
+  ['what looks like one is none', 'cost: $5 {ok} $', 'cost: $5 {ok} $'],
+  ['what a value says is not looked at again', '${input.inert}', '${input.x} $& $1'],
+  ['not within a text either', '<${input.inert}>', '<${input.x} $& $1>'],
+])('%s', ([, template, value]) => {
+  expect(bind({ deep: [{ text: template }] }, bindings)).toEqual({ deep: [{ text: value }] })
+})
+
+test.for([
+  [
+    '${input.missing}',
+    "${input.missing}: 'missing' not found in 'input' (it has x, n, flag, tags, o, nul, weird key, inert).",
+  ],
+  ['${nodes.nope.result.a}', "${nodes.nope.result.a}: 'nope' not found in 'nodes' (it has write, img-1)."],
+  [
+    '${nodes.img-1.result.images[3].url}',
+    "${nodes.img-1.result.images[3].url}: index 3 not found ('images' has 1 item).",
+  ],
+  ['${input.tags.first}', "${input.tags.first}: 'tags' is a list, so it has no 'first', only [0] and so on."],
+  ['${input.x.length}', "${input.x.length}: 'x' is a string, so it has no 'length'."],
+  ['${input.nul.a}', "${input.nul.a}: 'nul' is null, so it has no 'a'."],
+  ['${input.o.__proto__}', "${input.o.__proto__}: '__proto__' not found in 'o' (it has k)."],
+  ['${input.constructor}', /'constructor' not found/],
+  ['${input.tags.length}', /is a list/],
+  ['${input.x', '${input.x}: it is never closed.'],
+  ['${}', '${}: it names nothing. Write ${input.name} or ${nodes.id.result.…}.'],
+  ['${input..x}', "${input..x}: '.' cannot stand at character 7."],
+  ['${input.x + 1}', "${input.x + 1}: ' ' cannot stand at character 8."],
+  ['${input.x | upper}', /' ' cannot stand/],
+  ['${input.x?.y}', /'\?' cannot stand/],
+  ['${input.tags[-1]}', /'\[' cannot stand/],
+  ['${input[x]}', /'\[' cannot stand/],
+  ['${env.HOME}', "${env.HOME}: it begins with 'env', and references begin with 'input', 'nodes' or 'execution'."],
+  ['${input}', "${input}: say what of 'input' is meant."],
+  [`\${input.${'a'.repeat(600)}}`, /it is longer than 512 characters/],
+  [`\${input${'.a'.repeat(40)}}`, /more than 32 steps deep/],
+])('%s says what is wrong', ([template, message]) => {
+  expect(() => bind({ prompt: template }, bindings)).toThrow(message as string)
+})
+
+test('references are found where they stand, those that cannot be read too', () => {
+  const inputs = { prompt: 'a ${input.x} and ${nodes.a.result.text}', messages: [{ content: '${input.y' }], n: 3 }
+  expect(
+    referencesIn(inputs).map(({ path, reference }) => [
+      path,
+      'source' in reference ? reference.source : reference.message,
+    ]),
+  ).toEqual([
+    ['inputs.prompt', 'input.x'],
+    ['inputs.prompt', 'nodes.a.result.text'],
+    ['inputs.messages[0].content', '${input.y}: it is never closed.'],
+  ])
+})
+
+describe('whatever the text holds', () => {
+  const hostile = fc.string({
+    unit: fc.constantFrom(
+      '$',
+      '{',
+      '}',
+      'a',
+      '.',
+      '[',
+      ']',
+      '0',
+      '\\',
+      'input',
+      'nodes',
+      '__proto__',
+      'constructor',
+      '\n',
+      '"',
+      "'",
+    ),
+    maxLength: 200,
+    size: 'max',
+  })
+
+  test('it is taken apart without loss or refused with a sentence', () => {
+    fc.assert(
+      fc.property(hostile, text => {
+        try {
+          const parts = parseTemplate(text)
+          const back = parts
+            .map(part => (typeof part === 'string' ? part.replaceAll('${', () => '$${') : `\${${part.source}}`))
+            .join('')
+          expect(bare(back)).toBe(bare(text))
+        } catch (thrown) {
+          expect((thrown as Error).name).toBe('ReferenceFault')
+        }
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test('no value comes out that nobody put in', () => {
+    const put = new Set<unknown>(['cat', 1])
+    fc.assert(
+      fc.property(hostile, text => {
+        let value: unknown
+        try {
+          value = bind(text, { input: { a: 'cat', nodes: { a: 1 } }, nodes: {}, execution: {} })
+        } catch {
+          return
+        }
+        if (typeof value !== 'string') expect(put.has(value) || JSON.stringify(value) === '{"a":1}').toBe(true)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  /** Spaces around a reference are not part of it. */
+  const bare = (text: string): string => text.replaceAll(/\s+/g, '')
+
+  test.for([
+    ['many openings', '${'.repeat(500_000)],
+    ['one that never ends', `\${${'a'.repeat(1_000_000)}`],
+    ['openings at the limit', `\${${'a'.repeat(510)}`.repeat(2000)],
+    ['dollars', '$'.repeat(1_000_000)],
+    ['escapes', '$${'.repeat(330_000)],
+    ['quotes', `\${"${'\\'.repeat(1_000_000)}`],
+  ])('a megabyte of %s takes no longer than reading it a few times', ([, text]) => {
+    const plain = 'a'.repeat(1_000_000)
+    const took = (what: string): number => {
+      const started = performance.now()
+      for (let round = 0; round < 5; round++)
+        try {
+          parseTemplate(what)
+        } catch {}
+      return performance.now() - started
+    }
+    took(text)
+    // A quadratic scan takes seconds here; reading a megabyte takes less than a millisecond.
+    expect(took(text)).toBeLessThan(500 + 20 * took(plain))
+  })
+})
+
+test('what references make together is bounded', () => {
+  const inputs = { texts: Array.from({ length: 20 }, () => 'x${input.long}') }
+  expect(() => bind(inputs, { input: { long: 'a'.repeat(100_000) }, nodes: {}, execution: {} })).toThrow(
+    /more than 1 MiB/,
+  )
+})
