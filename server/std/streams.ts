@@ -6,6 +6,8 @@ export interface WatchedStream {
   blockedSince: number | undefined
   /** Monotonic milliseconds of the last byte written. */
   wroteAt: number
+  /** How long it may be silent, where that is not what all others may. */
+  readonly pingMs?: number | undefined
   /** Sends a comment, so that proxies between do not take silence for death. */
   ping(): void
   /** The reader is too slow: ends the connection and the engine's request. */
@@ -19,6 +21,9 @@ export interface WatchedStream {
 /** What a response takes in one go; more is written as it is read. */
 export const pieceBytes = 64 << 10
 
+/** How many streams are written to before others have their turn on the loop. */
+const together = 32
+
 /**
  * One timer for all streams, however many: it pings the silent ones and cuts those whose reader has taken nothing for
  * `writeDeadlineMs`. A timer for each stream would be armed again with every token.
@@ -28,13 +33,28 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
   let timer: NodeJS.Timeout | undefined
   const every = Math.max(20, Math.min(1_000, pingMs / 4, writeDeadlineMs / 4))
 
+  /** Those that were opened together fall silent together: they are pinged a few at a time. */
+  let looking: Iterator<WatchedStream> | undefined
   function look() {
+    looking ??= open.values()
     const now = performance.now()
-    for (const stream of open) {
+    let written = 0
+    for (let next = looking.next(); !next.done; next = looking.next()) {
+      const stream = next.value
       if (stream.blockedSince !== undefined) {
-        if (now - stream.blockedSince >= writeDeadlineMs) stream.cut()
-      } else if (now - stream.wroteAt >= pingMs) stream.ping()
+        if (now - stream.blockedSince < writeDeadlineMs) continue
+        stream.cut()
+      } else if (now - stream.wroteAt >= (stream.pingMs ?? pingMs)) stream.ping()
+      else continue
+      if (++written === together) return void setImmediate(look)
     }
+    looking = undefined
+  }
+
+  const turns: (() => void)[] = []
+  function giveTurns() {
+    for (const go of turns.splice(0, together)) go()
+    if (turns.length > 0) setImmediate(giveTurns)
   }
 
   function add(stream: WatchedStream): void {
@@ -75,6 +95,11 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
       res.once('close', () => remove(rest))
       next()
     },
+    /** Resolves when it is one's turn to write: what concerns thousands of streams at once is not done in one go. */
+    turn: (): Promise<void> =>
+      new Promise(resolve => {
+        if (turns.push(resolve) === 1) setImmediate(giveTurns)
+      }),
     get count(): number {
       return open.size
     },

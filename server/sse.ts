@@ -1,0 +1,116 @@
+import type { ServerResponse } from 'node:http'
+import type { Call } from './call.ts'
+import type { WatchedStream } from './std/streams.ts'
+
+/** One record of a stream of server-sent events; `data` is text on one line, such as JSON. */
+export interface SseRecord {
+  data: string
+  event?: string
+  /** What the reader sends back as `Last-Event-ID` when it comes again. */
+  id?: string
+}
+
+export const sseText = ({ id, event, data }: SseRecord): string =>
+  `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`
+
+/** How long a reader whose stream broke waits before it comes again, milliseconds. */
+const comeAgainMs = 2_000
+
+/**
+ * A response that is a stream of server-sent events. Nothing is queued here: whoever writes asks `keepsUp` before the
+ * next record and waits for `caughtUp` where it does not, so a reader that takes nothing costs what its socket holds
+ * until it is cut at the write deadline. The watch over all streams pings it; it ends when the reader leaves and when
+ * the server begins to stop.
+ */
+export class EventStream implements WatchedStream {
+  blockedSince: number | undefined
+  wroteAt = performance.now()
+  readonly pingMs: number | undefined
+  /** Resolves when the connection is closed, whoever closed it. */
+  readonly over: Promise<void>
+  readonly #res: ServerResponse
+  #onChange: (() => void) | undefined
+
+  constructor(call: Call, { pingMs }: { pingMs?: number } = {}) {
+    const { res, owners } = call
+    this.#res = res
+    this.pingMs = pingMs
+    call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    owners.streams.add(this)
+    res.on('drain', () => {
+      this.blockedSince = undefined
+      this.#changed()
+    })
+    this.over = new Promise(resolve => {
+      const end = () => {
+        owners.streams.remove(this)
+        this.#changed()
+        resolve()
+      }
+      if (call.left) end()
+      else res.once('close', end)
+    })
+    if (call.req.method === 'HEAD') this.end()
+    else this.#write(`retry: ${comeAgainMs}\n\n`)
+  }
+
+  /** Nothing can be written any more: it was ended, here or by the reader. */
+  get ended(): boolean {
+    return this.#res.writableEnded || this.#res.destroyed
+  }
+
+  /** Whether the reader has taken enough of what was written for more to be written. */
+  get keepsUp(): boolean {
+    return this.blockedSince === undefined
+  }
+
+  send(record: SseRecord): void {
+    if (!this.ended) this.#write(sseText(record))
+  }
+
+  /** Resolves when the reader keeps up again, or when the stream has ended. One may wait at a time. */
+  caughtUp(): Promise<void> {
+    if (this.keepsUp || this.ended) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#onChange = resolve
+    })
+  }
+
+  ping(): void {
+    if (!this.ended) this.#write(': ping\n\n')
+  }
+
+  cut(): void {
+    this.#res.destroy()
+  }
+
+  interrupt(): void {
+    this.dismiss()
+  }
+
+  /** The reader comes again by itself and goes on from the last record that it has. */
+  dismiss(): void {
+    if (this.ended) return
+    this.#write(': the server is stopping\n\n')
+    this.end()
+  }
+
+  end(): void {
+    if (this.ended) return
+    this.#res.end()
+    // From here on it is watched for taking the end.
+    this.blockedSince ??= performance.now()
+    this.#changed()
+  }
+
+  #changed(): void {
+    const waiting = this.#onChange
+    this.#onChange = undefined
+    waiting?.()
+  }
+
+  #write(text: string): void {
+    this.wroteAt = performance.now()
+    if (!this.#res.write(text)) this.blockedSince ??= this.wroteAt
+  }
+}
