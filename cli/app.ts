@@ -5,6 +5,7 @@ import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
 import { masterKey, readConfig } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
+import { openFiles } from '../core/files/files.ts'
 import { openJobs } from '../core/jobs/jobs.ts'
 import { openRecorder } from '../core/jobs/recorder.ts'
 import { openJournal } from '../core/journal.ts'
@@ -73,7 +74,8 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     await server.drain(0)
     throw thrown
   })
-  const accounts = openAccounts({ store, keys: openKeys(dataDir, masterKey()), log })
+  const keys = openKeys(dataDir, masterKey())
+  const accounts = openAccounts({ store, keys, log })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({ models: config.models, defaults: defaultModels, traits: traitsOf })
   const timings = openTimings()
@@ -87,6 +89,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
   const cpu = openCpu()
+  const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
   const recorder = openRecorder({ store, log })
   const throughput = openThroughput()
   const run = openTaskRunner({ fleet, registry, cpu, limits: config.limits })
@@ -114,6 +117,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     jobs,
     recorder,
     cpu,
+    files,
     metrics,
     streams,
     throughput,
@@ -140,6 +144,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
       () => fleet.close(0),
       () => recorder.close(),
       () => accounts.flushUses(),
+      () => files.close(),
       () => cpu.close(),
       () => store.close(),
     ]

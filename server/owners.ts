@@ -2,6 +2,7 @@ import type { Accounts } from '../core/accounts/accounts.ts'
 import type { Limiter } from '../core/accounts/limiter.ts'
 import type { Config } from '../core/config.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
+import type { Files } from '../core/files/files.ts'
 import type { Fleet } from '../core/fleet.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
 import type { Recorder } from '../core/jobs/recorder.ts'
@@ -29,6 +30,7 @@ export interface Owners {
   jobs: Jobs
   recorder: Recorder
   cpu: Cpu
+  files: Files
   metrics: Metrics
   streams: Streams
   throughput: Throughput

@@ -12,7 +12,7 @@ export type Access = Scope | 'public' | 'loopback'
 type In<S> = S extends z.ZodType ? z.output<S> : undefined
 
 interface RouteFacts<P, Q, B, R> {
-  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
   /** h3 syntax: `/api/jobs/:id`, `/std/v1/models/**:id`. */
   path: `/${string}`
   /** Further paths that reach the same route. */

@@ -1,10 +1,12 @@
 import { jobRoutes } from './api/jobs.ts'
+import { libraryRoutes } from './api/library.ts'
 import { logRoutes } from './api/logs.ts'
 import { modelStatusRoutes } from './api/model-status.ts'
 import { loadRoutes } from './api/models.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { meRoutes, tokenRoutes } from './api/tokens.ts'
+import { fileRoutes } from './files/routes.ts'
 import type { Route } from './route.ts'
 import { modelRoutes } from './std/models.ts'
 import { textRoutes } from './std/text.ts'
@@ -16,6 +18,8 @@ export const routes: readonly Route[] = [
   ...modelStatusRoutes,
   ...loadRoutes,
   ...jobRoutes,
+  ...libraryRoutes,
+  ...fileRoutes,
   ...meRoutes,
   ...tokenRoutes,
   ...statusRoutes,

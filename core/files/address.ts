@@ -14,8 +14,7 @@ export interface Upload {
   keptMs: number | null
 }
 
-const signature = (key: KeyObject, text: string): string =>
-  createHmac('sha256', key).update(text).digest('base64url')
+const signature = (key: KeyObject, text: string): string => createHmac('sha256', key).update(text).digest('base64url')
 
 /** Compared as text: two spellings of the same bytes are not the same signature. */
 function same(given: string, right: string): boolean {
@@ -68,7 +67,7 @@ export const openAddresses = (key: KeyObject) => ({
     return `${origin}${pathOf(upload.id, upload.name)}?${query.toString()}`
   },
   /** What that address says, where it was made here and has not ended; undefined otherwise. Never throws. */
-  mayUpload(id: string, name: string, query: URLSearchParams, now = Date.now()): Upload | undefined {
+  mayUpload: (id: string, name: string, query: URLSearchParams, now = Date.now()): Upload | undefined => {
     const said = (field: string) => query.get(field) ?? ''
     const expires = said('exp')
     const kept = said('kept')

@@ -10,8 +10,8 @@ import type { FilePurpose, FileRecord, NewFile, Store } from '../store/store.ts'
 import { openAddresses, type Upload } from './address.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { nameOf, placeOf, typeOf } from './place.ts'
-import { place, type TooLarge, type Written, write } from './write.ts'
 import { openWorkspaces } from './workspaces.ts'
+import { place, type TooLarge, type Written, write } from './write.ts'
 
 /** What its maker knows of a file; the rest is measured. */
 export interface FileFacts {
@@ -36,7 +36,10 @@ interface Wish {
 }
 
 const tooLarge: TooLarge = most =>
-  new Failure('payload_too_large', `The file is larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`)
+  new Failure(
+    'payload_too_large',
+    `The file is larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
+  )
 const outgrown: TooLarge = most =>
   new Failure('worker_error', `The engine made a file of more than ${most} bytes, the most that a job may make.`)
 

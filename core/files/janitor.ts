@@ -15,7 +15,7 @@ interface Wish {
   store: Pick<Store, 'files'>
   log: Log
   /** Whether this process wrote the file lately: the wall clock may jump, this must not. */
-  fresh(id: string): boolean
+  fresh: (id: string) => boolean
 }
 
 /**
@@ -25,7 +25,7 @@ interface Wish {
 export function openJanitor({ folder, store, log, fresh }: Wish) {
   let running: Promise<void> | undefined
   let again = false
-  let closed = false
+  const closed = new AbortController()
   let orphansAt = -Infinity
 
   /** The bytes of files that are removed already. What cannot be unlinked is tried again another time. */
@@ -43,7 +43,7 @@ export function openJanitor({ folder, store, log, fresh }: Wish) {
   }
 
   async function expire(): Promise<void> {
-    while (!closed) {
+    while (!closed.signal.aborted) {
       const over = await store.files.expire(Date.now(), batch)
       if (over.length === 0 || (await erase(over)) === 0 || over.length < batch) return
     }
@@ -56,7 +56,7 @@ export function openJanitor({ folder, store, log, fresh }: Wish) {
       if (!organization.isDirectory() || !organization.name.startsWith('org_')) continue
       for (const name of await readdir(join(folder, organization.name))) {
         const id = idOfName(name)
-        if (closed) return
+        if (closed.signal.aborted) return
         if (!id.startsWith('file-') || fresh(id)) continue
         const path = join(folder, organization.name, name)
         const changed = await lstat(path).then(
@@ -81,7 +81,7 @@ export function openJanitor({ folder, store, log, fresh }: Wish) {
       await orphans()
     } catch (cause) {
       // What was not done is found again next time.
-      if (!closed) log.warn('Files that are past their time could not all be removed', {}, cause)
+      if (!closed.signal.aborted) log.warn('Files that are past their time could not all be removed', {}, cause)
     }
   }
 
@@ -95,7 +95,7 @@ export function openJanitor({ folder, store, log, fresh }: Wish) {
       do {
         again = false
         await run()
-      } while (again && !closed)
+      } while (again && !closed.signal.aborted)
     })().finally(() => (running = undefined))
     return running
   }
@@ -103,13 +103,10 @@ export function openJanitor({ folder, store, log, fresh }: Wish) {
   const timer = setInterval(() => void look(), everyMs).unref()
   void look()
 
-  return {
-    look,
-    erase,
-    async close(): Promise<void> {
-      closed = true
-      clearInterval(timer)
-      await running
-    },
+  const close = async (): Promise<void> => {
+    closed.abort()
+    clearInterval(timer)
+    await running
   }
+  return { look, erase, close }
 }

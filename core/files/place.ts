@@ -39,9 +39,21 @@ const unfit = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069
 
 /** A name as a reader may save it: no path, no control characters, at most 128 characters, its ending kept. */
 export function nameOf(said: string, otherwise: string): string {
-  const name = said.toWellFormed().normalize('NFC').split(/[/\\]/).at(-1)!.replace(unfit, '_').trim().replace(/^\.+/, '')
+  const name = said
+    .toWellFormed()
+    .normalize('NFC')
+    .split(/[/\\]/)
+    .at(-1)!
+    .replace(unfit, '_')
+    .trim()
+    .replace(/^\.+/, '')
   if (name === '') return otherwise
   if (name.length <= 128) return name
   const ending = /\.[A-Za-z0-9]{1,8}$/.exec(name)?.[0] ?? ''
-  return name.slice(0, 128 - ending.length).toWellFormed().replaceAll('\ufffd', '_') + ending
+  return (
+    name
+      .slice(0, 128 - ending.length)
+      .toWellFormed()
+      .replaceAll('\ufffd', '_') + ending
+  )
 }

@@ -20,12 +20,14 @@ export async function openWorkspaces(parent: string, log: Log) {
   for await (const { name } of await opendir(parent)) await clear(join(parent, name), log)
   const root = await realpath(parent)
 
+  async function make(jobId: string): Promise<Workspace> {
+    if (!isId(jobId)) throw new Error('a workspace is of a job')
+    const folder = await mkdtemp(join(root, `${jobId}-`))
+    return { folder, [Symbol.asyncDispose]: () => clear(folder, log) }
+  }
+
   return {
-    async make(jobId: string): Promise<Workspace> {
-      if (!isId(jobId)) throw new Error('a workspace is of a job')
-      const folder = await mkdtemp(join(root, `${jobId}-`))
-      return { folder, [Symbol.asyncDispose]: () => clear(folder, log) }
-    },
+    make,
     /**
      * Opens what an engine says that it made: a regular file with one name, directly in a workspace, of at most `most`
      * bytes. No link is followed and nothing that is not a file is waited for. Throws Failure `worker_error`.
@@ -33,7 +35,11 @@ export async function openWorkspaces(parent: string, log: Log) {
     async open(path: string, most: number) {
       const folder = dirname(path)
       const name = basename(path)
-      if (dirname(folder) !== root || join(folder, name) !== path || (await realpath(folder).catch(() => '')) !== folder)
+      if (
+        dirname(folder) !== root ||
+        join(folder, name) !== path ||
+        (await realpath(folder).catch(() => '')) !== folder
+      )
         throw untrue(name, 'it does not lie in the folder of its job')
       const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
         (cause: NodeJS.ErrnoException) => {

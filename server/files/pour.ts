@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import type { FileHandle } from 'node:fs/promises'
+import type { Call } from '../call.ts'
+import type { WatchedStream } from '../std/streams.ts'
+import type { Range } from './range.ts'
+
+const chunkBytes = 256 << 10
+
+/**
+ * Writes a part of a file after the head, no faster than it is read: what a reader has not taken is not in memory. One
+ * that takes nothing for the write deadline is cut. Resolves when the response is over.
+ */
+export async function pourFile({ res, owners }: Call, file: FileHandle, { first, last }: Range): Promise<void> {
+  const rest: WatchedStream = {
+    blockedSince: undefined,
+    wroteAt: performance.now(),
+    ping() {},
+    cut: () => void res.destroy(),
+    interrupt: () => void res.destroy(),
+  }
+  const over = new AbortController()
+  res.once('close', () => over.abort())
+  if (res.destroyed) over.abort()
+  owners.streams.add(rest)
+  try {
+    for (let at = first; at <= last && !over.signal.aborted; ) {
+      const { bytesRead, buffer } = await file.read({
+        buffer: Buffer.allocUnsafe(Math.min(chunkBytes, last - at + 1)),
+        position: at,
+      })
+      // Shorter than its row says: the reader must not take it for the whole.
+      if (bytesRead === 0) return void res.destroy()
+      at += bytesRead
+      if (res.write(buffer.subarray(0, bytesRead)) || over.signal.aborted) continue
+      rest.blockedSince = performance.now()
+      await once(res, 'drain', { signal: over.signal }).catch(() => {})
+      rest.blockedSince = undefined
+    }
+    if (over.signal.aborted) return
+    rest.blockedSince = performance.now()
+    const closed = once(res, 'close')
+    res.end()
+    await closed
+  } finally {
+    owners.streams.remove(rest)
+  }
+}
