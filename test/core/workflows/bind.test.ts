@@ -78,7 +78,7 @@ test.for([
   [`\${input.${'a'.repeat(600)}}`, /it is longer than 512 characters/],
   [`\${input${'.a'.repeat(40)}}`, /more than 32 steps deep/],
 ])('%s says what is wrong', ([template, message]) => {
-  expect(() => bind({ prompt: template }, bindings)).toThrow(message as string)
+  expect(() => bind({ prompt: template }, bindings)).toThrow(message)
 })
 
 test('references are found where they stand, those that cannot be read too', () => {
@@ -162,7 +162,7 @@ describe('whatever the text holds', () => {
     ['dollars', '$'.repeat(1_000_000)],
     ['escapes', '$${'.repeat(330_000)],
     ['quotes', `\${"${'\\'.repeat(1_000_000)}`],
-  ])('a megabyte of %s takes no longer than reading it a few times', ([, text]) => {
+  ] as const)('a megabyte of %s takes no longer than reading it a few times', ([, text]) => {
     const plain = 'a'.repeat(1_000_000)
     const took = (what: string): number => {
       const started = performance.now()

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+
+const mostNodes = 2_000
+const mostEdges = 10_000
+
+/** A node's name in references: what may follow a dot there, and a little more that has to be quoted. */
+const NodeId = z
+  .string()
+  .min(1)
+  .max(64)
+  .regex(/^[^\p{Cc}"'\\]+$/u, 'a node id holds no quotes, backslashes and control characters.')
+
+const Retries = z.object({
+  max: z.int().min(0).max(10).describe('Further attempts after the first.'),
+  backoff_ms: z.int().min(0).max(3_600_000).optional(),
+})
+
+/** One task of a workflow. What is not known is kept and warned of, so that an editor may keep things of its own. */
+export const WorkflowNode = z
+  .looseObject({
+    model_id: z.string().max(128).nullish().describe('May be missing while the workflow is being drawn.'),
+    task: z.string().max(64),
+    inputs: z.record(z.string(), z.unknown()).default({}),
+    outputs: z.array(z.string().max(512)).max(100).default([]).describe('Paths into the result that are kept.'),
+    name: z.string().max(256).optional(),
+    timeout: z.number().positive().max(86_400).optional().describe('Seconds for one attempt.'),
+    retries: Retries.optional(),
+    on_error: z.enum(['fail', 'continue']).default('fail'),
+    cache: z.enum(['use', 'off', 'refresh']).optional(),
+    position: z.object({ x: z.number(), y: z.number() }).optional(),
+  })
+  .meta({ id: 'WorkflowNode' })
+export type WorkflowNode = z.output<typeof WorkflowNode>
+
+/** Nodes by their ids, and what must be done before what. Whether the graph makes sense is another question (diagnose). */
+export const Dag = z
+  .object({
+    nodes: z
+      .record(NodeId, WorkflowNode)
+      .refine(nodes => Object.keys(nodes).length <= mostNodes, `a workflow has at most ${mostNodes} nodes.`),
+    edges: z
+      .array(z.object({ from: z.string(), to: z.string() }))
+      .max(mostEdges)
+      .default([]),
+  })
+  .meta({ id: 'Dag' })
+export type Dag = z.output<typeof Dag>
+
+export const parameterTypes = [
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'object',
+  'array',
+  'image',
+  'audio',
+  'video',
+  'file',
+] as const
+export type ParameterType = (typeof parameterTypes)[number]
+
+/** What a workflow may be given when it is run. */
+export const Parameter = z
+  .object({
+    type: z.enum(parameterTypes),
+    required: z.boolean().optional().describe('By default where it has no default.'),
+    default: z.unknown().optional(),
+    description: z.string().max(1024).nullish(),
+    enum: z.array(z.unknown()).max(256).nullish(),
+    minimum: z.number().nullish(),
+    maximum: z.number().nullish(),
+  })
+  .meta({ id: 'WorkflowParameter' })
+export type Parameter = z.output<typeof Parameter>
+export type Parameters = Readonly<Record<string, Parameter>>
