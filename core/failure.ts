@@ -1,3 +1,5 @@
+import type { ValidationDetail } from './schemas/validation.ts'
+
 /**
  * Every way work can fail. Status, type and retry are facts of the code, never choices of the call site.
  * `retry` says whether the same call may succeed later; a queue and a client library both go by it.
@@ -70,6 +72,8 @@ export interface FailureMore {
   facts?: Record<string, string | number | boolean | null>
   /** One entry per wrong field, where more than one is wrong. */
   details?: FailureDetail[]
+  /** The same, of one wrong field too, for the surfaces that speak FastAPI's words. */
+  validation?: ValidationDetail[]
   /** Logged, never shown. */
   cause?: unknown
 }
@@ -82,6 +86,7 @@ export class Failure extends Error {
   readonly retryAfterMs: number | undefined
   readonly facts: Record<string, string | number | boolean | null> | undefined
   readonly details: FailureDetail[] | undefined
+  readonly validation: ValidationDetail[] | undefined
 
   constructor(code: FailureCode, message: string, more: FailureMore = {}) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause })
@@ -90,6 +95,7 @@ export class Failure extends Error {
     this.retryAfterMs = more.retryAfterMs
     this.facts = more.facts
     this.details = more.details
+    this.validation = more.validation
   }
 
   get status(): number {

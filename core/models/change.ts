@@ -15,6 +15,7 @@ const besidesTheEngine = new Set<keyof Model>([
   'dispatch_wait_ms',
   'price',
   'extra_params',
+  'resolutions',
   'features',
 ])
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { resolutions } from '../tasks/generation/size.ts'
 import { Task } from '../tasks/tasks.ts'
 import { Bytes, Duration } from './quantities.ts'
 
@@ -96,6 +97,11 @@ export const Model = z
     stop_grace: Duration.default(5_000).describe('Between asking the engine to stop and killing it.'),
     price: Price.default({ input_per_million_tokens: 0, output_per_million_tokens: 0 }),
     extra_params: z.array(z.string()).default([]).describe('Further request fields that are passed to the engine.'),
+    resolutions: z
+      .array(z.enum(resolutions))
+      .min(1)
+      .optional()
+      .describe('Resolutions of videos that may be asked for, the usual one first; 480p and 720p when absent.'),
     features: z.array(Feature).optional().describe('Overrides what the preset says the engine can do.'),
     context_length: z
       .number()

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
+import { validationDetail } from './validation.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -7,12 +8,14 @@ type Issue = z.core.$ZodIssue
  * Turns zod's findings into one Failure with the code names that OpenAI clients know. The message speaks of the first
  * finding; `details` lists all of them when there are several.
  */
-export function failureOf(error: z.ZodError, input: unknown): Failure {
-  const found = error.issues.slice(0, 20).map(issue => finding(deepest(issue), input))
+export function failureOf(error: { issues: Issue[] }, input: unknown): Failure {
+  const issues = error.issues.slice(0, 20).map(issue => deepest(issue))
+  const found = issues.map(issue => finding(issue, input))
   const [first] = found
   return new Failure(first!.code, first!.message, {
     param: first!.path || undefined,
     details: found.length > 1 ? found : undefined,
+    validation: issues.map((issue, at) => validationDetail(issue, valueAt(input, issue.path), found[at]!.message)),
     cause: undefined,
   })
 }

@@ -1,0 +1,59 @@
+import { Failure } from '../../failure.ts'
+import type { FileRecord } from '../../store/store.ts'
+import { type MediaKind, makesPictures, type PreparedGeneration } from './prepare.ts'
+import type { GenerationInputs } from './protocol.ts'
+import { ratioLike, resolutions, type Size, sizeLike, sizeOf } from './size.ts'
+
+export type Taken = Partial<Record<MediaKind, Pick<FileRecord, 'id' | 'width' | 'height' | 'durationMs'>>>
+
+const mostFrames = 300
+/** What is made of a video that is sent: a minute at 30 frames a second. */
+const mostInterpolated = 1_800
+
+/**
+ * The inputs as they are stored with the job: with the ids of the files that have been taken, and with the size and
+ * length that follow from them where the caller gave none. Throws Failure `invalid_audio` or `invalid_video` for what
+ * is too long.
+ */
+export function withMedia(prepared: PreparedGeneration, taken: Taken): GenerationInputs {
+  const { task, inputs } = prepared
+  const field = (kind: MediaKind) => prepared.media.find(wish => wish.kind === kind)?.field ?? `${kind}_url`
+  return {
+    ...inputs,
+    ...(prepared.sizeFromMedia ? sizeFrom() : {}),
+    ...(prepared.lengthFromMedia ? { num_frames: framesFrom() } : {}),
+    image: taken.image?.id ?? null,
+    mask: taken.mask?.id ?? null,
+    video: taken.video?.id ?? null,
+    audio: taken.audio?.id ?? null,
+  }
+
+  function sizeFrom(): Partial<Size> {
+    const { width, height } = taken.video ?? taken.image ?? { width: null, height: null }
+    if (!width || !height) return {}
+    if (task === 'slug/video-interpolation') return { width, height }
+    if (makesPictures(task)) return sizeLike({ width, height })
+    const ratio = ratioLike({ width, height })
+    const resolution = resolutions.find(one => sizeOf(one, '16:9').width === inputs.width) ?? '480p'
+    return sizeOf(resolution, ratio)
+  }
+
+  function framesFrom(): number {
+    const kind = task === 'slug/video-interpolation' ? 'video' : 'audio'
+    const durationMs = taken[kind]?.durationMs
+    if (!durationMs) return inputs.num_frames
+    const frames = Math.max(1, Math.round((durationMs / 1000) * inputs.fps))
+    const most = kind === 'video' ? mostInterpolated : mostFrames
+    if (frames <= most) return frames
+    const seconds = Math.round(durationMs / 100) / 10
+    const instead =
+      kind === 'video'
+        ? "Send a shorter one, or a lower 'fps'"
+        : "Send a lower 'fps', or 'num_frames' for its beginning"
+    throw new Failure(
+      kind === 'video' ? 'invalid_video' : 'invalid_audio',
+      `'${field(kind)}' lasts ${seconds} s; at ${inputs.fps} frames a second this is ${frames} frames, and ${most} is the most. ${instead}.`,
+      { param: field(kind) },
+    )
+  }
+}

@@ -1,0 +1,172 @@
+import { randomInt } from 'node:crypto'
+import type { z } from 'zod'
+import type { Model } from '../../models/model.ts'
+import { failureOf } from '../../schemas/issues.ts'
+import type { GenerationTask } from '../tasks.ts'
+import type { GenerationInputs } from './protocol.ts'
+import { type GenerationRequest, generationRequests, otherNames, presets } from './request.ts'
+import { pictureSize, rounded, type Size, sizeOf, usualResolutions } from './size.ts'
+
+export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
+
+/** A picture, video or sound that the request names and that is not here yet. */
+export interface MediaWish {
+  kind: MediaKind
+  /** The field as the caller has called it. */
+  field: string
+  value: string
+}
+
+/** A request that has been checked: everything but what its media decide. */
+export interface PreparedGeneration {
+  task: GenerationTask
+  /** With every default; `image`, `mask`, `video` and `audio` are null until they have been taken. */
+  inputs: GenerationInputs
+  media: MediaWish[]
+  /** Whether the size follows from the picture or video, because the caller gave none. */
+  sizeFromMedia: boolean
+  /** Whether the number of frames follows from the sound or video. */
+  lengthFromMedia: boolean
+  syncMode: boolean
+}
+
+/** What is asked of a model besides the fields that infer knows. */
+export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'>
+
+type Issue = z.core.$ZodIssue
+type Body = Record<string, unknown>
+
+const mostFrames = 300
+/** Seeds that every engine takes. */
+const seeds = 2 ** 31
+
+/**
+ * Checks a request and fills in the defaults. Pure but for the seed, which is drawn where none is given. Throws Failure
+ * with every wrong field, under the names that the caller used.
+ */
+export function prepareGeneration(
+  task: GenerationTask,
+  body: unknown,
+  model: GenerationModel,
+  drawSeed: () => number = () => randomInt(seeds),
+): PreparedGeneration {
+  const { named, sent } = renamed(body, Object.keys(generationRequests[task].shape))
+  const parsed = generationRequests[task].safeParse(named)
+  const wrong: Issue[] = [...(parsed.error?.issues ?? [])]
+  const allowed = model.resolutions ?? usualResolutions
+  const { resolution } = (named ?? {}) as Body
+  if ('resolution' in generationRequests[task].shape && resolution != null && !allowed.includes(resolution as never)) {
+    const own = wrong.findIndex(issue => issue.path[0] === 'resolution')
+    const issue: Issue = { code: 'invalid_value', values: [...allowed], path: ['resolution'], message: '' }
+    if (own < 0) wrong.push(issue)
+    else if (wrong[own]!.code === 'invalid_value') wrong[own] = issue
+  }
+  const request: GenerationRequest = parsed.data ?? {}
+  const length = lengthOf(task, request)
+  if (length.frames > mostFrames && !length.fromMedia)
+    wrong.push({
+      code: 'custom',
+      path: ['duration'],
+      message: `at ${length.fps} frames a second this is ${length.frames} frames, and ${mostFrames} is the most.`,
+    })
+  if (wrong.length > 0) {
+    const issues = wrong.map(issue => ({
+      ...issue,
+      path: issue.path.map((part, at) => (at ? part : (sent[part] ?? part))),
+    }))
+    throw failureOf({ issues }, body)
+  }
+  const { size, fromMedia } = wantedSize(task, request, allowed[0] ?? '480p')
+  const chosen = presets[request.preset ?? 'balanced']
+  const isPicture = makesPictures(task)
+  const format = request.output_format ?? (isPicture ? 'png' : 'mp4')
+  return {
+    task,
+    inputs: {
+      prompt: request.prompt ?? '',
+      negative_prompt: request.negative_prompt ?? null,
+      seed: request.seed ?? drawSeed(),
+      ...size,
+      num_images: isPicture ? (request.num_images ?? 1) : 1,
+      num_frames: length.frames,
+      fps: length.fps,
+      num_inference_steps: request.num_inference_steps ?? chosen.num_inference_steps,
+      guidance_scale: request.guidance_scale ?? 5,
+      strength: request.strength ?? (task === 'slug/inpainting' ? 1 : 0.8),
+      output_format: format === 'jpg' ? 'jpeg' : format,
+      image: null,
+      mask: null,
+      video: null,
+      audio: null,
+      extra: extraOf(body as Body, model.extra_params),
+    },
+    media: (['image', 'mask', 'video', 'audio'] as const).flatMap(kind => {
+      const value = request[`${kind}_url`]
+      return value === undefined ? [] : [{ kind, field: sent[`${kind}_url`] ?? `${kind}_url`, value }]
+    }),
+    sizeFromMedia: fromMedia,
+    lengthFromMedia: length.fromMedia,
+    syncMode: request.sync_mode ?? false,
+  }
+}
+
+/** Whether it makes pictures; the others make a video. */
+export const makesPictures = (task: GenerationTask): boolean =>
+  task === 'slug/text-to-image' || task === 'slug/image-to-image' || task === 'slug/inpainting'
+
+/** How much there is to compute, for comparing jobs of one model: pixels of all pictures or frames, times the steps. */
+export const workOf = (inputs: GenerationInputs): number =>
+  inputs.width * inputs.height * inputs.num_frames * inputs.num_images * inputs.num_inference_steps
+
+/** The body under our own names, and what the caller called each field that he called otherwise. */
+function renamed(body: unknown, fields: readonly string[]): { named: unknown; sent: Record<PropertyKey, string> } {
+  const sent: Record<PropertyKey, string> = {}
+  if (body === null || typeof body !== 'object' || Array.isArray(body)) return { named: body, sent }
+  const given = body as Body
+  const named: Body = {}
+  for (const field of fields) {
+    const name = [field, ...(otherNames[field] ?? [])].find(one => Object.hasOwn(given, one) && given[one] != null)
+    if (name === undefined) continue
+    const value = given[name]
+    named[field] = name.endsWith('_urls') && Array.isArray(value) && value.length === 1 ? (value[0] as unknown) : value
+    if (name !== field) sent[field] = name
+  }
+  return { named, sent }
+}
+
+const extraOf = (body: Body, names: readonly string[]): Record<string, unknown> =>
+  Object.fromEntries(names.filter(name => Object.hasOwn(body, name)).map(name => [name, body[name]]))
+
+function lengthOf(
+  task: GenerationTask,
+  request: GenerationRequest,
+): { frames: number; fps: number; fromMedia: boolean } {
+  const chosen = presets[request.preset ?? 'balanced']
+  if (makesPictures(task)) return { frames: 1, fps: chosen.fps, fromMedia: false }
+  if (task === 'slug/video-interpolation') return { frames: 1, fps: request.fps ?? 60, fromMedia: true }
+  const fps = request.fps ?? chosen.fps
+  const { duration } = request
+  if (request.num_frames != null) return { frames: request.num_frames, fps, fromMedia: false }
+  if (duration != null) {
+    const seconds = typeof duration === 'number' ? duration : Number.parseFloat(duration)
+    return { frames: Math.max(1, Math.round(seconds * fps)), fps, fromMedia: false }
+  }
+  return { frames: chosen.num_frames, fps, fromMedia: task === 'slug/speech-to-video' }
+}
+
+function wantedSize(
+  task: GenerationTask,
+  request: GenerationRequest,
+  usual: (typeof usualResolutions)[number],
+): { size: Size; fromMedia: boolean } {
+  const { image_size: asked, width, height, resolution } = request
+  const ratio = request.aspect_ratio === 'auto' ? undefined : (request.aspect_ratio ?? undefined)
+  const table = sizeOf(resolution ?? (makesPictures(task) ? '720p' : usual), ratio ?? '16:9')
+  if (typeof asked === 'string') return { size: pictureSize(asked), fromMedia: false }
+  if (asked) return { size: rounded(asked), fromMedia: false }
+  if (width != null || height != null)
+    return { size: rounded({ width: width ?? height!, height: height ?? width! }), fromMedia: false }
+  if (task === 'slug/text-to-image' && !ratio && !resolution)
+    return { size: pictureSize('square_hd'), fromMedia: false }
+  return { size: table, fromMedia: task !== 'slug/text-to-image' && task !== 'slug/text-to-video' && !ratio }
+}

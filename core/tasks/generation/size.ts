@@ -1,0 +1,68 @@
+/** Sizes of pictures and videos in pixels, multiples of 16 as the models want them. */
+
+export interface Size {
+  width: number
+  height: number
+}
+
+export const resolutions = ['480p', '720p', '1080p'] as const
+export type Resolution = (typeof resolutions)[number]
+export const aspectRatios = ['16:9', '9:16', '1:1'] as const
+export type AspectRatio = (typeof aspectRatios)[number]
+
+/** What a model takes whose configuration does not say. */
+export const usualResolutions: readonly Resolution[] = ['480p', '720p']
+
+const table: Record<Resolution, Record<AspectRatio, Size>> = {
+  '480p': {
+    '16:9': { width: 832, height: 480 },
+    '9:16': { width: 480, height: 832 },
+    '1:1': { width: 624, height: 624 },
+  },
+  '720p': {
+    '16:9': { width: 1280, height: 720 },
+    '9:16': { width: 720, height: 1280 },
+    '1:1': { width: 960, height: 960 },
+  },
+  '1080p': {
+    '16:9': { width: 1920, height: 1088 },
+    '9:16': { width: 1088, height: 1920 },
+    '1:1': { width: 1440, height: 1440 },
+  },
+}
+export const sizeOf = (resolution: Resolution, ratio: AspectRatio): Size => table[resolution][ratio]
+
+/** Names for sizes of pictures, fal's. */
+const named = {
+  square_hd: { width: 1024, height: 1024 },
+  square: { width: 512, height: 512 },
+  portrait_4_3: { width: 768, height: 1024 },
+  portrait_16_9: { width: 576, height: 1024 },
+  landscape_4_3: { width: 1024, height: 768 },
+  landscape_16_9: { width: 1024, height: 576 },
+} as const satisfies Record<string, Size>
+export type PictureSize = keyof typeof named
+export const pictureSizes = Object.keys(named) as [PictureSize, ...PictureSize[]]
+export const pictureSize = (name: PictureSize): Size => named[name]
+
+const least = 64
+const most = 2048
+const whole = (pixels: number): number => Math.min(most, Math.max(least, 16 * Math.round(pixels / 16)))
+
+/** The nearest size that a model can make. */
+export const rounded = ({ width, height }: Size): Size => ({ width: whole(width), height: whole(height) })
+
+/** The size of a picture that was sent, made smaller where it is too large, in its own proportions. */
+export function sizeLike({ width, height }: Size): Size {
+  const scale = Math.min(1, most / Math.max(width, height))
+  return rounded({ width: width * scale, height: height * scale })
+}
+
+/** The aspect ratio nearest to that of a picture. */
+export function ratioLike({ width, height }: Size): AspectRatio {
+  const distance = (ratio: AspectRatio) => {
+    const [across, down] = ratio.split(':').map(Number) as [number, number]
+    return Math.abs(Math.log(width / height / (across / down)))
+  }
+  return aspectRatios.toSorted((a, b) => distance(a) - distance(b))[0]!
+}
