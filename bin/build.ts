@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { buildIdPlace, bundleLlama, bundleProgram, filesBelow, root } from './bundle.ts'
+import { buildIdPlace, bundleLlama, bundleProgram, bundleSharp, filesBelow, root } from './bundle.ts'
 import { licenses } from './licenses.ts'
 import { writeTinyModels } from './tiny-models.ts'
 
@@ -12,16 +12,24 @@ const packages = join(root, 'node_modules')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
 const kept = new Set<string>()
 /** Packages of which files are carried as they are. */
-const copied = ['@scalar/api-reference', 'better-sqlite3', 'node-llama-cpp', '@node-llama-cpp/linux-x64']
+const copied = [
+  '@scalar/api-reference',
+  'better-sqlite3',
+  'node-llama-cpp',
+  '@node-llama-cpp/linux-x64',
+  '@img/sharp-linux-x64',
+  'dejavu-fonts-ttf',
+]
 
-const [program, llama] = await Promise.all([bundleProgram(version), bundleLlama()])
+const [program, llama, sharp] = await Promise.all([bundleProgram(version), bundleLlama(), bundleSharp()])
 
 copy('@scalar/api-reference/dist/browser/standalone.js', 'assets/docs/scalar.js')
 copy('better-sqlite3/prebuilds/linux-x64.node', 'assets/native/better_sqlite3.node')
+copy('dejavu-fonts-ttf/ttf/DejaVuSans.ttf', 'assets/fonts/DejaVuSans.ttf')
 put(
   'assets/licenses.txt',
   licenses(
-    [...program, ...llama].flatMap(({ inputs }) => inputs),
+    [...program, ...llama, ...sharp].flatMap(({ inputs }) => inputs),
     copied,
   ),
 )
@@ -35,6 +43,12 @@ for (const path of filesBelow(join(packages, '@node-llama-cpp/linux-x64')).filte
   path => !/\.md$|^LICENSE$|\.d\.ts$/.test(path),
 ))
   copy(`@node-llama-cpp/linux-x64/${path}`, `vendor/node_modules/@node-llama-cpp/linux-x64/${path}`)
+
+for (const { path, text } of sharp) put(`vendor-sharp/${path}`, text)
+copy('sharp/package.json', 'vendor-sharp/node_modules/sharp/package.json')
+for (const name of ['@img/sharp-linux-x64', '@img/sharp-libvips-linux-x64'])
+  for (const path of filesBelow(join(packages, name)).filter(path => !/\.md$|\.h$|^LICENSE$/.test(path)))
+    copy(`${name}/${path}`, `vendor-sharp/node_modules/${name}/${path}`)
 
 // What is extracted is kept under this id, so it must name every byte that can be extracted and that extracts.
 const sum = createHash('sha256')

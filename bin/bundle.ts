@@ -163,6 +163,33 @@ export async function bundleLlama(): Promise<Output[]> {
   return files
 }
 
+/**
+ * sharp in one file. Only its search for native code is replaced, because that tries places which no form of the program
+ * has; core/assets.ts explains what is wrong when the addon does not load.
+ */
+export async function bundleSharp(): Promise<Output[]> {
+  const native = `require("@img/sharp-linux-x64/sharp.node")`
+  const findsItsAddon: Plugin = {
+    name: 'sharp has one place for its addon',
+    setup(build): void {
+      build.onLoad({ filter: /\/sharp\/dist\/sharp\.cjs$/ }, ({ path }) => {
+        if (readFileSync(path, 'utf8').split(`sharp = ${native};`).length !== 2)
+          throw new Error(`${relative(root, path)} no longer holds exactly once: ${native}. See bin/README.md.`)
+        return { contents: `module.exports = ${native}`, loader: 'js' }
+      })
+    },
+  }
+  const result = await bundle({
+    ...common,
+    entryPoints: [join(packages, 'sharp/dist/index.cjs')],
+    format: 'cjs',
+    outExtension: { '.js': '.cjs' },
+    plugins: [findsItsAddon],
+    external: ['@img/sharp-*'],
+  })
+  return outputsOf(result).map(file => ({ ...file, path: 'node_modules/sharp/dist/index.cjs' }))
+}
+
 /** Paths of all files in the folder and below it, relative to it. */
 export function filesBelow(folder: string, within = ''): string[] {
   return readdirSync(join(folder, within), { withFileTypes: true }).flatMap(entry => {

@@ -20,7 +20,7 @@ const packages = join(root, 'node_modules')
  */
 export function licenses(inputs: readonly string[], copied: readonly string[]): string {
   const folders = new Set([...inputs.flatMap(folderOf), ...copied.map(name => join(packages, name))])
-  const works = [...node(), ...llama(), ...[...folders].map(workAt), ...worksOfReference()]
+  const works = [...node(), ...llama(), ...libvips(), ...[...folders].map(workAt), ...worksOfReference()]
   const distinct = new Map(works.map(work => [`${work.name} ${work.version}`, work]))
   const sorted = [...distinct.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
   return [
@@ -63,13 +63,22 @@ const nameOf = (author: unknown): string | undefined =>
 function llama(): Work[] {
   const info = readFileSync(join(packages, 'node-llama-cpp/llama/llama.cpp.info.json'), 'utf8')
   const version = (JSON.parse(info) as { tag?: string }).tag ?? ''
-  return readdirSync(join(root, 'bin/licenses')).map(file => ({
+  const files = readdirSync(join(root, 'bin/licenses')).filter(name => name.endsWith('.txt'))
+  return files.map(file => ({
     name: file.replace('.txt', ''),
     version: file === 'llama.cpp.txt' ? version : `in llama.cpp ${version}`,
     license: 'see the text',
     author: 'its contributors',
     text: readFileSync(join(root, 'bin/licenses', file), 'utf8').trim(),
   }))
+}
+
+/** The library behind sharp, with all that is linked into it: which works those are stands in its package's README. */
+function libvips(): Work[] {
+  const folder = join(packages, '@img/sharp-libvips-linux-x64')
+  const texts = ['LGPL-3.txt', 'GPL-3.txt'].map(name => join(root, 'bin/licenses/libvips', name))
+  const all = [join(folder, 'README.md'), join(folder, 'versions.json'), ...texts]
+  return [{ ...workAt(folder), text: all.map(path => readFileSync(path, 'utf8').trim()).join('\n\n') }]
 }
 
 /** What the interactive reference was bundled from by its makers, as far as it is installed beside it. */

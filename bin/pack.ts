@@ -33,7 +33,7 @@ const base = {
 
 if (!existsSync(join(dist, 'main.cjs'))) throw new Error('dist/main.cjs is missing. Run: npm run build')
 mkdirSync(folder, { recursive: true })
-const assets = { ...staticAssets(), ...vendorAssets() }
+const assets = { ...staticAssets(), ...treeAssets('vendor'), ...treeAssets('vendor-sharp') }
 await packWith(strippedBase(), assets)
 process.stdout.write(
   `${relative(root, output)}: ${(statSync(output).size / 1e6).toFixed(1)} MB, ${Object.keys(assets).length} assets in ${Math.round(performance.now() - started)} ms\n`,
@@ -46,9 +46,9 @@ function staticAssets(): Record<string, string> {
   return Object.fromEntries([...threads, ...files])
 }
 
-/** dist/vendor as one compressed file, and the list by which its files are found in it and checked. */
-function vendorAssets(): Record<string, string> {
-  const tree = join(dist, 'vendor')
+/** A folder of dist/ as one compressed file, and the list by which its files are found in it and checked. */
+function treeAssets(name: string): Record<string, string> {
+  const tree = join(dist, name)
   const paths = filesBelow(tree).sort()
   const contents = paths.map(path => readFileSync(join(tree, path)))
   const files: TreeFile[] = paths.map((path, at) => ({
@@ -57,16 +57,19 @@ function vendorAssets(): Record<string, string> {
     sha256: hash('sha256', contents[at]!),
   }))
   const list = JSON.stringify(files)
-  writeFileSync(join(folder, 'vendor.json'), list)
-  const packed = join(folder, `vendor-${hash('sha256', list).slice(0, 16)}.zst`)
+  writeFileSync(join(folder, `${name}.json`), list)
+  const packed = join(folder, `${name}-${hash('sha256', list).slice(0, 16)}.zst`)
   if (!existsSync(packed)) {
-    for (const old of readdirSync(folder).filter(name => name.startsWith('vendor-'))) rmSync(join(folder, old))
+    const old = readdirSync(folder).filter(
+      file => file.startsWith(name) && /^-[0-9a-f]{16}\.zst$/.test(file.slice(name.length)),
+    )
+    for (const file of old) rmSync(join(folder, file))
     writeWhole(
       packed,
       zstdCompressSync(Buffer.concat(contents), { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
     )
   }
-  return { 'vendor.json': join(folder, 'vendor.json'), 'vendor.zst': packed }
+  return { [`${name}.json`]: join(folder, `${name}.json`), [`${name}.zst`]: packed }
 }
 
 /** The base without its debug symbols. Before the injection: a finished executable does not survive it. */

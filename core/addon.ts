@@ -1,10 +1,17 @@
+import { constants } from 'node:os'
 import { Failure } from './failure.ts'
 
-/** Loads native code from a file. Throws Failure `internal_error` with what to do about it. */
-export function loadAddon(path: string): unknown {
+/** RTLD_NODELETE of the system's loader, which Node has no name for. */
+const neverUnloaded = 0x1000
+
+/**
+ * Loads native code from a file. `forEver`: it and the libraries that it needs stay when the thread that loads it ends.
+ * Throws Failure `internal_error` with what to do about it.
+ */
+export function loadAddon(path: string, { forEver = false }: { forEver?: boolean } = {}): unknown {
   const module = { exports: {} as unknown }
   try {
-    process.dlopen(module, path)
+    process.dlopen(module, path, constants.dlopen.RTLD_LAZY | (forEver ? neverUnloaded : 0))
   } catch (cause) {
     throw new Failure('internal_error', addonRefusal(path, (cause as Error).message), { cause })
   }

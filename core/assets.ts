@@ -1,9 +1,10 @@
-import { readFileSync, realpathSync } from 'node:fs'
-import { registerHooks } from 'node:module'
+import { readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { createRequire, registerHooks } from 'node:module'
 import { isAbsolute, join, sep } from 'node:path'
 import { getRawAsset, isSea } from 'node:sea'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { zstdDecompressSync } from 'node:zlib'
+import type Sharp from 'sharp'
 import { loadAddon } from './addon.ts'
 import { cacheDirectory, placeFile, placeTree, type TreeFile } from './extraction.ts'
 import { Failure } from './failure.ts'
@@ -121,16 +122,31 @@ export async function importVendored<T>(name: keyof typeof vendored, backends?: 
       resolve: (specifier, context, next) =>
         next(gpuBuild.test(specifier) ? pathToFileURL(builtAt(backends, specifier)).href : specifier, context),
     })
-  return (await import(form === 'source' ? name : pathToFileURL(join(vendorFolder(), vendored[name])).href)) as T
+  return (await import(form === 'source' ? name : pathToFileURL(join(treeFolder('vendor'), vendored[name])).href)) as T
 }
 
 const gpuBuild = /^@node-llama-cpp\/linux-x64-(cuda|cuda-ext|vulkan)$/
 const builtAt = (backends: string, specifier: string) => join(backends, 'node_modules', specifier, 'dist', 'index.js')
 
-function vendorFolder(): string {
-  if (!packaged) return join(dist, 'vendor')
-  const files = JSON.parse(Buffer.from(readAsset('vendor.json')).toString('utf8')) as TreeFile[]
-  return placeTree(cacheFolder(), 'vendor', files, () => zstdDecompressSync(readAsset('vendor.zst')))
+/**
+ * sharp, which decodes pictures, loaded into this thread from files that are extracted and verified first when packed.
+ * Takes 20 MB of memory, so it is asked for when there is a picture. Throws Failure `internal_error` with what to do.
+ */
+export function loadSharp(): typeof Sharp {
+  const folder = form === 'source' ? root : treeFolder('vendor-sharp')
+  const require = createRequire(join(folder, 'sharp'))
+  const native = join(folder, 'node_modules/@img/sharp-linux-x64/lib')
+  const addon = readdirSync(native).find(name => name.endsWith('.node')) ?? 'sharp.node'
+  // Its library has threads of its own, which outlive the thread of ours that loaded it.
+  loadAddon(join(native, addon), { forEver: true })
+  return require('sharp') as typeof Sharp
+}
+
+/** A folder of packages below which there is a node_modules. */
+function treeFolder(name: 'vendor' | 'vendor-sharp'): string {
+  if (!packaged) return join(dist, name)
+  const files = JSON.parse(Buffer.from(readAsset(`${name}.json`)).toString('utf8')) as TreeFile[]
+  return placeTree(cacheFolder(), name, files, () => zstdDecompressSync(readAsset(`${name}.zst`)))
 }
 
 const cacheFolder = () => join(cacheDirectory(), `${version}-${build}`)

@@ -6,6 +6,8 @@ import type { Catalog } from '../tasks/catalog.ts'
 import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
 import type { TextTask } from '../tasks/tasks.ts'
+import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
+import type { ImageFacts, ImageRules, ImageSource, Redrawn } from './image-work.ts'
 import type { CpuAnswer, CpuRequest } from './worker.ts'
 
 /**
@@ -27,44 +29,89 @@ function fewValues(body: Buffer): boolean {
 const ownsItsBytes = (bytes: Buffer): bytes is Buffer<ArrayBuffer> =>
   bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength
 
-export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; maxQueue?: number } = {}) {
-  let pool: Piscina | undefined
+/** Of files that engines make; larger ones are what a model is not known to draw. */
+const thumbnailRules: ImageRules = {
+  formats: ['jpeg', 'png', 'webp'],
+  maxBytes: 512 << 20,
+  maxPixels: 64_000_000,
+  maxSide: 16_384,
+}
 
-  async function ask<T>(request: CpuRequest, bytes: Buffer[]): Promise<T> {
-    pool ??= new Piscina({
-      filename: workerPath('cpu-worker'),
-      minThreads: 1,
-      maxThreads: threads,
-      maxQueue,
-      idleTimeout: 30_000,
-      resourceLimits: { maxOldGenerationSizeMb: 512 },
-    })
+export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; maxQueue?: number } = {}) {
+  let requests: Piscina | undefined
+  let images: Piscina | undefined
+  const shared = { filename: workerPath('cpu-worker'), minThreads: 1, idleTimeout: 30_000, maxQueue }
+
+  async function ask<T>(pool: Piscina, request: CpuRequest, given: Buffer<ArrayBuffer>[]): Promise<T> {
     if (pool.queueSize >= maxQueue)
       throw new Failure('no_capacity', 'Too many large requests are being read at once. Try again in a moment.', {
         retryAfterMs: 1_000,
       })
-    const answer = (await pool.run(request, {
-      transferList: bytes.filter(ownsItsBytes).map(whole => whole.buffer),
-    })) as CpuAnswer<T>
+    const answer = (await pool.run(request, { transferList: given.map(whole => whole.buffer) })) as CpuAnswer<T>
     if ('value' in answer) return answer.value
     const { code, message, more } = answer.failure
     throw new Failure(code, message, more)
   }
 
+  function askAboutRequest<T>(request: CpuRequest, bytes: Buffer[]): Promise<T> {
+    requests ??= new Piscina({ ...shared, maxThreads: threads, resourceLimits: { maxOldGenerationSizeMb: 512 } })
+    return ask(requests, request, bytes.filter(ownsItsBytes))
+  }
+
+  /**
+   * Pictures have a thread of their own, or a large one would hold up the requests behind it. One is enough: the library
+   * computes in threads of its own, and two pictures at a time bound its memory.
+   */
+  function askAboutImage<T>(request: CpuRequest): Promise<T> {
+    images ??= new Piscina({
+      ...shared,
+      minThreads: 0,
+      maxThreads: 1,
+      concurrentTasksPerWorker: 2,
+      resourceLimits: { maxOldGenerationSizeMb: 256 },
+    })
+    return ask(images, request, [])
+  }
+
   return {
-    /** `prepare` of core/tasks, here or in a thread; a value where it is cheap, a promise where it is not. */
-    prepare(task: TextTask, body: Buffer, catalog: Catalog, bounds: JsonBounds): Prepared | Promise<Prepared> {
+    /**
+     * `prepare` of core/tasks, here or in a thread; a value where it is cheap, a promise where it is not. With `hash`
+     * the body's hash is found as well.
+     */
+    prepare(
+      task: TextTask,
+      body: Buffer,
+      catalog: Catalog,
+      bounds: JsonBounds,
+      hash = false,
+    ): Prepared | Promise<Prepared> {
       return body.length <= inlineBytes && fewValues(body)
-        ? prepare(task, body, catalog, bounds)
-        : ask<Prepared>({ do: 'prepare', task, body, catalog, bounds }, [body])
+        ? prepare(task, body, catalog, bounds, hash)
+        : askAboutRequest<Prepared>({ do: 'prepare', task, body, catalog, bounds, hash }, [body])
+    },
+    /** `readBodyValue`, likewise. */
+    readBody(body: Buffer, bounds: JsonBounds, wish: BodyWish): ReadBody | Promise<ReadBody> {
+      return body.length <= inlineBytes && fewValues(body)
+        ? readBodyValue(body, bounds, wish)
+        : askAboutRequest<ReadBody>({ do: 'read', body, bounds, wish }, [body])
     },
     /** `shape` of core/tasks, likewise. */
     shape(answers: Buffer[], want: Want): Shaped | Promise<Shaped> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
-      return size <= inlineBytes ? shape(answers, want) : ask<Shaped>({ do: 'shape', answers, want }, answers)
+      return size <= inlineBytes
+        ? shape(answers, want)
+        : askAboutRequest<Shaped>({ do: 'shape', answers, want }, answers)
     },
+    /** Decodes a picture to its last pixel and says what it is. Throws Failure `invalid_image`. */
+    image: (image: ImageSource, rules: ImageRules) => askAboutImage<ImageFacts>({ do: 'check', image, rules }),
+    /** The same picture made anew: upright, in sRGB, without metadata. Throws Failure `invalid_image`. */
+    redraw: (image: ImageSource, rules: ImageRules, as: 'image' | 'mask') =>
+      askAboutImage<Redrawn>({ do: 'redraw', image, rules, as }),
+    /** A small WebP of a picture. Throws Failure `invalid_image`. */
+    thumbnail: (image: ImageSource, longestSide = 320) =>
+      askAboutImage<Uint8Array>({ do: 'thumbnail', image, rules: thumbnailRules, longestSide }),
     async close(): Promise<void> {
-      await pool?.destroy()
+      await Promise.all([requests?.destroy(), images?.destroy()])
     },
   }
 }

@@ -5,38 +5,76 @@ import type { Catalog } from '../tasks/catalog.ts'
 import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
 import type { TextTask } from '../tasks/tasks.ts'
+import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
+import {
+  checkImage,
+  type ImageFacts,
+  type ImageRules,
+  type ImageSource,
+  type Redrawn,
+  redrawImage,
+  thumbnailOf,
+} from './image-work.ts'
 
 /** What the pool is asked, and what it answers: values or a failure's parts, because errors lose their class on the way. */
 export type CpuRequest =
-  | { do: 'prepare'; task: TextTask; body: Uint8Array; catalog: Catalog; bounds: JsonBounds }
+  | { do: 'prepare'; task: TextTask; body: Uint8Array; catalog: Catalog; bounds: JsonBounds; hash: boolean }
+  | { do: 'read'; body: Uint8Array; bounds: JsonBounds; wish: BodyWish }
   | { do: 'shape'; answers: Uint8Array[]; want: Want }
+  | { do: 'check'; image: ImageSource; rules: ImageRules }
+  | { do: 'redraw'; image: ImageSource; rules: ImageRules; as: 'image' | 'mask' }
+  | { do: 'thumbnail'; image: ImageSource; rules: ImageRules; longestSide: number }
 export type CpuAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
 
 const bytes = (text: string | Uint8Array): Uint8Array =>
   typeof text === 'string' ? new TextEncoder().encode(text) : text
 
-function work(request: CpuRequest): Prepared | Shaped {
-  if (request.do === 'shape') {
-    const shaped = shape(request.answers, request.want)
-    return { ...shaped, body: bytes(shaped.body) }
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength)
+
+type Done = Prepared | Shaped | ReadBody | ImageFacts | Redrawn | Uint8Array
+
+function work(request: CpuRequest): Done | Promise<Done> {
+  switch (request.do) {
+    case 'shape': {
+      const shaped = shape(request.answers, request.want)
+      return { ...shaped, body: bytes(shaped.body) }
+    }
+    case 'prepare': {
+      const prepared = prepare(request.task, bufferOf(request.body), request.catalog, request.bounds, request.hash)
+      return { ...prepared, bodies: prepared.bodies.map(bytes) }
+    }
+    case 'read':
+      return readBodyValue(bufferOf(request.body), request.bounds, request.wish)
+    case 'check':
+      return checkImage(request.image, request.rules)
+    case 'redraw':
+      return redrawImage(request.image, request.rules, request.as)
+    case 'thumbnail':
+      return thumbnailOf(request.image, request.rules, request.longestSide)
   }
-  const { buffer, byteOffset, byteLength } = request.body
-  const prepared = prepare(request.task, Buffer.from(buffer, byteOffset, byteLength), request.catalog, request.bounds)
-  return { ...prepared, bodies: prepared.bodies.map(bytes) }
+}
+
+function bytesIn(value: Done): (string | Uint8Array)[] {
+  if (value instanceof Uint8Array) return [value]
+  if ('inline' in value) return [...value.inline.values()]
+  if ('bodies' in value) return value.bodies
+  if ('body' in value) return [value.body]
+  return 'bytes' in value ? [value.bytes] : []
 }
 
 /** The bytes are given to the main thread instead of being copied there. */
-function handOver(value: Prepared | Shaped): CpuAnswer<Prepared | Shaped> {
-  const texts = 'bodies' in value ? value.bodies : [value.body]
-  const buffers = texts.filter(text => typeof text !== 'string').map(text => text.buffer as ArrayBuffer)
+function handOver(value: Done): CpuAnswer<Done> {
+  const buffers = bytesIn(value)
+    .filter(text => typeof text !== 'string')
+    .map(text => text.buffer as ArrayBuffer)
   const answer = { value }
   return move({ [transferableSymbol]: buffers, [valueSymbol]: answer }) as unknown as typeof answer
 }
 
 /** Entry of the pool's threads. */
-export default function run(request: CpuRequest): CpuAnswer<Prepared | Shaped> {
+export default async function run(request: CpuRequest): Promise<CpuAnswer<Done>> {
   try {
-    return handOver(work(request))
+    return handOver(await work(request))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     const { code, message, param, details, facts, retryAfterMs, cause } = failure

@@ -1,0 +1,63 @@
+import { canonicalHash } from '../canonical.ts'
+import { Failure } from '../failure.ts'
+import { type JsonBounds, parseJson } from '../json.ts'
+
+export interface BodyWish {
+  /** Whether its hash is wanted, for an idempotency key. */
+  hash: boolean
+  /** Whether the files inside it are taken out. */
+  files: boolean
+}
+
+/** A request body as a value. */
+export interface ReadBody {
+  value: unknown
+  hash: string | undefined
+  /**
+   * Of files that came inside the body as `data:` addresses, the bytes by the short address that stands in the value in
+   * their place. So they reach the loop without being copied, decoded or looked at there.
+   */
+  inline: Map<string, Uint8Array<ArrayBuffer>>
+}
+
+/** Shorter ones are as well left where they are. */
+const leastLength = 16 << 10
+
+/**
+ * Parses a body from outside, for a thread as well as for the loop. Throws Failure `invalid_json`, and `invalid_value`
+ * for a file that is not base64.
+ */
+export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files }: BodyWish): ReadBody {
+  const value = parseJson(body, bounds)
+  // Of what was sent, files and all.
+  const hashed = hash ? canonicalHash(value) : undefined
+  const inline = new Map<string, Uint8Array<ArrayBuffer>>()
+  return { value: files ? withoutFiles(value, '', inline) : value, hash: hashed, inline }
+}
+
+function withoutFiles(value: unknown, path: string, inline: ReadBody['inline']): unknown {
+  if (typeof value === 'string')
+    return value.length >= leastLength && value.startsWith('data:') ? taken(value, path, inline) : value
+  if (value === null || typeof value !== 'object') return value
+  for (const [name, part] of Object.entries(value)) {
+    const left = withoutFiles(part, path === '' ? name : `${path}.${name}`, inline)
+    if (left !== part) (value as Record<string, unknown>)[name] = left
+  }
+  return value
+}
+
+/** `data:image/png;base64,…` becomes `data:image/png;inline=0`; whoever sends that himself has nothing behind it. */
+function taken(address: string, path: string, inline: ReadBody['inline']): string {
+  const comma = address.indexOf(',', 5)
+  const head = address.slice(5, comma < 0 ? 0 : Math.min(comma, 200))
+  if (!/;base64$/i.test(head))
+    throw new Failure('invalid_value', `'${path}' holds a file that is not base64: \`data:image/png;base64,…\`.`, {
+      param: path,
+    })
+  const type = head.slice(0, -';base64'.length).replace(/[^\w/+.;=-]/g, '')
+  const name = `data:${type};inline=${inline.size}`
+  const decoded = Buffer.from(address.slice(comma + 1), 'base64')
+  // Its own memory, so that it can be given to another thread.
+  inline.set(name, new Uint8Array(decoded))
+  return name
+}

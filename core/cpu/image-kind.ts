@@ -1,0 +1,59 @@
+/** Formats of pictures that are decoded here. */
+export const imageFormats = ['jpeg', 'png', 'webp'] as const
+export type ImageFormat = (typeof imageFormats)[number]
+
+/** What a file is by its first bytes, whatever its name says. */
+export type ImageKind = { format: ImageFormat; animated: boolean } | { other: string }
+
+/**
+ * Tells a picture by its content, before any decoder sees it. What is not among the formats above is called by the name
+ * that people know it by. Pure; reads at most the heads of the chunks before the pixels.
+ */
+export function imageKindOf(bytes: Buffer): ImageKind {
+  if (bytes.length === 0) return { other: 'empty' }
+  const at = (offset: number, text: string) => bytes.toString('latin1', offset, offset + text.length) === text
+  if (at(0, '\xff\xd8\xff')) return { format: 'jpeg', animated: false }
+  if (at(0, '\x89PNG\r\n\x1a\n')) return { format: 'png', animated: isAnimatedPng(bytes) }
+  if (at(0, 'RIFF') && at(8, 'WEBP'))
+    return { format: 'webp', animated: at(12, 'VP8X') && ((bytes[20] ?? 0) & 2) !== 0 }
+  const brand = at(4, 'ftyp') ? bytes.toString('latin1', 8, 12) : undefined
+  if (brand !== undefined) return { other: boxed(brand) }
+  const found = others.find(([offset, magic]) => at(offset, magic))
+  if (found) return { other: found[2] }
+  return { other: isMarkup(bytes) ? 'an SVG or another text in XML' : 'no picture' }
+}
+
+const others: readonly [offset: number, magic: string, name: string][] = [
+  [0, 'GIF8', 'a GIF'],
+  [0, 'BM', 'a BMP'],
+  [0, 'II*\0', 'a TIFF'],
+  [0, 'MM\0*', 'a TIFF'],
+  [0, '\0\0\x01\0', 'an ICO'],
+  [0, '8BPS', 'a Photoshop document'],
+  [0, '%PDF', 'a PDF'],
+  [0, 'PK\x03\x04', 'a ZIP archive'],
+  [0, '\x1f\x8b', 'compressed with gzip'],
+  [0, '\xff\x0a', 'a JPEG XL'],
+  [4, 'JXL ', 'a JPEG XL'],
+  [4, 'jP  ', 'a JPEG 2000'],
+  [0, '\x1aE\xdf\xa3', 'a video (Matroska or WebM)'],
+]
+
+/** Files made of boxes tell their kind in the first. */
+function boxed(brand: string): string {
+  if (/^(avif|avis)$/.test(brand)) return 'an AVIF'
+  return /^(hei[cfmsx]|hev[cmsx]|mif1|msf1)$/.test(brand) ? 'a HEIF or HEIC' : 'a video (MP4 or QuickTime)'
+}
+
+const isMarkup = (bytes: Buffer): boolean =>
+  /^\ufeff?\s*<(\?xml|!--|!doctype|svg|html)/i.test(bytes.toString('utf8', 0, 256))
+
+/** The chunk that announces frames comes before the pixels. */
+function isAnimatedPng(bytes: Buffer): boolean {
+  for (let at = 8; at + 8 <= bytes.length; at += 12 + bytes.readUInt32BE(at)) {
+    const type = bytes.toString('latin1', at + 4, at + 8)
+    if (type === 'acTL') return true
+    if (type === 'IDAT' || type === 'IEND') return false
+  }
+  return false
+}
