@@ -36,6 +36,12 @@ export class Call {
   #over: PromiseWithResolvers<void> | undefined
   /** Set once it is known which model is to work for it. */
   job: CallJob | undefined
+  /** Of the body as it was sent, where that was taken when it was read. */
+  bodyHash: string | undefined
+  /** Files that came inside the body, by the short address that stands in the body in their place. */
+  inline: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map()
+  /** Gives back what the body is counted as; set while it is counted. */
+  letBodyGo: () => void = () => {}
 
   constructor(req: IncomingMessage, res: ServerResponse, route: Route, params: Record<string, string>, owners: Owners) {
     this.req = req

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
-import { parseJson } from '../core/json.ts'
 import { failureOf } from '../core/schemas/issues.ts'
 import { admit } from './auth.ts'
 import { readBody } from './body.ts'
@@ -47,9 +46,7 @@ export async function dispatch(
     }
     if ('answer' in route) await route.answer(call)
     else {
-      const body = route.body
-        ? parseJson(await readBody(req, door.owners.config.limits.json_body), door.owners.config.limits)
-        : undefined
+      const body = route.body ? await bodyOf(route, call) : undefined
       const input = {
         params: check(route.params, params),
         query: check(route.query, queryOf(call)),
@@ -61,6 +58,7 @@ export async function dispatch(
   } catch (thrown) {
     fail(call, Failure.from(thrown))
   } finally {
+    call.letBodyGo()
     door.calls.delete(call)
     call.end()
     door.owners.metrics.answered(route, res.statusCode, call.elapsedMs)
@@ -71,6 +69,25 @@ export async function dispatch(
 export function interrupt(call: Call, failure: Failure): void {
   call.stop(failure)
   fail(call, failure)
+}
+
+/** The body as a value; a large one is read in a thread, and what it may hold of files is taken out of it there. */
+async function bodyOf(route: Route, call: Call): Promise<unknown> {
+  const { config, cpu, bodies } = call.owners
+  const { json_body: usual, chat_body: most } = config.limits
+  if (route.largeBody) {
+    const held = bodies.hold(call.req)
+    call.letBodyGo = () => {
+      held[Symbol.dispose]()
+      call.letBodyGo = () => {}
+    }
+  }
+  const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
+  const hash = call.req.headers['idempotency-key'] !== undefined
+  const read = await cpu.readBody(bytes, config.limits, { hash, files: bytes.length > usual })
+  call.bodyHash = read.hash
+  call.inline = read.inline
+  return read.value
 }
 
 function check(schema: z.ZodType | undefined, value: unknown): unknown {

@@ -1,28 +1,142 @@
 import { createHash } from 'node:crypto'
+import { canonicalHash } from '../core/canonical.ts'
 import { Failure } from '../core/failure.ts'
+import type { Log } from '../core/log.ts'
+import type { Store, StoredReply } from '../core/store/store.ts'
 import type { Call } from './call.ts'
 
-/** JSON text that does not depend on the order in which the members of an object were sent. */
-const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_name, part: unknown) =>
-    part !== null && typeof part === 'object' && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  )
-
-/**
- * The `Idempotency-Key` of a request, folded with the endpoint that it is scoped to, and the hash of the body that it
- * stands for; null without one. Throws Failure `invalid_value`.
- */
-export function idempotencyOf(call: Call, body: unknown): { key: string; bodyHash: string } | null {
+/** The `Idempotency-Key` of a request; undefined without one. Throws Failure `invalid_value`. */
+export function idempotencyKeyOf(call: Call): string | undefined {
   const given = call.req.headers['idempotency-key']
-  if (given === undefined) return null
+  if (given === undefined) return undefined
   if (typeof given !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(given))
     throw new Failure(
       'invalid_value',
       "'Idempotency-Key' must be 1 to 255 printable ASCII characters without spaces.",
       { param: 'Idempotency-Key' },
     )
+  return given
+}
+
+/**
+ * The key of a durable job, folded with the endpoint that it is scoped to, and the hash of the body that it stands for;
+ * null without one. The hash is taken of `body` unless it was taken when the body was read.
+ */
+export function idempotencyOf(call: Call, body: unknown): { key: string; bodyHash: string } | null {
+  const given = idempotencyKeyOf(call)
+  if (given === undefined) return null
   const { method, path } = call.route
-  return { key: `${method} ${path} ${given}`, bodyHash: createHash('sha256').update(canonical(body)).digest('hex') }
+  return { key: `${method} ${path} ${given}`, bodyHash: call.bodyHash ?? canonicalHash(body) }
+}
+
+/** The right to carry out the one request that a key stands for, until it is disposed of. */
+export interface Hold extends Disposable {
+  /** Set when it was carried out before: this is what is answered. */
+  reply: StoredReply | undefined
+  /** What is answered from now on, across restarts. A store that cannot take it is logged: the work has been done. */
+  keep(reply: { status: number; body: string; jobId: string | null }): Promise<void>
+}
+
+/** An answer that a repeated request gets in place of one that cannot be given twice. */
+export interface Unrepeatable {
+  message: string
+  facts: Record<string, string>
+}
+
+/** Answers longer than this are not kept. */
+export const longestReply = 1 << 20
+
+const reused = () =>
+  new Failure(
+    'idempotency_key_reused',
+    "This 'Idempotency-Key' came with another body before. Use a new key for a new request.",
+    { param: 'Idempotency-Key' },
+  )
+
+/** The requests under way that came with a key, and the stored answers of those before. */
+export function openReplies({ store, log }: { store: Pick<Store, 'replies'>; log: Log }) {
+  const running = new Map<string, string>()
+
+  return {
+    /**
+     * Begins the request of this key. Throws Failure `idempotency_key_in_use` while another one is under way, and
+     * `idempotency_key_reused` where that, or the one before, was another request.
+     */
+    async hold(digest: string, bodyHash: string): Promise<Hold> {
+      const other = running.get(digest)
+      if (other !== undefined && other !== bodyHash) throw reused()
+      if (other !== undefined)
+        throw new Failure(
+          'idempotency_key_in_use',
+          "The first request with this 'Idempotency-Key' is still under way. Send it again in a moment.",
+          { param: 'Idempotency-Key', retryAfterMs: 1_000 },
+        )
+      running.set(digest, bodyHash)
+      const release = () => void running.delete(digest)
+      try {
+        const reply = await store.replies.find(digest)
+        if (reply && reply.bodyHash !== bodyHash) throw reused()
+        // Nothing is carried out then, so nobody has to wait.
+        if (reply) release()
+        return {
+          reply,
+          async keep(answer) {
+            try {
+              await store.replies.keep(digest, { ...answer, bodyHash, createdAt: Date.now() })
+            } catch (thrown) {
+              log.warn('An answer could not be kept for its idempotency key', { job: answer.jobId }, thrown)
+            }
+          },
+          [Symbol.dispose]: release,
+        }
+      } catch (thrown) {
+        release()
+        throw thrown
+      }
+    },
+  }
+}
+export type Replies = ReturnType<typeof openReplies>
+
+/** Takes the key of a call that has one and whose body's hash is known. Throws as `hold` does. */
+export function holdKey(call: Call): Promise<Hold> {
+  const { method, path } = call.route
+  const scoped = `${call.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(call)}`
+  return call.owners.replies.hold(createHash('sha256').update(scoped).digest('hex'), call.bodyHash!)
+}
+
+/** Keeps, in place of an answer that cannot be given again, what a repeated request is told. */
+export const keepUnrepeatable = (hold: Hold, told: Unrepeatable, jobId: string | null): Promise<void> =>
+  hold.keep({ status: 409, body: JSON.stringify(told), jobId })
+
+/** Answers a repeated request. Throws Failure `conflict` where the first answer is not given again. */
+export function replay(call: Call, reply: StoredReply): void {
+  if (reply.jobId !== null) call.header('x-job-id', reply.jobId)
+  refuseUnrepeatable(reply)
+  call.header('idempotent-replayed', 'true').send(reply.status, reply.body)
+}
+
+function refuseUnrepeatable(reply: StoredReply): void {
+  if (reply.status !== 409) return
+  const { message, facts } = JSON.parse(reply.body) as Unrepeatable
+  throw new Failure('conflict', message, { param: 'Idempotency-Key', facts })
+}
+
+/**
+ * Carries out a request whose answer must not be kept, because it holds a secret: a repeated one is refused, and told
+ * what `told` says.
+ */
+export async function once<T>(
+  call: Call,
+  input: unknown,
+  work: () => T | Promise<T>,
+  told: (value: T) => Unrepeatable,
+): Promise<T> {
+  if (idempotencyKeyOf(call) === undefined) return work()
+  call.bodyHash = canonicalHash(input)
+  using hold = await holdKey(call)
+  if (hold.reply) refuseUnrepeatable(hold.reply)
+  const value = await work()
+  await keepUnrepeatable(hold, told(value), null)
+  return value
 }

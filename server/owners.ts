@@ -13,6 +13,7 @@ import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
+import type { Replies } from './idempotency.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
 import type { Throughput } from './throughput.ts'
@@ -38,6 +39,8 @@ export interface Owners {
   /** The end of the server's own log. */
   journal: Journal
   bodies: BodyBudget
+  /** Requests that came with an idempotency key; the server's own. */
+  replies: Replies
   /** The requests that are being answered; the server's own, filled in by it. */
   calls: ReadonlySet<Call>
   log: Log

@@ -27,6 +27,8 @@ interface RouteFacts<P, Q, B, R> {
   body?: B
   /** A body that works, for the reference: what a newcomer sends first. */
   example?: B extends z.ZodType ? z.input<B> : undefined
+  /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
+  largeBody?: boolean
   /** Absent where the answer is not JSON. */
   response?: R
   /** Of success; 200 by default. */

@@ -12,6 +12,7 @@ import { dispatch, interrupt } from './dispatch.ts'
 import { refuse } from './errors.ts'
 import { commonHeaders } from './head.ts'
 import { hostAllowed, hostName } from './host.ts'
+import { openReplies } from './idempotency.ts'
 import type { Owners } from './owners.ts'
 import { openRouter, tidy } from './router.ts'
 
@@ -133,8 +134,8 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
   return {
     url: `http://${shownHost}:${port}`,
     /** The owners are open: from now on requests are admitted. */
-    serve(opened: Omit<Owners, 'calls'>): void {
-      owners = { ...opened, calls }
+    serve(opened: Omit<Owners, 'calls' | 'replies'>): void {
+      owners = { ...opened, calls, replies: openReplies(opened) }
       state = 'ready'
     },
     /** Resolves when every connection is gone. Requests still running after `deadlineMs` are interrupted. */

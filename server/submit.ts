@@ -1,47 +1,72 @@
-import { newId } from '../core/ids.ts'
-import type { JobStatus } from '../core/store/store.ts'
+import { newId, queueIdOf } from '../core/ids.ts'
+import type { JobRecord } from '../core/store/store.ts'
 import type { Task } from '../core/tasks/tasks.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
 
 export interface JobWish {
+  /** Where it has an id already, because files were taken for it. */
+  id?: string
   task: Task
   modelId: string
-  /** As the endpoint of the task would take them, checked. */
-  inputs: object
-  priority?: number
-  maxAttempts?: number
+  /** The slug under which it was asked for. */
+  slug?: string | null
+  /** As the endpoint of the task would take them, checked; or that as JSON text. */
+  inputs: object | string
+  terms?: JobTerms
+}
+
+/** When and how it runs, whatever it does. */
+export interface JobTerms {
+  /** Higher is sooner. */
+  priority?: number | undefined
+  maxAttempts?: number | undefined
   /** Epoch milliseconds. */
-  notBefore?: number
+  notBefore?: number | undefined
+  /** It fails unless it has begun so many milliseconds after it may. */
+  startTimeoutMs?: number | undefined
+  /** How long one attempt may run. */
+  timeoutMs?: number | undefined
+  /** How long it is kept after its end, milliseconds; what the configuration says when absent. */
+  retentionMs?: number | undefined
   metadata?: object | undefined
 }
 
 /**
- * Stores a job of the caller and resolves with its ids once it survives a crash. `body` is what an `Idempotency-Key`
- * stands for. Throws Failure `idempotency_key_reused`, `invalid_value` for a key that is none, `disk_full`.
+ * Stores a job of the caller and resolves with it once it survives a crash. `body` is what an `Idempotency-Key` stands
+ * for: a job that the same key made is returned instead. Throws Failure `idempotency_key_reused`, `invalid_value` for a
+ * key that is none, `disk_full`, `shutting_down`.
  */
 export async function submitJob(
   call: Call,
   body: unknown,
-  { task, modelId, inputs, priority = 0, maxAttempts = 3, notBefore = 0, metadata }: JobWish,
-): Promise<{ id: string; queue_id: string; status: JobStatus }> {
+  { id = newId('job'), task, modelId, slug = null, inputs, terms = {} }: JobWish,
+): Promise<{ job: JobRecord; replayed: boolean }> {
   const now = Date.now()
-  const { job, replayed } = await call.owners.jobs.submit({
-    id: newId('job'),
-    queueId: newId('q'),
+  const notBefore = Math.max(now, terms.notBefore ?? 0)
+  const retentionMs = terms.retentionMs ?? call.owners.config.limits.job_retention
+  const submitted = await call.owners.jobs.submit({
+    id,
     organizationId: call.caller.organizationId,
     tokenId: call.caller.tokenId,
     task,
     modelId,
-    inputs: JSON.stringify(inputs),
-    priority,
-    maxAttempts,
-    notBefore: Math.max(now, notBefore),
+    slug,
+    inputs: typeof inputs === 'string' ? inputs : JSON.stringify(inputs),
+    priority: terms.priority ?? 0,
+    maxAttempts: terms.maxAttempts ?? 3,
+    startBy: terms.startTimeoutMs === undefined ? null : notBefore + terms.startTimeoutMs,
+    timeoutMs: terms.timeoutMs ?? null,
+    retentionMs: retentionMs === 0 ? null : retentionMs,
+    notBefore,
     createdAt: now,
-    metadata: metadata ? JSON.stringify(metadata) : null,
+    metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     idempotency: idempotencyOf(call, body),
   })
-  call.header('x-job-id', job.id)
-  if (replayed) call.header('idempotent-replayed', 'true')
-  return { id: job.id, queue_id: job.queueId, status: job.status }
+  call.header('x-job-id', submitted.job.id)
+  if (submitted.replayed) call.header('idempotent-replayed', 'true')
+  return submitted
 }
+
+/** What a submit is answered with, wherever nothing else is said about it. */
+export const submitted = ({ id, status }: JobRecord) => ({ id, queue_id: queueIdOf(id), status })

@@ -1,3 +1,4 @@
+import { canonicalHash } from '../canonical.ts'
 import type { JsonBounds } from '../json.ts'
 import { parseJson } from '../json.ts'
 import type { Catalog } from './catalog.ts'
@@ -20,11 +21,12 @@ const prepares: Record<TextTask, (raw: unknown, catalog: Catalog) => Prepared> =
 /**
  * A caller's body, as it came, into what the engine of the chosen model is to be sent. Pure, and its input and output
  * are plain data: it runs inline for ordinary bodies and in a worker thread for large ones.
- * Throws Failure for everything that is wrong with the body.
+ * With `hash` the body's hash is found as well. Throws Failure for everything that is wrong with the body.
  */
-export const prepare = (task: TextTask, body: Buffer, catalog: Catalog, bounds: JsonBounds): Prepared => {
+export const prepare = (task: TextTask, body: Buffer, catalog: Catalog, bounds: JsonBounds, hash = false): Prepared => {
   const raw = parseJson(body, bounds)
-  return prepares[task](raw, catalog)
+  const bodyHash = hash ? canonicalHash(raw) : undefined
+  return { ...prepares[task](raw, catalog), ...(bodyHash === undefined ? {} : { bodyHash }) }
 }
 
 /** The same for inputs that are a value already, as a durable job's are. */

@@ -13,6 +13,8 @@ export interface Prepared {
   /** JSON bodies for the engine; more than one only where a score is had from several rerank calls. */
   bodies: (string | Uint8Array)[]
   stream: boolean
+  /** Of the body as it came, where it was asked for. */
+  bodyHash?: string
   /** What `shape` must know to put the answer into the caller's words. */
   want: Want
 }

@@ -7,6 +7,7 @@ import { isId } from '../../core/ids.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { plans } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
+import { once, type Unrepeatable } from '../idempotency.ts'
 import { route } from '../route.ts'
 
 const tag = 'Organizations and tokens'
@@ -94,6 +95,47 @@ async function revoke(organization: string, id: string, call: Call): Promise<z.i
   return { id: revoked.id, object: 'token', deleted: true }
 }
 
+async function create(
+  { params, body }: { params: z.output<typeof Organization>; body: z.output<typeof Create> },
+  call: Call,
+): Promise<z.input<typeof Created>> {
+  const { token, secret } = await call.owners.accounts.issue({
+    organizationId: own(params.organization, call),
+    name: body.name,
+    scopes: grantScopes(body.scopes, call.caller),
+    expiresAt: expiry(body),
+    models: grantModels(body.models === undefined ? call.caller.token.models : body.models, call.caller),
+    createdBy: call.caller.tokenId,
+  })
+  return { token: tokenView(token), secret }
+}
+
+async function rotate(
+  { params, body }: { params: z.output<typeof OneToken>; body: z.output<typeof Rotate> },
+  call: Call,
+): Promise<z.input<typeof Rotated>> {
+  const { accounts } = call.owners
+  const organization = own(params.organization, call)
+  const old = await accounts.token(organization, params.id)
+  if (!old) throw missing(params.id)
+  // Its next secret is given away here, with all that it may do.
+  grantScopes(old.scopes, call.caller)
+  grantModels(old.models, call.caller)
+  const rotated = await accounts.rotate(organization, params.id, body.overlap_seconds * 1000)
+  if (!rotated) throw missing(params.id)
+  return {
+    token: tokenView(rotated.token),
+    secret: rotated.secret,
+    previous_valid_until: seconds(rotated.previousValidUntil)!,
+  }
+}
+
+/** A secret is not kept, so whoever sends the same request again under its key is told which token it made. */
+const shownOnce = ({ token }: { token: { id: string } }): Unrepeatable => ({
+  message: `This 'Idempotency-Key' has made the token ${token.id}. Its secret was shown once and is not kept: if it was lost, revoke that token and send a new key.`,
+  facts: { token_id: token.id },
+})
+
 const base = '/api/organizations/:organization/tokens'
 
 export const tokenRoutes = [
@@ -108,17 +150,7 @@ export const tokenRoutes = [
     example: { name: 'notebook', scopes: ['user:read', 'user:write'], expires_in: 2_592_000 },
     response: Created,
     status: 201,
-    handle: async ({ params, body }, call) => {
-      const { token, secret } = await call.owners.accounts.issue({
-        organizationId: own(params.organization, call),
-        name: body.name,
-        scopes: grantScopes(body.scopes, call.caller),
-        expiresAt: expiry(body),
-        models: grantModels(body.models === undefined ? call.caller.token.models : body.models, call.caller),
-        createdBy: call.caller.tokenId,
-      })
-      return { token: tokenView(token), secret }
-    },
+    handle: (input, call) => once(call, input, () => create(input, call), shownOnce),
   }),
   route({
     method: 'GET',
@@ -214,22 +246,7 @@ export const tokenRoutes = [
     body: Rotate,
     example: { overlap_seconds: 3600 },
     response: Rotated,
-    handle: async ({ params, body }, call) => {
-      const { accounts } = call.owners
-      const organization = own(params.organization, call)
-      const old = await accounts.token(organization, params.id)
-      if (!old) throw missing(params.id)
-      // Its next secret is given away here, with all that it may do.
-      grantScopes(old.scopes, call.caller)
-      grantModels(old.models, call.caller)
-      const rotated = await accounts.rotate(organization, params.id, body.overlap_seconds * 1000)
-      if (!rotated) throw missing(params.id)
-      return {
-        token: tokenView(rotated.token),
-        secret: rotated.secret,
-        previous_valid_until: seconds(rotated.previousValidUntil)!,
-      }
-    },
+    handle: (input, call) => once(call, input, () => rotate(input, call), shownOnce),
   }),
 ]
 

@@ -28,7 +28,7 @@ export function callRecord(id: string, asker: Call): JobRecord | undefined {
     error: null,
     usage: null,
     cost: null,
-    queueId: id,
+    expiresAt: null,
     notBefore: job.createdAt,
     updatedAt: job.startedAt ?? job.createdAt,
     finishedAt: null,

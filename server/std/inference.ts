@@ -12,8 +12,19 @@ import type { Prepared } from '../../core/tasks/prepared.ts'
 import type { TextTask } from '../../core/tasks/tasks.ts'
 import { readBody } from '../body.ts'
 import type { Call, CallJob } from '../call.ts'
+import { errorBody } from '../errors.ts'
+import {
+  type Hold,
+  holdKey,
+  idempotencyKeyOf,
+  keepUnrepeatable,
+  longestReply,
+  replay,
+  type Unrepeatable,
+} from '../idempotency.ts'
+import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
-import { submitJob } from '../submit.ts'
+import { submitJob, submitted } from '../submit.ts'
 import { type StreamEnd, StreamRelay } from './relay.ts'
 
 const mostAttempts = 3
@@ -37,8 +48,10 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
   const body = await readBody(call.req, config.limits.chat_body)
   // Before the bytes are given to a thread. What no job may be as large as is answered on the line after all.
   const kept = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
-  const ready = cpu.prepare(task, body, registry.catalog(), config.limits)
+  const keyed = idempotencyKeyOf(call) !== undefined
+  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, keyed)
   const prepared = ready instanceof Promise ? await ready : ready
+  call.bodyHash = prepared.bodyHash
   // Reading a large body takes a while, in which the configuration may have changed.
   modelFor(task, prepared.modelId, registry.catalog())
   const model = registry.find(prepared.modelId)!
@@ -50,6 +63,9 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
     )
 
   if (kept !== undefined && !prepared.stream) return respondLater(call, task, model, kept)
+  // What was wrong with the request was said before this: it uses up no key.
+  using hold = keyed ? await holdKey(call) : undefined
+  if (hold?.reply) return replay(call, hold.reply)
   const job: CallJob = { id: newId('job'), task, modelId: model.id, createdAt, startedAt: null, engineId: null }
   call.job = job
   const waitMs = Math.min(model.dispatch_wait_ms, prefer.waitMs)
@@ -62,7 +78,7 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
       owners.timings.took('queue', model.id, lease.waitedMs)
       job.engineId = lease.engineId
       if (attempt === 1) call.header('x-job-id', job.id).header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
-      end = prepared.stream ? await relay(call, prepared, lease) : await collect(call, prepared, lease)
+      end = prepared.stream ? await relay(call, prepared, lease) : await collect(call, prepared, lease, hold)
       if (end.how !== 'retry') break
       if (attempt >= mostAttempts || call.gone.aborted) {
         end = { how: 'failed', failure: end.failure, usage: nothing }
@@ -77,8 +93,11 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
       })
     }
     if (end.how === 'failed') throw end.failure
+    if (hold && prepared.stream && end.how === 'completed') await keepUnrepeatable(hold, streamed(job.id), job.id)
   } catch (thrown) {
     const failure = Failure.from(thrown)
+    if (hold && keptFailure(failure))
+      await hold.keep({ status: failure.status, body: JSON.stringify(errorBody(failure, call.id)), jobId: job.id })
     if (end?.how !== 'failed')
       end =
         failure.code === 'cancelled' ? { how: 'cancelled', usage: nothing } : { how: 'failed', failure, usage: nothing }
@@ -92,9 +111,8 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
 /** `Prefer: respond-async`: the same request as a durable job. */
 async function respondLater(call: Call, task: TextTask, model: Model, body: string): Promise<void> {
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
-  const made = await submitJob(call, request, { task, modelId: model.id, inputs: request })
-  const origin = call.owners.config.public_url ?? `http://${call.req.headers.host}`
-  const answer = { ...made, status_url: new URL(`/api/jobs/${made.id}`, origin).href }
+  const { job } = await submitJob(call, request, { task, modelId: model.id, inputs: request })
+  const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
   call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
 }
 
@@ -144,7 +162,19 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
   })
 }
 
-async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {
+/** A refusal that would be the same another time; what is the server's fault, or the moment's, is tried anew. */
+const keptFailure = ({ status, code }: Failure): boolean => status < 500 && status !== 429 && code !== 'cancelled'
+
+const streamed = (jobId: string): Unrepeatable => ({
+  message: `The answer to this 'Idempotency-Key' was streamed, and a stream is not given twice. It was the job ${jobId}.`,
+  facts: { job_id: jobId },
+})
+const tooLong = (jobId: string): Unrepeatable => ({
+  message: `The answer to this 'Idempotency-Key' was too long to be kept. It was the job ${jobId}.`,
+  facts: { job_id: jobId },
+})
+
+async function collect(call: Call, prepared: Prepared, lease: Lease, hold: Hold | undefined): Promise<StreamEnd> {
   const { cpu, config, throughput } = call.owners
   const answers: Buffer[] = []
   try {
@@ -161,6 +191,14 @@ async function collect(call: Call, prepared: Prepared, lease: Lease): Promise<St
   throughput.used(lease.modelId, shaped.usage)
   // Whoever cancelled it while it was being shaped was told so.
   call.gone.throwIfAborted()
+  // Before it is sent: whoever has seen an answer is given the same one again.
+  if (hold) await keep(hold, shaped.body, call.job!.id)
   call.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }
+}
+
+function keep(hold: Hold, body: string | Uint8Array, jobId: string): Promise<void> {
+  if (body.length > longestReply) return keepUnrepeatable(hold, tooLong(jobId), jobId)
+  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+  return hold.keep({ status: 200, body: text, jobId })
 }
