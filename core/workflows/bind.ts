@@ -1,3 +1,4 @@
+import { placeOf } from '../schemas/issues.ts'
 import { parseTemplate, type Reference, ReferenceFault, type Segment } from './references.ts'
 
 /** What references are replaced by. */
@@ -78,21 +79,34 @@ function known(value: object): string {
   return names.length === 0 ? '' : ` (it has ${names.slice(0, 8).join(', ')}${names.length > 8 ? ', …' : ''})`
 }
 
-/** Every reference in the texts of the inputs, with where it stands: `inputs.messages[0].content`. */
-export function referencesIn(inputs: unknown): { path: string; reference: Reference | ReferenceFault }[] {
-  const found: { path: string; reference: Reference | ReferenceFault }[] = []
-  const walk = (value: unknown, path: string): void => {
+/** A reference, or what is wrong with it, and where in the inputs it stands. */
+export interface FoundReference {
+  at: readonly Segment[]
+  /** The same for people: `inputs.messages[0].content`. */
+  path: string
+  /** Whether it is the whole text there, so that the type of its value is kept. */
+  whole: boolean
+  reference: Reference | ReferenceFault
+}
+
+/** Every reference in the texts of the inputs. */
+export function referencesIn(inputs: unknown): FoundReference[] {
+  const found: FoundReference[] = []
+  const visit = (value: unknown, at: readonly Segment[]): void => {
     if (typeof value === 'string') {
+      const path = placeOf(['inputs', ...at])
       try {
-        for (const part of parseTemplate(value)) if (typeof part === 'object') found.push({ path, reference: part })
+        const parts = parseTemplate(value)
+        for (const part of parts)
+          if (typeof part === 'object') found.push({ at, path, whole: parts.length === 1, reference: part })
       } catch (thrown) {
         if (!(thrown instanceof ReferenceFault)) throw thrown
-        found.push({ path, reference: thrown })
+        found.push({ at, path, whole: false, reference: thrown })
       }
-    } else if (Array.isArray(value)) for (const [at, part] of value.entries()) walk(part, `${path}[${at}]`)
+    } else if (Array.isArray(value)) for (const [index, part] of value.entries()) visit(part, [...at, index])
     else if (value !== null && typeof value === 'object')
-      for (const [key, part] of Object.entries(value)) walk(part, `${path}.${key}`)
+      for (const [key, part] of Object.entries(value)) visit(part, [...at, key])
   }
-  walk(inputs, 'inputs')
+  visit(inputs, [])
   return found
 }

@@ -1,0 +1,158 @@
+import type { z } from 'zod'
+import { referencesIn } from './bind.ts'
+import type { Dag, Parameters, WorkflowNode } from './definition.ts'
+import { diagnoseInputs, type Given } from './diagnose-inputs.ts'
+import type { TypeIssue, Warning } from './diagnostics.ts'
+import { outputPath } from './output-path.ts'
+import { kindsOfParameter } from './parameters.ts'
+import { type Reference, ReferenceFault } from './references.ts'
+import { type Kinds, kindsOf, type Schema, walk } from './schema-walk.ts'
+
+/** What a task takes and gives, as far as a diagnosis has to know. */
+export interface TaskType {
+  request: Pick<z.ZodType, 'safeParse'>
+  inputs: Schema
+  result: Schema
+}
+
+/** What workflows may be made of. */
+export interface Offer {
+  /** By its name or an alias of it; undefined: there is no such task. */
+  task(name: string): { name: string; type: TaskType } | undefined
+  model(id: string): { enabled: boolean; tasks: readonly string[] } | undefined
+}
+
+const known = new Set([
+  'model_id',
+  'task',
+  'inputs',
+  'outputs',
+  'name',
+  'timeout',
+  'retries',
+  'on_error',
+  'cache',
+  'position',
+])
+const ofNode = new Set(['result', 'outputs', 'status', 'error'])
+
+export interface NodeContext {
+  dag: Dag
+  parameters: Parameters | undefined
+  offer: Offer
+  used: Set<string>
+  warn: (warning: Warning) => void
+  issue: (issue: TypeIssue) => void
+}
+
+export function diagnoseNode(id: string, node: WorkflowNode, context: NodeContext): void {
+  const { offer, warn, issue } = context
+  const task = offer.task(node.task)
+  if (!task)
+    issue({
+      code: 'unknown_task',
+      message: `Node '${id}': there is no task '${node.task}'.`,
+      node_id: id,
+      path: 'task',
+    })
+  diagnoseModel(id, node, task?.name, context)
+  for (const field of Object.keys(node))
+    if (!known.has(field))
+      warn({ code: 'unknown_field', message: `Node '${id}': '${field}' means nothing here.`, node_id: id, path: field })
+
+  const given: Given[] = []
+  for (const { at, path, whole, reference } of referencesIn(node.inputs)) {
+    if (reference instanceof ReferenceFault)
+      warn({ code: 'invalid_reference_syntax', message: `Node '${id}': ${reference.message}`, node_id: id, path })
+    else {
+      const kinds = diagnoseReference(id, path, reference, context)
+      if (whole) given.push({ at, path, kinds })
+    }
+  }
+  if (!task) return
+  diagnoseInputs(id, node, task.type, given, context)
+  for (const [at, output] of node.outputs.entries()) {
+    const path = outputPath(output)
+    if (path && walk(task.type.result, path) !== 'missing') continue
+    issue({
+      code: 'unknown_output_path',
+      message: `Node '${id}' has no output '${output}': results of ${task.name} have no such member.`,
+      node_id: id,
+      path: `outputs[${at}]`,
+    })
+  }
+}
+
+function diagnoseModel(
+  id: string,
+  { model_id }: WorkflowNode,
+  task: string | undefined,
+  { offer, warn, issue }: NodeContext,
+): void {
+  if (!model_id)
+    return warn({ code: 'node_without_model', message: `Node '${id}' has no model selected.`, node_id: id })
+  const model = offer.model(model_id)
+  const at = { node_id: id, path: 'model_id' }
+  if (!model)
+    warn({ code: 'unknown_model', message: `Node '${id}': the model '${model_id}' does not exist here.`, ...at })
+  else if (!model.enabled)
+    warn({ code: 'model_disabled', message: `Node '${id}': the model '${model_id}' is disabled.`, ...at })
+  else if (task !== undefined && !model.tasks.includes(task))
+    issue({
+      code: 'model_task_mismatch',
+      message: `Node '${id}': the model '${model_id}' does ${model.tasks.join(', ')}, not ${task}.`,
+      ...at,
+    })
+}
+
+/** What a reference gives, as far as it can be known. */
+function diagnoseReference(id: string, path: string, reference: Reference, context: NodeContext): Kinds {
+  const { dag, parameters, offer, used, warn, issue } = context
+  const { root, source } = reference
+  const [first, what, ...rest] = reference.path
+  const written = `\${${source}}`
+  const at = { node_id: id, path, reference: written }
+  if (root === 'execution') {
+    if (first === 'id' || first === 'created_at') return new Set([first === 'id' ? 'string' : 'integer'])
+    warn({
+      code: 'unknown_reference',
+      message: `Node '${id}': ${written}: an execution has 'id' and 'created_at'.`,
+      ...at,
+    })
+    return 'anything'
+  }
+  if (root === 'input') {
+    used.add(String(first))
+    const parameter = parameters && Object.hasOwn(parameters, String(first)) ? parameters[String(first)] : undefined
+    if (parameters && !parameter)
+      warn({
+        code: 'undeclared_input',
+        message: `Node '${id}': ${written}: no parameter '${String(first)}' is declared.`,
+        ...at,
+      })
+    return parameter && what === undefined ? kindsOfParameter(parameter.type) : 'anything'
+  }
+  const target = Object.hasOwn(dag.nodes, String(first)) ? dag.nodes[String(first)] : undefined
+  const wrong =
+    first === id
+      ? 'a node cannot use its own result'
+      : !target
+        ? `there is no node '${String(first)}'`
+        : !ofNode.has(String(what))
+          ? "after the node comes 'result', 'status' or 'error'"
+          : undefined
+  if (wrong !== undefined) {
+    warn({ code: 'unknown_reference', message: `Node '${id}': ${written}: ${wrong}.`, ...at })
+    return 'anything'
+  }
+  const type = offer.task(target!.task)
+  if (!type || (what !== 'result' && what !== 'outputs')) return 'anything'
+  const found = walk(type.type.result, rest)
+  if (found === 'missing')
+    issue({
+      code: 'unknown_output_path',
+      message: `Node '${id}': ${written}: results of ${type.name} have no such member.`,
+      ...at,
+    })
+  return kindsOf(found)
+}

@@ -1,0 +1,75 @@
+import type { Dag, Parameters } from './definition.ts'
+import { diagnoseNode, type Offer } from './diagnose-node.ts'
+import type { Diagnostics, TypeIssue, Warning } from './diagnostics.ts'
+import { edgesOf, graphOf, impliedEdges, nodeReferences, shortestCycle } from './graph.ts'
+import { misfit } from './parameters.ts'
+
+/** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
+export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
+  const found: Diagnostics = { type_issues: [], warnings: [] }
+  const warn = (warning: Warning) => void found.warnings.push(warning)
+  const issue = (of: TypeIssue) => void found.type_issues.push(of)
+  if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
+  diagnoseGraph(dag, warn)
+  const used = new Set<string>()
+  for (const [id, node] of Object.entries(dag.nodes))
+    diagnoseNode(id, node, { dag, parameters, offer, used, warn, issue })
+  for (const [name, parameter] of Object.entries(parameters ?? {})) {
+    if (!used.has(name))
+      warn({
+        code: 'unused_parameter',
+        message: `The parameter '${name}' is used by no node.`,
+        path: `parameters.${name}`,
+      })
+    const wrong = parameter.default === undefined ? undefined : misfit(parameter.default, parameter.type)
+    if (wrong !== undefined)
+      issue({
+        code: 'input_param_type',
+        message: `The default of the parameter '${name}' is ${wrong}, and its type is ${parameter.type}.`,
+        path: `parameters.${name}.default`,
+        expected: parameter.type,
+        actual: wrong,
+      })
+  }
+  return found
+}
+
+function diagnoseGraph(dag: Dag, warn: (warning: Warning) => void): void {
+  const seen = new Set<string>()
+  for (const edge of dag.edges) {
+    const { from, to } = edge
+    const key = JSON.stringify([from, to])
+    const missing = [from, to].find(id => !Object.hasOwn(dag.nodes, id))
+    if (missing !== undefined)
+      warn({
+        code: 'edge_unknown_node',
+        message: `Edge ${from} → ${to} references a node that does not exist: '${missing}'.`,
+        edge,
+      })
+    else if (from === to)
+      warn({ code: 'self_edge', message: `Node '${from}' has an edge to itself.`, node_id: from, edge })
+    else if (seen.has(key)) warn({ code: 'duplicate_edge', message: `Edge ${from} → ${to} is there twice.`, edge })
+    seen.add(key)
+  }
+  const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
+  const references = nodeReferences(dag).filter(({ target }) => Object.hasOwn(dag.nodes, target))
+  const { implied, circular } = impliedEdges(drawn, references)
+  for (const { from, to, by } of implied)
+    warn({
+      code: 'implicit_dependency',
+      message: `Node '${to}' runs after '${from}', because ${by.path} refers to it; no edge says so.`,
+      node_id: to,
+      path: by.path,
+      edge: { from, to },
+    })
+  for (const { node, path, reference, target } of circular)
+    warn({
+      code: 'reference_not_upstream',
+      message: `\${${reference.source}}: node '${target}' runs after '${node}', so its result cannot be used there.`,
+      node_id: node,
+      path,
+      reference: `\${${reference.source}}`,
+    })
+  const cycle = shortestCycle(graphOf(drawn.nodes, edgesOf(drawn)))
+  if (cycle) warn({ code: 'cycle', message: `The graph contains a cycle: ${cycle.join(' → ')}.`, nodes: cycle })
+}

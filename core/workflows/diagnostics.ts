@@ -1,0 +1,71 @@
+/** What is wrong, or odd, about a workflow. Source of the codes: the API contract, 2.4. */
+export const typeIssueCodes = [
+  'type_mismatch',
+  'missing_input',
+  'unknown_output_path',
+  'model_task_mismatch',
+  'unknown_task',
+  'value_out_of_range',
+  'input_param_type',
+] as const
+export const warningCodes = [
+  'cycle',
+  'edge_unknown_node',
+  'node_without_model',
+  'unknown_model',
+  'model_disabled',
+  'unknown_reference',
+  'reference_not_upstream',
+  'implicit_dependency',
+  'duplicate_edge',
+  'self_edge',
+  'undeclared_input',
+  'unused_parameter',
+  'invalid_reference_syntax',
+  'empty_graph',
+  'coerced_media_reference',
+  'unknown_field',
+] as const
+
+export interface Diagnostic<Code extends string = string> {
+  code: Code
+  /** A sentence that names the node. */
+  message: string
+  node_id?: string
+  /** Where in the node: `inputs.prompt`. */
+  path?: string
+  edge?: { from: string; to: string }
+  nodes?: string[]
+  expected?: string
+  actual?: string
+  reference?: string
+  suggestion?: string
+}
+export type TypeIssue = Diagnostic<(typeof typeIssueCodes)[number]>
+export type Warning = Diagnostic<(typeof warningCodes)[number]>
+
+export interface Diagnostics {
+  type_issues: TypeIssue[]
+  warnings: Warning[]
+}
+
+/** With one of these nothing can run: values may still fit when they are there, a node without a model never does. */
+const blocking: ReadonlySet<string> = new Set([
+  'cycle',
+  'edge_unknown_node',
+  'self_edge',
+  'node_without_model',
+  'unknown_task',
+  'unknown_reference',
+  'reference_not_upstream',
+  'invalid_reference_syntax',
+  'empty_graph',
+  'missing_input',
+  'unknown_model',
+  'model_disabled',
+  'model_task_mismatch',
+])
+
+/** Those for which a run is refused, before anything of it exists. */
+export const blockingOf = ({ type_issues, warnings }: Diagnostics): Diagnostic[] =>
+  [...warnings, ...type_issues].filter(({ code }) => blocking.has(code))

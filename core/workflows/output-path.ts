@@ -1,0 +1,11 @@
+import { parseReference, type Segment } from './references.ts'
+
+/** A path of a node's `outputs`, which may begin with `result.`; undefined when it cannot be read. */
+export function outputPath(text: string): readonly Segment[] | undefined {
+  try {
+    const { path } = parseReference(`nodes.${text}`)
+    return path[0] === 'result' && path.length > 1 ? path.slice(1) : path
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,171 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { Dag, Parameter } from '../../../core/workflows/definition.ts'
+import { diagnose } from '../../../core/workflows/diagnose.ts'
+import type { Offer } from '../../../core/workflows/diagnose-node.ts'
+import { blockingOf } from '../../../core/workflows/diagnostics.ts'
+import type { Schema } from '../../../core/workflows/schema-walk.ts'
+
+const Write = z.object({
+  model: z.string(),
+  prompt: z.string().min(1),
+  n: z.int().min(1).max(4).nullish(),
+  tags: z.array(z.string()).optional(),
+})
+const Written = z.object({
+  choices: z.array(z.object({ message: z.object({ content: z.string().nullable() }) })),
+  count: z.int(),
+})
+const Paint = z.object({ model: z.string(), prompt: z.string(), image_url: z.string().optional() })
+const Painted = z.object({ images: z.array(z.object({ url: z.string() })), more: z.looseObject({}) })
+
+const schema = (of: z.ZodType, io: 'input' | 'output') => z.toJSONSchema(of, { io }) as Schema
+const types = {
+  write: { request: Write, inputs: schema(Write, 'input'), result: schema(Written, 'output') },
+  paint: { request: Paint, inputs: schema(Paint, 'input'), result: schema(Painted, 'output') },
+}
+const offer: Offer = {
+  task: name => {
+    const type = types[(name === 'std/write' ? 'write' : name) as keyof typeof types]
+    return type && { name, type }
+  },
+  model: id =>
+    ({
+      m: { enabled: true, tasks: ['write', 'paint'] },
+      off: { enabled: false, tasks: ['write'] },
+      w: { enabled: true, tasks: ['write'] },
+    })[id],
+}
+
+type Nodes = Record<string, object>
+const write = (prompt: unknown, more: object = {}) => ({ model_id: 'm', task: 'write', inputs: { prompt }, ...more })
+const paint = (prompt: unknown, more: object = {}, inputs: object = {}) => ({
+  model_id: 'm',
+  task: 'paint',
+  inputs: { prompt, ...inputs },
+  ...more,
+})
+const edge = (text: string) => ({ from: text.split('>')[0]!, to: text.split('>')[1]! })
+
+function found(nodes: Nodes, edges: string[] = [], parameters?: Record<string, object>) {
+  const dag = Dag.parse({ nodes, edges: edges.map(edge) })
+  const declared =
+    parameters && Object.fromEntries(Object.entries(parameters).map(([name, one]) => [name, Parameter.parse(one)]))
+  return diagnose(dag, declared, offer)
+}
+
+test('what is right is right', () => {
+  const story = found(
+    {
+      write: write('About ${input.topic}', { outputs: ['choices[0].message.content', 'result.count'] }),
+      paint: paint('${nodes.write.result.choices[0].message.content}'),
+      again: paint('more', {}, { image_url: '${nodes.paint.result.images[0].url}' }),
+    },
+    ['write>paint', 'paint>again'],
+    { topic: { type: 'string' } },
+  )
+  expect(story).toEqual({ type_issues: [], warnings: [] })
+})
+
+describe('codes', () => {
+  test.for<[code: string, about: string, nodes: Nodes, edges?: string[], parameters?: Record<string, object>]>([
+    ['empty_graph', 'no nodes', {}],
+    ['cycle', 'a → b → a', { a: write('x'), b: write('y') }, ['a>b', 'b>a']],
+    ['edge_unknown_node', "'ghost'", { a: write('x') }, ['a>ghost']],
+    ['edge_unknown_node', "'ghost'", { a: write('x') }, ['ghost>a']],
+    ['self_edge', "'a'", { a: write('x') }, ['a>a']],
+    ['duplicate_edge', 'a → b', { a: write('x'), b: write('y') }, ['a>b', 'a>b']],
+    ['node_without_model', "'a'", { a: write('x', { model_id: null }) }],
+    ['node_without_model', "'a'", { a: write('x', { model_id: '' }) }],
+    ['unknown_model', "'other'", { a: write('x', { model_id: 'other' }) }],
+    ['model_disabled', "'off'", { a: write('x', { model_id: 'off' }) }],
+    ['model_task_mismatch', 'does write, not paint', { a: paint('x', { model_id: 'w' }) }],
+    ['unknown_task', "'dance'", { a: write('x', { task: 'dance' }) }],
+    ['unknown_reference', "no node 'ghost'", { a: write('${nodes.ghost.result.x}') }],
+    ['unknown_reference', 'its own result', { a: write('${nodes.a.result.count}') }],
+    ['unknown_reference', "comes 'result'", { a: write('x'), b: write('${nodes.a.choices}') }, ['a>b']],
+    ['unknown_reference', "has 'id'", { a: write('${execution.owner}') }],
+    [
+      'reference_not_upstream',
+      "'b' runs after 'a'",
+      { a: write('n: ${nodes.b.result.count}'), b: write('y') },
+      ['a>b'],
+    ],
+    ['implicit_dependency', "'b' runs after 'a'", { a: write('x'), b: write('n: ${nodes.a.result.count}') }],
+    ['invalid_reference_syntax', 'never closed', { a: write('${input.x') }],
+    ['undeclared_input', "'topic'", { a: write('${input.topic}') }, [], {}],
+    ['unused_parameter', "'topic'", { a: write('x') }, [], { topic: { type: 'string' } }],
+    ['input_param_type', 'is string', { a: write('n: ${input.n}') }, [], { n: { type: 'integer', default: 'three' } }],
+    ['unknown_field', "'colour'", { a: write('x', { colour: 'red' }) }],
+    ['unknown_field', "no input 'colour'", { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', colour: 1 } } }],
+    ['missing_input', "'prompt'", { a: { model_id: 'm', task: 'write' } }],
+    ['type_mismatch', "'prompt'", { a: write(3) }],
+    ['type_mismatch', 'expects string', { a: write('x'), b: paint('${nodes.a.result.count}') }, ['a>b']],
+    [
+      'type_mismatch',
+      'expects integer or null',
+      { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', n: '${input.n}' } } },
+      [],
+      { n: { type: 'string' } },
+    ],
+    ['value_out_of_range', "'n'", { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', n: 9 } } }],
+    ['unknown_output_path', "'choices[0].text'", { a: write('x', { outputs: ['choices[0].text'] }) }],
+    ['unknown_output_path', "'..'", { a: write('x', { outputs: ['..'] }) }],
+    ['unknown_output_path', 'no such member', { a: write('x'), b: write('${nodes.a.result.answer}') }, ['a>b']],
+    [
+      'coerced_media_reference',
+      "its 'url'",
+      { a: paint('x'), b: paint('y', {}, { image_url: '${nodes.a.result.images[0]}' }) },
+      ['a>b'],
+    ],
+  ])('%s: %s', ([code, about, nodes, edges, parameters]) => {
+    const { type_issues, warnings } = found(nodes, edges, parameters)
+    const all = [...type_issues, ...warnings]
+    expect(all.map(one => one.code)).toContain(code)
+    expect(all.find(one => one.code === code)!.message).toContain(about)
+    // One mistake, one finding.
+    expect(all).toHaveLength(1)
+  })
+
+  test.for<[title: string, nodes: Nodes, edges: string[], parameters?: Record<string, object>]>([
+    ['a reference into what is open', { a: paint('x'), b: write('${nodes.a.result.more.deep.down}') }, ['a>b']],
+    [
+      'a number where a whole one is wanted',
+      { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', n: '${input.n}' } } },
+      [],
+      { n: { type: 'number' } },
+    ],
+    ['an interpolation where a text is wanted', { a: write('x'), b: paint('${nodes.a.result.count} cats') }, ['a>b']],
+    [
+      'anything where nothing is declared',
+      { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', n: '${input.n}' } } },
+      [],
+    ],
+    [
+      'a list of references',
+      { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', tags: ['${input.a}', 'b'] } } },
+      [],
+    ],
+    ['an alias of a task', { a: write('x', { task: 'std/write', model_id: 'm' }) }, []],
+    ['what an editor keeps', { a: write('x', { position: { x: 1, y: 2 }, name: 'Writer' }) }, []],
+  ])('%s is fine', ([, nodes, edges, parameters]) => {
+    const { type_issues, warnings } = found(nodes, edges, parameters)
+    expect([...type_issues, ...warnings].filter(one => one.code !== 'model_task_mismatch')).toEqual([])
+  })
+})
+
+test('with some of them nothing can run, with others it may', () => {
+  const { type_issues, warnings } = found({ a: write(3, { colour: 1 }), b: write('x', { model_id: null }) })
+  expect(blockingOf({ type_issues, warnings }).map(({ code }) => code)).toEqual(['node_without_model'])
+})
+
+test('200 nodes with 1,000 edges are looked over at once', () => {
+  const nodes = Object.fromEntries(
+    Array.from({ length: 200 }, (_, at) => [
+      `n${at}`,
+      write(at === 0 ? 'x' : `\${nodes.n${at - 1}.result.choices[0].message.content} go`),
+    ]),
+  )
+  const edges = Array.from({ length: 1000 }, (_, at) => `n${at % 150}>n${(at % 150) + 1 + (at % 49)}`)
+  expect(found(nodes, [...new Set(edges)]).type_issues).toEqual([])
+})
