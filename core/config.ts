@@ -7,6 +7,7 @@ import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { Failure } from './failure.ts'
 import { Model } from './models/model.ts'
 import { Bytes, Duration } from './models/quantities.ts'
+import { slugFault } from './models/slugs.ts'
 
 /** Every timeout and bound of the server. All durations can be set down to 100 ms, so that tests need not wait. */
 export const Limits = z
@@ -142,6 +143,8 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
   for (const [at, model] of models.entries()) {
     if (models.findIndex(other => other.id === model.id) !== at)
       throw wrong(at, 'id', `the model id '${model.id}' is used twice; ids must differ.`)
+    const slug = slugFault(model, models.slice(0, at))
+    if (slug) throw wrong(at, 'slug', slug)
     if (!check || !model.enabled) continue
     try {
       check(model)

@@ -1,12 +1,15 @@
 import type { EngineTraits } from '../fleet.ts'
 import type { Catalog } from '../tasks/catalog.ts'
+import type { GenerationTask } from '../tasks/tasks.ts'
 import { compareModels, type ModelChanges } from './change.ts'
 import type { Model } from './model.ts'
+import { slugTable } from './slugs.ts'
 
 interface Offer {
   models: readonly Model[]
   byId: ReadonlyMap<string, Model>
   catalog: Catalog
+  slugs: ReadonlyMap<string, { model: Model; task: GenerationTask }>
   readAt: number
 }
 
@@ -44,6 +47,7 @@ export function openRegistry({
             },
           ]),
       ),
+      slugs: slugTable(models),
       readAt: Date.now(),
     }
   }
@@ -54,6 +58,10 @@ export function openRegistry({
     find: (id: string): Model | undefined => now.byId.get(id),
     /** The enabled ones, in the form that request bodies are checked against. */
     catalog: (): Catalog => now.catalog,
+    /** What is asked for under this path below /slug, of the enabled models. */
+    bySlug: (slug: string): { model: Model; task: GenerationTask } | undefined => now.slugs.get(slug),
+    /** Every slug that reaches an enabled model. */
+    slugs: (): ReadonlyMap<string, { model: Model; task: GenerationTask }> => now.slugs,
     /** When this set of models was read, epoch milliseconds. */
     get readAt(): number {
       return now.readAt
