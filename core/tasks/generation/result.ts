@@ -14,6 +14,8 @@ export interface ResultFile {
   duration?: number
   fps?: number
   num_frames?: number
+  /** Present where size and length are those that were asked for: no ffprobe was there to measure them. */
+  figures?: 'requested'
   /** A small picture of it. */
   thumbnail_id?: string
 }

@@ -1,0 +1,166 @@
+import { open, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Cpu } from '../../cpu/cpu.ts'
+import type { ImageRules } from '../../cpu/image-work.ts'
+import { Failure } from '../../failure.ts'
+import type { Files } from '../../files/files.ts'
+import { ulid } from '../../ids.ts'
+import type { Log } from '../../log.ts'
+import type { Ffmpeg } from '../../media/ffmpeg.ts'
+import type { JobRecord, NewFile } from '../../store/store.ts'
+import type { GenerationTask } from '../tasks.ts'
+import { type Completed, workerError } from './converse.ts'
+import { makesPictures } from './prepare.ts'
+import type { EngineFile, GenerationInputs } from './protocol.ts'
+import type { ResultFile } from './result.ts'
+
+export interface OutputOwners {
+  files: Pick<Files, 'adopt' | 'pathOf' | 'discard'>
+  cpu: Pick<Cpu, 'image' | 'thumbnail'>
+  ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'frame'>
+  log: Log
+}
+
+/** What an engine has made, checked and in its place; the rows are still to be written. */
+export interface Outputs {
+  files: NewFile[]
+  /** One for each picture, or one for the video. */
+  results: ResultFile[]
+}
+
+interface Run {
+  job: JobRecord
+  task: GenerationTask
+  inputs: GenerationInputs
+  /** Where the engine wrote. */
+  folder: string
+  /** Bytes of everything that one job may make. */
+  maxBytes: number
+  expiresAt: number | null
+}
+
+const pictureRules: Omit<ImageRules, 'formats'> = { maxBytes: 512 << 20, maxPixels: 64_000_000, maxSide: 16_384 }
+const thumbnailSide = 320
+
+/**
+ * Takes over the files that the engine has named: each is copied out of its reach first and then judged by its content,
+ * so that what was judged is what is kept. Rejects with Failure `worker_error` that says what is wrong with them, and
+ * then nothing is kept.
+ */
+export async function takeOutputs(run: Run, completed: Completed, owners: OutputOwners): Promise<Outputs> {
+  const { job, task, inputs } = run
+  const fault = (what: string) => workerError(job.modelId, what)
+  checkNames(completed.files, task, inputs, fault)
+  const kept: NewFile[] = []
+  let left = run.maxBytes
+
+  async function adopt(name: string, contentType: string, as: 'output' | 'thumbnail', shownName: string) {
+    const file = await owners.files.adopt(job.organizationId, join(run.folder, name), {
+      name: shownName,
+      contentType,
+      purpose: as,
+      jobId: job.id,
+      expiresAt: run.expiresAt,
+      maxBytes: left,
+    })
+    left -= file.bytes
+    kept.push(file)
+    return file
+  }
+
+  /** A small picture of a file; none is no reason to lose what it shows. */
+  async function thumbnail(draw: () => Promise<Uint8Array>): Promise<string | undefined> {
+    try {
+      const name = `thumbnail-${ulid()}.webp`
+      // Never through a link that the engine may have laid there.
+      await writeFile(join(run.folder, name), await draw(), { flag: 'wx' })
+      return (await adopt(name, 'image/webp', 'thumbnail', 'thumbnail.webp')).id
+    } catch (cause) {
+      owners.log.warn('A thumbnail could not be made', { job: job.id }, cause)
+      return undefined
+    }
+  }
+
+  async function picture(name: string, at: number): Promise<ResultFile> {
+    const format = inputs.output_format as 'png' | 'jpeg' | 'webp'
+    const ending = format === 'jpeg' ? 'jpg' : format
+    const file = await adopt(name, `image/${format}`, 'output', `image${at === 0 ? '' : `-${at + 1}`}.${ending}`)
+    const path = owners.files.pathOf(file)
+    const facts = await owners.cpu.image(path, { ...pictureRules, formats: [format] }).catch((cause: unknown) => {
+      if (!(cause instanceof Failure) || cause.code !== 'invalid_image') throw cause
+      throw fault(`made '${name}', which is no ${format.toUpperCase()} picture: ${cause.message}`)
+    })
+    Object.assign(file, { width: facts.width, height: facts.height })
+    const small = await thumbnail(() => owners.cpu.thumbnail(path, thumbnailSide))
+    return shown(file, small)
+  }
+
+  async function video(name: string): Promise<ResultFile> {
+    const file = await adopt(name, 'video/mp4', 'output', 'video.mp4')
+    const path = owners.files.pathOf(file)
+    const found = await owners.ffmpeg.found()
+    if ('missing' in found) {
+      if (!(await isMp4(path))) throw fault(`made '${name}', which is no MP4 video`)
+      const durationMs = Math.round((1000 * inputs.num_frames) / inputs.fps)
+      Object.assign(file, { width: inputs.width, height: inputs.height, durationMs })
+      return { ...shown(file), fps: inputs.fps, num_frames: inputs.num_frames, figures: 'requested' }
+    }
+    const facts = await owners.ffmpeg.probe(path).catch((cause: unknown) => {
+      throw fault(`made '${name}', which is no MP4 video: ${Failure.from(cause).message}`)
+    })
+    if (facts.kind !== 'video' || !facts.width || !facts.height || !(await isMp4(path)))
+      throw fault(`made '${name}', which is no MP4 video but ${facts.kind === 'video' ? 'another kind' : facts.kind}`)
+    Object.assign(file, { width: facts.width, height: facts.height, durationMs: facts.durationMs })
+    const small = await thumbnail(async () => owners.cpu.thumbnail(await owners.ffmpeg.frame(path), thumbnailSide))
+    const fps = facts.fps ?? inputs.fps
+    return { ...shown(file, small), fps, num_frames: facts.frames ?? inputs.num_frames }
+  }
+
+  try {
+    const results: ResultFile[] = []
+    for (const [at, { name }] of completed.files.entries())
+      results.push(await (makesPictures(task) ? picture(name, at) : video(name)))
+    return { files: kept, results }
+  } catch (thrown) {
+    await owners.files.discard(kept)
+    throw thrown
+  }
+}
+
+/** That the engine speaks of what was asked for, under names that can only lie in its folder. */
+function checkNames(
+  files: readonly EngineFile[],
+  task: GenerationTask,
+  { num_images }: GenerationInputs,
+  fault: (what: string) => Failure,
+): void {
+  const kind = makesPictures(task) ? 'image' : 'video'
+  const strange = files.find(({ name }) => !/^[A-Za-z0-9][\w.-]*$/.test(name))
+  if (strange) throw fault(`named ${JSON.stringify(strange.name)}, which is not the plain name of a file in its folder`)
+  const other = files.find(file => file.kind !== kind)
+  if (other) throw fault(`made '${other.name}', of kind ${other.kind}, where ${kind} was asked for`)
+  if (new Set(files.map(({ name }) => name)).size < files.length) throw fault('named one file twice')
+  if (files.length !== num_images) throw fault(`made ${files.length} files where ${num_images} were asked for`)
+}
+
+/** Whether it begins as MP4 files do: a box of type `ftyp`. */
+async function isMp4(path: string): Promise<boolean> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(12), 0, 12, 0)
+    return bytesRead === 12 && buffer.toString('latin1', 4, 8) === 'ftyp'
+  } finally {
+    await file.close()
+  }
+}
+
+const shown = (file: NewFile, thumbnailId?: string): ResultFile => ({
+  file_id: file.id,
+  file_name: file.name,
+  content_type: file.contentType,
+  file_size: file.bytes,
+  ...(file.width === null ? {} : { width: file.width }),
+  ...(file.height === null ? {} : { height: file.height }),
+  ...(file.durationMs === null ? {} : { duration: file.durationMs / 1000 }),
+  ...(thumbnailId === undefined ? {} : { thumbnail_id: thumbnailId }),
+})

@@ -1,0 +1,122 @@
+import type { Limits } from '../../config.ts'
+import { Failure } from '../../failure.ts'
+import type { Files } from '../../files/files.ts'
+import type { Ran, RunJob } from '../../jobs/run.ts'
+import type { Registry } from '../../models/registry.ts'
+import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
+import { isGeneration } from '../tasks.ts'
+import { type Completed, converse } from './converse.ts'
+import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
+import { type MediaKind, makesPictures } from './prepare.ts'
+import { type GenerationCall, type GenerationInputs, generatePath } from './protocol.ts'
+import type { GenerationResult } from './result.ts'
+
+interface Wish extends OutputOwners {
+  files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace'>
+  registry: Pick<Registry, 'find' | 'catalog'>
+  limits: Pick<Limits, 'output_size'>
+}
+
+const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
+
+/** Runs generation jobs: the engine writes into a folder of the run, and what it made is taken over from there. */
+export function openGenerationRunner(owners: Wish): RunJob {
+  const { files, registry, limits } = owners
+
+  /** The stored inputs with the ids of files replaced by where their bytes lie. */
+  async function inputsOf(job: JobRecord): Promise<{ stored: GenerationInputs; inputs: GenerationInputs }> {
+    const stored = JSON.parse(job.inputs) as GenerationInputs
+    const inputs = { ...stored }
+    for (const kind of mediaKinds) {
+      const id = stored[kind]
+      if (id === null) continue
+      const file = await files.find(job.organizationId, id)
+      if (!file)
+        throw new Failure('not_found', `The file ${id}, the ${kind} of this job, is no longer there. Send it again.`, {
+          param: `${kind}_url`,
+        })
+      inputs[kind] = files.pathOf(file)
+    }
+    return { stored, inputs }
+  }
+
+  const run: RunJob = Object.assign(
+    async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
+      const entry = registry.catalog().get(job.modelId)
+      const { task } = job
+      if (!entry || !isGeneration(task))
+        throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
+      const { stored, inputs } = await inputsOf(job)
+      await using workspace = await files.workspace(job.id)
+      const { folder } = workspace
+      const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
+      const began = performance.now()
+      const completed = await converse(lease, entry.traits.paths[task] ?? generatePath, call, signal, report)
+      const seconds = Math.round(performance.now() - began) / 1000
+      const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
+      const outputs = await takeOutputs(
+        { job, task, inputs: stored, folder, maxBytes: limits.output_size, expiresAt },
+        completed,
+        owners,
+      )
+      const ran: Ran = {
+        result: JSON.stringify(resultOf(stored, completed, outputs, seconds, makesPictures(task))),
+        usage: { inputTokens: 0, outputTokens: 0 },
+        cost: 0,
+        files: outputs.files,
+        library: makesPictures(task) ? [] : [libraryItem(job, stored, completed, outputs)],
+      }
+      // Whoever cancelled it in the last moment was told so: what lies there already is nobody's.
+      if (signal.aborted) {
+        await files.discard(ran.files)
+        throw signal.reason
+      }
+      return ran
+    },
+    { undo: (ran: Ran) => files.discard(ran.files) },
+  )
+  return run
+}
+
+function resultOf(
+  inputs: GenerationInputs,
+  { seed_used, prompt }: Completed,
+  { results }: Outputs,
+  inference: number,
+  pictures: boolean,
+): GenerationResult {
+  const [first] = results
+  return {
+    ...(pictures ? { images: results } : { video: first! }),
+    ...(first!.duration === undefined ? {} : { duration_seconds: first!.duration }),
+    width: first!.width ?? inputs.width,
+    height: first!.height ?? inputs.height,
+    ...(pictures ? {} : { num_frames: first!.num_frames ?? inputs.num_frames, fps: first!.fps ?? inputs.fps }),
+    seed_used,
+    seed: inputs.seed,
+    prompt: prompt ?? inputs.prompt,
+    timings: { inference },
+  }
+}
+
+function libraryItem(
+  job: JobRecord,
+  inputs: GenerationInputs,
+  { seed_used, prompt }: Completed,
+  { results }: Outputs,
+): NewLibraryItem {
+  const [video] = results
+  return {
+    id: video!.file_id,
+    organizationId: job.organizationId,
+    jobId: job.id,
+    task: job.task,
+    modelId: job.modelId,
+    prompt: prompt ?? inputs.prompt,
+    seed: seed_used,
+    fps: video!.fps ?? inputs.fps,
+    numFrames: video!.num_frames ?? inputs.num_frames,
+    thumbnailId: video!.thumbnail_id ?? null,
+    createdAt: Date.now(),
+  }
+}
