@@ -9,7 +9,8 @@ const looking = {
   structure: 'Checking the structure',
   ledger: 'Checking the chain of the ledger',
   references: 'Checking references',
-  jobs: 'Comparing jobs and ledger',
+  jobs: 'Comparing jobs, events and ledger',
+  files: 'Comparing files and library',
 } as const
 
 /** `infer db check`: looks for damage, beside a running server or without one. Ends with 65 when there is some. */
@@ -27,11 +28,22 @@ export function define(command: Command, terminal: Terminal): void {
         quick: quick === true,
         onStep: step => terminal.progress(`${looking[step]}…`),
       }).finally(() => terminal.progress(''))
-      const { findings, schema, bytes, jobs, ledgerRows } = report
-      if (json) terminal.json({ whole: findings.length === 0, findings, schema, bytes, jobs, ledger_rows: ledgerRows })
+      const { findings, schema, bytes, jobs, events, files, videos, ledgerRows } = report
+      if (json)
+        terminal.json({
+          whole: findings.length === 0,
+          findings,
+          schema,
+          bytes,
+          jobs,
+          events,
+          files,
+          videos,
+          ledger_rows: ledgerRows,
+        })
       else if (findings.length === 0)
         terminal.print(
-          `The database is whole: ${sizeText(bytes)}, schema ${schema}, ${ledgerRows} ledger rows${quick ? '' : `, ${jobs} jobs`}.`,
+          `The database is whole: ${sizeText(bytes)}, schema ${schema}, ${ledgerRows} ledger rows${quick ? '' : `, ${jobs} jobs, ${files} files`}.`,
         )
       else {
         for (const finding of findings) terminal.print(finding)

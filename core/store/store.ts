@@ -63,6 +63,8 @@ export interface Store {
     /** pending or processing becomes cancelled; cancelled stays; anything else: Failure `job_already_finished`. Undefined: no such job here. */
     cancel(organizationId: string, id: string, at: number): Promise<JobRecord | undefined>
     find(organizationId: string, id: string): Promise<JobRecord | undefined>
+    /** Whether there was such a job, and it was removed or its time is over: then only the ledger knows it. */
+    gone(organizationId: string, id: string): Promise<boolean>
     /**
      * Newest first, synchronous calls among them (their inputs and results are not kept). What is listed has neither
      * inputs nor result (`null`). A page may hold fewer than `limit` although there are more: a rare kind is looked for

@@ -24,14 +24,18 @@ const inputs = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(3
 
 const job = (at: number): NewJob => ({
   id: newId('job'),
-  queueId: newId('q'),
   organizationId: 'org_bench',
   tokenId: 'tok_bench',
   task: 'std/chat-completion',
   modelId: 'tiny-chat',
   inputs,
+  slug: null,
   priority: 0,
+  rank: at * 1000,
   maxAttempts: 3,
+  startBy: null,
+  timeoutMs: null,
+  retentionMs: null,
   notBefore: at,
   createdAt: at,
   metadata: null,
@@ -65,11 +69,11 @@ async function measure(submit: (job: NewJob) => Promise<unknown>): Promise<{ rat
 function openBare(directory: string) {
   const connection = openDatabase(join(directory, 'bare.db'))
   connection.exec(`CREATE TABLE jobs (id TEXT PRIMARY KEY, idempotency TEXT UNIQUE, body_hash TEXT, organization TEXT,
-    queue TEXT, token TEXT, task TEXT, model TEXT, inputs TEXT, priority INTEGER, state TEXT, attempt INTEGER,
+    token TEXT, task TEXT, model TEXT, inputs TEXT, priority INTEGER, state TEXT, attempt INTEGER,
     max_attempts INTEGER, boot TEXT, result TEXT, created_at INTEGER); CREATE INDEX jobs_state ON jobs (state);`)
   const insert = connection.prepare(
-    `INSERT INTO jobs (id, idempotency, body_hash, organization, queue, token, task, model, inputs, priority, state,
-       attempt, max_attempts, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?)
+    `INSERT INTO jobs (id, idempotency, body_hash, organization, token, task, model, inputs, priority, state,
+       attempt, max_attempts, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?)
      ON CONFLICT (idempotency) DO NOTHING`,
   )
   const [begin, commit] = [connection.prepare('BEGIN IMMEDIATE'), connection.prepare('COMMIT')]
@@ -84,7 +88,6 @@ function openBare(directory: string) {
         it.idempotency!.key,
         it.idempotency!.bodyHash,
         it.organizationId,
-        it.queueId,
         it.tokenId,
         it.task,
         it.modelId,

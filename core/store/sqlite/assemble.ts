@@ -1,3 +1,4 @@
+import { Failure } from '../../failure.ts'
 import type { JobRecord, NewJob, Store } from '../store.ts'
 import { received } from './batch.ts'
 import type { CommandName } from './commands.ts'
@@ -64,30 +65,79 @@ export function assemble(parts: {
       async submit(job) {
         const holder = await ask('jobs.submit', job, job.inputs.length)
         if (holder === null) return { job: asSubmitted(job), replayed: false }
-        return { job: reader.jobs.find(job.organizationId, holder)!, replayed: true }
+        const made = reader.jobs.find(job.organizationId, holder)
+        if (!made)
+          throw new Failure(
+            'output_expired',
+            `This Idempotency-Key made the job ${holder}, which is not kept any more. Send a new key to run it again.`,
+          )
+        return { job: made, replayed: true }
       },
-      async claim(want) {
-        const numbers = await ask('jobs.claim', want)
+      // In the thread of the writer, because it goes through all that wait.
+      backlog: () => ask('jobs.backlog', undefined),
+      waiting: async want => reader.jobs.waiting(want),
+      wake: (now, limit) => ask('jobs.wake', { now, limit }),
+      nextDue: async () => reader.jobs.nextDue(),
+      async claim(organizationId, id, now) {
+        if (!(await ask('jobs.claim', { organizationId, id, now }))) return undefined
         // A cancel may have come between the commit and here.
-        return numbers
-          .map(number => reader.jobs.numbered(number))
-          .filter(job => job?.status === 'processing') as JobRecord[]
+        const job = reader.jobs.find(organizationId, id)
+        return job?.status === 'processing' ? job : undefined
+      },
+      async expire(now, limit) {
+        const ended = await ask('jobs.expire', { now, limit })
+        return ended
+          .map(({ organizationId, id }) => reader.jobs.find(organizationId, id))
+          .filter(job => job !== undefined)
       },
       async settle({ organizationId, id, boot, claims }, outcome) {
-        const weight = outcome.status === 'completed' ? outcome.result.length : 0
+        const weight = (outcome.status === 'completed' ? outcome.result.length : 0) + (outcome.logs?.length ?? 0)
         const settled = await ask('jobs.settle', { claim: { organizationId, id, boot, claims }, outcome }, weight)
         if (!settled) lateResults += 1
         return { settled, job: reader.jobs.find(organizationId, id) }
       },
       release: ({ organizationId, id, boot, claims }, notBefore) =>
-        ask('jobs.release', { claim: { organizationId, id, boot, claims }, notBefore }),
+        ask('jobs.release', { claim: { organizationId, id, boot, claims }, notBefore, at: Date.now() }),
       async cancel(organizationId, id, at) {
         return (await ask('jobs.cancel', { organizationId, id, at })) ? reader.jobs.find(organizationId, id) : undefined
       },
       find: async (organizationId, id) => reader.jobs.find(organizationId, id),
+      gone: async (organizationId, id) => reader.jobs.gone(organizationId, id),
+      list: async (organizationId, filter) => reader.jobs.list(organizationId, filter),
+      logs: async (organizationId, id) => reader.jobs.logs(organizationId, id),
+      async remove(organizationId, id, at) {
+        return (await ask('jobs.remove', { organizationId, id, at })) || undefined
+      },
+      sweep: (now, limit) => ask('jobs.sweep', { now, limit }),
       // As one text: cloning eighteen members a record cost the main thread twice as much as writing them down.
       record: finished => ask('jobs.record', JSON.stringify(finished)),
       counts: async () => reader.jobs.counts(),
+    },
+    events: {
+      after: async (organizationId, want) => reader.events.after(organizationId, want),
+      last: async () => reader.events.last(),
+    },
+    replies: {
+      find: async digest => reader.replies.find(digest),
+      keep: (digest, reply) => ask('replies.keep', { digest, reply }, reply.body.length),
+    },
+    files: {
+      async add(file) {
+        await ask('files.add', file)
+        return { ...file, removedAt: null }
+      },
+      find: async id => reader.files.find(id),
+      list: async (organizationId, page) => reader.files.list(organizationId, page),
+      async remove(organizationId, id, at) {
+        return (await ask('files.remove', { organizationId, id, at })) ? reader.files.find(id) : undefined
+      },
+      expire: (now, limit) => ask('files.expire', { now, limit }),
+      erased: ids => ask('files.erased', ids),
+    },
+    library: {
+      list: async (organizationId, filter) => reader.library.list(organizationId, filter),
+      find: async (organizationId, id) => reader.library.find(organizationId, id),
+      remove: (organizationId, id, at) => ask('library.remove', { organizationId, id, at }),
     },
     recovery: writer.recovery,
     stats: () => ({
@@ -102,30 +152,21 @@ export function assemble(parts: {
 }
 
 /** A job as the database holds it right after its submission; saves reading back what is known. */
-const asSubmitted = (job: NewJob): JobRecord => ({
-  id: job.id,
-  queueId: job.queueId,
-  organizationId: job.organizationId,
-  tokenId: job.tokenId,
+const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
+  ...job,
   kind: 'async',
-  task: job.task,
-  modelId: job.modelId,
-  inputs: job.inputs,
-  priority: job.priority,
   status: 'pending',
   attempt: 0,
-  maxAttempts: job.maxAttempts,
   claims: 0,
   notBefore: Math.max(job.notBefore, job.createdAt),
   boot: null,
   engineId: null,
-  metadata: job.metadata,
   result: null,
   error: null,
   usage: null,
   cost: null,
-  createdAt: job.createdAt,
   updatedAt: job.createdAt,
   startedAt: null,
   finishedAt: null,
+  expiresAt: null,
 })

@@ -5,6 +5,7 @@ import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
 import { type Connection, meaningOf, openAsIs, openDatabase, sqliteCode, structuralFault } from './database.ts'
 import { createPrivate, placesIn, syncDirectory } from './directory.ts'
+import { openEvents } from './events.ts'
 import { openLedger } from './ledger.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
@@ -68,6 +69,7 @@ function prepare(connection: Connection, wish: BootWish): Store['recovery'] {
             boot,
             ledger: openLedger(connection),
             tally: openTally(connection),
+            events: openEvents(connection),
             at: Date.now(),
           }),
         )

@@ -11,6 +11,9 @@ export interface DatabaseReport {
   schema: number
   bytes: number
   jobs: number
+  events: number
+  files: number
+  videos: number
   ledgerRows: number
 }
 
@@ -18,7 +21,7 @@ export interface CheckWish {
   /** Structure and ledger only: seconds where the whole check takes minutes. */
   quick?: boolean
   /** Hears what is looked at next. */
-  onStep?: (step: 'structure' | 'ledger' | 'references' | 'jobs') => void
+  onStep?: (step: 'structure' | 'ledger' | 'references' | 'jobs' | 'files') => void
 }
 
 /**
@@ -29,7 +32,16 @@ export interface CheckWish {
 export async function checkDatabase(dataDir: string, { quick = false, onStep = () => {} }: CheckWish = {}) {
   const { database } = placesIn(dataDir)
   if (!existsSync(database)) throw new StoreRefusal(64, `There is no database in ${dataDir}.`)
-  const report: DatabaseReport = { findings: [], schema: 0, bytes: statSync(database).size, jobs: 0, ledgerRows: 0 }
+  const report: DatabaseReport = {
+    findings: [],
+    schema: 0,
+    bytes: statSync(database).size,
+    jobs: 0,
+    events: 0,
+    files: 0,
+    videos: 0,
+    ledgerRows: 0,
+  }
   let connection: Connection | undefined
   try {
     connection = openDatabase(database, { readonly: true })
@@ -64,19 +76,51 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
   for (const { table, parent } of dangling.slice(0, 20))
     findings.push(`A row of ${table} refers to one of ${parent} that is not there.`)
 
-  onStep('jobs')
   const count = (sql: string) => connection.prepare<[], number>(sql).pluck().get() ?? 0
+  const expectNone = (sql: string, sentence: (rows: number) => string) => {
+    const rows = count(sql)
+    if (rows > 0) findings.push(sentence(rows))
+  }
+
+  onStep('jobs')
   report.jobs = count('SELECT count(*) FROM jobs')
-  const unbilled = count(
-    'SELECT count(*) FROM jobs WHERE finished_at IS NOT NULL AND id NOT IN (SELECT job_id FROM ledger)',
+  report.events = count('SELECT count(*) FROM events')
+  expectNone(
+    `SELECT count(*) FROM jobs WHERE finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ledger
+       WHERE ledger.organization_id = jobs.organization_id AND kind = 'async' AND job_id = jobs.id)`,
+    rows => `${rows} jobs have ended and are not in the ledger.`,
   )
-  if (unbilled > 0) findings.push(`${unbilled} jobs have ended and are not in the ledger.`)
-  const unfinished = count(
-    `SELECT count(*) FROM ledger WHERE kind = 'async' AND job_id NOT IN (SELECT id FROM jobs WHERE finished_at IS NOT NULL)`,
+  // A job that is not there any more was deleted, or its time was over.
+  expectNone(
+    `SELECT count(*) FROM ledger JOIN jobs ON jobs.organization_id = ledger.organization_id AND jobs.id = job_id
+     WHERE kind = 'async' AND jobs.finished_at IS NULL`,
+    rows => `${rows} ledger rows are of jobs that have not ended.`,
   )
-  if (unfinished > 0) findings.push(`${unfinished} ledger rows are of jobs that have not ended or are not there.`)
-  const miscounted = count(
+  expectNone(
     `SELECT count(*) FROM job_counts WHERE jobs <> (SELECT count(*) FROM jobs WHERE jobs.status = job_counts.status)`,
+    () => 'The counts of jobs by status do not match the jobs.',
   )
-  if (miscounted > 0) findings.push('The counts of jobs by status do not match the jobs.')
+  expectNone(
+    `SELECT count(*) FROM (SELECT number, max(sequence), type FROM events GROUP BY number) JOIN jobs USING (number)
+     WHERE status <> CASE type WHEN 'job.started' THEN 'processing' WHEN 'job.created' THEN 'pending'
+       WHEN 'job.retrying' THEN 'pending' ELSE substr(type, 5) END`,
+    rows => `${rows} jobs have another status than their last event says.`,
+  )
+
+  onStep('files')
+  report.files = count('SELECT count(*) FROM files')
+  report.videos = count('SELECT count(*) FROM library')
+  expectNone(
+    'SELECT count(*) FROM library JOIN files USING (id) WHERE removed_at IS NOT NULL',
+    rows => `${rows} videos are in the library and their files are removed.`,
+  )
+  expectNone(
+    'SELECT count(*) FROM library JOIN files USING (id) WHERE library.organization_id <> files.organization_id',
+    rows => `${rows} videos are in the library of another organization than their file's.`,
+  )
+  expectNone(
+    `SELECT count(*) FROM files JOIN jobs ON jobs.id = files.job_id AND jobs.organization_id = files.organization_id
+     WHERE purpose IN ('output', 'thumbnail') AND removed_at IS NULL AND status <> 'completed'`,
+    rows => `${rows} files are of jobs that have made none.`,
+  )
 }

@@ -1,15 +1,24 @@
 import type { Connection } from './database.ts'
+import { fileCommands } from './files.ts'
+import type { Writing } from './job-end.ts'
+import { forgetCommands } from './job-forget.ts'
+import { queueCommands } from './job-queue.ts'
 import { jobCommands } from './jobs.ts'
-import type { Ledger } from './ledger.ts'
+import { replyCommands } from './keys.ts'
+import { libraryCommands } from './library.ts'
 import { organizationCommands } from './organizations.ts'
-import type { Tally } from './tally.ts'
 import { tokenCommands } from './tokens.ts'
 
 /** Everything the writer can be asked, by name. Each is a synchronous function in the file that owns its table. */
-export const openCommands = (connection: Connection, context: { boot: string; ledger: Ledger; tally: Tally }) => ({
+export const openCommands = (connection: Connection, writing: Writing) => ({
   ...organizationCommands(connection),
   ...tokenCommands(connection),
-  ...jobCommands(connection, context),
+  ...jobCommands(connection, writing),
+  ...queueCommands(connection, writing),
+  ...forgetCommands(connection, writing),
+  ...replyCommands(connection),
+  ...fileCommands(connection),
+  ...libraryCommands(connection),
 })
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
@@ -20,4 +29,6 @@ export const growing: ReadonlySet<string> = new Set<CommandName>([
   'tokens.create',
   'tokens.rotate',
   'jobs.submit',
+  'files.add',
+  'replies.keep',
 ])

@@ -1,22 +1,26 @@
 import { callRecord } from '../calls.ts'
-import type { JobError, JobRecord, JobStatus } from '../store.ts'
+import type { JobError, JobRecord, JobStatus, WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { ledgerReads } from './ledger.ts'
 
-interface JobRow {
+export interface JobRow {
   number: number
   organization_id: string
   id: string
-  queue_id: string
   token_id: string
   task: JobRecord['task']
   model_id: string
+  slug: string | null
   priority: number
+  rank: number
   status: JobStatus
   attempt: number
   max_attempts: number
   claims: number
   not_before: number
+  start_by: number | null
+  timeout_ms: number | null
+  retention_ms: number | null
   boot: string | null
   engine_id: string | null
   metadata: string | null
@@ -28,66 +32,96 @@ interface JobRow {
   updated_at: number
   started_at: number | null
   finished_at: number | null
+  expires_at: number | null
 }
+export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, priority, rank, status, attempt,
+  max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, error, input_tokens,
+  output_tokens, cost, created_at, updated_at, started_at, finished_at, expires_at`
+
+/** The record of a job, with its inputs and its result as far as they were read. */
+export const jobOf = (row: JobRow, inputs = 'null', result: string | null = null): JobRecord => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  tokenId: row.token_id,
+  kind: 'async',
+  task: row.task,
+  modelId: row.model_id,
+  slug: row.slug,
+  inputs,
+  priority: row.priority,
+  rank: row.rank,
+  status: row.status,
+  attempt: row.attempt,
+  maxAttempts: row.max_attempts,
+  claims: row.claims,
+  notBefore: row.not_before || row.created_at,
+  startBy: row.start_by,
+  timeoutMs: row.timeout_ms,
+  retentionMs: row.retention_ms,
+  boot: row.boot,
+  engineId: row.engine_id,
+  metadata: row.metadata,
+  result,
+  error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+  usage:
+    row.input_tokens === null || row.output_tokens === null
+      ? null
+      : { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
+  cost: row.cost,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  startedAt: row.started_at,
+  finishedAt: row.finished_at,
+  expiresAt: row.expires_at,
+})
 
 /** What is read of jobs; short statements on a read-only connection. */
 export function jobReads(connection: Connection) {
-  const columns = `number, organization_id, id, queue_id, token_id, task, model_id, priority, status, attempt,
-    max_attempts, claims, not_before, boot, engine_id, metadata, error, input_tokens, output_tokens, cost, created_at,
-    updated_at, started_at, finished_at`
   const one = connection.prepare<[string, string], JobRow>(
-    `SELECT ${columns} FROM jobs WHERE organization_id = ? AND id = ?`,
+    `SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`,
   )
-  const numbered = connection.prepare<[number], JobRow>(`SELECT ${columns} FROM jobs WHERE number = ?`)
   const inputs = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
   const result = connection.prepare<[number], string>('SELECT result FROM job_results WHERE number = ?').pluck()
+  const logs = connection
+    .prepare<[string, string], string>(
+      'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
+    )
+    .pluck()
+  const gone = connection
+    .prepare<[string, string], number>(
+      `SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async' AND job_id = ? AND NOT EXISTS (
+         SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id AND jobs.id = ledger.job_id)`,
+    )
+    .pluck()
+  const waiting = connection.prepare<[string, string, number, number], WaitingJob>(
+    `SELECT id, organization_id AS organizationId, model_id AS modelId, rank FROM jobs
+     WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND organization_id = ? AND rank >= ?
+     ORDER BY rank, number LIMIT ?`,
+  )
+  const nextDue = connection
+    .prepare<[], number | null>(
+      `SELECT min(due) FROM (
+         SELECT min(not_before) AS due FROM jobs WHERE status = 'pending' AND not_before > 0
+         UNION ALL
+         SELECT min(start_by) FROM jobs WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL)`,
+    )
+    .pluck()
   const counts = connection.prepare<[], { status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
-
   const { findCall } = ledgerReads(connection)
-
-  const record = (row: JobRow): JobRecord => ({
-    id: row.id,
-    queueId: row.queue_id,
-    organizationId: row.organization_id,
-    tokenId: row.token_id,
-    kind: 'async',
-    task: row.task,
-    modelId: row.model_id,
-    inputs: inputs.get(row.number) ?? 'null',
-    priority: row.priority,
-    status: row.status,
-    attempt: row.attempt,
-    maxAttempts: row.max_attempts,
-    claims: row.claims,
-    notBefore: row.not_before || row.created_at,
-    boot: row.boot,
-    engineId: row.engine_id,
-    metadata: row.metadata,
-    result: row.status === 'completed' ? (result.get(row.number) ?? null) : null,
-    error: row.error === null ? null : (JSON.parse(row.error) as JobError),
-    usage:
-      row.input_tokens === null || row.output_tokens === null
-        ? null
-        : { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
-    cost: row.cost,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    startedAt: row.started_at,
-    finishedAt: row.finished_at,
-  })
 
   return {
     find(organizationId: string, id: string): JobRecord | undefined {
       const row = one.get(organizationId, id)
-      if (row) return record(row)
+      if (row)
+        return jobOf(row, inputs.get(row.number), row.status === 'completed' ? (result.get(row.number) ?? null) : null)
       const call = findCall(organizationId, id)
       return call && callRecord(call)
     },
-    /** By the number that the writer's `jobs.claim` answers with. */
-    numbered(number: number): JobRecord | undefined {
-      const row = numbered.get(number)
-      return row && record(row)
-    },
+    gone: (organizationId: string, id: string): boolean => gone.get(organizationId, id) !== undefined,
+    logs: (organizationId: string, id: string): string => logs.get(organizationId, id) ?? '[]',
+    waiting: (want: { modelId: string; organizationId: string; from: number; limit: number }): WaitingJob[] =>
+      waiting.all(want.modelId, want.organizationId, want.from, want.limit),
+    nextDue: (): number | null => nextDue.get() ?? null,
     counts: () => Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,
   }
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { FinishedJob, JobError, JobRecord } from '../store.ts'
 import type { Connection } from './database.ts'
 
-interface LedgerRow {
+export interface LedgerRow {
   sequence: number
   job_id: string
   organization_id: string
@@ -59,7 +59,9 @@ export function openLedger(connection: Connection) {
     input_tokens, output_tokens, cost, created_at, started_at, finished_at, hash)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
   const insert = connection.prepare(`INSERT INTO ledger ${columns}`)
-  const insertNew = connection.prepare(`INSERT INTO ledger ${columns} ON CONFLICT (job_id) DO NOTHING`)
+  const insertNew = connection.prepare(
+    `INSERT INTO ledger ${columns} ON CONFLICT (organization_id, kind, job_id) DO NOTHING`,
+  )
 
   function write(statement: typeof insert, kind: JobRecord['kind'], jobs: readonly FinishedJob[]): void {
     let { sequence, hash: previous } = last.get() ?? { sequence: 0, hash: genesis }
@@ -84,17 +86,17 @@ export type Ledger = ReturnType<typeof openLedger>
 /** Reads back a synchronous call by its job id: its ledger row is all there is of it. */
 export function ledgerReads(connection: Connection) {
   const call = connection.prepare<[string, string], LedgerRow>(
-    `SELECT * FROM ledger WHERE job_id = ? AND organization_id = ? AND kind = 'sync'`,
+    `SELECT * FROM ledger WHERE organization_id = ? AND kind = 'sync' AND job_id = ?`,
   )
   return {
     findCall: (organizationId: string, id: string): FinishedJob | undefined => {
-      const row = call.get(id, organizationId)
+      const row = call.get(organizationId, id)
       return row && callOf(row)
     },
   }
 }
 
-const callOf = (row: LedgerRow): FinishedJob => ({
+export const callOf = (row: LedgerRow): FinishedJob => ({
   id: row.job_id,
   organizationId: row.organization_id,
   tokenId: row.token_id,

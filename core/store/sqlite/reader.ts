@@ -1,13 +1,18 @@
 import { Failure } from '../../failure.ts'
 import { meaningOf, openDatabase } from './database.ts'
+import { eventReads } from './events.ts'
+import { fileReads } from './files.ts'
+import { jobList } from './job-list.ts'
 import { jobReads } from './job-reads.ts'
+import { replyReads } from './keys.ts'
 import { ledgerLength } from './ledger.ts'
+import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { tokenReads } from './tokens.ts'
 
 /**
- * The read-only connection of the calling thread. Every read is one or two short statements that are never left open,
- * because an open one keeps the WAL from being emptied. A read sees every commit that has been answered.
+ * The read-only connection of the calling thread. Every read is a few short statements, none of which looks at more
+ * than a bounded number of rows (about two milliseconds of the thread), and that are never left open, because an open one keeps the WAL from being emptied. A read sees every commit that has been answered.
  */
 export function openReader(database: string, onBroken: (failure: Error) => void) {
   const connection = openDatabase(database, { readonly: true })
@@ -31,7 +36,11 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
   return {
     organizations: all(organizationReads(connection)),
     tokens: all(tokenReads(connection)),
-    jobs: all(jobReads(connection)),
+    jobs: all({ ...jobReads(connection), list: jobList(connection) }),
+    events: all(eventReads(connection)),
+    replies: all(replyReads(connection)),
+    files: all(fileReads(connection)),
+    library: all(libraryReads(connection)),
     ledgerRows: guarded(length),
     close: () => {
       connection.close()

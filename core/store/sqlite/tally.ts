@@ -12,10 +12,10 @@ export function openTally(connection: Connection) {
   let moved = none()
 
   return {
-    /** Jobs go from one status to another; `undefined` is where new ones come from. */
-    move(from: JobStatus | undefined, to: JobStatus, jobs = 1): void {
+    /** Jobs go from one status to another; `undefined` is where new ones come from and forgotten ones go. */
+    move(from: JobStatus | undefined, to: JobStatus | undefined, jobs = 1): void {
       if (from) moved[from] -= jobs
-      moved[to] += jobs
+      if (to) moved[to] += jobs
     },
     /** What was moved so far, to come back to when what follows is undone. */
     mark(): () => void {

@@ -7,11 +7,11 @@ import { openCommands } from './commands.ts'
 import { copyDatabase } from './copy.ts'
 import { type Connection, meaningOf, pragmas, sqliteCode } from './database.ts'
 import { placesIn } from './directory.ts'
+import { openEvents } from './events.ts'
 import { openGroup } from './group.ts'
-import { keyLifetimeMs } from './jobs.ts'
 import { openLedger } from './ledger.ts'
 import type { FromCopy, FromWriter, ThreadStart, ToWriter } from './protocol.ts'
-import { forgetKeys, releaseOwn } from './recovery.ts'
+import { releaseOwn } from './recovery.ts'
 import { openTally } from './tally.ts'
 
 /**
@@ -20,8 +20,6 @@ import { openTally } from './tally.ts'
  */
 const mostInGroup = 512
 const idleMs = 1000
-const forgetEveryMs = 5000
-const forgetAtOnce = 2000
 
 if (parentPort) start(parentPort, workerData as ThreadStart)
 
@@ -60,16 +58,15 @@ function serve(
 ): void {
   const tell = (message: FromWriter) => port.postMessage(message)
   const tally = openTally(connection)
-  const commands = openCommands(connection, { boot, ledger: openLedger(connection), tally })
+  const events = openEvents(connection)
+  const commands = openCommands(connection, { boot, ledger: openLedger(connection), tally, events })
   const group = openGroup(connection, commands, tally, () => rmSync(placesIn(dataDir).ballast, { force: true }))
-  const forget = forgetKeys(connection)
   const queue: Asked[] = []
   let scheduled = false
   let closing = false
   let ended = false
   let dirty = true
   const idle = setTimeout(checkpoint, idleMs)
-  let forgetting = role === 'server' ? setTimeout(forgetOldKeys, forgetEveryMs) : undefined
 
   port.on('message', (message: ToWriter) => {
     take(message)
@@ -131,23 +128,9 @@ function serve(
     connection.pragma(`busy_timeout = ${pragmas.busy_timeout}`)
   }
 
-  function forgetOldKeys(): void {
-    let forgotten = 0
-    quietly(() => {
-      forgotten = forget(Date.now() - keyLifetimeMs, forgetAtOnce)
-    })
-    if (ended) return
-    // In small steps, but as fast as keys can come.
-    forgetting = setTimeout(forgetOldKeys, forgotten < forgetAtOnce ? forgetEveryMs : 100)
-    if (forgotten === 0) return
-    dirty = true
-    idle.refresh()
-  }
-
   function stop(): void {
     ended = true
     clearTimeout(idle)
-    clearTimeout(forgetting)
     port.close()
   }
 
@@ -163,7 +146,7 @@ function serve(
 
   function close(): void {
     try {
-      if (role === 'server') quietly(() => releaseOwn(connection, { boot, tally }))
+      if (role === 'server') quietly(() => releaseOwn(connection, { boot, tally, events, at: Date.now() }))
       dirty = true
       checkpoint()
       connection.close()

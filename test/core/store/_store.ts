@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { newId } from '../../../core/ids.ts'
 import { type Log, openLog } from '../../../core/log.ts'
 import { openSqliteStore, type StoreWish } from '../../../core/store/sqlite/store.ts'
-import type { FinishedJob, NewJob, NewToken, Store } from '../../../core/store/store.ts'
+import type { FinishedJob, JobRecord, NewJob, NewToken, Store } from '../../../core/store/store.ts'
 
 /** A directory that is gone at the end of the scope. */
 export function temporaryDirectory(): Disposable & { path: string } {
@@ -60,17 +60,21 @@ export const createOrganization = (store: Store, id = organizationId) =>
   })
 
 export const newJob = (job: Partial<NewJob> = {}): NewJob => {
-  const createdAt = job.createdAt ?? Date.now()
+  const { createdAt = Date.now(), priority = 0 } = job
   return {
     id: newId('job'),
-    queueId: newId('q'),
     organizationId,
     tokenId: 'tok_test',
     task: 'std/chat-completion',
     modelId: 'tiny-chat',
+    slug: null,
     inputs: '{"messages":[]}',
-    priority: 0,
+    priority,
+    rank: createdAt * 1000 - priority * 60_000_000,
     maxAttempts: 3,
+    startBy: null,
+    timeoutMs: null,
+    retentionMs: null,
     notBefore: createdAt,
     createdAt,
     metadata: null,
@@ -118,4 +122,22 @@ export const completed = (at = Date.now()) => ({
   cost: 7,
   engineId: 'wkr_test',
   at,
+  logs: null,
+  files: [],
+  library: [],
 })
+
+/** Takes what waits by rank, of all models and organizations: a queue that knows nothing of fairness. */
+export async function claimWaiting(
+  store: Store,
+  { limit = 100, now = Date.now(), modelId }: { limit?: number; now?: number; modelId?: string } = {},
+): Promise<JobRecord[]> {
+  await store.jobs.wake(now, 1000)
+  const lines = (await store.jobs.backlog()).filter(line => modelId === undefined || line.modelId === modelId)
+  const waiting = await Promise.all(
+    lines.map(line => store.jobs.waiting({ ...line, from: Number.MIN_SAFE_INTEGER, limit })),
+  )
+  const first = waiting.flat().sort((a, b) => a.rank - b.rank)
+  const claimed = await Promise.all(first.slice(0, limit).map(job => store.jobs.claim(job.organizationId, job.id, now)))
+  return claimed.filter(job => job !== undefined)
+}

@@ -4,10 +4,16 @@
  *
  * `number` is the order of arrival and the key of the narrow tables; a clock that jumps cannot change it. What a job
  * says and what it answers lie in tables of their own, because an UPDATE of a row writes all of it again and a job is
- * updated at least twice. `not_before` 0 means due at once: only a delayed job depends on the clock.
+ * updated at least twice. `not_before` 0 means due at once: only a delayed job depends on the clock. A start deadline
+ * is over once a job has begun, hence `attempt = 0` in its index.
+ *
+ * `events` counts with AUTOINCREMENT, so that the number of an event that was swept is never given to another one.
  *
  * The ledger has one row for each job that has ended and outlives the job. A synchronous call is never queued, so its
  * ledger row is all there is of it: as a job and a ledger row it cost the writer four times as much, on every request.
+ *
+ * The unique index of the ledger has the kind in the middle, so that the calls of an organization are listed without
+ * passing over its jobs. `folded` is the prompt in lower case: SQLite knows the case of ASCII only.
  *
  * An idempotency key is kept as 128 bits of its digest. Keys are random, so every insert touches another page of their
  * index; with the digest it is a third of the size, and at 128 submits a commit a key costs 14 µs instead of 39.
@@ -46,17 +52,21 @@ CREATE TABLE jobs (
   number INTEGER NOT NULL PRIMARY KEY,
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id TEXT NOT NULL,
-  queue_id TEXT NOT NULL,
   token_id TEXT NOT NULL,
   task TEXT NOT NULL,
   model_id TEXT NOT NULL,
+  slug TEXT,
   priority INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('pending', 'processing', 'completed', 'failed', 'cancelled')),
   attempt INTEGER NOT NULL CHECK (attempt >= 0),
   max_attempts INTEGER NOT NULL CHECK (max_attempts >= 1),
   claims INTEGER NOT NULL CHECK (claims >= attempt),
   crashes INTEGER NOT NULL CHECK (crashes >= 0),
   not_before INTEGER NOT NULL,
+  start_by INTEGER,
+  timeout_ms INTEGER CHECK (timeout_ms > 0),
+  retention_ms INTEGER CHECK (retention_ms >= 0),
   boot TEXT,
   engine_id TEXT,
   metadata TEXT,
@@ -68,13 +78,17 @@ CREATE TABLE jobs (
   updated_at INTEGER NOT NULL,
   started_at INTEGER,
   finished_at INTEGER,
+  expires_at INTEGER,
   UNIQUE (organization_id, id),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),
   CHECK ((status IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
-  CHECK (status <> 'completed' OR (error IS NULL AND cost IS NOT NULL))
+  CHECK (status <> 'completed' OR (error IS NULL AND cost IS NOT NULL)),
+  CHECK (expires_at IS NULL OR finished_at IS NOT NULL)
 ) STRICT;
-CREATE INDEX jobs_due ON jobs (model_id, priority DESC) WHERE status = 'pending' AND not_before = 0;
+CREATE INDEX jobs_due ON jobs (model_id, organization_id, rank) WHERE status = 'pending' AND not_before = 0;
 CREATE INDEX jobs_delayed ON jobs (not_before) WHERE status = 'pending' AND not_before > 0;
+CREATE INDEX jobs_start_by ON jobs (start_by) WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL;
+CREATE INDEX jobs_expiring ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX jobs_processing ON jobs (boot) WHERE status = 'processing';
 
 CREATE TABLE job_inputs (
@@ -86,6 +100,23 @@ CREATE TABLE job_results (
   number INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (number),
   result TEXT NOT NULL
 ) STRICT;
+
+CREATE TABLE job_logs (
+  number INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (number),
+  lines TEXT NOT NULL CHECK (json_type(lines) = 'array')
+) STRICT;
+
+CREATE TABLE events (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  number INTEGER NOT NULL REFERENCES jobs (number),
+  organization_id TEXT NOT NULL,
+  type TEXT NOT NULL CHECK (type IN
+    ('job.created', 'job.started', 'job.retrying', 'job.completed', 'job.failed', 'job.cancelled')),
+  attempt INTEGER NOT NULL,
+  at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX events_job ON events (number);
+CREATE INDEX events_organization ON events (organization_id);
 
 CREATE TABLE job_counts (
   status TEXT NOT NULL PRIMARY KEY CHECK (status IN ('pending', 'processing', 'completed', 'failed', 'cancelled')),
@@ -105,9 +136,59 @@ CREATE TABLE idempotency_keys (
   created_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE replies (
+  number INTEGER NOT NULL PRIMARY KEY,
+  digest TEXT NOT NULL UNIQUE,
+  body_hash TEXT NOT NULL,
+  status INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  job_id TEXT,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE files (
+  id TEXT NOT NULL UNIQUE,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  purpose TEXT NOT NULL CHECK (purpose IN ('upload', 'input', 'output', 'thumbnail')),
+  name TEXT NOT NULL,
+  content_type TEXT NOT NULL,
+  bytes INTEGER NOT NULL CHECK (bytes >= 0),
+  sha256 TEXT NOT NULL CHECK (length(sha256) = 64),
+  width INTEGER,
+  height INTEGER,
+  duration_ms INTEGER,
+  job_id TEXT,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  removed_at INTEGER,
+  erased INTEGER NOT NULL DEFAULT 0 CHECK (erased IN (0, 1)),
+  CHECK (erased = 0 OR removed_at IS NOT NULL)
+) STRICT;
+CREATE INDEX files_listed ON files (organization_id, purpose, id) WHERE removed_at IS NULL;
+CREATE INDEX files_job ON files (job_id) WHERE job_id IS NOT NULL AND removed_at IS NULL;
+CREATE INDEX files_expiring ON files (expires_at) WHERE removed_at IS NULL AND expires_at IS NOT NULL;
+CREATE INDEX files_removed ON files (removed_at) WHERE removed_at IS NOT NULL AND erased = 0;
+
+CREATE TABLE library (
+  number INTEGER NOT NULL PRIMARY KEY,
+  organization_id TEXT NOT NULL,
+  id TEXT NOT NULL REFERENCES files (id),
+  job_id TEXT NOT NULL,
+  task TEXT NOT NULL,
+  model_id TEXT NOT NULL,
+  prompt TEXT NOT NULL,
+  folded TEXT NOT NULL,
+  seed INTEGER NOT NULL,
+  fps REAL NOT NULL,
+  num_frames INTEGER NOT NULL,
+  thumbnail_id TEXT,
+  created_at INTEGER NOT NULL,
+  UNIQUE (organization_id, id)
+) STRICT;
+
 CREATE TABLE ledger (
   sequence INTEGER NOT NULL PRIMARY KEY,
-  job_id TEXT NOT NULL UNIQUE,
+  job_id TEXT NOT NULL,
   organization_id TEXT NOT NULL,
   token_id TEXT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('async', 'sync')),
@@ -122,7 +203,8 @@ CREATE TABLE ledger (
   created_at INTEGER NOT NULL,
   started_at INTEGER,
   finished_at INTEGER NOT NULL,
-  hash BLOB NOT NULL CHECK (length(hash) = 32)
+  hash BLOB NOT NULL CHECK (length(hash) = 32),
+  UNIQUE (organization_id, kind, job_id)
 ) STRICT;
 CREATE TRIGGER ledger_is_final BEFORE UPDATE ON ledger BEGIN
   SELECT RAISE(ABORT, 'the ledger is only added to');

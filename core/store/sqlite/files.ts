@@ -1,0 +1,150 @@
+import { type FilePurpose, type FileRecord, filePurposes, type NewFile } from '../store.ts'
+import type { Connection } from './database.ts'
+
+export interface FileRow {
+  id: string
+  organization_id: string
+  purpose: FilePurpose
+  name: string
+  content_type: string
+  bytes: number
+  sha256: string
+  width: number | null
+  height: number | null
+  duration_ms: number | null
+  job_id: string | null
+  created_at: number
+  expires_at: number | null
+  removed_at: number | null
+}
+
+export const fileOf = (row: FileRow): FileRecord => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  purpose: row.purpose,
+  name: row.name,
+  contentType: row.content_type,
+  bytes: row.bytes,
+  sha256: row.sha256,
+  width: row.width,
+  height: row.height,
+  durationMs: row.duration_ms,
+  jobId: row.job_id,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  removedAt: row.removed_at,
+})
+
+/** A file that ran out while its job has not ended is looked at again after this. */
+const postponedMs = 3_600_000
+
+/** The rows of files, inside the caller's transaction. A file that is removed leaves the library too. */
+export function openFileRows(connection: Connection) {
+  const insert = connection.prepare(
+    `INSERT INTO files (id, organization_id, purpose, name, content_type, bytes, sha256, width, height, duration_ms,
+       job_id, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const mark = connection.prepare('UPDATE files SET removed_at = ? WHERE id = ? AND removed_at IS NULL')
+  const entered = connection.prepare<[string, string], { thumbnail_id: string | null }>(
+    'DELETE FROM library WHERE organization_id = ? AND id = ? RETURNING thumbnail_id',
+  )
+  const ofJob = connection.prepare<[string, string], { id: string }>(
+    'SELECT id FROM files WHERE job_id = ? AND removed_at IS NULL AND organization_id = ?',
+  )
+
+  const remove = (organizationId: string, id: string, at: number): void => {
+    mark.run(at, id)
+    const thumbnail = entered.get(organizationId, id)?.thumbnail_id
+    if (thumbnail) mark.run(at, thumbnail)
+  }
+
+  return {
+    add(file: NewFile): void {
+      insert.run(
+        file.id,
+        file.organizationId,
+        file.purpose,
+        file.name,
+        file.contentType,
+        file.bytes,
+        file.sha256,
+        file.width,
+        file.height,
+        file.durationMs,
+        file.jobId,
+        file.createdAt,
+        file.expiresAt,
+      )
+    },
+    remove,
+    removeOfJob(organizationId: string, jobId: string, at: number): void {
+      for (const { id } of ofJob.all(jobId, organizationId)) remove(organizationId, id, at)
+    },
+  }
+}
+
+export function fileCommands(connection: Connection) {
+  const rows = openFileRows(connection)
+  const own = connection.prepare<[string, string], FileRow>('SELECT * FROM files WHERE id = ? AND organization_id = ?')
+  const over = connection.prepare<[number, number], FileRow>(
+    `SELECT * FROM files WHERE removed_at IS NULL AND expires_at IS NOT NULL AND expires_at <= ?
+     ORDER BY expires_at LIMIT ?`,
+  )
+  const needed = connection
+    .prepare<[string, string | null], number>(
+      'SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL',
+    )
+    .pluck()
+  const postpone = connection.prepare('UPDATE files SET expires_at = ? WHERE id = ?')
+  const removed = connection.prepare<[number], FileRow>(
+    'SELECT * FROM files WHERE removed_at IS NOT NULL AND erased = 0 ORDER BY removed_at LIMIT ?',
+  )
+  const erase = connection.prepare('UPDATE files SET erased = 1 WHERE id = ? AND removed_at IS NOT NULL')
+
+  return {
+    'files.add': (file: NewFile): void => rows.add(file),
+
+    /** False: the organization has no such file. */
+    'files.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+      if (!own.get(id, organizationId)) return false
+      rows.remove(organizationId, id, at)
+      return true
+    },
+
+    /** All that are removed and still have bytes, whoever removed them: a sweep that broke off is made up for. */
+    'files.expire'({ now, limit }: { now: number; limit: number }): FileRecord[] {
+      for (const row of over.all(now, limit))
+        if (needed.get(row.organization_id, row.job_id)) postpone.run(now + postponedMs, row.id)
+        else rows.remove(row.organization_id, row.id, now)
+      return removed.all(limit).map(fileOf)
+    },
+
+    'files.erased'(ids: readonly string[]): void {
+      for (const id of ids) erase.run(id)
+    },
+  }
+}
+
+/** What is read of files; short statements on a read-only connection. */
+export function fileReads(connection: Connection) {
+  const one = connection.prepare<[string], FileRow>('SELECT * FROM files WHERE id = ?')
+  const page = connection.prepare<[string, FilePurpose, string, number], FileRow>(
+    `SELECT * FROM files WHERE organization_id = ? AND purpose = ? AND removed_at IS NULL AND id < ?
+     ORDER BY id DESC LIMIT ?`,
+  )
+  return {
+    find(id: string): FileRecord | undefined {
+      const row = one.get(id)
+      return row && fileOf(row)
+    },
+    /** One index serves every purpose: without one asked for, the pages of all of them are merged. */
+    list(organizationId: string, want: { limit: number; after?: string; purpose?: FilePurpose }): FileRecord[] {
+      const purposes = want.purpose ? [want.purpose] : filePurposes
+      return purposes
+        .flatMap(purpose => page.all(organizationId, purpose, want.after ?? '~', want.limit))
+        .sort((a, b) => (a.id < b.id ? 1 : -1))
+        .slice(0, want.limit)
+        .map(fileOf)
+    },
+  }
+}

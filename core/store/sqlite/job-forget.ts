@@ -1,0 +1,63 @@
+import { Failure } from '../../failure.ts'
+import type { JobStatus } from '../store.ts'
+import type { Connection } from './database.ts'
+import { eventLifetimeMs, forgetEvents } from './events.ts'
+import { openFileRows } from './files.ts'
+import type { Writing } from './job-end.ts'
+import { forgetKeys, keyLifetimeMs } from './keys.ts'
+import { ledgerReads } from './ledger.ts'
+
+interface EndedRow {
+  number: number
+  organization_id: string
+  id: string
+  status: JobStatus
+}
+
+/** What the writer forgets: jobs that somebody deletes, and what has had its time. The ledger is kept. */
+export function forgetCommands(connection: Connection, { tally }: Pick<Writing, 'tally'>) {
+  const one = connection.prepare<[string, string], EndedRow>(
+    'SELECT number, organization_id, id, status FROM jobs WHERE organization_id = ? AND id = ?',
+  )
+  const over = connection.prepare<[number, number], EndedRow>(
+    `SELECT number, organization_id, id, status FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
+     ORDER BY expires_at LIMIT ?`,
+  )
+  // What refers to the job goes before it.
+  const drops = ['job_inputs', 'job_results', 'job_logs', 'events', 'jobs'].map(table =>
+    connection.prepare(`DELETE FROM ${table} WHERE number = ?`),
+  )
+  const files = openFileRows(connection)
+  const calls = ledgerReads(connection)
+  const events = forgetEvents(connection)
+  const keys = forgetKeys(connection)
+
+  function forget({ number, organization_id, id, status }: EndedRow, at: number): void {
+    files.removeOfJob(organization_id, id, at)
+    for (const drop of drops) drop.run(number)
+    tally.move(status, undefined)
+  }
+
+  return {
+    /** False: the organization has no such job. */
+    'jobs.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+      const row = one.get(organizationId, id)
+      if (row?.status === 'pending' || row?.status === 'processing')
+        throw new Failure('conflict', `The job ${id} is ${row.status}. Cancel it before you delete it.`)
+      if (row) forget(row, at)
+      else if (calls.findCall(organizationId, id))
+        throw new Failure(
+          'conflict',
+          `The job ${id} was a synchronous call: only its bill is kept, and that is not deleted.`,
+        )
+      return row !== undefined
+    },
+
+    /** How many rows of each kind went, added up. */
+    'jobs.sweep'({ now, limit }: { now: number; limit: number }): number {
+      const ended = over.all(now, limit)
+      for (const row of ended) forget(row, now)
+      return ended.length + events(now - eventLifetimeMs, limit) + keys(now - keyLifetimeMs, limit)
+    },
+  }
+}

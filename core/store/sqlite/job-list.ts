@@ -1,0 +1,103 @@
+import { ulid } from '../../ids.ts'
+import { callRecord } from '../calls.ts'
+import type { JobFilter, JobRecord } from '../store.ts'
+import type { Connection } from './database.ts'
+import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
+import { callOf, type LedgerRow } from './ledger.ts'
+
+/** How many jobs and calls one page looks at before it says where to go on. */
+export const listScan = 2000
+/** Metadata is JSON text that has to be parsed, so that fewer are looked at. */
+export const metadataScan = 500
+/** How far the time in an id may be from the time that the job says. */
+const driftMs = 3_600_000
+
+/** The lowest id that a job of this millisecond can have. */
+const idAt = (at: number): string => `job_${ulid(Math.min(Math.max(0, at), 2 ** 48 - 1)).slice(0, 10)}`
+
+/** The part of the list from `from` down to `to` (included), by id. */
+interface Span {
+  organizationId: string
+  before: string
+  to: string
+}
+
+/**
+ * Jobs and synchronous calls as one list, newest first. Both are looked through by their ids in a bounded number of
+ * rows; what passes the filter of that is the page, and where the looking stopped is `next`.
+ */
+export function jobList(connection: Connection) {
+  const bounds = (table: string, id: string, kind: string) =>
+    connection
+      .prepare<[Span & { skip: number }], string>(
+        `SELECT ${id} FROM ${table} WHERE organization_id = :organizationId ${kind} AND ${id} < :before
+           AND ${id} >= :to ORDER BY ${id} DESC LIMIT 1 OFFSET :skip`,
+      )
+      .pluck()
+  const matches = `(:status IS NULL OR status = :status) AND (:task IS NULL OR task = :task)
+    AND (:modelId IS NULL OR model_id = :modelId) AND created_at > :createdAfter AND created_at < :createdBefore`
+  const jobFloor = bounds('jobs', 'id', '')
+  const callFloor = bounds('ledger', 'job_id', `AND kind = 'sync'`)
+  const jobs = connection.prepare<[object], JobRow>(
+    `SELECT ${jobColumns} FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
+       AND ${matches} ORDER BY id DESC LIMIT :limit`,
+  )
+  const described = connection.prepare<[object], JobRow>(
+    `SELECT ${jobColumns} FROM jobs WHERE organization_id = :organizationId AND id < :before AND id >= :to
+       AND metadata IS NOT NULL AND ${matches} ORDER BY id DESC`,
+  )
+  const calls = connection.prepare<[object], LedgerRow>(
+    `SELECT * FROM ledger WHERE organization_id = :organizationId AND kind = 'sync' AND job_id < :before
+       AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`,
+  )
+
+  function jobPage(wanted: object, metadata: [string, string][], limit: number): JobRecord[] {
+    if (metadata.length === 0) return jobs.all({ ...wanted, limit }).map(row => jobOf(row))
+    const found: JobRecord[] = []
+    for (const row of described.iterate(wanted)) {
+      if (holds(row.metadata!, metadata)) found.push(jobOf(row))
+      if (found.length === limit) break
+    }
+    return found
+  }
+
+  return (organizationId: string, filter: JobFilter): { jobs: JobRecord[]; next: string | null } => {
+    const { limit, after = '~', kind, createdAfter = -1, createdBefore = Number.MAX_SAFE_INTEGER } = filter
+    const metadata = Object.entries(filter.metadata ?? {})
+    const [withJobs, withCalls] = [kind !== 'sync', kind !== 'async' && metadata.length === 0]
+    const latest = filter.createdBefore === undefined ? '~' : idAt(createdBefore + driftMs)
+    const before = after < latest ? after : latest
+    const least = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
+
+    const span = { organizationId, before, to: least, skip: (metadata.length > 0 ? metadataScan : listScan) - 1 }
+    const floors = [withJobs && jobFloor.get(span), withCalls && callFloor.get(span)]
+    const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), least)
+
+    const wanted = {
+      organizationId,
+      before,
+      to,
+      createdAfter,
+      createdBefore,
+      status: filter.status ?? null,
+      task: filter.task ?? null,
+      modelId: filter.modelId ?? null,
+    }
+    // One more than asked for tells whether there are more.
+    const own = withJobs ? jobPage(wanted, metadata, limit + 1) : []
+    // Calls older than a page that is full already do not matter.
+    const from = own.length > limit ? own.at(-1)!.id : to
+    const called = withCalls
+      ? calls.all({ ...wanted, to: from, limit: limit + 1 }).map(row => callRecord(callOf(row)))
+      : []
+    const both = [...own, ...called].sort((a, b) => (a.id < b.id ? 1 : -1))
+    const page = both.slice(0, limit)
+    if (both.length > limit) return { jobs: page, next: page.at(-1)!.id }
+    return { jobs: page, next: to > least ? to : null }
+  }
+}
+
+function holds(text: string, wanted: [string, string][]): boolean {
+  const metadata = (JSON.parse(text) ?? {}) as Record<string, unknown>
+  return wanted.every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
+}

@@ -1,0 +1,86 @@
+import type { JobClaim, WaitingJob } from '../store.ts'
+import type { Connection } from './database.ts'
+import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
+
+/**
+ * What the writer does to jobs that wait: each step is a search in an index, whatever the length of the queue. Which
+ * job is next is decided by the caller, who knows the engines and what is fair.
+ */
+export function queueCommands(connection: Connection, writing: Writing) {
+  const { boot, tally, events } = writing
+  const backlog = connection.prepare<[], { modelId: string; organizationId: string; jobs: number }>(
+    `SELECT model_id AS modelId, organization_id AS organizationId, count(*) AS jobs FROM jobs
+     WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, organization_id`,
+  )
+  const due = connection.prepare<[number, number], WaitingJob & { number: number }>(
+    `SELECT number, id, organization_id AS organizationId, model_id AS modelId, rank FROM jobs
+     WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
+  )
+  const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')
+  const take = connection.prepare<
+    [string, number, number, string, string, number, number],
+    { number: number; attempt: number }
+  >(
+    `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
+       updated_at = ?
+     WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
+       AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
+     RETURNING number, attempt`,
+  )
+  const giveBack = connection.prepare<
+    [number, string, string, string | null, number],
+    { number: number; attempt: number }
+  >(
+    `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
+     WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
+     RETURNING number, attempt`,
+  )
+  const tooLate = connection.prepare<[number, number], EndingRow & { start_by: number }>(
+    `SELECT ${endingColumns}, start_by FROM jobs
+     WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by LIMIT ?`,
+  )
+  const end = openEnd(connection, writing)
+
+  return {
+    'jobs.backlog': () => backlog.all(),
+
+    'jobs.wake'({ now, limit }: { now: number; limit: number }): WaitingJob[] {
+      return due.all(now, limit).map(({ number, ...job }) => {
+        undelay.run(number)
+        return job
+      })
+    },
+
+    /** False: it does not wait any more, or may not start any more. */
+    'jobs.claim'({ organizationId, id, now }: { organizationId: string; id: string; now: number }): boolean {
+      const taken = take.get(boot, now, now, organizationId, id, now, now)
+      if (!taken) return false
+      tally.move('pending', 'processing')
+      events.add(taken.number, organizationId, 'job.started', taken.attempt, now)
+      return true
+    },
+
+    /**
+     * False: the claim does not hold any more. The event is `job.retrying`, because without one whoever follows the
+     * events would take a job for running that waits.
+     */
+    'jobs.release'({ claim, notBefore, at }: { claim: JobClaim; notBefore: number; at: number }): boolean {
+      const given = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
+      if (!given) return false
+      tally.move('processing', 'pending')
+      events.add(given.number, claim.organizationId, 'job.retrying', given.attempt, at)
+      return true
+    },
+
+    /** Those that have ended now. */
+    'jobs.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
+      return tooLate.all(now, limit).map(row => {
+        const sentence =
+          `The job had not started by its start deadline, ${new Date(row.start_by).toISOString()}, and was not run. ` +
+          'Submit it again, with a later deadline or when there is less to do.'
+        end(row, { status: 'failed', at: now, error: errorOf('timeout', row.attempt, sentence) })
+        return { organizationId: row.organization_id, id: row.id }
+      })
+    },
+  }
+}

@@ -1,0 +1,71 @@
+import { hash } from 'node:crypto'
+import { Failure } from '../../failure.ts'
+import type { NewJob, StoredReply } from '../store.ts'
+import type { Connection } from './database.ts'
+
+/** How long an idempotency key is remembered. */
+export const keyLifetimeMs = 24 * 3_600_000
+
+/** Which job an idempotency key belongs to: the one that made it, or undefined when the key is now the new job's. */
+export function openKeys(connection: Connection) {
+  const insert = connection.prepare(
+    `INSERT INTO idempotency_keys (digest, body_hash, job_id, created_at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (digest) DO NOTHING`,
+  )
+  const find = connection.prepare<[string], { job_id: string; body_hash: string; created_at: number }>(
+    'SELECT job_id, body_hash, created_at FROM idempotency_keys WHERE digest = ?',
+  )
+  const drop = connection.prepare('DELETE FROM idempotency_keys WHERE digest = ?')
+
+  return (job: NewJob, { key, bodyHash }: { key: string; bodyHash: string }): string | undefined => {
+    const { organizationId, id, createdAt } = job
+    const digest = hash('sha256', `${organizationId}\n${key}`, 'base64url').slice(0, 22)
+    if (insert.run(digest, bodyHash, id, createdAt).changes === 1) return undefined
+    const holder = find.get(digest)!
+    if (createdAt - holder.created_at >= keyLifetimeMs) {
+      // A new row and not the old one changed: they are forgotten in the order of their rows.
+      drop.run(digest)
+      insert.run(digest, bodyHash, id, createdAt)
+      return undefined
+    }
+    if (holder.body_hash !== bodyHash)
+      throw new Failure(
+        'idempotency_key_reused',
+        'This Idempotency-Key was used with another body in the last 24 hours. Send a new key with a new request.',
+      )
+    return holder.job_id
+  }
+}
+
+/** Forgets up to `most` keys of jobs, and as many replies, made before `before`, oldest first. Returns how many. */
+export const forgetKeys = (connection: Connection) => {
+  const statements = ['idempotency_keys', 'replies'].map(table =>
+    connection.prepare(
+      `DELETE FROM ${table} WHERE created_at < ? AND number IN (SELECT number FROM ${table} ORDER BY number LIMIT ?)`,
+    ),
+  )
+  return (before: number, most: number): number =>
+    statements.reduce((forgotten, statement) => forgotten + statement.run(before, most).changes, 0)
+}
+
+export function replyCommands(connection: Connection) {
+  const drop = connection.prepare('DELETE FROM replies WHERE digest = ? AND created_at <= ?')
+  const insert = connection.prepare(
+    `INSERT INTO replies (digest, body_hash, status, body, job_id, created_at) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (digest) DO NOTHING`,
+  )
+  return {
+    /** The first one stays until its time is over: a key has one answer. */
+    'replies.keep'({ digest, reply }: { digest: string; reply: StoredReply }): void {
+      drop.run(digest, reply.createdAt - keyLifetimeMs)
+      insert.run(digest, reply.bodyHash, reply.status, reply.body, reply.jobId, reply.createdAt)
+    },
+  }
+}
+
+export function replyReads(connection: Connection) {
+  const one = connection.prepare<[string], StoredReply>(
+    `SELECT body_hash AS bodyHash, status, body, job_id AS jobId, created_at AS createdAt FROM replies WHERE digest = ?`,
+  )
+  return { find: (digest: string): StoredReply | undefined => one.get(digest) }
+}

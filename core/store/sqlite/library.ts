@@ -1,0 +1,126 @@
+import type { LibraryFilter, LibraryItem, NewLibraryItem } from '../store.ts'
+import type { Connection } from './database.ts'
+import { type FileRow, fileOf, openFileRows } from './files.ts'
+
+/** How many entries a search looks at before it says where to go on. */
+export const libraryScan = 2000
+/** Words of a search beyond these are passed over. */
+const mostWords = 8
+
+interface LibraryRow extends FileRow {
+  item_job_id: string
+  item_created_at: number
+  task: NewLibraryItem['task']
+  model_id: string
+  prompt: string
+  seed: number
+  fps: number
+  num_frames: number
+  thumbnail_id: string | null
+}
+
+const fold = (text: string): string => text.normalize('NFKC').toLowerCase()
+
+const itemOf = (row: LibraryRow): LibraryItem => ({
+  id: row.id,
+  organizationId: row.organization_id,
+  jobId: row.item_job_id,
+  task: row.task,
+  modelId: row.model_id,
+  prompt: row.prompt,
+  seed: row.seed,
+  fps: row.fps,
+  numFrames: row.num_frames,
+  thumbnailId: row.thumbnail_id,
+  createdAt: row.item_created_at,
+  file: fileOf(row),
+})
+
+/** The rows of the library, inside the caller's transaction. They go when their file is removed. */
+export function openLibraryRows(connection: Connection) {
+  const insert = connection.prepare(
+    `INSERT INTO library (organization_id, id, job_id, task, model_id, prompt, folded, seed, fps, num_frames,
+       thumbnail_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  return {
+    add(item: NewLibraryItem): void {
+      insert.run(
+        item.organizationId,
+        item.id,
+        item.jobId,
+        item.task,
+        item.modelId,
+        item.prompt,
+        fold(item.prompt),
+        item.seed,
+        item.fps,
+        item.numFrames,
+        item.thumbnailId,
+        item.createdAt,
+      )
+    },
+  }
+}
+
+const columns = `SELECT files.*, library.job_id AS item_job_id, library.created_at AS item_created_at, task, model_id,
+  prompt, seed, fps, num_frames, thumbnail_id FROM library JOIN files USING (id)`
+
+export function libraryCommands(connection: Connection) {
+  const files = openFileRows(connection)
+  const one = connection.prepare<[string, string], LibraryRow>(
+    `${columns} WHERE library.organization_id = ? AND library.id = ?`,
+  )
+  return {
+    /** The entry that was removed. */
+    'library.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }) {
+      const row = one.get(organizationId, id)
+      if (!row) return undefined
+      files.remove(organizationId, id, at)
+      return { ...itemOf(row), file: { ...fileOf(row), removedAt: at } }
+    },
+  }
+}
+
+/** What is read of the library; short statements on a read-only connection. */
+export function libraryReads(connection: Connection) {
+  const one = connection.prepare<[string, string], LibraryRow>(
+    `${columns} WHERE library.organization_id = ? AND library.id = ?`,
+  )
+  const floor = connection
+    .prepare<[string, string, number], string>(
+      'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
+    )
+    .pluck()
+  const has = Array.from({ length: mostWords }, () => 'AND instr(folded, ?) > 0').join(' ')
+  // Any text holds the empty one, so words that were not given hold everywhere.
+  const page = connection.prepare<unknown[], LibraryRow>(
+    `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
+       AND (? IS NULL OR model_id = ?) AND library.created_at > ? AND library.created_at < ? ${has}
+     ORDER BY library.id DESC LIMIT ?`,
+  )
+
+  return {
+    find(organizationId: string, id: string): LibraryItem | undefined {
+      const row = one.get(organizationId, id)
+      return row && itemOf(row)
+    },
+    list(organizationId: string, filter: LibraryFilter): { items: LibraryItem[]; next: string | null } {
+      const { limit, after = '~', search = '', modelId = null } = filter
+      const words = fold(search).split(/\s+/).filter(Boolean).slice(0, mostWords)
+      const least = floor.get(organizationId, after, libraryScan - 1)
+      const rows = page.all(
+        organizationId,
+        after,
+        least ?? '',
+        modelId,
+        modelId,
+        filter.createdAfter ?? -1,
+        filter.createdBefore ?? Number.MAX_SAFE_INTEGER,
+        ...Array.from({ length: mostWords }, (_, at) => words[at] ?? ''),
+        limit + 1,
+      )
+      const items = rows.slice(0, limit).map(itemOf)
+      return { items, next: rows.length > limit ? items.at(-1)!.id : (least ?? null) }
+    },
+  }
+}
