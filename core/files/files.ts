@@ -117,11 +117,13 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
   ): Promise<FileRecord> {
     admit()
     const id = facts.id ?? newId('file')
+    const taken = () =>
+      new Failure('conflict', `The file ${id} has been sent already; ask for another address to send another.`)
     // Two senders of one id would write under one name.
-    if (under.has(id) || (facts.id !== undefined && (await store.files.find(id))))
-      throw new Failure('conflict', `The file ${id} has been sent already; ask for another address to send another.`)
+    if (under.has(id)) throw taken()
     under.add(id)
     try {
+      if (facts.id !== undefined && (await store.files.find(id))) throw taken()
       return await enter(await put(id, organizationId, facts, await write(incoming, source, facts.maxBytes, tooLarge)))
     } finally {
       under.delete(id)
@@ -130,7 +132,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
 
   async function find(organizationId: string, id: string): Promise<FileRecord | undefined> {
     const file = isId(id) ? await store.files.find(id) : undefined
-    return file?.organizationId === organizationId && !past(file) ? file : undefined
+    return file?.organizationId === organizationId && file.removedAt === null ? file : undefined
   }
 
   return {
@@ -149,13 +151,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
      */
     async adopt(organizationId: string, path: string, facts: FileFacts & { maxBytes?: number }): Promise<NewFile> {
       const most = facts.maxBytes ?? limits.output_size
-      const file = await workspaces.open(path, most)
-      try {
-        const source = file.createReadStream({ autoClose: false, highWaterMark: 1 << 20 })
-        return await put(newId('file'), organizationId, facts, await write(incoming, source, most, outgrown))
-      } finally {
-        await file.close()
-      }
+      await using file = await workspaces.open(path, most)
+      return await put(newId('file'), organizationId, facts, await write(incoming, chunksOf(file), most, outgrown))
     },
     /** Frees what was adopted for a job whose end was not taken. A file that has a row stays. Never rejects. */
     async discard(files: readonly NewFile[]): Promise<void> {
@@ -180,7 +177,10 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
       }
       return undefined
     },
-    /** The organization's file that is there; undefined for a foreign, removed or expired one too. */
+    /**
+     * The organization's file that is there; undefined for a foreign or removed one too. One whose time is over counts
+     * as there until it is swept: a job that still waits may need it.
+     */
     find,
     /** Removes it and frees its bytes. Idempotent; undefined: the organization has no such file. */
     async remove(organizationId: string, id: string): Promise<FileRecord | undefined> {
@@ -213,6 +213,17 @@ export type Files = Awaited<ReturnType<typeof openFiles>>
 /** Whether it was removed or has run out, swept already or not. */
 export const past = (file: FileRecord, now = Date.now()): boolean =>
   file.removedAt !== null || (file.expiresAt !== null && file.expiresAt <= now)
+
+/** Its bytes from the beginning, in a buffer that is used again for every chunk. */
+async function* chunksOf(file: FileHandle): AsyncGenerator<Uint8Array> {
+  const buffer = Buffer.allocUnsafe(1 << 20)
+  for (let position = 0; ; ) {
+    const { bytesRead } = await file.read({ buffer, position })
+    if (bytesRead === 0) return
+    position += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
 
 async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes

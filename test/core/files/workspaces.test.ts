@@ -1,0 +1,183 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openWorkspaces } from '../../../core/files/workspaces.ts'
+import { newId } from '../../../core/ids.ts'
+import { openLog } from '../../../core/log.ts'
+
+let directory: string
+let lines: string[]
+const log = openLog('info', line => lines.push(line))
+beforeEach(() => {
+  lines = []
+  directory = mkdtempSync(join(tmpdir(), 'infer-workspaces-'))
+})
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+const most = 1 << 20
+
+test('a workspace is a private folder of its job, and gone with all that is in it', async () => {
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  const job = newId('job')
+  let folder: string
+  {
+    await using workspace = await workspaces.make(job)
+    folder = workspace.folder
+    expect(folder).toMatch(new RegExp(`/work/${job}-\\w{6}$`))
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    expect(statSync(join(directory, 'work')).mode & 0o777).toBe(0o700)
+    mkdirSync(join(folder, 'deep', 'deeper'), { recursive: true })
+    writeFileSync(join(folder, 'deep', 'deeper', 'x'), 'x')
+    chmodSync(join(folder, 'deep'), 0o000)
+  }
+  expect(existsSync(folder)).toBe(false)
+  expect(lines).toEqual([])
+})
+
+test('removing one follows no link out of it', async () => {
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  mkdirSync(join(directory, 'precious'))
+  writeFileSync(join(directory, 'precious', 'x'), 'x')
+  {
+    await using workspace = await workspaces.make(newId('job'))
+    symlinkSync(join(directory, 'precious'), join(workspace.folder, 'out'))
+  }
+  expect(readdirSync(join(directory, 'precious'))).toEqual(['x'])
+})
+
+test('what an earlier server left is removed at the start', async () => {
+  mkdirSync(join(directory, 'work', 'job_x-abc'), { recursive: true })
+  writeFileSync(join(directory, 'work', 'job_x-abc', 'half.mp4'), 'x')
+  await openWorkspaces(join(directory, 'work'), log)
+  expect(readdirSync(join(directory, 'work'))).toEqual([])
+})
+
+test('no job, no workspace', async () => {
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  await expect(workspaces.make('../../x')).rejects.toThrow('workspace')
+})
+
+/** What an engine may put under the name that it claims to have made, and what is said of it. */
+const outputs: [string, (path: string, folder: string) => void, RegExp][] = [
+  ['nothing', () => {}, /cannot be read/],
+  ['a link to a file outside', (path, folder) => symlinkSync(join(folder, '..', '..', 'secret'), path), /is a link/],
+  [
+    'a link to a file inside',
+    (path, folder) => {
+      writeFileSync(join(folder, 'real'), 'x')
+      symlinkSync(join(folder, 'real'), path)
+    },
+    /is a link/,
+  ],
+  ['a link that leads nowhere', path => symlinkSync('/nowhere', path), /is a link/],
+  ['a link to a device', path => symlinkSync('/dev/zero', path), /is a link/],
+  [
+    'a hard link to a file outside',
+    (path, folder) => linkSync(join(folder, '..', '..', 'secret'), path),
+    /other names/,
+  ],
+  ['a pipe that nobody writes into', path => void execFileSync('mkfifo', [path]), /no regular file/],
+  ['a folder', path => mkdirSync(path), /no regular file/],
+  ['a file that may not be read', path => writeFileSync(path, 'x', { mode: 0o000 }), /cannot be read/],
+  ['an empty file', path => writeFileSync(path, ''), /is empty/],
+  [
+    'a huge file',
+    path => {
+      writeFileSync(path, '')
+      truncateSync(path, 2 ** 40)
+    },
+    /larger than 1048576 bytes/,
+  ],
+]
+
+test.each(outputs)('of an engine, %s is not taken', async (what, make, why) => {
+  // Root may read what has no permissions at all.
+  if (what === 'a file that may not be read' && process.getuid?.() === 0) return
+  writeFileSync(join(directory, 'secret'), 'secret')
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  await using workspace = await workspaces.make(newId('job'))
+  const path = join(workspace.folder, 'out.png')
+  make(path, workspace.folder)
+  await expect(workspaces.open(path, most)).rejects.toMatchObject({
+    code: 'worker_error',
+    message: expect.stringMatching(why) as string,
+  })
+})
+
+test('of an engine, a socket is not taken', async () => {
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  await using workspace = await workspaces.make(newId('job'))
+  const path = join(workspace.folder, 's')
+  const server = createServer().listen(path)
+  await new Promise(resolve => server.once('listening', resolve))
+  await expect(workspaces.open(path, most)).rejects.toMatchObject({ code: 'worker_error' })
+  await new Promise(resolve => server.close(resolve))
+})
+
+test('a path outside the workspaces is not opened, however it is written', async () => {
+  writeFileSync(join(directory, 'secret'), 'secret')
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  await using workspace = await workspaces.make(newId('job'))
+  const { folder } = workspace
+  mkdirSync(join(folder, 'sub'))
+  writeFileSync(join(folder, 'sub', 'x'), 'x')
+  writeFileSync(join(directory, 'work', 'x'), 'x')
+  const wrong = [
+    join(directory, 'secret'),
+    `${folder}/../../secret`,
+    `${folder}/..`,
+    `${folder}/.`,
+    `${folder}/`,
+    folder,
+    `${folder}//x`,
+    `${folder}/./x`,
+    `${folder}/sub/x`,
+    `${folder}/sub/../x`,
+    join(directory, 'work', 'x'),
+    'x',
+    '',
+    '/etc/passwd',
+    '/proc/self/environ',
+  ]
+  writeFileSync(join(folder, 'x'), 'x')
+  for (const path of wrong)
+    await expect(workspaces.open(path, most), path).rejects.toMatchObject({ code: 'worker_error' })
+  await using file = await workspaces.open(join(folder, 'x'), most)
+  expect(await file.readFile('utf8')).toBe('x')
+})
+
+test('a workspace that was exchanged for a link is none', async () => {
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  await using workspace = await workspaces.make(newId('job'))
+  mkdirSync(join(directory, 'elsewhere'))
+  writeFileSync(join(directory, 'elsewhere', 'x'), 'x')
+  renameSync(workspace.folder, `${workspace.folder}-old`)
+  symlinkSync(join(directory, 'elsewhere'), workspace.folder)
+  await expect(workspaces.open(join(workspace.folder, 'x'), most)).rejects.toMatchObject({ code: 'worker_error' })
+})
+
+test('a data directory behind a link works all the same', async () => {
+  mkdirSync(join(directory, 'disk'))
+  symlinkSync(join(directory, 'disk'), join(directory, 'data'))
+  const workspaces = await openWorkspaces(join(directory, 'data', 'work'), log)
+  await using workspace = await workspaces.make(newId('job'))
+  writeFileSync(join(workspace.folder, 'x'), 'x')
+  await using file = await workspaces.open(join(workspace.folder, 'x'), most)
+  expect(await file.readFile('utf8')).toBe('x')
+})
