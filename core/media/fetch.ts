@@ -1,0 +1,181 @@
+import { lookup as lookUp } from 'node:dns'
+import { isIP } from 'node:net'
+import { Agent, type Dispatcher } from 'undici'
+import type { Config } from '../config.ts'
+import { Failure } from '../failure.ts'
+import type { Log } from '../log.ts'
+import { isPublic, isWithin, networkOf } from './address.ts'
+import { openTurns } from './turns.ts'
+
+export interface Answer {
+  address: string
+  family: number
+}
+/** All addresses of a name; `dns.lookup` with `all`. */
+export type Resolve = (name: string, done: (cause: Error | null, answers: Answer[]) => void) => void
+
+export interface FetchOrder {
+  organizationId: string
+  url: string
+  /** Of the body. */
+  maxBytes: number
+  signal?: AbortSignal
+}
+
+interface Wish {
+  media: Pick<Config['media'], 'allowed_hosts' | 'allowed_addresses'>
+  log: Log
+  resolve?: Resolve
+  /** Where it may connect to; those of `allowed_addresses` may be reached on any port. */
+  ports?: readonly number[]
+  connectMs?: number
+  totalMs?: number
+}
+
+/** The body is larger than what was asked for; told apart because the caller can do something about it. */
+export class TooLarge extends Error {}
+
+/** Why nothing was fetched: for the log only. Who sends an address learns nothing about what is behind it. */
+class Refused extends Error {}
+
+const redirects = 3
+const resolveAll: Resolve = (name, done) => lookUp(name, { all: true }, done)
+
+/**
+ * The one way in which anything is fetched from an address that a caller sent. Rules, each for every redirect too: http
+ * or https, never down from https, no user name, ports 80 and 443, only public addresses. A name is resolved once, all
+ * its answers must be allowed, and the connection goes to one of those: so no second answer can lead elsewhere. Nothing
+ * of ours is sent along: no cookies, no credentials, no trace of the caller. One message for whatever goes wrong.
+ */
+export function openFetcher(wish: Wish) {
+  const { media, log, resolve = resolveAll, ports = [80, 443], connectMs = 5_000, totalMs = 10_000 } = wish
+  const allowed = media.allowed_addresses.map(networkOf)
+  const turns = openTurns({
+    atOnce: 4,
+    waiting: 64,
+    full: 'Too many addresses of your organization are being fetched at once. Try again in a moment.',
+  })
+
+  const mayReach = (address: string, port: number): boolean =>
+    isWithin(address, allowed) || (isPublic(address) && ports.includes(port))
+
+  /** The address of one hop; throws where it is refused before anything is resolved. */
+  function checked(text: string, from?: URL): URL {
+    const url = new URL(text, from)
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new Refused('scheme')
+    if (from?.protocol === 'https:' && url.protocol !== 'https:') throw new Refused('from https to http')
+    if (url.username !== '' || url.password !== '') throw new Refused('user name')
+    if (allowed.length === 0 && !ports.includes(portOf(url))) throw new Refused('port')
+    const literal = url.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(literal) !== 0 && !mayReach(literal, portOf(url))) throw new Refused('address')
+    if (media.allowed_hosts && !media.allowed_hosts.some(host => covers(host, url.hostname))) throw new Refused('host')
+    return url
+  }
+
+  /** One connection, to an address that was looked at. */
+  const agentFor = (url: URL): Agent =>
+    new Agent({
+      connections: 1,
+      pipelining: 0,
+      allowH2: false,
+      connect: {
+        timeout: connectMs,
+        lookup(name, _options, done) {
+          resolve(name, (cause, answers) => {
+            if (cause) return done(cause, [])
+            const wrong = answers.length === 0 || answers.some(({ address }) => !mayReach(address, portOf(url)))
+            return wrong ? done(new Refused('address'), []) : done(null, answers)
+          })
+        },
+      },
+    })
+
+  /** The answer, read to its end; or where it sends us. */
+  async function hop(url: URL, order: FetchOrder, signal: AbortSignal, taken: (piece: Uint8Array) => unknown) {
+    const agent = agentFor(url)
+    try {
+      const { statusCode, headers, body } = await agent.request({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: 'GET',
+        headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'infer' },
+        signal,
+      })
+      // The rest of an answer that is given up comes as an error, of which nobody has to hear.
+      body.on('error', () => {})
+      const location = headers.location
+      if ([301, 302, 303, 307, 308].includes(statusCode) && typeof location === 'string') return location
+      if (statusCode !== 200) throw new Refused(`status ${statusCode}`)
+      if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw new Refused('content encoding')
+      await read(body, Number(headers['content-length'] ?? 0), order.maxBytes, taken)
+      return undefined
+    } finally {
+      await agent.destroy()
+    }
+  }
+
+  async function follow(order: FetchOrder, signal: AbortSignal, taken: (piece: Uint8Array) => unknown): Promise<void> {
+    let url = checked(order.url)
+    for (let followed = 0; ; followed++) {
+      const next = await hop(url, order, signal, taken)
+      if (next === undefined) return
+      if (followed === redirects) throw new Refused('redirects')
+      url = checked(next, url)
+    }
+  }
+
+  return {
+    /**
+     * Fetches and hands the body over piece by piece; `taken` may return a promise that is waited for. Rejects with
+     * Failure `url_fetch_failed` or `no_capacity`, with TooLarge, or with the reason of the order's own signal.
+     */
+    async fetch(order: FetchOrder, taken: (piece: Uint8Array) => unknown): Promise<void> {
+      const deadline = AbortSignal.timeout(totalMs)
+      const signal = order.signal ? AbortSignal.any([deadline, order.signal]) : deadline
+      try {
+        await turns.take(order.organizationId, signal, () => follow(order, signal, taken))
+      } catch (cause) {
+        order.signal?.throwIfAborted()
+        if (cause instanceof TooLarge || cause instanceof Failure) throw cause
+        log.info('An address that a caller sent was not fetched', {
+          organization_id: order.organizationId,
+          host: hostOf(order.url),
+          why: causeOf(cause),
+        })
+        throw new Failure('url_fetch_failed', fetchRefusal, { cause })
+      }
+    },
+  }
+}
+export type Fetcher = ReturnType<typeof openFetcher>
+
+export const fetchRefusal =
+  'The address could not be fetched. It must be a public http or https address that answers with the file itself within 10 seconds.'
+
+const portOf = (url: URL): number => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+
+/** Whether an entry of `allowed_hosts` means this host; `*.example.com` means every name below it. */
+function covers(entry: string, host: string): boolean {
+  const [wanted, name] = [entry.toLowerCase(), host.replace(/\.$/, '')]
+  return wanted.startsWith('*.') ? name.endsWith(wanted.slice(1)) : name === wanted
+}
+
+async function read(
+  body: Dispatcher.ResponseData['body'],
+  announced: number,
+  maxBytes: number,
+  taken: (piece: Uint8Array) => unknown,
+): Promise<void> {
+  if (announced > maxBytes) throw new TooLarge()
+  let bytes = 0
+  for await (const piece of body as AsyncIterable<Uint8Array>) {
+    bytes += piece.byteLength
+    if (bytes > maxBytes) throw new TooLarge()
+    await taken(piece)
+  }
+  if (bytes === 0) throw new Refused('empty')
+}
+
+const hostOf = (text: string): string | undefined => (URL.canParse(text) ? new URL(text).hostname : undefined)
+const causeOf = (cause: unknown): string =>
+  cause instanceof Error ? `${(cause as NodeJS.ErrnoException).code ?? cause.name}: ${cause.message}` : String(cause)

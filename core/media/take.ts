@@ -1,0 +1,193 @@
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import type { Cpu } from '../cpu/cpu.ts'
+import { Failure, type FailureCode } from '../failure.ts'
+import type { FileFacts, Files } from '../files/files.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import type { FileRecord, Store } from '../store/store.ts'
+import { fetchRefusal, openFetcher, type Resolve, TooLarge } from './fetch.ts'
+import type { Ffmpeg } from './ffmpeg.ts'
+import { judgeProbe } from './judge.ts'
+import { bytesOfDataUrl, megabytes, readSource, type Source } from './source.ts'
+
+export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
+
+/** Who sends something, and with what it is to go. */
+export interface Sender {
+  organizationId: string
+  /** Of our own addresses, as the caller knows it: `https://infer.example`. */
+  origin: string
+  /** The job that it is an input of. */
+  jobId?: string
+  signal?: AbortSignal
+}
+
+interface Wish {
+  config: Pick<Config, 'media' | 'limits' | 'public_url'>
+  store: { files: Pick<Store['files'], 'find'> }
+  files: Files
+  cpu: Pick<Cpu, 'redraw'>
+  ffmpeg: Pick<Ffmpeg, 'probe' | 'required'>
+  log: Log
+  /** How names are resolved; the system's way when absent. */
+  resolve?: Resolve
+}
+
+/** What a picture may be that is sent in; engines never see its own file. */
+export const pictureRules = {
+  formats: ['jpeg', 'png'],
+  maxBytes: 10 << 20,
+  maxPixels: 40_000_000,
+  maxSide: 8192,
+} as const
+
+const names: Record<MediaKind, string> = { image: 'picture', mask: 'mask', video: 'video', audio: 'sound' }
+const codes: Record<MediaKind, FailureCode> = {
+  image: 'invalid_image',
+  mask: 'invalid_image',
+  video: 'invalid_video',
+  audio: 'invalid_audio',
+}
+/** What belongs to a job is kept as long as the job; until there is one, this long. */
+const unclaimedMs = 3_600_000
+
+/**
+ * Turns what a caller names into a file of the organization's own, checked by its content: an http(s) address, a data:
+ * URL, the id of a file, or the address of a file that we signed, which is read from the disk. It is a new file always,
+ * so that it lives as long as the job that it is an input of, whatever becomes of the first.
+ */
+export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: Wish) {
+  const fetcher = openFetcher({ media: config.media, log, ...(resolve ? { resolve } : {}) })
+  const most: Record<MediaKind, number> = {
+    image: pictureRules.maxBytes,
+    mask: pictureRules.maxBytes,
+    video: config.limits.upload_size,
+    audio: 25 << 20,
+  }
+
+  /** Throws Failure `not_found` for a file of another organization like for none at all. */
+  async function stored(
+    sender: Sender,
+    field: string,
+    source: Source & { from: 'file' | 'link' },
+  ): Promise<FileRecord> {
+    if (source.from === 'file') {
+      const file = await files.find(sender.organizationId, source.id)
+      if (file) return file
+      throw new Failure('not_found', `'${field}' names the file ${source.id}, which does not exist.`)
+    }
+    // Who has a signed address may read the file, whoever's it is.
+    const file = files.verify(source.id, source.exp, source.sig) ? await store.files.find(source.id) : undefined
+    const there = file && (await files.find(file.organizationId, file.id))
+    if (there) return there
+    throw new Failure('url_fetch_failed', fetchRefusal)
+  }
+
+  const tooLarge = (field: string, kind: MediaKind) =>
+    new Failure(codes[kind], `'${field}' is larger than ${megabytes(most[kind])}.`)
+
+  /** What is not a file of ours yet, handed over piece by piece. */
+  async function bring(
+    { organizationId, signal }: Sender,
+    field: string,
+    source: Source & { from: 'http' | 'data' },
+    kind: MediaKind,
+    taken: (piece: Uint8Array) => unknown,
+  ): Promise<void> {
+    if (source.from === 'data') {
+      if (source.bytes > most[kind]) throw tooLarge(field, kind)
+      await taken(bytesOfDataUrl(source.text, field))
+      return
+    }
+    try {
+      const order = { organizationId, url: source.url, maxBytes: most[kind], ...(signal ? { signal } : {}) }
+      await fetcher.fetch(order, taken)
+    } catch (thrown) {
+      throw thrown instanceof TooLarge ? tooLarge(field, kind) : thrown
+    }
+  }
+
+  async function bytesOf(sender: Sender, field: string, source: Source, kind: 'image' | 'mask'): Promise<Buffer> {
+    if (source.from === 'http' || source.from === 'data') {
+      const pieces: Uint8Array[] = []
+      await bring(sender, field, source, kind, piece => pieces.push(piece))
+      return Buffer.concat(pieces)
+    }
+    const file = await stored(sender, field, source)
+    if (file.bytes > most[kind]) throw tooLarge(field, kind)
+    await using handle = await files.open(file)
+    if (!handle) throw gone(field)
+    return await handle.readFile()
+  }
+
+  const factsFor = (sender: Sender): Pick<FileFacts, 'purpose' | 'jobId' | 'expiresAt'> => ({
+    purpose: 'input',
+    jobId: sender.jobId ?? null,
+    expiresAt: Date.now() + unclaimedMs,
+  })
+
+  async function takePicture(sender: Sender, field: string, source: Source, kind: 'image' | 'mask') {
+    const sent = await bytesOf(sender, field, source, kind)
+    const { bytes, format, width, height } = await cpu.redraw(sent, pictureRules, kind)
+    sender.signal?.throwIfAborted()
+    const facts = { ...factsFor(sender), name: `${kind}.${format === 'jpeg' ? 'jpg' : format}`, width, height }
+    return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })
+  }
+
+  async function takeRecording(sender: Sender, field: string, source: Source, kind: 'video' | 'audio') {
+    await ffmpeg.required()
+    if (source.from === 'file' || source.from === 'link') {
+      const file = await stored(sender, field, source)
+      if (file.bytes > most[kind]) throw tooLarge(field, kind)
+      return keepRecording(sender, files.pathOf(file), kind)
+    }
+    await using workspace = await files.workspace(sender.jobId ?? newId('job'))
+    const path = join(workspace.folder, 'sent')
+    await using handle = await open(path, 'wx', 0o600)
+    await bring(sender, field, source, kind, piece => handle.writeFile(piece))
+    return await keepRecording(sender, path, kind)
+  }
+
+  async function keepRecording(sender: Sender, path: string, kind: 'video' | 'audio') {
+    const probe = await ffmpeg.probe(path, sender.signal)
+    const { contentType, ending } = judgeProbe(probe, kind)
+    const { width, height, durationMs } = probe
+    const facts = { ...factsFor(sender), name: `${kind}.${ending}`, contentType, width, height, durationMs }
+    return files.receive(sender.organizationId, createReadStream(path), { ...facts, maxBytes: most[kind] })
+  }
+
+  return {
+    /**
+     * Rejects with Failure `invalid_value` (neither address nor file), `url_fetch_failed`, `not_found`,
+     * `invalid_image`, `invalid_video`, `invalid_audio`, `no_capacity` (ffmpeg is missing, too much at once) or
+     * `disk_full`, with the field as `param`; or with the reason of the sender's signal.
+     */
+    async take(sender: Sender, field: string, value: string, kind: MediaKind): Promise<FileRecord> {
+      try {
+        sender.signal?.throwIfAborted()
+        const source = readSource(value, field, [sender.origin, config.public_url ?? sender.origin])
+        return kind === 'image' || kind === 'mask'
+          ? await takePicture(sender, field, source, kind)
+          : await takeRecording(sender, field, source, kind)
+      } catch (thrown) {
+        sender.signal?.throwIfAborted()
+        if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown
+        throw about(thrown, field, kind)
+      }
+    },
+  }
+}
+export type Media = ReturnType<typeof openMedia>
+
+const gone = (field: string) =>
+  new Failure('not_found', `'${field}' names a file whose content is gone. Send it again.`)
+
+/** The failure as one of this input: what decodes it knows neither its field nor what it was meant as. */
+function about({ code, message, cause }: Failure, field: string, kind: MediaKind): Failure {
+  const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(code)
+  const text = message.replace(/^The (picture|file|video|sound)\b/, `The ${names[kind]} in '${field}'`)
+  return new Failure(ofContent ? codes[kind] : code, text, { param: field, cause })
+}
