@@ -53,7 +53,8 @@ export async function dispatch(
         body: check(route.body, body),
       }
       const value: unknown = await route.handle(input, call)
-      call.send(route.status ?? 200, value instanceof JsonText ? value.text : JSON.stringify(value))
+      const [text, status] = value instanceof JsonText ? [value.text, value.status] : [JSON.stringify(value)]
+      call.send(status ?? route.status ?? 200, text)
     }
   } catch (thrown) {
     fail(call, Failure.from(thrown))
@@ -97,13 +98,24 @@ function check(schema: z.ZodType | undefined, value: unknown): unknown {
   throw failureOf(result.error, value)
 }
 
-/** Repeated names and `name[]` become lists. */
-function queryOf(call: Call): Record<string, string | string[]> {
-  const query: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
+type Query = Record<string, string | string[] | Record<string, string>>
+
+/** Repeated names and `name[]` become lists, `name[key]` a member of an object. */
+function queryOf(call: Call): Query {
+  const query = Object.create(null) as Query
   for (const [name, value] of call.query) {
+    const member = /^(\w+)\[([^[\]]+)\]$/.exec(name)
+    if (member) {
+      const [, field, key] = member as unknown as [string, string, string]
+      const before = query[field]
+      const object = typeof before === 'object' && !Array.isArray(before) ? before : {}
+      Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
+      query[field] = object
+      continue
+    }
     const key = name.endsWith('[]') ? name.slice(0, -2) : name
     const before = query[key]
-    query[key] = before === undefined ? (name === key ? value : [value]) : [before, value].flat()
+    query[key] = before === undefined ? (name === key ? value : [value]) : [before as string | string[], value].flat()
   }
   return query
 }
@@ -117,5 +129,7 @@ function fail(call: Call, failure: Failure): void {
     if (!call.res.headersSent) call.res.destroy()
     return
   }
-  call.send(failure.status, JSON.stringify(errorBody(failure, call.id)), 'application/json', errorHeaders(failure))
+  const own = call.route.errors?.(failure, call)
+  const { status, body, headers = [] } = own ?? { status: failure.status, body: errorBody(failure, call.id) }
+  call.send(status, JSON.stringify(body), 'application/json', [...errorHeaders(failure), ...headers])
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { type Bucket, bucketOf } from '../core/accounts/plan.ts'
+import type { Failure } from '../core/failure.ts'
 import type { Scope } from '../core/store/store.ts'
 import type { Call } from './call.ts'
 
@@ -33,13 +34,20 @@ interface RouteFacts<P, Q, B, R> {
   response?: R
   /** Of success; 200 by default. */
   status?: number
+  /** How what goes wrong is told where clients read more than the one shape of errors. */
+  errors?: (failure: Failure, call: Call) => { status: number; body: object; headers?: readonly string[] }
 }
 
-/** An answer that is JSON text already, for what would take the loop too long to parse and write again. */
+/**
+ * An answer that is JSON text already, for what would take the loop too long to parse and write again, or whose status
+ * is not always that of the route.
+ */
 export class JsonText {
   readonly text: string
-  constructor(text: string) {
+  readonly status: number | undefined
+  constructor(text: string, status?: number) {
     this.text = text
+    this.status = status
   }
 }
 

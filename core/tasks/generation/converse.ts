@@ -36,7 +36,7 @@ export function converse(
     }
     const broke = (thrown: unknown) => {
       const failure = thrown instanceof EngineFault ? workerError(lease.modelId, thrown.message) : thrown
-      over(() => reject(failure as Error))
+      over(() => reject(failure))
     }
     const leave = () => {
       exchange.abort()

@@ -114,10 +114,6 @@ export function prepareGeneration(
 export const makesPictures = (task: GenerationTask): boolean =>
   task === 'slug/text-to-image' || task === 'slug/image-to-image' || task === 'slug/inpainting'
 
-/** How much there is to compute, for comparing jobs of one model: pixels of all pictures or frames, times the steps. */
-export const workOf = (inputs: GenerationInputs): number =>
-  inputs.width * inputs.height * inputs.num_frames * inputs.num_images * inputs.num_inference_steps
-
 /** The body under our own names, and what the caller called each field that he called otherwise. */
 function renamed(body: unknown, fields: readonly string[]): { named: unknown; sent: Record<PropertyKey, string> } {
   const sent: Record<PropertyKey, string> = {}
