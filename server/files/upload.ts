@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import type { Call } from '../call.ts'
@@ -6,8 +7,27 @@ export const UploadedFile = z
   .object({ id: z.string(), name: z.string(), content_type: z.string(), bytes: z.int(), sha256: z.string() })
   .meta({ id: 'UploadedFile' })
 
-/** What is read of a body that is refused, so that the sender gets to read why. */
+/** What is read of a body that is refused, and for how long: most senders look for an answer only when they are done. */
 const mostDiscarded = 64 << 20
+const discardMs = 5_000
+
+/** Resolves when the sender is done, or has had enough of a chance to be. */
+function discard(req: IncomingMessage): Promise<void> {
+  return new Promise(resolve => {
+    if (req.complete || req.destroyed) return resolve()
+    let left = mostDiscarded
+    const timer = setTimeout(resolve, discardMs)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    req.once('end', done).once('close', done).once('error', done)
+    req.on('data', (chunk: Buffer) => {
+      left -= chunk.length
+      if (left < 0) done()
+    })
+  })
+}
 
 /** Takes the raw body of a PUT to a signed address and writes the answer. */
 export async function receiveUpload(call: Call): Promise<void> {
@@ -41,11 +61,7 @@ export async function receiveUpload(call: Call): Promise<void> {
     )
   } catch (thrown) {
     if (call.left) throw new Failure('cancelled', 'The client went away before the file was complete.')
-    let left = mostDiscarded
-    req.on('data', (chunk: Buffer) => {
-      left -= chunk.length
-      if (left < 0) req.destroy()
-    })
+    await discard(req)
     throw thrown
   }
 }
