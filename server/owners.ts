@@ -8,6 +8,7 @@ import type { Jobs } from '../core/jobs/jobs.ts'
 import type { Recorder } from '../core/jobs/recorder.ts'
 import type { Journal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
+import type { Media } from '../core/media/take.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
@@ -31,6 +32,7 @@ export interface Owners {
   jobs: Jobs
   recorder: Recorder
   cpu: Cpu
+  media: Media
   files: Files
   metrics: Metrics
   streams: Streams
