@@ -1,0 +1,175 @@
+import type { ExecutionStatus, NodeStatus } from '../workflows/advance.ts'
+import type { Dag, Parameters } from '../workflows/definition.ts'
+import type { JobError, Usage, WaitingJob } from './store.ts'
+
+/** A workflow as it is written down. Every version is kept as long as the workflow. */
+export interface WorkflowDefinition {
+  name: string
+  description: string | null
+  region: Region
+  /** Seconds. */
+  timeout: number
+  onFailure: 'fail_fast' | 'continue'
+  /** Null: nothing is declared, so anything may be given. */
+  parameters: Parameters | null
+  dag: Dag
+}
+export const regions = ['Global', 'US', 'EU'] as const
+export type Region = (typeof regions)[number]
+
+export interface NewWorkflow extends WorkflowDefinition {
+  id: string
+  organizationId: string
+  createdAt: number
+}
+export interface WorkflowRecord extends NewWorkflow {
+  /** 1 at first, one more with every change. */
+  version: number
+  updatedAt: number
+}
+
+export interface WorkflowStore {
+  create(workflow: NewWorkflow): Promise<WorkflowRecord>
+  /** Another version; `conflict` (version_conflict) when `expected` is given and is not the present one. Undefined: no such workflow. */
+  update(
+    organizationId: string,
+    id: string,
+    change: Partial<WorkflowDefinition>,
+    more: { expected: number | undefined; at: number },
+  ): Promise<WorkflowRecord | undefined>
+  find(organizationId: string, id: string, version?: number): Promise<WorkflowRecord | undefined>
+  /** Last changed first, without `dag` (an empty one). `search`: words that the name holds, in any case. */
+  list(
+    organizationId: string,
+    page: { limit: number; after?: string; search?: string },
+  ): Promise<{ workflows: WorkflowRecord[]; next: string | null }>
+  /** Its executions stay. `conflict` while one of them is not over. Undefined: no such workflow. */
+  remove(organizationId: string, id: string): Promise<true | undefined>
+}
+
+/** What an execution is made of: frozen when it is created, whatever becomes of the workflow. */
+export interface NewExecution {
+  id: string
+  organizationId: string
+  tokenId: string
+  workflowId: string | null
+  workflowVersion: number | null
+  definition: WorkflowDefinition
+  /** With the defaults filled in. */
+  inputParams: Record<string, unknown>
+  priority: number
+  /** Milliseconds from when its first node begins. */
+  timeoutMs: number
+  /** How long it is kept after its end; null: until it is removed. */
+  retentionMs: number | null
+  /** JSON text or null. */
+  metadata: string | null
+  parentExecutionId: string | null
+  createdAt: number
+  nodes: NewExecutionNode[]
+  idempotency: { key: string; bodyHash: string } | null
+}
+
+/** In the order of the definition; its place in this list is its number. */
+export interface NewExecutionNode {
+  nodeId: string
+  task: string
+  modelId: string
+  successors: number[]
+  predecessors: number
+  onError: 'fail' | 'continue'
+  maxAttempts: number
+  /** Of one attempt, milliseconds. */
+  timeoutMs: number | null
+  /** The id that its job will have, minted beforehand. */
+  jobId: string
+  /** The job of another execution whose result it takes over: it is completed from the start. */
+  reuses: string | null
+}
+
+export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency'> {
+  status: ExecutionStatus
+  error: ExecutionError | null
+  updatedAt: number
+  startedAt: number | null
+  finishedAt: number | null
+  timeoutAt: number | null
+  expiresAt: number | null
+  progress: { total: number; completed: number; failed: number; skipped: number; running: number }
+  usage: Usage
+  cost: number
+}
+
+/** Which node ended it, and how. */
+export interface ExecutionError {
+  code: 'node_failed' | 'timeout'
+  nodeId: string | null
+  cause: JobError | null
+}
+
+export interface ExecutionNode {
+  nodeId: string
+  task: string
+  modelId: string
+  status: NodeStatus
+  /** Its own job, or the one whose result it took over; null before it was ready. */
+  jobId: string | null
+  attempts: number
+  cached: boolean
+  error: JobError | null
+  startedAt: number | null
+  finishedAt: number | null
+}
+
+/** What a change of an execution means for what runs and waits. */
+export interface ExecutionMoves {
+  /** Jobs that are to be queued now. */
+  released: WaitingJob[]
+  /** Jobs that were ended with it: those that run are to be told. */
+  withdrawn: string[]
+}
+
+export interface ExecutionStore {
+  /** The execution, its nodes, the first jobs and the events, in one transaction. The same idempotency key finds the same one. */
+  create(execution: NewExecution): Promise<{ execution: ExecutionRecord; replayed: boolean } & ExecutionMoves>
+  find(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
+  nodes(organizationId: string, id: string): Promise<ExecutionNode[]>
+  /** Newest first, without the definition's dag (an empty one). */
+  list(
+    organizationId: string,
+    filter: {
+      limit: number
+      after?: string
+      workflowId?: string
+      status?: ExecutionStatus
+      createdAfter?: number
+      metadata?: Record<string, string>
+    },
+  ): Promise<{ executions: ExecutionRecord[]; next: string | null }>
+  /** Everything of it that is not over is cancelled. Cancelled already: as it is. `execution_already_finished`; undefined: no such one. */
+  cancel(
+    organizationId: string,
+    id: string,
+    at: number,
+  ): Promise<({ execution: ExecutionRecord } & ExecutionMoves) | undefined>
+  /** Ends those whose time is over as `timed_out`. At most `limit`. */
+  expire(now: number, limit: number): Promise<({ execution: ExecutionRecord } & ExecutionMoves)[]>
+  /** When the next one's time is over, epoch milliseconds. */
+  nextDue(): Promise<number | null>
+  /** Ended ones only (`conflict` otherwise), with their jobs and files. Undefined: no such one. */
+  remove(organizationId: string, id: string, at: number): Promise<true | undefined>
+  /** What a node's job must know of its execution: definition, input and the results of the nodes that are completed. */
+  bindings(
+    organizationId: string,
+    id: string,
+    nodeIds: readonly string[],
+  ): Promise<{ execution: ExecutionRecord; results: Record<string, string | null> }>
+  /** A result that the same work has had before; JSON text of the job that had it. */
+  cached(key: string, now: number): Promise<{ jobId: string } | undefined>
+  /** A pending node takes over the result of another job instead of running. False: it is not pending any more. */
+  reuse(
+    organizationId: string,
+    jobId: string,
+    from: { jobId: string; at: number },
+  ): Promise<{ reused: boolean } & ExecutionMoves>
+}

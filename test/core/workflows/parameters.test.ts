@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import type { Failure } from '../../../core/failure.ts'
+import { Parameter } from '../../../core/workflows/definition.ts'
+import { fillParameters } from '../../../core/workflows/parameters.ts'
+
+const declared = Object.fromEntries(
+  Object.entries({
+    topic: { type: 'string' },
+    n: { type: 'integer', default: 3, minimum: 1, maximum: 5 },
+    style: { type: 'string', required: false, enum: ['dry', 'wild'] },
+    picture: { type: 'image', required: false },
+    weight: { type: 'number', required: false },
+  }).map(([name, parameter]) => [name, Parameter.parse(parameter)]),
+)
+
+test.for<[title: string, given: Record<string, unknown>, filled: Record<string, unknown>]>([
+  ['defaults are filled in', { topic: 'cats' }, { topic: 'cats', n: 3, style: null, picture: null, weight: null }],
+  [
+    'what is given goes before',
+    { topic: '', n: 1, style: 'dry', weight: 2 },
+    { topic: '', n: 1, style: 'dry', picture: null, weight: 2 },
+  ],
+  [
+    'what nobody declared passes',
+    { topic: 'x', more: [1] },
+    { topic: 'x', more: [1], n: 3, style: null, picture: null, weight: null },
+  ],
+])('%s', ([, given, filled]) => {
+  expect(fillParameters(given, declared, new Set())).toEqual(filled)
+})
+
+test.for<[title: string, given: Record<string, unknown>, code: string, message: string]>([
+  ['a required one', {}, 'missing_required_parameter', "Missing required parameter: 'input_params.topic'."],
+  ['another type', { topic: 3 }, 'invalid_type', "'input_params.topic' is of type integer, and string is expected."],
+  [
+    'a fraction',
+    { topic: 'x', n: 2.5 },
+    'invalid_type',
+    "'input_params.n' is of type number, and integer is expected.",
+  ],
+  ['too little', { topic: 'x', n: 0 }, 'invalid_value', "'input_params.n' must be 1 or more."],
+  ['too much', { topic: 'x', n: 6 }, 'invalid_value', "'input_params.n' must be 5 or less."],
+  [
+    'none of these',
+    { topic: 'x', style: 'odd' },
+    'invalid_value',
+    `'input_params.style' must be one of "dry", "wild".`,
+  ],
+  [
+    'null where it is required',
+    { topic: null },
+    'invalid_type',
+    "'input_params.topic' is of type null, and string is expected.",
+  ],
+  [
+    'an object for a picture',
+    { topic: 'x', picture: {} },
+    'invalid_type',
+    "'input_params.picture' is of type object, and image is expected.",
+  ],
+])('refused: %s', ([, given, code, message]) => {
+  expect(() => fillParameters(given, declared, new Set())).toThrow(expect.objectContaining({ code, message }))
+})
+
+test('without a declaration everything that is used must be given, and all that lacks is said', () => {
+  expect(fillParameters({ a: 1 }, null, new Set(['a']))).toEqual({ a: 1 })
+  let failure: Failure | undefined
+  try {
+    fillParameters({}, null, new Set(['a', 'b']))
+  } catch (thrown) {
+    failure = thrown as Failure
+  }
+  expect(failure?.details?.map(({ path }) => path)).toEqual(['input_params.a', 'input_params.b'])
+})
