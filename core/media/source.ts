@@ -6,6 +6,8 @@ export type Source =
   | { from: 'http'; url: string }
   /** `bytes` is how many there are at least when it is decoded. */
   | { from: 'data'; text: string; bytes: number }
+  /** The content of one that was decoded already, in another thread. */
+  | { from: 'bytes'; content: Uint8Array }
   | { from: 'file'; id: string }
   /** An address of ours; whether its signature holds is not known yet. */
   | { from: 'link'; id: string; exp: string; sig: string }

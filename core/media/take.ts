@@ -93,10 +93,15 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
   async function bring(
     { organizationId, signal }: Sender,
     field: string,
-    source: Source & { from: 'http' | 'data' },
+    source: Source & { from: 'http' | 'data' | 'bytes' },
     kind: MediaKind,
     taken: (piece: Uint8Array) => unknown,
   ): Promise<void> {
+    if (source.from === 'bytes') {
+      if (source.content.byteLength > most[kind]) throw tooLarge(field, kind)
+      await taken(source.content)
+      return
+    }
     if (source.from === 'data') {
       if (source.bytes > most[kind]) throw tooLarge(field, kind)
       await taken(bytesOfDataUrl(source.text, field))
@@ -111,7 +116,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
   }
 
   async function bytesOf(sender: Sender, field: string, source: Source, kind: 'image' | 'mask'): Promise<Buffer> {
-    if (source.from === 'http' || source.from === 'data') {
+    if (source.from !== 'file' && source.from !== 'link') {
       const pieces: Uint8Array[] = []
       await bring(sender, field, source, kind, piece => pieces.push(piece))
       return Buffer.concat(pieces)
@@ -161,14 +166,16 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
 
   return {
     /**
-     * Rejects with Failure `invalid_value` (neither address nor file), `url_fetch_failed`, `not_found`,
-     * `invalid_image`, `invalid_video`, `invalid_audio`, `no_capacity` (ffmpeg is missing, too much at once) or
+     * `value` names it, or is its content where that came inside the request. Rejects with Failure `invalid_value`
+     * (neither address nor file), `url_fetch_failed`, `not_found`, `invalid_image`, `invalid_video`, `invalid_audio`, `no_capacity` (ffmpeg is missing, too much at once) or
      * `disk_full`, with the field as `param`; or with the reason of the sender's signal.
      */
-    async take(sender: Sender, field: string, value: string, kind: MediaKind): Promise<FileRecord> {
+    async take(sender: Sender, field: string, value: string | Uint8Array, kind: MediaKind): Promise<FileRecord> {
       try {
         sender.signal?.throwIfAborted()
-        const source = readSource(value, field, [sender.origin, config.public_url ?? sender.origin])
+        const origins = [sender.origin, config.public_url ?? sender.origin]
+        const source: Source =
+          typeof value === 'string' ? readSource(value, field, origins) : { from: 'bytes', content: value }
         return kind === 'image' || kind === 'mask'
           ? await takePicture(sender, field, source, kind)
           : await takeRecording(sender, field, source, kind)
