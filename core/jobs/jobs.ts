@@ -1,211 +1,153 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
+import type { Fleet, FleetSnapshot } from '../fleet.ts'
 import type { Log } from '../log.ts'
-import type { JobOutcome, JobRecord, NewJob, Store, Usage } from '../store/store.ts'
-import { metered, meteredUsage } from './metered.ts'
-import { decideRetry } from './retry.ts'
+import type { Model } from '../models/model.ts'
+import type { JobRecord, LogLine, NewJob, Store, WaitingJob } from '../store/store.ts'
+import { workOf } from '../tasks/work.ts'
+import { openArrivals } from './arrivals.ts'
+import { openDispatch } from './dispatch.ts'
+import { openDue } from './due.ts'
+import { openLive } from './live.ts'
+import { openPace } from './pace.ts'
+import { openQueue } from './queue.ts'
+import { openRefill } from './refill.ts'
+import type { RunJob } from './run.ts'
+import { openRuns } from './runs.ts'
+import { type Standing, standingOf } from './standing.ts'
+import { openSweep } from './sweep.ts'
 import { openWaiters } from './waiters.ts'
-
-/** What running a job comes to. Rejects with Failure, or with the signal's reason once that has aborted. */
-export type RunJob = (
-  job: JobRecord,
-  signal: AbortSignal,
-) => Promise<{ result: string; usage: Usage; cost: number; engineId: string | null }>
 
 export interface JobsWish {
   store: Store
+  fleet: Pick<Fleet, 'lease' | 'snapshot'>
+  /** The models as configured now, disabled ones too. */
+  models: { find(id: string): Model | undefined }
   run: RunJob
+  /** The share of an organization, 1 or more. */
+  weightOf: (organizationId: string) => number
   log: Log
   clock?: { now(): number }
-  /** How many jobs run or wait for an engine at once, in all and of one model. */
+  /** How many slots are held at once, in all and of one model. */
   slots?: number
   slotsPerModel?: number
-  /** The net below the wake-ups: jobs that came due, and those of another process. */
+  /** The net below the wake-ups. */
   tickMs?: number
 }
 
-interface Running {
-  job: JobRecord
-  abort: AbortController
-  done: Promise<void>
-}
-
 /** After a drain has interrupted a run, how long it gets to end before its job is given back over its head. */
-const interruptGraceMs = 2000
+const interruptGraceMs = 2_000
+/** A snapshot of the fleet serves everybody who asks for that long. */
+const snapshotMs = 100
 
 const shuttingDown = () =>
-  new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })
+  new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5_000 })
 
 /**
- * Durable jobs: submitted with a commit, run when there is room, ended exactly once. Starts at once with what the
- * store holds.
+ * Durable jobs: submitted with a commit, run in a fair order when a slot is free, ended exactly once. Starts at once
+ * with what the store holds.
  */
-export function openJobs({
-  store,
-  run,
-  log,
-  clock = { now: Date.now },
-  slots = 64,
-  slotsPerModel = 32,
-  tickMs = 1000,
-}: JobsWish) {
-  const running = new Map<string, Running>()
-  const cooling = new Map<string, number>()
+export function openJobs(wish: JobsWish) {
+  const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = wish
+  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = wish
+  const queue = openQueue({ weightOf })
+  const pace = openPace()
   const waiters = openWaiters()
-  let next: { at: number; timer: NodeJS.Timeout } | undefined
-  let claiming: Promise<void> | undefined
-  let again = false
+  const rankOf = openArrivals(clock)
+  const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
+  const live = openLive({ now: clock.now, failed })
+  const refill = openRefill({ store: store.jobs, queue, log, filled: modelId => dispatch.look(modelId) })
+  const find = (id: string) => models.find(id)
+  const due = openDue({
+    store: store.jobs,
+    clock,
+    log,
+    woken(jobs) {
+      for (const job of jobs) queue.offer(job)
+      for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.look(modelId)
+    },
+    expired(jobs) {
+      for (const job of jobs) {
+        queue.remove(job)
+        ended(job)
+      }
+    },
+  })
+  const runs = openRuns({
+    store: store.jobs,
+    run,
+    queue,
+    live,
+    pace,
+    log,
+    clock,
+    dispatch: () => dispatch,
+    ended,
+    delayed: due.at,
+  })
+  const dispatch = openDispatch({
+    fleet,
+    find,
+    queue,
+    refill,
+    log,
+    begin: runs.begin,
+    unwritten: () => runs.size - dispatch.held(),
+    slots,
+    slotsPerModel,
+  })
+  const sweep = openSweep({ store: store.jobs, clock, log, busy: () => runs.size > 0 })
   let draining = false
-  const tick = setInterval(wake, tickMs).unref()
+  let looked: { at: number; snapshot: FleetSnapshot } | undefined
+  const tick = setInterval(() => {
+    due.tick()
+    refill.wake()
+    dispatch.lookAtAll()
+  }, tickMs).unref()
 
-  function wake(): void {
-    again = true
-    claiming ??= claim().finally(() => {
-      claiming = undefined
-      // Somebody may have woken it between its last look and here.
-      if (mayClaim()) wake()
-    })
+  function ended(job: JobRecord): void {
+    waiters.tell(job)
+    live.moved(job)
   }
 
-  /** One timer for the earliest time; what comes due after that is found by the tick. */
-  function wakeAt(at: number): void {
-    if (draining || (next && next.at <= at)) return
-    clearTimeout(next?.timer)
-    const inMs = Math.min(Math.max(0, at - clock.now()), 3_600_000)
-    const due = () => {
-      next = undefined
-      wake()
-    }
-    next = { at, timer: setTimeout(due, inMs).unref() }
-  }
-
-  const mayClaim = () => again && !draining && running.size < slots
-
-  async function claim(): Promise<void> {
-    // In a microtask, so that `claiming` is set before anything here can wake again.
-    await Promise.resolve()
-    try {
-      while (mayClaim()) {
-        again = false
-        for (const job of await store.jobs.claim(wish())) {
-          if (draining) await store.jobs.release(job, 0)
-          else begin(job)
-        }
-      }
-    } catch (thrown) {
-      // No room on the disk, or the store is closing: the tick tries again.
-      if (!Failure.from(thrown).retryable) log.error('Jobs could not be claimed', {}, thrown)
-    }
-  }
-
-  function begin(job: JobRecord): void {
-    const abort = new AbortController()
-    // The run begins in a later microtask, when its entry is there to be cancelled.
-    const done = Promise.resolve().then(() => execute(job, abort.signal))
-    running.set(job.id, { job, abort, done })
-  }
-
-  function wish() {
-    const counts: Record<string, number> = {}
-    for (const { job } of running.values()) counts[job.modelId] = (counts[job.modelId] ?? 0) + 1
-    for (const [model, until] of cooling) if (until <= performance.now()) cooling.delete(model)
-    return {
-      limit: slots - running.size,
-      now: clock.now(),
-      exclude: [...cooling.keys()],
-      perModel: slotsPerModel,
-      running: counts,
-    }
-  }
-
-  async function execute(job: JobRecord, signal: AbortSignal): Promise<void> {
-    try {
-      await end(job, signal, await attempt(job, signal))
-    } catch (thrown) {
-      // The claim stays: the store gives it back when it closes or starts.
-      const level = Failure.from(thrown).code === 'shutting_down' ? 'warn' : 'error'
-      log[level]('A job could not be ended', { job: job.id }, thrown)
-    } finally {
-      // A job that was given back may be running again by now.
-      if (running.get(job.id)?.abort.signal === signal) running.delete(job.id)
-      wake()
-    }
-  }
-
-  async function attempt(job: JobRecord, signal: AbortSignal): Promise<JobOutcome | Failure> {
-    try {
-      signal.throwIfAborted()
-      const { result, usage, cost, engineId } = await run(job, signal)
-      return {
-        status: 'completed',
-        result,
-        usage: meteredUsage(usage),
-        cost: metered(cost),
-        engineId,
-        at: clock.now(),
-      }
-    } catch (thrown) {
-      const failure = Failure.from(signal.aborted ? signal.reason : thrown)
-      if (failure.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, failure.cause)
-      return failure
-    }
-  }
-
-  async function end(job: JobRecord, signal: AbortSignal, came: JobOutcome | Failure): Promise<void> {
-    if (!(came instanceof Failure)) return settle(job, came)
-    // Cancelled is already committed: there is nothing left to say about this attempt.
-    if (signal.aborted && came.code === 'cancelled') return
-    const { attempt, maxAttempts } = job
-    const now = clock.now()
-    const decision = decideRetry({ failure: came, attempt, maxAttempts, now, random: Math.random() })
-    if (decision.do === 'release') {
-      if (came.code !== 'shutting_down') {
-        cooling.set(job.modelId, performance.now() + decision.coolMs)
-        wakeAt(now + decision.coolMs)
-      }
-      await persistently(() => store.jobs.release(job, 0))
-      return
-    }
-    const retryAt = decision.do === 'retry' ? decision.at : null
-    await settle(job, { ...failed(job, came), retryAt, at: now })
-    if (retryAt !== null) wakeAt(retryAt)
-  }
-
-  async function settle(job: JobRecord, outcome: JobOutcome): Promise<void> {
-    const { settled, job: now } = await persistently(() => store.jobs.settle(job, outcome)).catch((thrown: unknown) => {
-      if (outcome.status === 'failed' || Failure.from(thrown).code !== 'internal_error') throw thrown
-      // A result that the store cannot hold: the job ends all the same.
-      log.error('A result could not be stored', { job: job.id }, thrown)
-      return store.jobs.settle(job, { ...failed(job, Failure.from(thrown)), retryAt: null, at: clock.now() })
-    })
-    if (!settled) log.info('A late result was dropped', { job: job.id, status: outcome.status })
-    else if (now && now.finishedAt !== null) waiters.tell(now)
-  }
-
-  /** What has been done is not lost to a full disk or a full queue of the store: tried until it is written. */
-  async function persistently<Result>(write: () => Promise<Result>): Promise<Result> {
-    for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 5000)) {
+  /** What waited before: counted first, so that whatever comes later is known to be new. */
+  async function begin(): Promise<void> {
+    for (let waitMs = 100; !draining; waitMs = Math.min(2 * waitMs, 5_000)) {
       try {
-        return await write()
+        queue.begin(await store.jobs.backlog())
+        due.look()
+        refill.wake()
+        return dispatch.lookAtAll()
       } catch (thrown) {
-        const failure = Failure.from(thrown)
-        if (failure.code !== 'disk_full' && failure.code !== 'no_capacity') throw thrown
+        if (Failure.from(thrown).code === 'shutting_down') return
+        log.error('The jobs that wait could not be counted; it is tried again', {}, thrown)
       }
       await delay(waitMs, undefined, { ref: false })
     }
   }
+  const begun = begin()
 
-  wake()
+  function snapshot(): FleetSnapshot {
+    const at = performance.now()
+    if (!looked || at - looked.at > snapshotMs) looked = { at, snapshot: fleet.snapshot() }
+    return looked.snapshot
+  }
 
   return {
     /** Resolves after the commit: from then on the job survives a crash. The same idempotency key finds the same job. */
-    async submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }> {
+    async submit(wanted: Omit<NewJob, 'rank'>): Promise<{ job: JobRecord; replayed: boolean }> {
+      await begun
       if (draining) throw shuttingDown()
-      const submitted = await store.jobs.submit(job)
-      if (!submitted.replayed) {
-        if (job.notBefore > clock.now()) wakeAt(job.notBefore)
-        else wake()
+      const submitted = await store.jobs.submit({ ...wanted, rank: rankOf(wanted.priority) })
+      const { job, replayed } = submitted
+      if (replayed) return submitted
+      if (job.startBy !== null) due.at(job.startBy)
+      if (wanted.notBefore > wanted.createdAt) due.at(wanted.notBefore)
+      else {
+        queue.offer(waitingOf(job))
+        dispatch.look(job.modelId)
       }
+      live.moved(job)
       return submitted
     },
 
@@ -214,10 +156,14 @@ export function openJobs({
      * job. Throws Failure `job_already_finished`.
      */
     async cancel(organizationId: string, id: string): Promise<JobRecord | undefined> {
-      const job = await store.jobs.cancel(organizationId, id, clock.now())
+      await begun
+      const now = clock.now()
+      const job = await store.jobs.cancel(organizationId, id, now)
       if (!job) return undefined
-      running.get(id)?.abort.abort(new Failure('cancelled', `The job ${id} was cancelled.`))
-      waiters.tell(job)
+      runs.stop(id, new Failure('cancelled', `The job ${id} was cancelled.`))
+      queue.remove(waitingOf(job), job.finishedAt === now && job.startedAt === null && job.notBefore <= now)
+      dispatch.look(job.modelId)
+      ended(job)
       return job
     },
 
@@ -227,7 +173,55 @@ export function openJobs({
      */
     wait: (id: string, signal: AbortSignal): Promise<JobRecord | undefined> => waiters.wait(id, signal),
 
-    stats: () => ({ running: running.size, draining }),
+    /** Forgets a job that has ended. Undefined: no such job here. Throws Failure `conflict` while it waits or runs. */
+    async remove(organizationId: string, id: string): Promise<true | undefined> {
+      const removed = await store.jobs.remove(organizationId, id, clock.now())
+      if (removed) live.moved({ id, organizationId })
+      return removed
+    },
+
+    /**
+     * Calls the listener after every change of the job, its progress and its log, at most once in a turn of the event
+     * loop, until the answer is called.
+     */
+    follow: live.follow,
+    /** The same for every change of state of the organization's jobs. */
+    followOrganization: live.followOrganization,
+
+    /** How the job is doing, as of now. Cheap. */
+    standing(job: JobRecord): Standing {
+      const { modelId } = job
+      const { residents, models: activities } = snapshot()
+      const ready = residents.filter(one => one.modelId === modelId && one.state === 'ready')
+      const sum = (of: (one: (typeof ready)[number]) => number) => ready.reduce((total, one) => total + of(one), 0)
+      return standingOf(job, {
+        now: clock.now(),
+        run: live.find(job.id),
+        position: job.status === 'pending' ? queue.position(waitingOf(job)) : undefined,
+        expectedMs: pace.expected(modelId, workOf(job.task, job.inputs)),
+        usualMs: pace.expected(modelId, null),
+        model: models.find(modelId),
+        activity: activities[modelId],
+        slots: sum(one => one.slots),
+        freeSlots: sum(one => Math.max(0, one.slots - one.leases)),
+        cooling: dispatch.cooling(modelId),
+      })
+    },
+
+    /** What its runs have said, oldest first: the stored ones, and the one under way. */
+    async logs({ organizationId, id }: JobRecord): Promise<LogLine[]> {
+      const stored = async () => JSON.parse(await store.jobs.logs(organizationId, id)) as LogLine[]
+      const before = live.find(id)
+      const lines = await stored()
+      // The run may have ended during the look, and its lines with it been stored.
+      if (live.find(id) !== before) return stored()
+      const now = before?.lines() ?? []
+      const [first] = now
+      const known = first && lines.some(({ at, message }) => at === first.at && message === first.message)
+      return known ? lines : [...lines, ...now]
+    },
+
+    stats: () => ({ running: dispatch.held(), draining, ...queue.stats() }),
 
     /**
      * Takes no more jobs, lets those that run finish for `deadlineMs`, then interrupts them and gives them back
@@ -236,23 +230,25 @@ export function openJobs({
     async drain(deadlineMs: number): Promise<{ released: number }> {
       draining = true
       clearInterval(tick)
-      clearTimeout(next?.timer)
-      const rest = () => Promise.allSettled([claiming, ...[...running.values()].map(({ done }) => done)])
-      await Promise.race([rest(), delay(deadlineMs, undefined, { ref: false })])
-      const released = running.size
-      for (const { abort } of running.values()) abort.abort(shuttingDown())
-      await Promise.race([rest(), delay(interruptGraceMs, undefined, { ref: false })])
-      // Whoever does not listen is overtaken: its result will come late and change nothing.
-      await Promise.allSettled([...running.values()].map(({ job }) => store.jobs.release(job, 0)))
+      dispatch.close()
+      runs.drain()
+      await Promise.allSettled([begun, due.close(), sweep.close(), refill.settled()])
+      await Promise.race([runs.done(), delay(deadlineMs, undefined, { ref: false })])
+      const released = runs.size
+      runs.stopAll(shuttingDown())
+      await Promise.race([runs.done(), delay(interruptGraceMs, undefined, { ref: false })])
+      await runs.giveBackAll()
       waiters.letGo()
       return { released }
     },
   }
 }
+export type { Standing } from './standing.ts'
 export type Jobs = ReturnType<typeof openJobs>
 
-const failed = ({ attempt }: JobRecord, { code, message, type, retryable }: Failure) => ({
-  status: 'failed' as const,
-  error: { code, message, type, retryable, attempt },
-  engineId: null,
+const waitingOf = ({ id, organizationId, modelId, rank }: JobRecord): WaitingJob => ({
+  id,
+  organizationId,
+  modelId,
+  rank,
 })

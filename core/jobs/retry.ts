@@ -11,25 +11,30 @@ export type RetryDecision =
 /** The attempt never began: nothing is wrong with the job, and its model cannot take it now. */
 const notBegun: ReadonlySet<FailureCode> = new Set(['no_capacity', 'model_warming_up', 'queue_full', 'shutting_down'])
 
-const firstBackOffMs = 1000
-const longestBackOffMs = 60_000
+const firstBackOffMs = 1_000
+const longestBackOffMs = 30_000
+const longestCoolMs = 60_000
+
+/** How long a model is left alone that could not give a slot: as long as it asks for, within bounds. */
+export const coolingMs = ({ retryAfterMs }: Pick<Failure, 'retryAfterMs'>): number =>
+  Math.min(Math.max(retryAfterMs ?? firstBackOffMs, 100), longestCoolMs)
 
 /**
- * Decides from the failure alone. The back-off doubles from one second to a minute, and `random` (0 to 1) takes up to
- * half of it away, so that jobs that failed together do not come back together.
+ * Decides from the failure alone. The back-off doubles from one second to half a minute, and `random` (0 to 1) moves it
+ * by up to a quarter either way, so that jobs that failed together do not come back together. `overrun`: the job was
+ * stopped because its own time was up, which would be so again.
  */
 export function decideRetry(facts: {
   failure: Pick<Failure, 'code' | 'retryable' | 'retryAfterMs'>
+  overrun?: boolean
   attempt: number
   maxAttempts: number
   now: number
   random: number
 }): RetryDecision {
-  const { failure, attempt, maxAttempts, now, random } = facts
-  const asked = failure.retryAfterMs ?? 0
-  if (notBegun.has(failure.code))
-    return { do: 'release', coolMs: Math.min(Math.max(asked || firstBackOffMs, 100), longestBackOffMs) }
-  if (!failure.retryable || attempt >= maxAttempts) return { do: 'fail' }
-  const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1), longestBackOffMs)
-  return { do: 'retry', at: now + Math.max(asked, Math.round(backOff * (1 - random / 2))) }
+  const { failure, overrun = false, attempt, maxAttempts, now, random } = facts
+  if (notBegun.has(failure.code)) return { do: 'release', coolMs: coolingMs(failure) }
+  if (overrun || !failure.retryable || attempt >= maxAttempts) return { do: 'fail' }
+  const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), longestBackOffMs)
+  return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, Math.round(backOff)) }
 }

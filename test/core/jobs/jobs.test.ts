@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
-import { type Jobs, openJobs, type RunJob } from '../../../core/jobs/jobs.ts'
+import { type Jobs, type JobsWish, openJobs } from '../../../core/jobs/jobs.ts'
+import type { Ran, RunJob } from '../../../core/jobs/run.ts'
 import type { JobRecord, Store } from '../../../core/store/store.ts'
 import { keptLog, newJob, openTestStore, organizationId, type TestStore } from '../store/_store.ts'
+import { type SlotsOnly, slotsOnly } from './_fleet.ts'
+import { byHand, done, runner } from './_runs.ts'
 
 let opened: TestStore
 let store: Store
@@ -11,6 +14,7 @@ beforeEach(async () => {
   opened = await openTestStore()
   store = opened.store
   log = keptLog()
+  slots = slotsOnly()
 })
 afterEach(async () => {
   await opened[Symbol.asyncDispose]()
@@ -18,42 +22,24 @@ afterEach(async () => {
 })
 
 const never = new AbortController().signal
-const done = { result: '"done"', usage: { inputTokens: 1, outputTokens: 2 }, cost: 3, engineId: 'wkr_1' }
 const find = (id: string) => store.jobs.find(organizationId, id) as Promise<JobRecord>
 
-/** A runner whose runs the test ends by hand. */
-function byHand() {
-  const runs: {
-    job: JobRecord
-    signal: AbortSignal
-    finish: (result?: string) => void
-    fail: (why: unknown) => void
-  }[] = []
-  const listeners = new Set<() => void>()
-  const run: RunJob = (job, signal) =>
-    new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason as Error))
-      runs.push({ job, signal, finish: (result = done.result) => resolve({ ...done, result }), fail: reject })
-      for (const listener of listeners) listener()
-    })
-  /** Resolves when so many runs have begun. */
-  const begun = (count: number) =>
-    new Promise<typeof runs>(resolve => {
-      const look = () => {
-        if (runs.length < count) return
-        listeners.delete(look)
-        resolve(runs)
-      }
-      listeners.add(look)
-      look()
-    })
-  return { run, runs, begun }
+let slots: SlotsOnly
+const open = (run: RunJob, more: Partial<JobsWish> = {}): Jobs => {
+  return openJobs({
+    store,
+    fleet: slots.fleet,
+    models: slots.models,
+    weightOf: () => 1,
+    run,
+    log: log.log,
+    tickMs: 60_000,
+    ...more,
+  })
 }
-const open = (run: RunJob, more: Partial<Parameters<typeof openJobs>[0]> = {}): Jobs =>
-  openJobs({ store, run, log: log.log, tickMs: 60_000, ...more })
 
 test('a submitted job runs at once, and whoever waits hears its end', async () => {
-  const jobs = open(async job => ({ ...done, result: job.inputs }))
+  const jobs = open(runner(async job => ({ ...done, result: job.inputs })))
   const { job, replayed } = await jobs.submit(newJob({ inputs: '{"n":1}' }))
   expect({ status: job.status, replayed }).toEqual({ status: 'pending', replayed: false })
   const ended = await jobs.wait(job.id, never)
@@ -109,7 +95,7 @@ test('a broken engine is tried again after the back-off; the last failure is the
   await expect.poll(async () => (await find(job.id)).status).toBe('pending')
   expect(await find(job.id)).toMatchObject({ attempt: 1, error: { code: 'worker_error', attempt: 1, retryable: true } })
   expect(hand.runs).toHaveLength(1)
-  clock += 1000
+  clock += 1250
   const again = (await hand.begun(2))[1]!
   expect(again.job.attempt).toBe(2)
   const waiting = jobs.wait(job.id, never)
@@ -182,11 +168,14 @@ test('a foreign cancel does not touch the run', async () => {
 test('a run that does not listen to the cancel brings a late result, which is counted and changes nothing', async () => {
   const release = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
-  const jobs = open(async () => {
-    begun.resolve()
-    await release.promise
-    return done
-  })
+  const undone: Ran[] = []
+  const jobs = open(
+    runner(async () => {
+      begun.resolve()
+      await release.promise
+      return done
+    }, undone),
+  )
   const { job } = await jobs.submit(newJob())
   await begun.promise
   await jobs.cancel(organizationId, job.id)
@@ -218,11 +207,14 @@ test('a drain waits for what runs, takes nothing new, and gives back what does n
 test('a run that ignores the drain loses its claim', async () => {
   const release = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
-  const jobs = open(async () => {
-    begun.resolve()
-    await release.promise
-    return done
-  })
+  const undone: Ran[] = []
+  const jobs = open(
+    runner(async () => {
+      begun.resolve()
+      await release.promise
+      return done
+    }, undone),
+  )
   const { job } = await jobs.submit(newJob())
   await begun.promise
   await jobs.drain(0)
@@ -249,10 +241,12 @@ test('a wait ends with its signal and leaves the job alone', async () => {
 
 test('a hundred submits at once with one key run once', async () => {
   let runs = 0
-  const jobs = open(async () => {
-    runs += 1
-    return done
-  })
+  const jobs = open(
+    runner(async () => {
+      runs += 1
+      return done
+    }),
+  )
   const idempotency = { key: 'POST /api/jobs once', bodyHash: 'h' }
   const answers = await Promise.all(Array.from({ length: 100 }, () => jobs.submit(newJob({ idempotency }))))
   const ids = new Set(answers.map(({ job }) => job.id))
@@ -264,20 +258,24 @@ test('a hundred submits at once with one key run once', async () => {
 })
 
 test('a bill is never made of nonsense', async () => {
-  const jobs = open(async () => ({
-    ...done,
-    usage: { inputTokens: Number.NaN, outputTokens: -5 },
-    cost: 1.5,
-  }))
+  const jobs = open(
+    runner(async () => ({
+      ...done,
+      usage: { inputTokens: Number.NaN, outputTokens: -5 },
+      cost: 1.5,
+    })),
+  )
   const { job } = await jobs.submit(newJob())
   expect(await jobs.wait(job.id, never)).toMatchObject({ usage: { inputTokens: 0, outputTokens: 0 }, cost: 2 })
   await jobs.drain(0)
 })
 
 test('what is no Failure ends the job as internal_error, with the cause in the log alone', async () => {
-  const jobs = open(async () => {
-    throw new TypeError('secret detail')
-  })
+  const jobs = open(
+    runner(async () => {
+      throw new TypeError('secret detail')
+    }),
+  )
   const { job } = await jobs.submit(newJob())
   const ended = await jobs.wait(job.id, never)
   expect(ended).toMatchObject({ status: 'failed', error: { code: 'internal_error', retryable: false } })
@@ -300,7 +298,7 @@ test('a full disk keeps a result waiting until there is room', async () => {
       },
     },
   }
-  const jobs = open(async () => done)
+  const jobs = open(runner(async () => done))
   const { job } = await jobs.submit(newJob())
   expect((await jobs.wait(job.id, never))?.status).toBe('completed')
   expect(refusals).toBe(-1)

@@ -1,0 +1,14 @@
+/** The head start that one point of priority gives, in microseconds: a minute. */
+const headStart = 60_000_000
+
+/**
+ * Gives each job its rank: microseconds of its arrival, less the head start of its priority. No two arrivals are the
+ * same and none is before an earlier one, whatever is done to the clock while the server runs.
+ */
+export function openArrivals(clock: { now(): number }): (priority: number) => number {
+  let last = 0
+  return priority => {
+    last = Math.max(last + 1, clock.now() * 1_000)
+    return last - priority * headStart
+  }
+}

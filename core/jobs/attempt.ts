@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Failure } from '../failure.ts'
+import type { Lease } from '../fleet.ts'
+import type { JobRecord } from '../store/store.ts'
+import type { Ran, RunJob, RunReport } from './run.ts'
+
+/** What an attempt came to, and the run itself where it goes on although it was told to stop. */
+export interface Came {
+  end: Ran | Failure
+  deaf: Promise<Ran> | undefined
+}
+
+/** Timers hold no more milliseconds than this; nothing runs for 24 days. */
+const longestTimerMs = 2 ** 31 - 1
+
+/** The job was stopped because the time for one attempt was over. */
+export class Overrun extends Failure {
+  constructor({ id, timeoutMs }: JobRecord) {
+    super('timeout', `The job ${id} ran for ${seconds(timeoutMs ?? 0)} s, which is all that it was given (timeout).`)
+  }
+  override get retryable(): boolean {
+    return false
+  }
+}
+
+const seconds = (ms: number): string => String(Math.round(ms / 100) / 10)
+
+/**
+ * Runs one attempt within its time. Never rejects, and resolves at the latest `graceMs` after it was told to stop:
+ * whoever does not listen is left behind, and what it brings comes late.
+ */
+export async function attempt(
+  job: JobRecord,
+  lease: Lease,
+  { run, abort, report, graceMs }: { run: RunJob; abort: AbortController; report: RunReport; graceMs: number },
+): Promise<Came> {
+  const { signal } = abort
+  if (signal.aborted) return { end: Failure.from(signal.reason), deaf: undefined }
+  const overrun = () => abort.abort(new Overrun(job))
+  const timer = job.timeoutMs === null ? undefined : setTimeout(overrun, Math.min(job.timeoutMs, longestTimerMs))
+  const over = new AbortController()
+  // In a microtask of its own, so that what it throws at once is a rejection too.
+  const work = Promise.resolve().then(() => run(job, lease, signal, report))
+  const left = leftBehind(signal, graceMs, over.signal)
+  try {
+    const came = await Promise.race([work, left])
+    if (came !== 'deaf') return { end: came, deaf: undefined }
+    return { end: Failure.from(signal.reason), deaf: work }
+  } catch (thrown) {
+    return { end: Failure.from(signal.aborted ? signal.reason : thrown), deaf: undefined }
+  } finally {
+    clearTimeout(timer)
+    over.abort()
+  }
+}
+
+/** Resolves so long after the signal has aborted; never once that is over. */
+function leftBehind(signal: AbortSignal, graceMs: number, over: AbortSignal): Promise<'deaf'> {
+  return new Promise(resolve => {
+    const stop = () =>
+      void delay(graceMs, undefined, { ref: false, signal: over }).then(
+        () => resolve('deaf'),
+        () => {},
+      )
+    signal.addEventListener('abort', stop, { once: true, signal: over })
+  })
+}

@@ -1,0 +1,50 @@
+/** The newest value counts a fifth, so that what was long ago is forgotten and one slow job changes little. */
+export const blend = (average: number | null, value: number): number =>
+  average === null ? value : average + (value - average) / 5
+
+/** How long the jobs of each model take, learnt from those that have ended. Milliseconds, null while nothing is known. */
+export function openPace() {
+  const models = new Map<string, { job: number; unit: number | null }>()
+
+  return {
+    /** A job of so many units of work ran for so long; null: its size is not known. */
+    ran(modelId: string, work: number | null, ms: number): void {
+      const known = models.get(modelId)
+      const perUnit = work === null || work <= 0 ? null : ms / work
+      models.set(modelId, {
+        job: blend(known?.job ?? null, ms),
+        unit: perUnit === null ? (known?.unit ?? null) : blend(known?.unit ?? null, perUnit),
+      })
+    },
+    /** Of a job of that size, or of a usual one where the size is not known. */
+    expected(modelId: string, work: number | null): number | null {
+      const known = models.get(modelId)
+      if (!known) return null
+      return work === null || known.unit === null ? known.job : known.unit * work
+    },
+  }
+}
+export type Pace = ReturnType<typeof openPace>
+
+/** Milliseconds until a run ends. By its own progress where it tells any; null once it takes longer than was expected. */
+export function untilDone(
+  { progress, ranMs }: { progress: number | null; ranMs: number },
+  expectedMs: number | null,
+): number | null {
+  // The first percent is mostly preparation and says little.
+  if (progress !== null && progress >= 0.01) return Math.round((ranMs * (1 - progress)) / progress)
+  return expectedMs === null || ranMs > expectedMs ? null : Math.round(expectedMs - ranMs)
+}
+
+/**
+ * Milliseconds until a job begins: `ahead` others go first in `slots` slots that are all busy, the one that ends next
+ * in `freeMs`. Null while it is not known how long jobs take.
+ */
+export function untilBegun(
+  { ahead, slots, freeMs }: { ahead: number; slots: number; freeMs: number | null },
+  usualMs: number | null,
+): number | null {
+  if (freeMs === 0 && ahead < slots) return 0
+  if (usualMs === null) return null
+  return Math.round((freeMs ?? usualMs / Math.max(1, slots)) + (ahead * usualMs) / Math.max(1, slots))
+}

@@ -1,0 +1,66 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { Failure } from '../failure.ts'
+import type { Log } from '../log.ts'
+import type { Store } from '../store/store.ts'
+import type { Queue, Want } from './queue.ts'
+
+/** Brings jobs from the store into the queue, before they are needed where it can. `filled` hears for which model. */
+export function openRefill({
+  store,
+  queue,
+  log,
+  filled,
+}: {
+  store: Pick<Store['jobs'], 'waiting'>
+  queue: Queue
+  log: Log
+  filled: (modelId: string) => void
+}) {
+  const reads = new Set<Promise<void>>()
+  let pumping: Promise<void> | undefined
+
+  function read(want: Want): Promise<void> {
+    const { modelId, organizationId, from, limit } = want
+    const one = store.waiting({ modelId, organizationId, from, limit }).then(
+      jobs => queue.found(want, jobs),
+      (thrown: unknown) => {
+        queue.missed(want)
+        throw thrown
+      },
+    )
+    reads.add(one)
+    return one.finally(() => reads.delete(one))
+  }
+
+  async function pump(): Promise<void> {
+    try {
+      for (let want = queue.wanted(); want; want = queue.wanted()) {
+        await read(want)
+        filled(want.modelId)
+        // A thousand organizations are a thousand looks: others have their turns in between.
+        await turn()
+      }
+    } catch (thrown) {
+      // The tick tries again.
+      if (!Failure.from(thrown).retryable) log.error('The jobs that wait could not be read', {}, thrown)
+    }
+  }
+
+  return {
+    /** Reads what is wanted, in the background. */
+    wake(): void {
+      pumping ??= pump().finally(() => {
+        pumping = undefined
+      })
+    },
+    /** Resolves when the queue may know more. Rejects with what the store says. */
+    async now(next: { read: Want } | { reading: true }): Promise<void> {
+      if ('read' in next) await read(next.read)
+      else await Promise.race(reads)
+    },
+    settled: async (): Promise<void> => {
+      await Promise.allSettled([pumping, ...reads])
+    },
+  }
+}
+export type Refill = ReturnType<typeof openRefill>

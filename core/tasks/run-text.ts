@@ -1,0 +1,39 @@
+import type { Limits } from '../config.ts'
+import type { Cpu } from '../cpu/cpu.ts'
+import { Failure } from '../failure.ts'
+import type { Ran, RunJob } from '../jobs/run.ts'
+import { costOf } from '../models/cost.ts'
+import type { Registry } from '../models/registry.ts'
+import { answerBound } from './answer-bound.ts'
+import { ask } from './ask.ts'
+import { isGeneration } from './tasks.ts'
+
+/** Runs jobs that are answered in words and numbers: the same preparing and shaping as for a caller on the line. */
+export function openTextRunner({
+  registry,
+  cpu,
+  limits,
+}: {
+  registry: Pick<Registry, 'find' | 'catalog'>
+  cpu: Pick<Cpu, 'prepare' | 'shape'>
+  limits: Limits
+}): RunJob {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
+    const { task } = job
+    if (isGeneration(task)) throw new Failure('unsupported_task', `The task ${task} is not answered in text.`)
+    const model = registry.find(job.modelId)
+    if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
+    const prepared = await cpu.prepare(task, Buffer.from(job.inputs), registry.catalog(), limits)
+    const answers: Buffer[] = []
+    for (const call of prepared.bodies)
+      answers.push(await ask(lease, prepared.path, call, answerBound(prepared.want, limits), signal))
+    const { body: shaped, usage } = await cpu.shape(answers, prepared.want)
+    const result =
+      typeof shaped === 'string'
+        ? shaped
+        : Buffer.from(shaped.buffer, shaped.byteOffset, shaped.byteLength).toString('utf8')
+    return { result, usage, cost: costOf(model.price, usage), files: [], library: [] }
+  }
+  // Nothing of it is on the disk before its end is.
+  return Object.assign(run, { undo: async () => {} })
+}
