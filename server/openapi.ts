@@ -124,6 +124,7 @@ function fields(schema: z.ZodType | undefined, where: 'path' | 'query') {
     name,
     in: where,
     required: where === 'path' || required.includes(name),
+    ...('type' in property && property.type === 'object' ? { style: 'deepObject', explode: true } : {}),
     schema: property,
   }))
 }

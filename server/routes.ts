@@ -1,3 +1,4 @@
+import { eventRoutes } from './api/events.ts'
 import { jobRoutes } from './api/jobs.ts'
 import { libraryRoutes } from './api/library.ts'
 import { logRoutes } from './api/logs.ts'
@@ -18,6 +19,7 @@ export const routes: readonly Route[] = [
   ...modelStatusRoutes,
   ...loadRoutes,
   ...jobRoutes,
+  ...eventRoutes,
   ...libraryRoutes,
   ...fileRoutes,
   ...meRoutes,

@@ -1,0 +1,203 @@
+import { z } from 'zod'
+import type { JobEvent, JobRecord } from '../../core/store/store.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+import { EventStream } from '../sse.ts'
+import { runningCall } from '../std/calls.ts'
+import { callEnded, eventRecord, isLast, progressRecord, resumeFrom, snapshot, typesWanted } from './job-event.ts'
+import { findJob, hasEnded, summaryText } from './job-record.ts'
+
+const tag = 'Events'
+/** Events read from the log at a time. */
+const pageSize = 64
+/** Unfinished jobs in the snapshot of an organization. */
+const mostShown = 100
+
+/** Remembers that something has changed until somebody asks. */
+function openBell() {
+  let rung = false
+  let wake: (() => void) | undefined
+  return {
+    ring: (): void => {
+      rung = true
+      wake?.()
+    },
+    heard: async (): Promise<void> => {
+      if (!rung) await new Promise<void>(resolve => (wake = resolve))
+      rung = false
+      wake = undefined
+    },
+  }
+}
+
+/** Where a reader begins: after the event that it had last, or after all that there are. */
+async function beginning(call: Call): Promise<number> {
+  const last = await call.owners.store.events.last()
+  // An id from before a backup was restored may be ahead of all that there are.
+  return Math.min(resumeFrom(call) ?? last, last)
+}
+
+interface Follow {
+  call: Call
+  stream: EventStream
+  from: number
+  /** Those of one job, or of the whole organization. */
+  jobId?: string
+  /** Tells when there may be more. */
+  heard: () => Promise<void>
+  /** Passes one event on; false: it was the last one that is wanted. */
+  take: (event: JobEvent) => Promise<boolean>
+  /** All events have been passed on; false: none will be written any more. */
+  idle: () => Promise<boolean>
+}
+
+/**
+ * Passes the events of the log on in their order, each once. What the reader has not taken is read from the log when it
+ * has: nothing waits in memory, however slow the reader is.
+ */
+async function follow({ call, stream, from, jobId, heard, take, idle }: Follow): Promise<void> {
+  const { store, streams } = call.owners
+  const { organizationId } = call.caller
+  let sequence = from
+  let closed = false
+  for (;;) {
+    const page = await store.events.after(organizationId, {
+      sequence,
+      limit: pageSize,
+      ...(jobId === undefined ? {} : { jobId }),
+    })
+    for (const event of page) {
+      const more = await take(event)
+      sequence = event.sequence
+      await stream.caughtUp()
+      if (stream.ended || !more) return
+    }
+    if (page.length > 0) continue
+    if (closed) return
+    // Its last event may have been written since the page was read.
+    if ((closed = !(await idle()))) continue
+    await stream.caughtUp()
+    if (stream.ended) return
+    await heard()
+    if (stream.ended) return
+    await streams.turn()
+  }
+}
+
+async function followJob(call: Call): Promise<void> {
+  const id = call.params.id!
+  const found = await findJob(id, call)
+  const from = await beginning(call)
+  const bell = openBell()
+  const stop = call.owners.jobs.follow(id, bell.ring)
+  const stream = new EventStream(call)
+  void stream.over.then(bell.ring)
+  try {
+    if (found.kind === 'sync') return await followCall(found, stream, call)
+    // Read after the place in the log: what happens in between is told twice rather than not at all.
+    let job: JobRecord | undefined = await find(id, call)
+    if (!job) return stream.end()
+    stream.send(snapshot(from, `{"job":${summaryText(job, call)}}`))
+    let told = ''
+    await follow({
+      call,
+      stream,
+      from,
+      jobId: id,
+      heard: bell.heard,
+      async take(event) {
+        job = await find(id, call)
+        if (!job) return false
+        stream.send(eventRecord(event, job, call))
+        return !isLast(event.type)
+      },
+      async idle() {
+        job = await find(id, call)
+        // It had ended before the place from which the reader goes on, or was deleted.
+        if (!job || hasEnded(job)) return false
+        const progress = progressRecord(job, call)
+        const text = progress ? progress.data.slice(progress.data.indexOf('"data":')) : ''
+        if (progress && text !== told) stream.send(progress)
+        told = text
+        return true
+      },
+    })
+  } finally {
+    stop()
+    stream.end()
+  }
+}
+
+/** A synchronous call has no events in the log: its end is heard from itself. */
+async function followCall(job: JobRecord, stream: EventStream, call: Call): Promise<void> {
+  stream.send(snapshot(0, `{"job":${summaryText(job, call)}}`))
+  if (hasEnded(job)) return
+  await Promise.race([runningCall(job.id, call)?.over, stream.over])
+  if (!stream.ended) stream.send(callEnded(await findJob(job.id, call)))
+}
+
+const find = (id: string, call: Call): Promise<JobRecord | undefined> =>
+  call.owners.store.jobs.find(call.caller.organizationId, id)
+
+async function followOrganization(call: Call): Promise<void> {
+  const wanted = typesWanted(call.query.get('types') ?? undefined)
+  const { organizationId } = call.caller
+  const { store, jobs } = call.owners
+  const from = await beginning(call)
+  const bell = openBell()
+  const stop = jobs.followOrganization(organizationId, bell.ring)
+  const stream = new EventStream(call)
+  void stream.over.then(bell.ring)
+  try {
+    const open = await Promise.all(
+      (['processing', 'pending'] as const).map(status =>
+        store.jobs.list(organizationId, { status, kind: 'async', limit: mostShown }),
+      ),
+    )
+    const shown = open.flatMap(page => page.jobs).slice(0, mostShown)
+    const more = open.some(({ next }) => next !== null) || open.flatMap(page => page.jobs).length > mostShown
+    stream.send(snapshot(from, `{"jobs":[${shown.map(job => summaryText(job, call)).join(',')}],"has_more":${more}}`))
+    await follow({
+      call,
+      stream,
+      from,
+      heard: bell.heard,
+      async take(event) {
+        const job = wanted(event.type) ? await find(event.jobId, call) : undefined
+        if (job) stream.send(eventRecord(event, job, call))
+        return true
+      },
+      idle: () => Promise.resolve(true),
+    })
+  } finally {
+    stop()
+    stream.end()
+  }
+}
+
+const resuming =
+  'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. '
+
+export const eventRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/jobs/:id/events',
+    scope: 'user:read',
+    tag,
+    summary: 'Follow a job until its end',
+    description: `${resuming}Its progress comes as \`job.progress\`, without an id. The stream ends behind the event that tells of the job's end.`,
+    params: z.object({ id: z.string() }),
+    query: z.object({ after: z.string().optional() }),
+    answer: followJob,
+  }),
+  route({
+    method: 'GET',
+    path: '/api/events',
+    scope: 'user:read',
+    tag,
+    summary: 'Follow all jobs of the organization',
+    description: `${resuming}\`?types=job.completed,job.failed\` leaves out what is not named; \`job.*\` is every type.`,
+    query: z.object({ types: z.string().optional(), after: z.string().optional() }),
+    answer: followOrganization,
+  }),
+]

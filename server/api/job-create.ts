@@ -1,0 +1,182 @@
+import { z } from 'zod'
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { Failure } from '../../core/failure.ts'
+import { unbuilt } from '../../core/schemas/unbuilt.ts'
+import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import { isGeneration, Task, type TextTask } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+import { submitGeneration, type Target } from '../slug/submit.ts'
+import { type JobTerms, submitJob, submitted } from '../submit.ts'
+
+const priorities = { low: -10, normal: 0, high: 10 } as const
+const Inputs = z.record(z.string(), z.unknown())
+const aWeek = 7 * 86_400
+const tenYears = 3_650 * 86_400
+
+const Create = z
+  .object({
+    task: Task.optional().describe('Together with `model_id`; or a `slug` alone.'),
+    model_id: z.string().max(128).optional(),
+    model: z.string().max(128).optional().describe('The same as `model_id`.'),
+    slug: z.string().max(512).optional().describe('A model and one of its tasks under one name.'),
+    inputs: Inputs.optional().describe('What the endpoint of the task takes, without the model.'),
+    input: Inputs.optional().describe('The same as `inputs`.'),
+    payload: Inputs.optional().describe('The same as `inputs`.'),
+    priority: z
+      .union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])])
+      .default(0)
+      .describe('Higher is sooner; `low` is -10, `high` is 10. What waits long enough is overtaken no more.'),
+    max_attempts: z.int().min(1).max(10).default(3),
+    not_before: z.int().min(0).optional().describe('When it may begin at the earliest, in Unix seconds.'),
+    start_timeout_seconds: z
+      .number()
+      .min(0.1)
+      .max(aWeek)
+      .optional()
+      .describe('It fails unless it has begun so long after it may.'),
+    timeout_seconds: z.number().min(0.1).max(aWeek).optional().describe('How long one attempt may run.'),
+    expires_after_seconds: z
+      .number()
+      .min(1)
+      .max(tenYears)
+      .optional()
+      .describe('How long it and its files are kept after its end; what the server is configured to when absent.'),
+    metadata: z.record(z.string().max(64), z.string().max(512)).optional(),
+    webhook_url: unbuilt,
+    webhook_events: unbuilt,
+  })
+  .meta({ id: 'JobCreate' })
+type Create = z.output<typeof Create>
+
+export const Created = z
+  .object({ id: z.string(), queue_id: z.string(), status: z.enum(jobStatuses) })
+  .meta({ id: 'JobCreated' })
+
+const termsOf = (body: Create): JobTerms => ({
+  priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
+  maxAttempts: body.max_attempts,
+  notBefore: (body.not_before ?? 0) * 1000,
+  startTimeoutMs: milliseconds(body.start_timeout_seconds),
+  timeoutMs: milliseconds(body.timeout_seconds),
+  retentionMs: milliseconds(body.expires_after_seconds),
+  metadata: body.metadata,
+})
+const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : Math.round(seconds * 1000))
+
+/** Under which names the caller has sent the model and the inputs, and what they are. */
+function wishOf(body: Create) {
+  const modelField = body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id'
+  const inputsField = (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs'
+  const inputs = body[inputsField]
+  if (inputs === undefined) throw absent('inputs')
+  return { modelField, inputsField, modelId: body[modelField], inputs } as const
+}
+
+const absent = (param: string) =>
+  new Failure('missing_required_parameter', `Missing required parameter: '${param}'.`, { param })
+
+/** The same Failure, of the fields under which they were sent. */
+function renamed(thrown: unknown, named: (field: string) => string): unknown {
+  const { code, message, param, details, facts, cause } = Failure.from(thrown)
+  if (param === undefined) return thrown
+  const said = (text: string, field: string) => text.replaceAll(`'${field}'`, `'${named(field)}'`)
+  return new Failure(code, said(message, param), {
+    param: named(param),
+    details: details?.map(one => ({ ...one, path: named(one.path), message: said(one.message, one.path) })),
+    facts,
+    cause,
+  })
+}
+
+interface TextWish {
+  task: TextTask
+  modelId: string
+  /** As the caller sent them, or as JSON text with the model in it. */
+  inputs: object | string
+  terms: JobTerms
+  /** What an idempotency key stands for. */
+  body: unknown
+}
+
+/** What is wrong with the inputs is said at the submit and not when their turn comes. */
+export async function submitText(call: Call, { task, modelId, inputs, terms, body }: TextWish): Promise<JobRecord> {
+  const { config, cpu, registry } = call.owners
+  const text = typeof inputs === 'string' ? inputs : requestText(inputs, modelId)
+  if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
+    throw new Failure(
+      'payload_too_large',
+      `The inputs of a job of ${task} may have ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
+    )
+  const model = (await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits)).modelId
+  if (!modelAllowed(call.caller.token.models, model))
+    throw new Failure('model_not_allowed', `The token '${call.caller.token.name}' may not use the model '${model}'.`, {
+      param: 'model',
+    })
+  return (await submitJob(call, body, { task, modelId: model, inputs: text, terms })).job
+}
+
+/** A job is not streamed, and its model is the one that it was submitted for. */
+function requestText(inputs: object, model: string): string {
+  const { stream: _, ...request } = { ...inputs, model } as Record<string, unknown>
+  return JSON.stringify(request)
+}
+
+/** A slug says the model and the task, so what is said besides must be the same. */
+function targetOf(
+  { slug, task }: Create,
+  modelId: string | undefined,
+  call: Call,
+): Target | { modelId: string; task: Task } {
+  if (slug === undefined) {
+    if (task === undefined) throw absent('task')
+    if (modelId === undefined) throw absent('model_id')
+    return { modelId, task }
+  }
+  const named = call.owners.registry.bySlug(slug)
+  if (named && ((task ?? named.task) !== named.task || (modelId ?? named.model.id) !== named.model.id))
+    throw new Failure(
+      'invalid_value',
+      `The slug '${slug}' is ${named.task} of the model '${named.model.id}'. Send the slug alone, or without it a task and a model.`,
+      { param: 'slug' },
+    )
+  return { slug }
+}
+
+async function create(body: Create, call: Call): Promise<JobRecord> {
+  const { modelField, inputsField, modelId: given, inputs } = wishOf(body)
+  const target = targetOf(body, given, call)
+  const terms = termsOf(body)
+  const named = (field: string) =>
+    field === 'model' ? modelField : field === 'Idempotency-Key' ? field : `${inputsField}.${field}`
+  try {
+    if ('slug' in target) return (await submitGeneration(call, { target, body: inputs, terms })).job
+    const { modelId, task } = target
+    if (isGeneration(task))
+      return (await submitGeneration(call, { target: { modelId, task }, body: inputs, terms })).job
+    return await submitText(call, { task, modelId, inputs, terms, body })
+  } catch (thrown) {
+    throw renamed(thrown, named)
+  }
+}
+
+export const createRoute = route({
+  method: 'POST',
+  path: '/api/jobs',
+  scope: 'user:write',
+  tag: 'Jobs',
+  summary: 'Submit a job that runs when there is room',
+  description:
+    'Once the answer with the id is there, the job survives crashes and restarts. An `Idempotency-Key` header makes a repeated submission return the same job for 24 hours. Pictures, videos and sounds may stand in the inputs as addresses, as ids of files, or as `data:` addresses.',
+  largeBody: true,
+  body: Create,
+  example: {
+    task: 'std/embeddings',
+    model_id: 'infer/tiny-embed',
+    inputs: { input: 'A cat sat on the mat.' },
+    metadata: { ref: '42' },
+  },
+  response: Created,
+  status: 202,
+  handle: async ({ body }, call) => submitted(await create(body, call)),
+})

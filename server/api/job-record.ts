@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
+import { linked } from '../../core/files/links.ts'
+import { isId, queueIdOf } from '../../core/ids.ts'
+import { type Standing, waitingReasons } from '../../core/jobs/standing.ts'
+import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import type { GenerationResult } from '../../core/tasks/generation/result.ts'
+import { isGeneration, Task } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { originOf } from '../origin.ts'
+import { callRecord } from '../std/calls.ts'
+
+export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
+const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
+
+const JobFacts = z.object({
+  id: z.string(),
+  object: z.literal('job'),
+  queue_id: z.string().nullable().describe('The same job under `/slug/requests`; null for a synchronous call.'),
+  organization_id: z.string(),
+  kind: z.enum(['async', 'sync']),
+  task: Task,
+  model_id: z.string(),
+  slug: z.string().nullable().describe('The slug under which it was asked for.'),
+  status: z.enum(jobStatuses),
+  priority: z.int(),
+  queue_position: z.int().nullable().describe('How many jobs are before it; null once it has begun.'),
+  progress: z.number().nullable().describe('0 to 1; null where nothing is known.'),
+  eta_seconds: z.int().nullable().describe('Until its end, as jobs like it have taken; null where nothing is known.'),
+  waiting_for: z
+    .object({ reason: z.enum(waitingReasons), detail: z.string(), eta_seconds: z.int().nullable() })
+    .nullable()
+    .describe('Why it has not begun.'),
+  error: z
+    .object({ code: z.string(), message: z.string(), type: z.string(), retryable: z.boolean(), attempt: z.int() })
+    .nullable(),
+  attempts: z.int(),
+  max_attempts: z.int(),
+  worker_id: z.string().nullable(),
+  created_at: z.int(),
+  updated_at: z.int(),
+  queued_at: z.int().nullable().describe('Since when it may begin; null while it waits for its time.'),
+  started_at: z.int().nullable(),
+  finished_at: z.int().nullable(),
+  expires_at: z.int().nullable().describe('When it and its files are removed; null where they are kept.'),
+  metrics: z.object({
+    queue_ms: z.int().nullable(),
+    load_ms: z.int().nullable().describe('Always null: how long a model loaded is not told apart from the queue yet.'),
+    run_ms: z.int().nullable(),
+  }),
+  usage: z.object({ input_tokens: z.int(), output_tokens: z.int() }).nullable(),
+  cost: z.number().nullable(),
+  token_id: z.string(),
+  outputs_reused: z.literal(false).describe('Every job is computed: there is no store of earlier results.'),
+  metadata: z.unknown(),
+})
+
+/** A job without what went in and what came out: as it stands in lists and events. */
+export const JobSummary = JobFacts.meta({ id: 'JobSummary' })
+
+export const JobObject = JobFacts.extend({ inputs: z.unknown(), result: z.unknown() }).meta({ id: 'Job' })
+
+const nothingKnown: Standing = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
+
+export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
+  status === 'completed' || status === 'failed' || status === 'cancelled'
+
+/** A synchronous call has no place in the queue. */
+export const standingOf = (job: JobRecord, call: Call): Standing =>
+  job.kind === 'sync' || hasEnded(job)
+    ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null }
+    : call.owners.jobs.standing(job)
+
+function facts(job: JobRecord, call: Call): Omit<z.input<typeof JobFacts>, 'metadata'> {
+  const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, call)
+  const ready = Math.max(job.createdAt, job.notBefore)
+  return {
+    id: job.id,
+    object: 'job',
+    queue_id: job.kind === 'async' ? queueIdOf(job.id) : null,
+    organization_id: job.organizationId,
+    kind: job.kind,
+    task: job.task,
+    model_id: job.modelId,
+    slug: job.slug,
+    status: job.status,
+    priority: job.priority,
+    queue_position: queuePosition,
+    progress,
+    eta_seconds: wholeSeconds(etaMs),
+    waiting_for: waitingFor && {
+      reason: waitingFor.reason,
+      detail: waitingFor.detail,
+      eta_seconds: wholeSeconds(waitingFor.etaMs),
+    },
+    error: job.error,
+    attempts: job.attempt,
+    max_attempts: job.maxAttempts,
+    worker_id: job.engineId,
+    created_at: seconds(job.createdAt)!,
+    updated_at: seconds(job.updatedAt)!,
+    queued_at: job.status === 'pending' && ready > Date.now() ? null : seconds(ready),
+    started_at: seconds(job.startedAt),
+    finished_at: seconds(job.finishedAt),
+    expires_at: seconds(job.expiresAt),
+    metrics: {
+      queue_ms: job.startedAt === null ? null : Math.max(0, job.startedAt - job.createdAt),
+      load_ms: null,
+      run_ms: job.startedAt === null || job.finishedAt === null ? null : Math.max(0, job.finishedAt - job.startedAt),
+    },
+    usage: job.usage && { input_tokens: job.usage.inputTokens, output_tokens: job.usage.outputTokens },
+    cost: job.cost === null ? null : job.cost / 1e6,
+    token_id: job.tokenId,
+    outputs_reused: false,
+  }
+}
+
+/** The result as JSON text. What an engine made of text may be large, and stays the text that it is; files get addresses. */
+export function resultText(job: JobRecord, call: Call): string {
+  if (job.result === null) return 'null'
+  if (!isGeneration(job.task)) return job.result
+  const origin = originOf(call)
+  return JSON.stringify(
+    linked(JSON.parse(job.result) as GenerationResult, file => call.owners.files.link(file, origin)),
+  )
+}
+
+/** The summary of a job as JSON text. */
+export const summaryText = (job: JobRecord, call: Call): string =>
+  `${JSON.stringify(facts(job, call)).slice(0, -1)},"metadata":${job.metadata ?? 'null'}}`
+
+/** The whole record as JSON text. What the caller sent is stored as JSON text, may be large, and stays text. */
+export const jobText = (job: JobRecord, call: Call): string =>
+  `${summaryText(job, call).slice(0, -1)},"inputs":${job.kind === 'async' ? job.inputs : 'null'},"result":${resultText(job, call)}}`
+
+export const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
+
+/** What a cursor or a path says is an id of a job. */
+export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id)
+
+/**
+ * The job of the caller's organization, a synchronous call among them. Throws Failure `not_found`, and `output_expired`
+ * for one that is no longer kept.
+ */
+export async function findJob(id: string, call: Call): Promise<JobRecord> {
+  const { store } = call.owners
+  const { organizationId } = call.caller
+  const stored = isJobId(id) ? await store.jobs.find(organizationId, id) : undefined
+  const job = stored ?? callRecord(id, call)
+  if (job) return job
+  if (isJobId(id) && (await store.jobs.gone(organizationId, id)))
+    throw new Failure('output_expired', `Job ${id} is no longer kept: it was deleted, or its time was over.`)
+  throw missingJob(id)
+}

@@ -1,0 +1,49 @@
+import { canonicalHash } from '../../core/canonical.ts'
+import { Failure } from '../../core/failure.ts'
+import type { JobRecord } from '../../core/store/store.ts'
+import type { GenerationInputs } from '../../core/tasks/generation/protocol.ts'
+import { isGeneration } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { submitGeneration } from '../slug/submit.ts'
+import type { JobTerms } from '../submit.ts'
+import { submitText } from './job-create.ts'
+import { hasEnded } from './job-record.ts'
+
+/** Of a job, what it was asked for besides its inputs. */
+const termsOf = (job: JobRecord): JobTerms => ({
+  priority: job.priority,
+  maxAttempts: job.maxAttempts,
+  startTimeoutMs: job.startBy === null ? undefined : job.startBy - job.createdAt,
+  timeoutMs: job.timeoutMs ?? undefined,
+  // 0 is what keeps it.
+  retentionMs: job.retentionMs ?? 0,
+  metadata: job.metadata === null ? undefined : (JSON.parse(job.metadata) as object),
+})
+
+/** The stored inputs of a generation as its endpoint takes them: files by their ids, and nothing that was left empty. */
+function sentAgain({ inputs }: JobRecord): object {
+  const { extra, ...rest } = JSON.parse(inputs) as GenerationInputs
+  const sent = Object.entries(rest).filter(([, value]) => value !== null && value !== '')
+  return { ...Object.fromEntries(sent), ...extra }
+}
+
+/** The same work as a new job. Throws Failure `conflict` where there is nothing to repeat, and all that a submit throws. */
+export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord> {
+  if (job.kind === 'sync')
+    throw new Failure('conflict', `The job ${job.id} was a synchronous call, whose inputs are not kept. Send it again.`)
+  if (!hasEnded(job))
+    throw new Failure('conflict', `The job ${job.id} has not ended: it is ${job.status}. Wait for it, or cancel it.`)
+  const { task, modelId } = job
+  const terms = termsOf(job)
+  // What an idempotency key stands for: the same key for another job is another request.
+  const body = { retry: job.id }
+  call.bodyHash = canonicalHash(body)
+  if (isGeneration(task)) {
+    const found = job.slug === null ? undefined : call.owners.registry.bySlug(job.slug)
+    const target =
+      found?.model.id === modelId && found.task === task ? { slug: job.slug! } : ({ modelId, task } as const)
+    const again = await submitGeneration(call, { target, body: sentAgain(job), terms })
+    return again.job
+  }
+  return submitText(call, { task, modelId, inputs: job.inputs, terms, body })
+}
