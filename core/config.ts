@@ -5,6 +5,7 @@ import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
 import { Failure } from './failure.ts'
+import { isNetwork } from './media/address.ts'
 import { Model } from './models/model.ts'
 import { Bytes, Duration } from './models/quantities.ts'
 import { slugFault } from './models/slugs.ts'
@@ -76,7 +77,7 @@ export const Config = z
           .optional()
           .describe('Where given, only these hosts are fetched from; a leading `*.` stands for any name below.'),
         allowed_addresses: z
-          .array(z.string())
+          .array(z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16'))
           .default([])
           .describe('Private addresses or networks (CIDR) that may be fetched from all the same, on any port.'),
       })

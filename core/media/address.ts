@@ -7,10 +7,13 @@ const everyPublic6 = ipaddr.parseCIDR('2000::/3')
 /** Azure answers its machines there with their credentials, on an address that looks public. */
 const platform = '168.63.129.16'
 
-/** One address, or a range in CIDR notation. Throws TypeError with a sentence where it is neither. */
+/** Whether a text is one address, or a range in CIDR notation. */
+export const isNetwork = (text: string): boolean =>
+  isAddress(text) || ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)
+
+/** Such a text as a range. */
 export function networkOf(text: string): Network {
-  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
-  if (!isAddress(text)) throw new TypeError(`'${text}' is neither an IP address nor a network such as 10.1.0.0/16`)
+  if (!isAddress(text)) return ipaddr.parseCIDR(text)
   const address = ipaddr.process(text)
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
@@ -31,12 +34,12 @@ export function isPublic(text: string): boolean {
 export function isWithin(text: string, networks: readonly Network[]): boolean {
   if (!isAddress(text)) return false
   const address = ipaddr.process(text)
-  return networks.some(
-    ([network, bits]) =>
-      network.kind() === address.kind() && (address as ipaddr.IPv4).match(network as ipaddr.IPv4, bits),
-  )
+  return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 }
 
 /** With four parts only: what a URL's parser or a resolver gives has no other form. Zones are no part of an address. */
-const isAddress = (text: string): boolean =>
-  text.includes(':') ? !text.includes('%') && ipaddr.IPv6.isValid(text) : ipaddr.IPv4.isValidFourPartDecimal(text)
+function isAddress(text: string): boolean {
+  return text.includes(':')
+    ? !text.includes('%') && ipaddr.IPv6.isValid(text)
+    : ipaddr.IPv4.isValidFourPartDecimal(text)
+}

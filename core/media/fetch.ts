@@ -110,7 +110,8 @@ export function openFetcher(wish: Wish) {
       await read(body, Number(headers['content-length'] ?? 0), order.maxBytes, taken)
       return undefined
     } finally {
-      await agent.destroy()
+      // Not waited for: a connection on its way ends in its own time, and nobody waits for what it brings.
+      void agent.destroy().catch(() => {})
     }
   }
 

@@ -26,13 +26,13 @@ export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput 
     const pieces: Buffer[] = []
     let bytes = 0
     let said = ''
-    let stopped: unknown
+    let stopped: Error | undefined
 
-    const stop = (reason: unknown) => {
+    const stop = (reason: Error) => {
       stopped ??= reason
       killGroup(child.pid)
     }
-    const aborted = () => stop(signal?.reason)
+    const aborted = () => stop(signal?.reason as Error)
     const late = () => stop(new Failure('invalid_video', `The file could not be read within ${deadlineMs / 1000} s.`))
     const deadline = setTimeout(late, deadlineMs)
     signal?.addEventListener('abort', aborted, { once: true })
@@ -55,7 +55,7 @@ export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput 
     })
     child.once('close', code => {
       over()
-      if (stopped !== undefined) return reject(stopped as Error)
+      if (stopped !== undefined) return reject(stopped)
       if (code === 0) return resolve(Buffer.concat(pieces))
       reject(
         new Failure('invalid_video', 'The file could not be read: it is damaged, cut short or of an unknown kind.', {
