@@ -3,19 +3,24 @@ import { join } from 'node:path'
 import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
-import { masterKey, readConfig } from '../core/config.ts'
+import { openShares } from '../core/accounts/shares.ts'
+import { hostEnvironment, masterKey, readConfig } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
 import { openFiles } from '../core/files/files.ts'
 import { openJobs } from '../core/jobs/jobs.ts'
 import { openRecorder } from '../core/jobs/recorder.ts'
 import { openJournal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
+import { openFfmpeg } from '../core/media/ffmpeg.ts'
+import { openMedia } from '../core/media/take.ts'
 import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
 import { openSqliteStore } from '../core/store/sqlite/store.ts'
 import { scopes } from '../core/store/store.ts'
+import { openGenerationRunner } from '../core/tasks/generation/run.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
+import { openTextRunner } from '../core/tasks/run-text.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
 import { openBodyBudget } from '../server/body.ts'
@@ -92,15 +97,21 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
   const recorder = openRecorder({ store, log })
   const throughput = openThroughput()
-  const run = openTaskRunner({ fleet, registry, cpu, limits: config.limits })
+  const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
+  const media = openMedia({ config, store, files, cpu, ffmpeg, log })
+  const shares = openShares({ store: store.organizations, log })
+  await shares.read()
   const jobs = openJobs({
     store,
+    fleet,
+    models: registry,
+    weightOf: shares.of,
     log,
-    async run(job, signal) {
-      const ended = await run(job, signal)
-      throughput.used(job.modelId, ended.usage)
-      return ended
-    },
+    run: openTaskRunner({
+      text: openTextRunner({ registry, cpu, limits: config.limits }),
+      generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
+      used: throughput.used,
+    }),
   })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, streams, reload, throughput, timings })
@@ -118,6 +129,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     recorder,
     cpu,
     files,
+    media,
     metrics,
     streams,
     throughput,
