@@ -121,17 +121,19 @@ export interface ExecutionNode {
   finishedAt: number | null
 }
 
-/** What a change of an execution means for what runs and waits. */
-export interface ExecutionMoves {
-  /** Jobs that are to be queued now. */
+/** What a commit means for others than those who asked for it. */
+export interface Moves {
+  /** Jobs of executions that are to be queued now. */
   released: WaitingJob[]
-  /** Jobs that were ended with it: those that run are to be told. */
+  /** Ids of jobs that were ended with their execution: those that run are to be told. */
   withdrawn: string[]
+  /** Executions of which something has changed. */
+  executions: { organizationId: string; id: string }[]
 }
 
 export interface ExecutionStore {
   /** The execution, its nodes, the first jobs and the events, in one transaction. The same idempotency key finds the same one. */
-  create(execution: NewExecution): Promise<{ execution: ExecutionRecord; replayed: boolean } & ExecutionMoves>
+  create(execution: NewExecution): Promise<{ execution: ExecutionRecord; replayed: boolean }>
   find(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
   nodes(organizationId: string, id: string): Promise<ExecutionNode[]>
   /** Newest first, without the definition's dag (an empty one). */
@@ -147,13 +149,9 @@ export interface ExecutionStore {
     },
   ): Promise<{ executions: ExecutionRecord[]; next: string | null }>
   /** Everything of it that is not over is cancelled. Cancelled already: as it is. `execution_already_finished`; undefined: no such one. */
-  cancel(
-    organizationId: string,
-    id: string,
-    at: number,
-  ): Promise<({ execution: ExecutionRecord } & ExecutionMoves) | undefined>
+  cancel(organizationId: string, id: string, at: number): Promise<ExecutionRecord | undefined>
   /** Ends those whose time is over as `timed_out`. At most `limit`. */
-  expire(now: number, limit: number): Promise<({ execution: ExecutionRecord } & ExecutionMoves)[]>
+  expire(now: number, limit: number): Promise<ExecutionRecord[]>
   /** When the next one's time is over, epoch milliseconds. */
   nextDue(): Promise<number | null>
   /** Ended ones only (`conflict` otherwise), with their jobs and files. Undefined: no such one. */
@@ -167,9 +165,5 @@ export interface ExecutionStore {
   /** A result that the same work has had before; JSON text of the job that had it. */
   cached(key: string, now: number): Promise<{ jobId: string } | undefined>
   /** A pending node takes over the result of another job instead of running. False: it is not pending any more. */
-  reuse(
-    organizationId: string,
-    jobId: string,
-    from: { jobId: string; at: number },
-  ): Promise<{ reused: boolean } & ExecutionMoves>
+  reuse(organizationId: string, jobId: string, from: { jobId: string; at: number }): Promise<boolean>
 }

@@ -101,7 +101,8 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
     () => 'The counts of jobs by status do not match the jobs.',
   )
   expectNone(
-    `SELECT count(*) FROM (SELECT number, max(sequence), type FROM events GROUP BY number) JOIN jobs USING (number)
+    `SELECT count(*) FROM (SELECT max(sequence) AS sequence FROM events GROUP BY number)
+       JOIN events USING (sequence) JOIN jobs USING (number)
      WHERE status <> CASE type WHEN 'job.started' THEN 'processing' WHEN 'job.created' THEN 'pending'
        WHEN 'job.retrying' THEN 'pending' ELSE substr(type, 5) END`,
     rows => `${rows} jobs have another status than their last event says.`,

@@ -20,12 +20,23 @@ export function openEvents(connection: Connection) {
 }
 export type Events = ReturnType<typeof openEvents>
 
-/** Forgets up to `most` events from before `before`, oldest first. Returns how many. */
+/**
+ * Forgets up to `most` events from before `before`, oldest first and up to the first that is younger, so that what is
+ * left has no gaps, whatever the clock did. Returns how many.
+ */
 export const forgetEvents = (connection: Connection) => {
-  const forget = connection.prepare(
-    `DELETE FROM events WHERE at < ? AND sequence IN (SELECT sequence FROM events ORDER BY sequence LIMIT ?)`,
+  const oldest = connection.prepare<[number], { sequence: number; at: number }>(
+    'SELECT sequence, at FROM events ORDER BY sequence LIMIT ?',
   )
-  return (before: number, most: number): number => forget.run(before, most).changes
+  const forget = connection.prepare('DELETE FROM events WHERE sequence <= ?')
+  return (before: number, most: number): number => {
+    let last = 0
+    for (const { sequence, at } of oldest.iterate(most)) {
+      if (at >= before) break
+      last = sequence
+    }
+    return last === 0 ? 0 : forget.run(last).changes
+  }
 }
 
 /** What is read of events; short statements on a read-only connection. */

@@ -5,10 +5,11 @@ import type { Connection } from './database.ts'
 import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
 import { callOf, type LedgerRow } from './ledger.ts'
 
-/** How many jobs and calls one page looks at before it says where to go on. */
-export const listScan = 2000
-/** Metadata is JSON text that has to be parsed, so that fewer are looked at. */
-export const metadataScan = 500
+/**
+ * How many jobs and calls one page looks at before it says where to go on. Metadata is JSON text that has to be
+ * parsed, so that fewer are looked at for it.
+ */
+const listScan = { rows: 2000, withMetadata: 500 }
 /** How far the time in an id may be from the time that the job says. */
 const driftMs = 3_600_000
 
@@ -26,7 +27,7 @@ interface Span {
  * Jobs and synchronous calls as one list, newest first. Both are looked through by their ids in a bounded number of
  * rows; what passes the filter of that is the page, and where the looking stopped is `next`.
  */
-export function jobList(connection: Connection) {
+export function jobList(connection: Connection, scan = listScan) {
   const bounds = (table: string, id: string, kind: string) =>
     connection
       .prepare<[Span & { skip: number }], string>(
@@ -69,7 +70,7 @@ export function jobList(connection: Connection) {
     const before = after < latest ? after : latest
     const least = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
 
-    const span = { organizationId, before, to: least, skip: (metadata.length > 0 ? metadataScan : listScan) - 1 }
+    const span = { organizationId, before, to: least, skip: (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1 }
     const floors = [withJobs && jobFloor.get(span), withCalls && callFloor.get(span)]
     const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), least)
 

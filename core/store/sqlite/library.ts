@@ -3,7 +3,7 @@ import type { Connection } from './database.ts'
 import { type FileRow, fileOf, openFileRows } from './files.ts'
 
 /** How many entries a search looks at before it says where to go on. */
-export const libraryScan = 2000
+const libraryScan = 2000
 /** Words of a search beyond these are passed over. */
 const mostWords = 8
 
@@ -82,7 +82,7 @@ export function libraryCommands(connection: Connection) {
 }
 
 /** What is read of the library; short statements on a read-only connection. */
-export function libraryReads(connection: Connection) {
+export function libraryReads(connection: Connection, scan = libraryScan) {
   const one = connection.prepare<[string, string], LibraryRow>(
     `${columns} WHERE library.organization_id = ? AND library.id = ?`,
   )
@@ -107,7 +107,7 @@ export function libraryReads(connection: Connection) {
     list(organizationId: string, filter: LibraryFilter): { items: LibraryItem[]; next: string | null } {
       const { limit, after = '~', search = '', modelId = null } = filter
       const words = fold(search).split(/\s+/).filter(Boolean).slice(0, mostWords)
-      const least = floor.get(organizationId, after, libraryScan - 1)
+      const least = floor.get(organizationId, after, scan - 1)
       const rows = page.all(
         organizationId,
         after,

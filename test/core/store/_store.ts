@@ -4,7 +4,15 @@ import { join } from 'node:path'
 import { newId } from '../../../core/ids.ts'
 import { type Log, openLog } from '../../../core/log.ts'
 import { openSqliteStore, type StoreWish } from '../../../core/store/sqlite/store.ts'
-import type { FinishedJob, JobRecord, NewJob, NewToken, Store } from '../../../core/store/store.ts'
+import type {
+  FinishedJob,
+  JobRecord,
+  NewFile,
+  NewJob,
+  NewLibraryItem,
+  NewToken,
+  Store,
+} from '../../../core/store/store.ts'
 
 /** A directory that is gone at the end of the scope. */
 export function temporaryDirectory(): Disposable & { path: string } {
@@ -114,6 +122,49 @@ export const finishedCall = (call: Partial<FinishedJob> = {}): FinishedJob => ({
   finishedAt: Date.now(),
   ...call,
 })
+
+export const newFile = (file: Partial<NewFile> = {}): NewFile => ({
+  id: newId('file'),
+  organizationId,
+  purpose: 'output',
+  name: 'video.mp4',
+  contentType: 'video/mp4',
+  bytes: 1000,
+  sha256: 'ab'.repeat(32),
+  width: 64,
+  height: 48,
+  durationMs: 2000,
+  jobId: null,
+  createdAt: 1_700_000_000_000,
+  expiresAt: null,
+  ...file,
+})
+
+/** The entry of a video and the files behind it, as a job hands them in. */
+export function newVideo(item: Partial<NewLibraryItem> = {}): { files: NewFile[]; library: NewLibraryItem[] } {
+  const { jobId = newId('job'), organizationId: owner = organizationId } = item
+  const video = newFile({ jobId, organizationId: owner })
+  const thumbnail = newFile({ jobId, organizationId: owner, purpose: 'thumbnail', name: 'video.webp' })
+  return {
+    files: [video, thumbnail],
+    library: [
+      {
+        id: video.id,
+        organizationId: owner,
+        jobId,
+        task: 'slug/text-to-video',
+        modelId: 'demo',
+        prompt: 'a cat',
+        seed: 7,
+        fps: 8,
+        numFrames: 16,
+        thumbnailId: thumbnail.id,
+        createdAt: 1_700_000_000_000,
+        ...item,
+      },
+    ],
+  }
+}
 
 export const completed = (at = Date.now()) => ({
   status: 'completed' as const,

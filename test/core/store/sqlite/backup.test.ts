@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { backupDatabase, checkDatabase, restoreDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import type { Store } from '../../../../core/store/store.ts'
-import { completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
+import { claimWaiting, completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
 async function fillWith(store: Store, jobs: number, bytes: number): Promise<void> {
   const inputs = JSON.stringify('x'.repeat(bytes))
@@ -22,7 +22,7 @@ test('an online backup at 500 writes a second is whole, and the event loop does 
   await using opened = await openTestStore()
   const { store } = opened
   await fillWith(store, 15_000, 3_000)
-  for (const job of await store.jobs.claim({ limit: 100, now: Date.now() })) await store.jobs.settle(job, completed())
+  for (const job of await claimWaiting(store)) await store.jobs.settle(job, completed())
 
   const going = new AbortController()
   const submits: Promise<string>[] = []
@@ -82,7 +82,7 @@ test('a command makes a backup beside a busy server, from one moment', async () 
     // A job and its end in one breath: a copy that is not of one moment has one without the other.
     while (!going.signal.aborted) {
       await opened.store.jobs.submit(newJob({ priority: 1 }))
-      const [job] = await opened.store.jobs.claim({ limit: 1, now: Date.now() })
+      const [job] = await claimWaiting(opened.store, { limit: 1 })
       await opened.store.jobs.settle(job!, completed())
     }
   })()

@@ -6,7 +6,15 @@ import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { startChild } from '../_children.ts'
-import { completed, finishedCall, newJob, newToken, openTestStore, temporaryDirectory } from '../_store.ts'
+import {
+  claimWaiting,
+  completed,
+  finishedCall,
+  newJob,
+  newToken,
+  openTestStore,
+  temporaryDirectory,
+} from '../_store.ts'
 
 const page = 4096
 
@@ -17,8 +25,7 @@ async function sound(dataDir: string): Promise<void> {
   for (let i = 0; i < 5; i++) await store.tokens.create(newToken({ name: `token ${i}` }))
   const job = () => store.jobs.submit(newJob({ inputs: JSON.stringify('input '.repeat(100)) }))
   await Promise.all(Array.from({ length: 300 }, job))
-  for (const claimed of await store.jobs.claim({ limit: 150, now: Date.now() }))
-    await store.jobs.settle(claimed, completed())
+  for (const claimed of await claimWaiting(store, { limit: 150 })) await store.jobs.settle(claimed, completed())
   await store.jobs.record(Array.from({ length: 100 }, () => finishedCall()))
 }
 
@@ -136,7 +143,7 @@ test('a ledger row that is taken away, added or changed by hand is found', async
     const { jobs } = opened.store
     await jobs.record(Array.from({ length: 4 }, () => finishedCall()))
     await jobs.submit(newJob())
-    for (const claimed of await jobs.claim({ limit: 1, now: Date.now() })) await jobs.settle(claimed, completed())
+    for (const claimed of await claimWaiting(opened.store, { limit: 1 })) await jobs.settle(claimed, completed())
   }
   const path = join(dataDir, 'infer.db')
   const good = readFileSync(path)

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { hasStrace, heard, startChild, traced, weakenDurability } from '../_children.ts'
-import { newJob, openTestStore, temporaryDirectory } from '../_store.ts'
+import { claimWaiting, newJob, openTestStore, temporaryDirectory } from '../_store.ts'
 
 const kills = 20
 const slots = 16
@@ -185,12 +185,12 @@ test('a hundred thousand pending jobs start in seconds', { timeout: 120_000 }, a
   const { path: dataDir } = directory
   await (await openTestStore({ dataDir })).store.close()
   const connection = openDatabase(join(dataDir, 'infer.db'))
-  const { id, queueId, organizationId, tokenId, task, modelId, inputs, createdAt } = newJob()
+  const { id, organizationId, tokenId, task, modelId, inputs, createdAt } = newJob()
   connection.exec(`
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
-    INSERT INTO jobs (organization_id, id, queue_id, token_id, task, model_id, priority, status, attempt,
+    INSERT INTO jobs (organization_id, id, token_id, task, model_id, priority, rank, status, attempt,
       max_attempts, claims, crashes, not_before, created_at, updated_at)
-    SELECT '${organizationId}', '${id}' || i, '${queueId}', '${tokenId}', '${task}', '${modelId}', 0, 'pending',
+    SELECT '${organizationId}', '${id}' || i, '${tokenId}', '${task}', '${modelId}', 0, i, 'pending',
       0, 3, 0, 0, 0, ${createdAt}, ${createdAt} FROM n;
     INSERT INTO job_inputs SELECT number, '${inputs}' FROM jobs;
     UPDATE job_counts SET jobs = 100000 WHERE status = 'pending'`)
@@ -199,6 +199,6 @@ test('a hundred thousand pending jobs start in seconds', { timeout: 120_000 }, a
   await using opened = await openTestStore({ dataDir })
   const elapsed = performance.now() - before
   expect(await opened.store.jobs.counts()).toMatchObject({ pending: 100_000 })
-  expect(await opened.store.jobs.claim({ limit: 8, now: Date.now() })).toHaveLength(8)
+  expect(await claimWaiting(opened.store, { limit: 8 })).toHaveLength(8)
   expect(elapsed).toBeLessThan(5000)
 })

@@ -3,7 +3,7 @@ import { chmodSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
 import { heard, startChild } from '../_children.ts'
-import { newJob, newToken, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
+import { claimWaiting, newJob, newToken, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
 test('a second server is refused at once, by name, and the first goes on', async () => {
   await using opened = await openTestStore()
@@ -60,7 +60,7 @@ test('what a command revokes counts in the running server at once', async () => 
 test('a command gives back nothing that the server is running', async () => {
   await using opened = await openTestStore()
   const { job } = await opened.store.jobs.submit(newJob())
-  await opened.store.jobs.claim({ limit: 1, now: Date.now() })
+  await claimWaiting(opened.store, { limit: 1 })
   const admin = await openAdminStore(opened.dataDir)
   await admin.close()
   expect((await opened.store.jobs.find(organizationId, job.id))?.status).toBe('processing')

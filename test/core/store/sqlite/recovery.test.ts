@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { forgetKeys, mostCrashes } from '../../../../core/store/sqlite/recovery.ts'
+import { forgetKeys } from '../../../../core/store/sqlite/keys.ts'
+import { mostCrashes } from '../../../../core/store/sqlite/recovery.ts'
 import type { JobRecord, Store } from '../../../../core/store/store.ts'
-import { completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
+import { claimWaiting, completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
 /** Claims in one boot, then makes the rows say that the boot has died. A store that is closed gives its jobs back. */
 async function crash(dataDir: string, work: (store: Store) => Promise<unknown>): Promise<void> {
@@ -15,7 +16,7 @@ async function crash(dataDir: string, work: (store: Store) => Promise<unknown>):
   connection.close()
   await opened.store.close()
 }
-const claimAll = (store: Store): Promise<JobRecord[]> => store.jobs.claim({ limit: 100, now: Date.now() })
+const claimAll = (store: Store): Promise<JobRecord[]> => claimWaiting(store)
 
 test('what a dead server was running is given back with its attempt charged, and its late result is dropped', async () => {
   using directory = temporaryDirectory()

@@ -4,7 +4,15 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { roomFor } from '../../../../core/store/sqlite/space.ts'
-import { completed, finishedCall, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
+import {
+  claimWaiting,
+  completed,
+  finishedCall,
+  newJob,
+  openTestStore,
+  organizationId,
+  temporaryDirectory,
+} from '../_store.ts'
 
 const MiB = 1 << 20
 
@@ -32,7 +40,7 @@ test('below the mark new work is refused with a time to come back, and everythin
     status: 503,
     retryAfterMs: expect.any(Number),
   })
-  const [claimed] = await store.jobs.claim({ limit: 1, now: Date.now() })
+  const [claimed] = await claimWaiting(store, { limit: 1 })
   expect(claimed?.id).toBe(job.id)
   expect((await store.jobs.settle(claimed!, completed())).settled).toBe(true)
   await store.jobs.record([finishedCall()])
@@ -91,7 +99,7 @@ test.skipIf(!canMount).each([
   const inputs = JSON.stringify('x'.repeat(20_000))
   const kept: string[] = []
   for (let i = 0; i < 40; i++) kept.push((await store.jobs.submit(newJob({ inputs }))).job.id)
-  const running = await store.jobs.claim({ limit: 20, now: Date.now() })
+  const running = await claimWaiting(store, { limit: 20 })
 
   const free = fill(dataDir)
   const refusals: unknown[] = []

@@ -1,0 +1,262 @@
+import type { ExecutionStatus, NodeStatus } from '../../workflows/advance.ts'
+import { advance, type Consequences, isOver, type Plan, type Standing } from '../../workflows/advance.ts'
+import type { ExecutionError, NewExecutionNode } from '../workflows.ts'
+import type { Connection } from './database.ts'
+import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
+
+/** A node as it was planned; its number is its place in the plan. */
+export type PlannedNode = Omit<NewExecutionNode, 'reuses'>
+
+interface Live {
+  number: number
+  organizationId: string
+  id: string
+  tokenId: string
+  priority: number
+  status: ExecutionStatus
+  timeoutMs: number
+  plan: Plan & { nodes: readonly PlannedNode[] }
+  standing: Standing
+}
+
+interface ExecutionRow {
+  number: number
+  organization_id: string
+  id: string
+  token_id: string
+  priority: number
+  status: ExecutionStatus
+  timeout_ms: number
+  on_failure: Plan['onFailure']
+  plan: string
+}
+
+/** Of so many executions the standing is kept between two events; another one is read again from its rows. */
+const mostKept = 256
+
+/**
+ * Moves executions on, inside the transaction in which a job of theirs begins or ends: what follows is decided by
+ * core/workflows/advance.ts, and written down here. What it keeps in memory is a copy of the rows, and is dropped
+ * whenever a transaction is undone.
+ */
+export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>) {
+  const { events, moves, tally } = writing
+  const execution = connection.prepare<[number], ExecutionRow>(
+    `SELECT number, organization_id, id, token_id, priority, status, timeout_ms, on_failure, plan FROM executions
+     WHERE number = ?`,
+  )
+  const statuses = connection.prepare<[number], { node: number; status: NodeStatus; job: string | null }>(
+    `SELECT node, execution_nodes.status, jobs.status AS job FROM execution_nodes
+     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.id = execution_nodes.job_id
+     WHERE execution_nodes.execution = ? ORDER BY node`,
+  )
+  const setNode = connection.prepare('UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?')
+  const setReady = connection.prepare(
+    `UPDATE execution_nodes SET status = 'ready', job_id = ?, at = ? WHERE execution = ? AND node = ?`,
+  )
+  const setBegun = connection.prepare(
+    `UPDATE executions SET status = 'running', started_at = ?, timeout_at = ?, updated_at = ? WHERE number = ?`,
+  )
+  const setEnded = connection.prepare(
+    `UPDATE executions SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms
+     WHERE number = ?`,
+  )
+  const insertJob = connection.prepare(
+    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, priority, rank, status, attempt, max_attempts,
+       claims, crashes, not_before, timeout_ms, created_at, updated_at, execution, node)
+     VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, 0, ?, ?, ?, ?, ?)`,
+  )
+  // Its inputs are in the definition; what they come to is written when it ends.
+  const insertInputs = connection.prepare(`INSERT INTO job_inputs (number, inputs) VALUES (?, 'null')`)
+  const jobOf = connection.prepare<[string, string], EndingRow>(
+    `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
+  )
+  const kept = new Map<number, Live>()
+  let endJob: ReturnType<typeof openEnd> | undefined
+
+  function load(number: number): Live {
+    const known = kept.get(number)
+    if (known) return known
+    const row = execution.get(number)!
+    const nodes = JSON.parse(row.plan) as PlannedNode[]
+    const rows = statuses.all(number)
+    const status = rows.map(({ status, job }) => (status === 'ready' && job === 'processing' ? 'running' : status))
+    const missing = nodes.map(({ predecessors }) => predecessors)
+    for (const [at, { successors, onError }] of nodes.entries())
+      if (status[at] === 'completed' || (status[at] === 'failed' && onError === 'continue'))
+        for (const after of successors) missing[after]!--
+    const live: Live = {
+      number,
+      organizationId: row.organization_id,
+      id: row.id,
+      tokenId: row.token_id,
+      priority: row.priority,
+      status: row.status,
+      timeoutMs: row.timeout_ms,
+      plan: { nodes, onFailure: row.on_failure },
+      standing: { status, missing, open: status.filter(one => !isOver(one)).length },
+    }
+    return keep(live)
+  }
+
+  function keep(live: Live): Live {
+    if (kept.size >= mostKept) kept.delete(kept.keys().next().value!)
+    kept.set(live.number, live)
+    return live
+  }
+
+  function changed(live: Live): void {
+    moves.change({ organizationId: live.organizationId, id: live.id })
+  }
+
+  function release(live: Live, node: number, at: number): void {
+    const { jobId, task, modelId, maxAttempts, timeoutMs } = live.plan.nodes[node]!
+    const rank = at * 1000 - live.priority * 60_000_000
+    const { lastInsertRowid } = insertJob.run(
+      live.organizationId,
+      jobId,
+      live.tokenId,
+      task,
+      modelId,
+      live.priority,
+      rank,
+      maxAttempts,
+      timeoutMs,
+      at,
+      at,
+      live.number,
+      node,
+    )
+    insertInputs.run(lastInsertRowid)
+    setReady.run(jobId, at, live.number, node)
+    events.add(lastInsertRowid, live.organizationId, 'job.created', 0, at, live.number, node)
+    tally.move(undefined, 'pending')
+    moves.release({ id: jobId, organizationId: live.organizationId, modelId, rank })
+  }
+
+  /** Ends the job of a node that is not to run any more. */
+  function withdraw(live: Live, node: number, at: number): void {
+    const { jobId } = live.plan.nodes[node]!
+    const row = jobOf.get(live.organizationId, jobId)
+    if (!row) return // It finds its node over already, and so changes nothing else.
+    ;(endJob ??= openEnd(connection, { ...writing, flow }))(row, { status: 'cancelled', at })
+    moves.withdraw(jobId)
+  }
+
+  function heed(
+    live: Live,
+    { release: ready, skip, ended }: Consequences,
+    at: number,
+    error: () => ExecutionError,
+  ): void {
+    for (const node of ready) release(live, node, at)
+    for (const node of skip) {
+      setNode.run('skipped', at, live.number, node)
+      events.addOfExecution(live.number, live.organizationId, 'workflow_execution.node.skipped', at, node)
+      withdraw(live, node, at)
+    }
+    if (ended) end(live, ended, at, ended === 'failed' ? error() : null)
+    changed(live)
+  }
+
+  function end(live: Live, status: ExecutionStatus, at: number, error: ExecutionError | null): void {
+    live.status = status
+    setEnded.run(status, error && JSON.stringify(error), at, at, at, live.number)
+    events.addOfExecution(live.number, live.organizationId, `workflow_execution.${status as 'completed'}`, at)
+    kept.delete(live.number)
+  }
+
+  const firstFailure = connection.prepare<[number], { node_id: string; error: string | null }>(
+    `SELECT node_id, jobs.error FROM execution_nodes
+     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.id = execution_nodes.job_id
+     WHERE execution_nodes.execution = ? AND execution_nodes.status = 'failed' AND on_error = 'fail'
+     ORDER BY at, node LIMIT 1`,
+  )
+  const nodeFailed = (live: Live) => (): ExecutionError => {
+    const first = firstFailure.get(live.number)
+    return {
+      code: 'node_failed',
+      nodeId: first?.node_id ?? null,
+      cause: first?.error ? JSON.parse(first.error) : errorOf('cancelled', 0, 'The job of the node was cancelled.'),
+    }
+  }
+
+  const flow = {
+    /** An execution was created: its first nodes get their jobs. `taken` have their results already. */
+    begun(number: number, { release: ready, ended, ...standing }: Standing & Consequences, at: number): void {
+      const row = execution.get(number)!
+      const live = keep({
+        number,
+        organizationId: row.organization_id,
+        id: row.id,
+        tokenId: row.token_id,
+        priority: row.priority,
+        status: row.status,
+        timeoutMs: row.timeout_ms,
+        plan: { nodes: JSON.parse(row.plan) as PlannedNode[], onFailure: row.on_failure },
+        standing: { status: standing.status, missing: standing.missing, open: standing.open },
+      })
+      events.addOfExecution(number, row.organization_id, 'workflow_execution.created', at)
+      heed(live, { release: ready, skip: [], ended }, at, nodeFailed(live))
+    },
+
+    /** A job of it begins to run. */
+    claimed(number: number, node: number, at: number): void {
+      const live = load(number)
+      live.standing.status[node] = 'running'
+      if (live.status === 'pending') {
+        live.status = 'running'
+        setBegun.run(at, at + live.timeoutMs, at, number)
+        events.addOfExecution(number, live.organizationId, 'workflow_execution.started', at)
+      }
+      changed(live)
+    },
+
+    /** A job of it waits again. */
+    givenBack(number: number, node: number): void {
+      const live = load(number)
+      if (live.standing.status[node] === 'running') live.standing.status[node] = 'ready'
+      changed(live)
+    },
+
+    /** A job of it has ended. */
+    jobEnded(number: number, node: number, status: 'completed' | 'failed' | 'cancelled', at: number): void {
+      const live = load(number)
+      if (isOver(live.standing.status[node]!)) return
+      const how = status === 'completed' ? 'completed' : 'failed'
+      setNode.run(how, at, number, node)
+      heed(live, advance(live.plan, live.standing, node, how), at, nodeFailed(live))
+    },
+
+    /** A node has its result without having run. */
+    taken(number: number, node: number, at: number): void {
+      const live = load(number)
+      setNode.run('completed', at, number, node)
+      events.addOfExecution(number, live.organizationId, 'workflow_execution.node.cached', at, node)
+      heed(live, advance(live.plan, live.standing, node, 'completed'), at, nodeFailed(live))
+    },
+
+    /** Ends it now: what has not ended is cancelled, and what runs, where its time is over, timed out. */
+    stop(number: number, how: 'cancelled' | 'timed_out', at: number, error: ExecutionError | null): void {
+      const live = load(number)
+      const { status } = live.standing
+      for (const [node, before] of status.entries()) {
+        if (isOver(before)) continue
+        const after = how === 'timed_out' && before === 'running' ? 'timed_out' : 'cancelled'
+        status[node] = after
+        live.standing.open--
+        setNode.run(after, at, number, node)
+        if (before !== 'pending') withdraw(live, node, at)
+      }
+      end(live, how, at, error)
+      changed(live)
+    },
+
+    /** A transaction was undone: what is known of executions may not be so. */
+    forget(): void {
+      kept.clear()
+    },
+  }
+  return flow
+}
+export type Flow = ReturnType<typeof openFlow>
