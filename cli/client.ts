@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { z } from 'zod'
 import { remote } from '../core/config.ts'
@@ -17,8 +17,18 @@ export interface Request<S extends z.ZodType> {
   body?: unknown
   /** The least that the answer must be; further members are kept out. */
   answer: S
+  headers?: Record<string, string>
   signal?: AbortSignal
 }
+
+/** How a stream is read. */
+export interface Reading {
+  /** A connection on which nothing comes for this long is dead. Milliseconds; for ever when left out. */
+  silenceMs?: number
+}
+
+/** What a server answered that this program cannot read: the sentence is in the Failure, this is its cause. */
+export class Unintelligible extends Error {}
 
 /** Bytes. An answer without streaming is bounded by what engines may answer; a refusal is short. */
 const longestAnswer = 64 << 20
@@ -31,11 +41,17 @@ const longestRefusal = 1 << 20
 export function openClient(dataDir: string) {
   const { url, token, isRemote } = findServer(dataDir)
 
-  async function open(method: string, path: string, body: unknown, signal: AbortSignal | undefined) {
+  async function open(
+    method: string,
+    path: string,
+    body: unknown,
+    signal?: AbortSignal,
+    headers?: Request<z.ZodType>['headers'],
+  ) {
     let message: IncomingMessage
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      message = await send({ method, url: url + path, token, body: text, signal })
+      message = await send({ method, url: url + path, token, body: text, headers, signal })
     } catch (cause) {
       signal?.throwIfAborted()
       throw unreachable(url, isRemote, dataDir, cause)
@@ -50,16 +66,30 @@ export function openClient(dataDir: string) {
     isRemote,
 
     /** Asks for JSON. */
-    async ask<S extends z.ZodType>({ method, path, body, answer, signal }: Request<S>): Promise<z.output<S>> {
-      const message = await open(method, path, body, signal)
+    async ask<S extends z.ZodType>(request: Request<S>): Promise<z.output<S>> {
+      return (await this.hear(request)).answer
+    },
+
+    /** The same, with the head of the answer. */
+    async hear<S extends z.ZodType>(
+      request: Request<S>,
+    ): Promise<{ answer: z.output<S>; headers: IncomingHttpHeaders }> {
+      const { method, path, body, answer, headers, signal } = request
+      const message = await open(method, path, body, signal, headers)
+      let text: string
       try {
-        return answer.parse(JSON.parse(await readText(message, longestAnswer)))
+        text = await readText(message, longestAnswer)
       } catch (cause) {
         signal?.throwIfAborted()
+        throw broken(url, cause)
+      }
+      try {
+        return { answer: answer.parse(JSON.parse(text)), headers: message.headers }
+      } catch (cause) {
         throw refused(
           'worker_error',
           `${url}${path} answered with something that infer does not know. Is it an infer server of another version?`,
-          { cause },
+          { cause: new Unintelligible(String(cause), { cause }) },
         )
       }
     },
@@ -68,17 +98,50 @@ export function openClient(dataDir: string) {
      * Asks for a stream of events, with POST when there is a body; they come as the server sends them. Leaving the loop
      * ends the request.
      */
-    async *stream(path: string, body: unknown, signal?: AbortSignal): AsyncGenerator<SseEvent, void, void> {
+    async *stream(
+      path: string,
+      body: unknown,
+      signal?: AbortSignal,
+      { silenceMs }: Reading = {},
+    ): AsyncGenerator<SseEvent, void, void> {
       const message = await open(body === undefined ? 'GET' : 'POST', path, body, signal)
       const parser = openSseParser()
+      if (silenceMs !== undefined)
+        message.setTimeout(silenceMs, () => message.destroy(new Error(`nothing came for ${silenceMs} ms`)))
       try {
         for await (const bytes of message as AsyncIterable<Buffer>) yield* parser.feed(bytes)
       } catch (cause) {
         signal?.throwIfAborted()
         if (cause instanceof Failure) throw cause
-        throw refused('worker_error', `The connection to ${url} broke in the middle of the answer. Ask again.`, {
-          cause,
+        throw broken(url, cause)
+      }
+    },
+
+    /**
+     * The bytes of a file whose address a result names: signed, so no token goes along. Files of the server on this
+     * machine are asked of itself, whatever its public address is.
+     */
+    async *bytes(address: string, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
+      const { pathname, search } = new URL(address, url)
+      const from = isRemote ? new URL(address, url).href : url + pathname + search
+      let message: IncomingMessage
+      try {
+        message = await send({ method: 'GET', url: from, token: undefined, signal })
+      } catch (cause) {
+        signal.throwIfAborted()
+        throw unreachable(url, isRemote, dataDir, cause)
+      }
+      const status = message.statusCode ?? 0
+      if (status !== 200)
+        throw refusal(from.split('?')[0]!, await readText(message, longestRefusal).catch(() => ''), {
+          status,
+          headers: message.headers,
         })
+      try {
+        yield* message as AsyncIterable<Buffer>
+      } catch (cause) {
+        signal.throwIfAborted()
+        throw broken(url, cause)
       }
     },
   }
@@ -107,6 +170,9 @@ function findServer(dataDir: string): { url: string; token: string; isRemote: bo
   if (!server) throw notRunning(dataDir)
   return { url: connectable(server.url), token: rootToken(dataDir), isRemote: false }
 }
+
+const broken = (url: string, cause: unknown): Failure =>
+  refused('worker_error', `The connection to ${url} broke in the middle of the answer. Ask again.`, { cause })
 
 function rootToken(dataDir: string): string {
   const path = join(dataDir, 'root-token')

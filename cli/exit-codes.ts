@@ -12,6 +12,8 @@ export const exitCodes = {
   internal: 70,
   /** A disk, a file or a socket of this machine failed. */
   io: 74,
+  /** What was begun goes on, and was not waited for any longer. */
+  unfinished: 75,
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]

@@ -4,9 +4,11 @@ import { request as secureRequest } from 'node:https'
 export interface Sent {
   method: string
   url: string
-  token: string
+  /** Undefined for an address that is signed. */
+  token: string | undefined
   /** JSON. */
-  body: string | undefined
+  body?: string | undefined
+  headers?: Record<string, string> | undefined
   signal: AbortSignal | undefined
 }
 
@@ -15,11 +17,12 @@ export interface Sent {
  * token never reaches another host. Node's own client and not fetch, which refuses some hundred port numbers.
  * Rejects with the error of the system, or the signal's reason.
  */
-export function send({ method, url, token, body, signal }: Sent): Promise<IncomingMessage> {
+export function send({ method, url, token, body, headers: more, signal }: Sent): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = {
-      authorization: `Bearer ${token}`,
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       accept: 'application/json, text/event-stream',
+      ...more,
       ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
     }
     const request = url.startsWith('https:') ? secureRequest : plainRequest

@@ -22,7 +22,12 @@ const [daily, server, data, program] = groups
 
 /** Every command. Its file is loaded only when it is the one that was asked for. */
 export const entries: readonly Entry[] = [
-  { name: 'run', group: daily, summary: 'ask a model one question', load: () => import('./commands/run.ts') },
+  {
+    name: 'run',
+    group: daily,
+    summary: 'ask a model one question, or for one picture or video',
+    load: () => import('./commands/run.ts'),
+  },
   { name: 'chat', group: daily, summary: 'talk to a model', load: () => import('./commands/chat.ts') },
   { name: 'embed', group: daily, summary: 'turn texts into vectors', load: () => import('./commands/embed.ts') },
   {
@@ -30,6 +35,18 @@ export const entries: readonly Entry[] = [
     group: daily,
     summary: 'sort documents by how well they answer a query',
     load: () => import('./commands/rerank.ts'),
+  },
+  {
+    name: 'video',
+    group: daily,
+    summary: 'make a video, or the same one in every shape at once',
+    load: () => import('./commands/video.ts'),
+  },
+  {
+    name: 'job',
+    group: daily,
+    summary: 'list, follow, cancel and repeat jobs',
+    load: () => import('./commands/job.ts'),
   },
   { name: 'serve', group: server, summary: 'run the server', load: () => import('./commands/serve.ts') },
   { name: 'status', group: server, summary: 'see what the server does', load: () => import('./commands/status.ts') },

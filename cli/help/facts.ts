@@ -36,6 +36,7 @@ export const exits = {
   65: 'a configuration, a database or a file is damaged or is not what it should be',
   70: 'something went wrong inside infer',
   74: 'a disk, a file or a socket of this machine failed',
+  75: 'a job goes on, and was not waited for any longer',
   130: 'ended with Ctrl-C',
 } as const
 
@@ -56,6 +57,10 @@ const client: Facts = {
   files: ['server.json', 'root-token'],
   exits: { 0: exits[0], 1: exits[1], 64: exits[64], 70: exits[70], 130: exits[130] },
 }
+const generation: Facts = {
+  ...client,
+  exits: { ...client.exits, 1: `${exits[1]}; a job failed or was cancelled`, 74: exits[74], 75: exits[75] },
+}
 const local: Facts = {
   environment: ['INFER_DATA_DIR', 'INFER_MASTER_KEY', 'NO_COLOR'],
   files: ['infer.db', 'master-key', 'root-token'],
@@ -75,7 +80,9 @@ export const factsOf: Record<string, Facts> = {
     files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
     exits: { ...local.exits, 0: 'ended by SIGTERM or Ctrl-C, when everything was finished', 130: 'a second Ctrl-C' },
   },
-  run: client,
+  run: generation,
+  video: generation,
+  job: generation,
   chat: client,
   embed: client,
   rerank: client,

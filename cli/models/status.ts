@@ -8,6 +8,8 @@ export const ModelStatus = z.looseObject({
   tasks: z.array(z.string()),
   enabled: z.boolean().optional(),
   engine: z.string().optional(),
+  slug: z.string().nullish(),
+  slugs: z.record(z.string(), z.string()).optional(),
   reason: z.string().nullish(),
   queue_depth: z.number().optional(),
   eta_seconds: z.number().nullish(),

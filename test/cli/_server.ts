@@ -40,6 +40,16 @@ export async function fakeServer(handle: Handler): Promise<{ url: string; seen: 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
 }
 
+/** The same, which offers no model by name: what is asked of it is a matter of text. That question is not kept. */
+export async function chatServer(handle: Handler): Promise<{ url: string; seen: Seen[] }> {
+  const server = await fakeServer((one, response, request) => {
+    if (one.path !== '/api/model-status') return handle(one, response, request)
+    server.seen.splice(server.seen.indexOf(one), 1)
+    answer(response, 200, { models: [] })
+  })
+  return server
+}
+
 export function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}) {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }

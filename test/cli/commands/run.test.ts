@@ -4,14 +4,14 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { entry, infer, json, temporaryFolder } from '../_infer.ts'
-import { answer, chunk, fakeServer, streamWords } from '../_server.ts'
+import { answer, chatServer, chunk, streamWords } from '../_server.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 
 const far = (url: string) => ({ INFER_URL: url, INFER_TOKEN: 'sk-test' })
 const question = (body: unknown) => (body as { messages: unknown[] }).messages
 
 test('the prompt is asked and the answer streamed', async () => {
-  const { url, seen } = await fakeServer((_, response) => streamWords(response, ['Hel', 'lo ', '世界']))
+  const { url, seen } = await chatServer((_, response) => streamWords(response, ['Hel', 'lo ', '世界']))
   const ended = await infer(['run', 'm', 'Say', 'hello'], { env: far(url) })
   expect(ended).toEqual({ exitCode: 0, stdout: 'Hello 世界\n', stderr: '' })
   expect(seen).toHaveLength(1)
@@ -23,7 +23,7 @@ test('the prompt is asked and the answer streamed', async () => {
 })
 
 test('what is piped in stands below the prompt, and alone it is the prompt', async () => {
-  const { url, seen } = await fakeServer((_, response) => streamWords(response, ['ok']))
+  const { url, seen } = await chatServer((_, response) => streamWords(response, ['ok']))
   await infer(['run', 'm', 'summarise'], { env: far(url), input: 'line 1\nline 2\n' })
   await infer(['run', 'm'], { env: far(url), input: 'only this\n' })
   expect(seen.map(({ body }) => question(body))).toEqual([
@@ -33,7 +33,7 @@ test('what is piped in stands below the prompt, and alone it is the prompt', asy
 })
 
 test('a pipe that is left open is waited for, and remarked on', async () => {
-  const { url, seen } = await fakeServer((_, response) => streamWords(response, ['ok']))
+  const { url, seen } = await chatServer((_, response) => streamWords(response, ['ok']))
   const child = spawn(process.execPath, [entry, 'run', 'm', 'summarise'], {
     env: { PATH: process.env.PATH, ...far(url) },
     stdio: ['pipe', 'ignore', 'pipe'],
@@ -45,7 +45,7 @@ test('a pipe that is left open is waited for, and remarked on', async () => {
 })
 
 test('the flags reach the server, images as data URLs', async () => {
-  const { url, seen } = await fakeServer((_, response) => streamWords(response, ['a cat']))
+  const { url, seen } = await chatServer((_, response) => streamWords(response, ['a cat']))
   const picture = join(temporaryFolder(), 'cat')
   writeFileSync(picture, 'GIF89a')
   const flags = ['--system', 'Be brief.', '--temperature', '0', '--max-tokens', '5', '--seed', '7', '--image', picture]
@@ -69,7 +69,7 @@ test('the flags reach the server, images as data URLs', async () => {
 
 test('--json prints the whole answer of the API', async () => {
   const whole = { id: 'chatcmpl-1', choices: [{ message: { role: 'assistant', content: 'Hello' } }], usage: {} }
-  const { url, seen } = await fakeServer((_, response) => answer(response, 200, whole))
+  const { url, seen } = await chatServer((_, response) => answer(response, 200, whole))
   const ended = await infer(['run', 'm', 'Hi', '--json'], { env: far(url) })
   expect([ended.exitCode, json(ended)]).toEqual([0, whole])
   expect(seen[0]!.body).not.toHaveProperty('stream')
@@ -84,7 +84,7 @@ const thinker = (_: unknown, response: Parameters<typeof answer>[0]) => {
 }
 
 test('reasoning goes to standard error, or nowhere', async () => {
-  const { url } = await fakeServer(thinker)
+  const { url } = await chatServer(thinker)
   const shown = await infer(['run', 'm', 'Hi'], { env: far(url) })
   expect(shown).toEqual({ exitCode: 0, stdout: 'Yes.\n', stderr: 'Let me think.\n\n' })
   const hidden = await infer(['run', 'm', 'Hi', '--hide-reasoning'], { env: far(url) })
@@ -92,7 +92,7 @@ test('reasoning goes to standard error, or nowhere', async () => {
 })
 
 test('--figures says how fast it was, on standard error', async () => {
-  const { url } = await fakeServer((_, response) => streamWords(response, ['one ', 'two']))
+  const { url } = await chatServer((_, response) => streamWords(response, ['one ', 'two']))
   const ended = await infer(['run', 'm', 'Hi', '--figures'], { env: far(url) })
   expect(ended.stdout).toBe('one two\n')
   expect(ended.stderr).toMatch(/^2 tokens · [\d.]+ tokens\/s · [\d.]+ s\n$/)
@@ -100,7 +100,7 @@ test('--figures says how fast it was, on standard error', async () => {
 
 test('a model that is being loaded is asked again, which is said once in a pipe', async () => {
   let asked = 0
-  const { url } = await fakeServer((_, response) => {
+  const { url } = await chatServer((_, response) => {
     if (++asked < 4)
       answer(response, 503, { error: { code: 'model_warming_up', message: 'Loading.' } }, { 'retry-after-ms': '20' })
     else streamWords(response, ['ready'])
@@ -110,7 +110,7 @@ test('a model that is being loaded is asked again, which is said once in a pipe'
 })
 
 test('a failure in mid-stream ends with 1, behind what was said', async () => {
-  const { url } = await fakeServer((_, response) => {
+  const { url } = await chatServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.end(
       `${chunk({ content: 'Hel' })}data: {"error":{"code":"worker_error","message":"Engine exited (3)."}}\n\n`,
@@ -123,7 +123,7 @@ test('a failure in mid-stream ends with 1, behind what was said', async () => {
 
 test('Ctrl-C ends the request and the program, with 130', async () => {
   const gone = Promise.withResolvers<void>()
-  const { url } = await fakeServer((_, response) => {
+  const { url } = await chatServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(chunk({ content: 'and so on' }))
     response.on('close', () => gone.resolve())
@@ -143,7 +143,7 @@ test('Ctrl-C ends the request and the program, with 130', async () => {
 
 test('a reader that goes away ends the program quietly, and the request', async () => {
   const gone = Promise.withResolvers<void>()
-  const { url } = await fakeServer((_, response) => {
+  const { url } = await chatServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const talking = setInterval(() => response.write(chunk({ content: 'and so on ' })), 5)
     response.on('close', () => {
@@ -195,7 +195,7 @@ test.each([
 })
 
 test.skipIf(!hasTerminal)('in a terminal reasoning is faint and control characters of a model do nothing', async () => {
-  const { url } = await fakeServer((_, response) => {
+  const { url } = await chatServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(chunk({ reasoning_content: 'Hm.' }))
     response.end(`${chunk({ content: 'Yes\u001b[2J.' })}${chunk({}, 'stop')}data: [DONE]\n\n`)

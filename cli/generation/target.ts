@@ -1,0 +1,103 @@
+import { generationRequests } from '../../core/tasks/generation/request.ts'
+import { type GenerationTask, generationTasks, isGeneration, type Task } from '../../core/tasks/tasks.ts'
+import { refused, usage } from '../exit-codes.ts'
+import { printable } from '../paint.ts'
+
+/** What `GET /api/model-status` says of a model, as far as it matters which task is meant. */
+export interface Offered {
+  model_id: string
+  tasks: readonly string[]
+  enabled?: boolean | undefined
+  slug?: string | null | undefined
+  slugs?: Record<string, string> | undefined
+}
+
+/** Which media were given. They say which task is meant, where a model has several. */
+export interface Given {
+  image: boolean
+  mask: boolean
+  video: boolean
+  audio: boolean
+}
+export type Medium = keyof Given
+
+/** What a task takes besides words: all of it is needed. */
+const needs = (task: GenerationTask, medium: Medium): boolean =>
+  Object.hasOwn(generationRequests[task].shape, `${medium}_url`)
+
+export const isVideo = (task: GenerationTask): boolean => /video/.test(task)
+export const nameOf = (task: string): string => task.replace(/^slug\//, '')
+
+/** A task by its name, with or without `slug/`. */
+export function generationTask(name: string): GenerationTask | undefined {
+  return generationTasks.find(task => task === name || nameOf(task) === name)
+}
+
+export interface Target {
+  modelId: string
+  task: GenerationTask
+}
+
+const ownOf = (model: Offered): GenerationTask[] =>
+  model.tasks.filter(task => isGeneration(task as Task)) as GenerationTask[]
+
+/** Every slug of a model: those that are shown, and its names with that of the task. */
+function slugsOf(model: Offered): Map<string, GenerationTask> {
+  const all = new Map<string, GenerationTask>()
+  for (const task of ownOf(model)) {
+    for (const base of [model.slug, model.model_id]) if (base) all.set(`${base}/${nameOf(task)}`, task)
+    const shown = model.slugs?.[task]
+    if (shown !== undefined) all.set(shown, task)
+  }
+  return all
+}
+
+/** How the models here that make something are called, for sentences and for the Tab key. */
+export const namesOf = (model: Offered): string[] => [
+  ...new Set([model.model_id, ...Object.values(model.slugs ?? {})].filter(() => ownOf(model).length > 0)),
+]
+
+/**
+ * Which model and task are meant by a name: the id of a model or a slug. Undefined when the name is none of a model
+ * that makes pictures or videos. Throws usage when the task is not clear or does not fit what was given, and
+ * `model_not_found` for a model that is switched off.
+ */
+export function targetOf(
+  models: readonly Offered[],
+  name: string,
+  given: Given,
+  { asked, only }: { asked?: GenerationTask | undefined; only?: (task: GenerationTask) => boolean } = {},
+): Target | undefined {
+  const model = models.find(one => one.model_id === name) ?? models.find(one => slugsOf(one).has(name))
+  if (!model || ownOf(model).length === 0) return undefined
+  if (model.enabled === false)
+    throw refused('model_not_found', `The model '${name}' is disabled. Set 'enabled: true' in infer.yaml to use it.`)
+  const bySlug = model.model_id === name ? undefined : slugsOf(model).get(name)
+  const possible = bySlug ? [bySlug] : ownOf(model).filter(task => only?.(task) ?? true)
+  const shown = `'${printable(name)}'`
+  if (possible.length === 0 || (bySlug && only && !only(bySlug)))
+    throw usage(`${shown} does not make that: its tasks are ${ownOf(model).map(nameOf).join(', ')}.`)
+  if (asked && !possible.includes(asked))
+    throw usage(`${shown} does not do ${nameOf(asked)}: its tasks are ${possible.map(nameOf).join(', ')}.`)
+  const task = asked ?? (possible.length === 1 ? possible[0]! : chosen(possible, given))
+  if (!task) throw usage(`${shown} does several things. Say which with --task: ${possible.map(nameOf).join(', ')}.`)
+  check(task, given)
+  return { modelId: model.model_id, task }
+}
+
+/** The one task that takes exactly what was given, if there is one. */
+function chosen(possible: readonly GenerationTask[], given: Given): GenerationTask | undefined {
+  const fitting = possible.filter(task => misfits(task, given).length === 0)
+  return fitting.length === 1 ? fitting[0] : undefined
+}
+
+function misfits(task: GenerationTask, given: Given): string[] {
+  return (Object.keys(given) as Medium[])
+    .filter(medium => given[medium] !== needs(task, medium))
+    .map(medium => `${nameOf(task)} ${given[medium] ? `takes no --${medium}` : `needs --${medium} <file>`}`)
+}
+
+function check(task: GenerationTask, given: Given): void {
+  const [wrong] = misfits(task, given)
+  if (wrong !== undefined) throw usage(`${wrong.charAt(0).toUpperCase()}${wrong.slice(1)}.`)
+}

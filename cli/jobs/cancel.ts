@@ -1,0 +1,37 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { exitCodeOf, failureOf } from '../exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+import { findIds } from './find.ts'
+import { Job, jobPath } from './job.ts'
+
+/** `infer job cancel <ids…>`: ends them, wherever they are. */
+export function define(command: Command, terminal: Terminal): void {
+  const cancel = withDataDir(withJson(command.command('cancel')))
+    .summary('cancel jobs that wait or run')
+    .description(
+      'Cancels jobs. One that waits leaves the queue; of one that runs the engine is told at once. A job that has ended stays as it is, and is an error here.',
+    )
+    .argument('<ids...>', 'the jobs, or the ends of their ids')
+    .action(async (texts: string[], { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const client = openClient(dataDirectory(dataDir))
+      const jobs: Job[] = []
+      // One after the other: their order is that of the answers.
+      for (const id of await findIds(client, texts))
+        try {
+          jobs.push(await client.ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job }))
+          if (!json) terminal.print(`${id} is cancelled.`)
+        } catch (thrown) {
+          const failure = failureOf(thrown)
+          terminal.failed(failure, json === true)
+          terminal.leaveWith(exitCodeOf(failure))
+        }
+      if (json) terminal.json(texts.length === 1 ? (jobs[0] ?? null) : { jobs })
+    })
+  withExamples(cancel, [
+    ['infer job cancel 7QK2M9XD', 'by the end of its id'],
+    ['infer job cancel job_… job_…', 'several at once'],
+  ])
+}

@@ -1,0 +1,89 @@
+import { type Paint, printable } from '../paint.ts'
+import { lengthText, timeText } from '../quantities-text.ts'
+import { type Job, tookOf } from './job.ts'
+import { momentOf } from './moment.ts'
+import { percentOf, reasonText } from './progress-line.ts'
+
+/** A status in the colour of what it means. */
+export function statusText(status: string, paint: Paint): string {
+  const colours: Record<string, (text: string) => string> = {
+    completed: paint.good,
+    processing: paint.warning,
+    failed: paint.bad,
+  }
+  return (colours[status] ?? paint.faint)(printable(status))
+}
+
+/** How it is getting on, or what became of it, in a few words. */
+export function noteOf(job: Job): string {
+  const moment = momentOf(job)
+  if (job.status === 'pending') {
+    const place = moment.queuePosition === null ? [] : [`${moment.queuePosition} before it`]
+    return [...place, reasonText(moment)].filter(text => text !== '').join(', ')
+  }
+  if (job.status === 'processing') {
+    const done = moment.progress === null ? [] : [`${percentOf(moment.progress)} %`]
+    const left = moment.etaSeconds ? [`about ${lengthText(moment.etaSeconds)} left`] : []
+    return [...done, ...left].join(', ')
+  }
+  return job.error ? printable(job.error.message) : ''
+}
+
+/** How long the work took; a dash where it never began. */
+export function tookText(job: Job): string {
+  const took = tookOf(job)
+  return took === undefined ? '-' : took < 10 ? `${took.toFixed(1)} s` : lengthText(took)
+}
+
+export const tableHead = ['id', 'status', 'task', 'model', 'age', 'took', 'note'] as const
+
+/** A whole id is 30 signs: where a terminal has no room for it its end stands there, which every command takes too. */
+const roomyWidth = 120
+const shortId = (id: string): string => id.slice(-8)
+
+/** The rows of a table of jobs for a terminal of this width; 0 is a pipe, which is told all. `now` in seconds. */
+export const rowsOf = (jobs: readonly Job[], now: number, width: number, paint: Paint): string[][] =>
+  jobs.map(job => [
+    width > 0 && width < roomyWidth ? shortId(job.id) : job.id,
+    statusText(job.status, paint),
+    width > 0 && width < roomyWidth ? job.task.replace(/^(slug|std)\//, '') : job.task,
+    printable(job.model_id),
+    lengthText(now - job.created_at),
+    tookText(job),
+    noteOf(job).replaceAll(/\s+/g, ' '),
+  ])
+
+/** Everything about one job that a person asks for, as rows of name and value. */
+export function factsOf(job: Job, paint: Paint): [name: string, value: string][] {
+  const at = (seconds: number | null | undefined) => timeText(seconds == null ? null : seconds * 1000)
+  const text = (value: unknown) => (typeof value === 'string' ? printable(value) : JSON.stringify(value))
+  const rows: [string, string | undefined][] = [
+    ['id', job.id],
+    ['request', job.queue_id ?? undefined],
+    ['status', `${statusText(job.status, paint)}${job.error ? '' : noteOf(job) && `  ${noteOf(job)}`}`],
+    ['error', job.error ? `${printable(job.error.code)}: ${printable(job.error.message)}` : undefined],
+    ['task', job.task],
+    ['model', printable(job.model_id)],
+    ['priority', job.priority ? String(job.priority) : undefined],
+    ['attempts', job.attempts && job.max_attempts ? `${job.attempts} of ${job.max_attempts}` : undefined],
+    ['submitted', at(job.created_at)],
+    ['begun', job.started_at == null ? undefined : at(job.started_at)],
+    ['ended', job.finished_at == null ? undefined : at(job.finished_at)],
+    ['took', job.finished_at == null ? undefined : tookText(job)],
+    ['metadata', job.metadata == null ? undefined : text(job.metadata)],
+  ]
+  return rows.filter((row): row is [string, string] => row[1] !== undefined)
+}
+
+/** The inputs or the result of a job as rows: what is long is cut, what is nested is JSON. */
+export function valuesOf(value: unknown, width: number): [name: string, value: string][] {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return []
+  return Object.entries(value)
+    .filter(([, one]) => one !== null && one !== undefined)
+    .map(([name, one]) => [printable(name), cutText(typeof one === 'string' ? one : JSON.stringify(one), width)])
+}
+
+function cutText(text: string, width: number): string {
+  const flat = printable(text).replaceAll(/\s+/g, ' ')
+  return width > 0 && flat.length > width ? `${flat.slice(0, width - 1)}…` : flat
+}

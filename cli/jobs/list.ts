@@ -1,0 +1,71 @@
+import type { Command } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { Duration } from '../../core/models/quantities.ts'
+import { jobStatuses } from '../../core/store/store.ts'
+import { tasks } from '../../core/tasks/tasks.ts'
+import { openClient } from '../client.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+import { rowsOf, tableHead } from './draw.ts'
+import type { Job } from './job.ts'
+import { jobsOf } from './pages.ts'
+
+interface Options {
+  status?: string
+  task?: string
+  model?: string
+  since?: number
+  limit: number
+  json?: boolean
+  dataDir?: string
+}
+
+/** `2h` before now, or a date: Unix seconds. */
+export function readSince(text: string, now = Date.now()): number {
+  const length = Duration.safeParse(text)
+  const at = length.success ? now - length.data : /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Write it as 30m, 2h, 7d or 2027-01-31.')
+  return Math.floor(at / 1000)
+}
+
+/** A task by its name, with or without what stands before its slash. */
+export function readTaskName(text: string): string {
+  const task = tasks.find(one => one === text || one.split('/')[1] === text)
+  if (!task) throw new InvalidArgumentError(`There is no task '${text}'. The tasks are ${tasks.join(', ')}.`)
+  return task
+}
+
+/** `infer job list`: what was asked for, and what became of it. */
+export function define(command: Command, terminal: Terminal): void {
+  const list = withDataDir(withJson(command.command('list')))
+    .summary('list the jobs, the newest first')
+    .description(
+      'Lists the jobs of the organization, the newest first. Where a terminal is narrow, the end of each id is shown; every command takes it.',
+    )
+    .addOption(new Option('--status <status>', 'only those in this state').choices(jobStatuses))
+    .option('--task <name>', 'only those of this task, such as text-to-image', readTaskName)
+    .option('--model <id>', 'only those of this model')
+    .option('--since <time>', 'only those since then: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--limit <count>', 'how many at most, 1 to 10000', readCount(1, 10_000), 20)
+    .action(async ({ status, task, model, since, limit, json, dataDir }: Options) => {
+      const jobs: Job[] = []
+      let more = false
+      const filter = { status, task, model, since }
+      for await (const job of jobsOf(openClient(dataDirectory(dataDir)), filter, undefined, limit + 1)) {
+        more = jobs.length === limit
+        if (more) break
+        jobs.push(job)
+      }
+      if (json) return terminal.json({ jobs, has_more: more })
+      if (jobs.length === 0) return terminal.remark('There is no such job.')
+      const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
+      terminal.table(tableHead, rowsOf(jobs, Date.now() / 1000, width, terminal.paint))
+      if (more) terminal.remark(`There are more. Show them: --limit ${limit * 5}`)
+    })
+  withExamples(list, [
+    ['infer job list', 'the newest twenty'],
+    ['infer job list --status failed --since 1d', 'what went wrong since yesterday'],
+    ['infer job list --task text-to-video --json', 'as the API gives it'],
+  ])
+}

@@ -1,0 +1,94 @@
+import { printable } from '../paint.ts'
+import { lengthText } from '../quantities-text.ts'
+import { cut, padded, widthOf } from '../status/line.ts'
+import type { Moment } from './moment.ts'
+
+const barWidth = 24
+
+/** Why a job waits, in the words of somebody who does not know the API; the server's own sentence where it has one. */
+const reasons: Record<string, string> = {
+  model_loading: 'its model is being loaded',
+  queue: 'other jobs come first',
+  no_capacity: 'no device has room',
+  engine_failing: 'its engine fails to start',
+  not_before: 'its time has not come',
+  retry: 'it failed and will be tried again',
+  model_disabled: 'its model is disabled',
+}
+
+export const reasonText = ({ waitingFor }: Moment): string =>
+  waitingFor ? printable(waitingFor.detail) || (reasons[waitingFor.reason] ?? printable(waitingFor.reason)) : ''
+
+/** What is said of a job that is under way: how many are before it, how long it will take, what it waits for. */
+function factsOf(moment: Moment, etaSeconds: number | null): string[] {
+  const { status, queuePosition } = moment
+  const facts: string[] = []
+  if (status === 'pending' && queuePosition !== null)
+    facts.push(queuePosition === 0 ? 'next in the queue' : `${queuePosition} before it in the queue`)
+  if (etaSeconds !== null && etaSeconds > 0) facts.push(`about ${lengthText(etaSeconds)} left`)
+  const reason = status === 'pending' ? reasonText(moment) : ''
+  if (reason !== '') facts.push(reason)
+  return facts
+}
+
+export const percentOf = (progress: number): number => Math.floor(Math.min(1, Math.max(0, progress)) * 100)
+
+/**
+ * One line of at most `width` signs: `cat ━━━━━━━━──────── 42 %  about 55 s left`. `agoMs` is how long ago that was
+ * known: what is left has become less by it. `sinceMs` is how long the job has been followed.
+ */
+export function progressLine(label: string, moment: Moment, agoMs: number, sinceMs: number, width: number): string {
+  const { status, progress } = moment
+  const eta = moment.etaSeconds === null ? null : Math.round(moment.etaSeconds - agoMs / 1000)
+  const filled = Math.floor((progress ?? 0) * barWidth)
+  const state =
+    status === 'completed' || (status === 'processing' && progress !== null)
+      ? `${'━'.repeat(status === 'completed' ? barWidth : filled)}${'─'.repeat(status === 'completed' ? 0 : barWidth - filled)} ${String(status === 'completed' ? 100 : percentOf(progress ?? 0)).padStart(3)} %`
+      : `${'─'.repeat(barWidth)} ${status === 'processing' ? 'working' : status === 'pending' ? 'waiting' : status}`
+  const over = status !== 'pending' && status !== 'processing'
+  const facts = [state, ...(over ? [] : [...factsOf(moment, eta), lengthText(sinceMs / 1000)])].join('  ')
+  // The name gives way: what counts stands behind it.
+  const room = Math.min(widthOf(label), Math.max(8, width - widthOf(facts) - 2))
+  return cut(label === '' ? facts : `${padded(label, room)}  ${facts}`, width)
+}
+
+/** What was said of a job in a pipe, and when. */
+export interface Said {
+  status: string
+  reason: string
+  tenth: number
+  queuePosition: number | null
+  at: number
+}
+
+/** Between two lines about numbers alone. Milliseconds. */
+const quietMs = 10_000
+
+/**
+ * What a pipe is told of a moment, if anything: every change of state and of what is waited for, every tenth of the
+ * work, and the place in the queue now and then.
+ */
+export function lineFor(
+  moment: Moment,
+  before: Said | undefined,
+  at: number,
+): { text: string; said: Said } | undefined {
+  const { status, progress, queuePosition, etaSeconds } = moment
+  const reason = status === 'pending' ? (moment.waitingFor?.reason ?? '') : ''
+  const tenth = status === 'processing' && progress !== null ? Math.floor(progress * 10) : 0
+  const said: Said = { status, reason, tenth, queuePosition, at }
+  const moved = status === 'processing' ? tenth > (before?.tenth ?? 0) : queuePosition !== before?.queuePosition
+  const quiet = before !== undefined && at - before.at < (status === 'processing' ? quietMs / 10 : quietMs)
+  const changed = before === undefined || before.status !== status || before.reason !== reason
+  if (!changed && (!moved || quiet)) return undefined
+  const what =
+    status === 'processing' && progress !== null && tenth > 0
+      ? `${percentOf(progress)} %`
+      : status === 'processing'
+        ? 'working'
+        : status === 'pending'
+          ? 'waiting'
+          : status
+  const over = status !== 'pending' && status !== 'processing'
+  return { text: [what, ...(over ? [] : factsOf(moment, etaSeconds))].join(', '), said }
+}

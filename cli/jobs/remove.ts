@@ -1,0 +1,53 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { exitCodeOf, failureOf, usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { agrees } from '../question.ts'
+import type { Terminal } from '../terminal.ts'
+import { findIds } from './find.ts'
+import { jobPath } from './job.ts'
+
+interface Options {
+  yes?: boolean
+  json?: boolean
+  dataDir?: string
+}
+
+/** `infer job delete <ids…>`: forgets jobs that have ended, with their files. */
+export function define(command: Command, terminal: Terminal): void {
+  const remove = withDataDir(withJson(command.command('delete')))
+    .summary('delete jobs that have ended, with their files')
+    .description(
+      'Deletes jobs that have ended: their inputs, results, logs and files. What they cost stays in the ledger. A job that waits or runs has to be cancelled first.',
+    )
+    .argument('<ids...>', 'the jobs, or the ends of their ids')
+    .option('--yes', 'do not ask')
+    .action((texts: string[], { dataDir, yes, json }: Options) =>
+      interruptible(terminal, async signal => {
+        const client = openClient(dataDirectory(dataDir))
+        const ids = await findIds(client, texts, signal)
+        if (!yes) {
+          if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
+          const what = ids.length === 1 ? `${ids[0]} with its files` : `${ids.length} jobs with their files`
+          if (!(await agrees(`Delete ${what}?`, false, terminal, signal))) return
+        }
+        const deleted: string[] = []
+        for (const id of ids)
+          try {
+            await client.ask({ method: 'DELETE', path: jobPath(id), answer: z.unknown(), signal })
+            deleted.push(id)
+            if (!json) terminal.print(`${id} is deleted.`)
+          } catch (thrown) {
+            signal.throwIfAborted()
+            const failure = failureOf(thrown)
+            terminal.failed(failure, json === true)
+            terminal.leaveWith(exitCodeOf(failure))
+          }
+        if (json) terminal.json({ deleted })
+      }),
+    )
+  withExamples(remove, [['infer job delete 7QK2M9XD --yes', 'without being asked']])
+}

@@ -1,0 +1,35 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { drawRows } from '../help/manual.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+import { factsOf, valuesOf } from './draw.ts'
+import { findIds } from './find.ts'
+import { Job, jobPath } from './job.ts'
+
+/** `infer job show <id>`: everything about one job. */
+export function define(command: Command, terminal: Terminal): void {
+  const show = withDataDir(withJson(command.command('show')))
+    .summary('show one job with its inputs and its result')
+    .description('Shows one job: its state, what it was asked, and what came out or went wrong.')
+    .argument('<id>', 'the job, or the end of its id')
+    .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const client = openClient(dataDirectory(dataDir))
+      const [id] = await findIds(client, [text])
+      const job = await client.ask({ method: 'GET', path: jobPath(id!), answer: Job })
+      if (json) return terminal.json(job)
+      const width = terminal.isTerminal ? Math.max(40, (terminal.stdout.columns || 80) - 26) : 0
+      const { paint } = terminal
+      const section = (title: string, value: unknown) => {
+        const rows = valuesOf(value, width)
+        return rows.length === 0 ? [] : ['', paint.strong(title), ...drawRows(rows, Number.MAX_SAFE_INTEGER)]
+      }
+      const facts = factsOf(job, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
+      terminal.print([...facts, ...section('inputs', job.inputs), ...section('result', job.result)].join('\n'))
+    })
+  withExamples(show, [
+    ['infer job show 7QK2M9XD', 'by the end of its id'],
+    ['infer job show job_… --json', 'the record as the API gives it'],
+  ])
+}
