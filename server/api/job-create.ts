@@ -147,8 +147,8 @@ async function create(body: Create, call: Call): Promise<JobRecord> {
   const { modelField, inputsField, modelId: given, inputs } = wishOf(body)
   const target = targetOf(body, given, call)
   const terms = termsOf(body)
-  const named = (field: string) =>
-    field === 'model' ? modelField : field === 'Idempotency-Key' ? field : `${inputsField}.${field}`
+  const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
+  const named = (field: string) => own[field] ?? `${inputsField}.${field}`
   try {
     if ('slug' in target) return (await submitGeneration(call, { target, body: inputs, terms })).job
     const { modelId, task } = target
@@ -156,8 +156,16 @@ async function create(body: Create, call: Call): Promise<JobRecord> {
       return (await submitGeneration(call, { target: { modelId, task }, body: inputs, terms })).job
     return await submitText(call, { task, modelId, inputs, terms, body })
   } catch (thrown) {
-    throw renamed(thrown, named)
+    throw renamed('slug' in target ? ofSlug(thrown) : thrown, named)
   }
+}
+
+/** At `/slug/…` the slug is the address; here it is a field. */
+function ofSlug(thrown: unknown): unknown {
+  const { code, message, cause } = Failure.from(thrown)
+  return code === 'model_not_found' || code === 'model_not_allowed'
+    ? new Failure(code, message, { param: 'slug', cause })
+    : thrown
 }
 
 export const createRoute = route({

@@ -128,8 +128,13 @@ describe('a job', () => {
       kind: 'async',
       task,
       model_id: 'fake',
+      slug: null,
       status: 'completed',
       priority: 10,
+      queue_position: null,
+      progress: 1,
+      eta_seconds: null,
+      waiting_for: null,
       inputs: { ...kept, model: 'fake' },
       result: expect.anything(),
       error: null,
@@ -138,12 +143,15 @@ describe('a job', () => {
       worker_id: expect.stringMatching(/^wkr_/),
       created_at: expect.any(Number),
       updated_at: expect.any(Number),
+      queued_at: job.created_at,
       started_at: expect.any(Number),
       finished_at: expect.any(Number),
-      metrics: { queue_ms: expect.any(Number), run_ms: expect.any(Number) },
+      expires_at: job.finished_at! + 7 * 86_400,
+      metrics: { queue_ms: expect.any(Number), load_ms: null, run_ms: expect.any(Number) },
       usage: { input_tokens: expect.any(Number), output_tokens: expect.any(Number) },
       cost: 0,
       token_id: expect.stringMatching(/^tok_/),
+      outputs_reused: false,
       metadata: { ref: '42' },
     })
     expect(of(job.result)).toEqual(expected)
@@ -163,8 +171,7 @@ describe('a job', () => {
 
   test.each([
     ['webhook_url', 'https://example.com/hook'],
-    ['timeout_seconds', 60],
-    ['expires_after_seconds', 60],
+    ['webhook_events', ['job.completed']],
   ])('with %s is refused by name', async (param, value) => {
     const fields = { task: 'std/embeddings', model_id: 'far', inputs: { input: 'a' } }
     const { status, body } = await ask('POST', '/api/jobs', { ...fields, [param]: value })
@@ -184,7 +191,14 @@ describe('a job', () => {
     const id = await submit('later', { not_before: Math.floor(Date.now() / 1000) + 3600 })
     const early = await submit('sooner')
     expect((await end(early)).status).toBe('completed')
-    expect(await look(id, '?wait=0.2')).toMatchObject({ status: 'pending', started_at: null, attempts: 0 })
+    expect(await look(id, '?wait=0.2')).toMatchObject({
+      status: 'pending',
+      started_at: null,
+      queued_at: null,
+      attempts: 0,
+      queue_position: null,
+      waiting_for: { reason: 'not_before', eta_seconds: expect.any(Number) },
+    })
     expect((await cancel(id)).body.status).toBe('cancelled')
   })
 
@@ -197,7 +211,11 @@ describe('a job', () => {
     const busy = await submit('hold the only slot', { model_id: 'narrow' })
     await engine.until(seen => seen.some(({ body }) => body.input === 'hold the only slot'))
     const waiting = await submit('patient', { model_id: 'narrow' })
-    expect((await look(waiting, '?wait=0.3')).finished_at).toBeNull()
+    expect(await look(waiting, '?wait=0.3')).toMatchObject({
+      finished_at: null,
+      queue_position: 0,
+      waiting_for: { reason: expect.any(String), detail: expect.any(String) },
+    })
     expect(engine.seen.some(({ body }) => body.input === 'patient')).toBe(false)
     await cancel(busy)
     expect((await end(waiting)).status).toBe('completed')
@@ -285,6 +303,10 @@ describe('refused at once, and not made', () => {
     ['a priority past 100', { priority: 101 }, 400, 'invalid_value', 'priority'],
     ['a priority in other words', { priority: 'soon' }, 400, 'invalid_value', 'priority'],
     ['metadata that is no text', { metadata: { a: 1 } }, 400, 'invalid_type', 'metadata.a'],
+    ['no time to run', { timeout_seconds: 0 }, 400, 'invalid_value', 'timeout_seconds'],
+    ['a month to begin', { start_timeout_seconds: 2_592_000 }, 400, 'invalid_value', 'start_timeout_seconds'],
+    ['half a second to be kept', { expires_after_seconds: 0.5 }, 400, 'invalid_value', 'expires_after_seconds'],
+    ['an unknown slug', { task: undefined, model_id: undefined, slug: 'no/such' }, 404, 'model_not_found', 'slug'],
   ])('%s', async (_, change, status, code, param) => {
     const before = await jobsInAll()
     const refused = await ask('POST', '/api/jobs', { ...good, ...change })
