@@ -1,0 +1,90 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openCommands } from '../../../../core/store/sqlite/commands.ts'
+import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { eventReads, openEvents } from '../../../../core/store/sqlite/events.ts'
+import { fileReads } from '../../../../core/store/sqlite/files.ts'
+import { jobList } from '../../../../core/store/sqlite/job-list.ts'
+import { jobReads } from '../../../../core/store/sqlite/job-reads.ts'
+import { replyReads } from '../../../../core/store/sqlite/keys.ts'
+import { openLedger } from '../../../../core/store/sqlite/ledger.ts'
+import { libraryReads } from '../../../../core/store/sqlite/library.ts'
+import { openTally } from '../../../../core/store/sqlite/tally.ts'
+import { openTestStore } from '../_store.ts'
+
+/** The same connection, which writes down what is prepared on it. */
+function watched(connection: Connection): { connection: Connection; statements: Set<string> } {
+  const statements = new Set<string>()
+  const prepare = (sql: string) => {
+    statements.add(sql)
+    return connection.prepare(sql)
+  }
+  return { connection: Object.create(connection, { prepare: { value: prepare } }) as Connection, statements }
+}
+
+/** What the planner makes of a statement: one line a step. */
+function planOf(connection: Connection, sql: string): string[] {
+  const names = [...sql.matchAll(/:(\w+)/g)].map(([, name]) => name!)
+  const given =
+    names.length > 0 ? [Object.fromEntries(names.map(name => [name, null]))] : sql.match(/\?/g)?.map(() => null)
+  const rows = connection.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(...(given ?? []))
+  return rows.map(({ detail }) => detail)
+}
+
+const growing = ['jobs', 'job_inputs', 'job_results', 'job_logs', 'events', 'ledger', 'files', 'library', 'replies']
+
+/** Statements that do go through a table, each with the reason that it may. */
+const allowed: [RegExp, reason: string][] = [
+  [
+    /^SELECT model_id AS modelId, .* GROUP BY/,
+    'the backlog is counted once, at the start, in the thread of the writer',
+  ],
+  [/ORDER BY number LIMIT \?/, 'the oldest keys and replies: as many rows as are asked for, in the order of the table'],
+  [/^SELECT sequence, at FROM events ORDER BY sequence LIMIT \?$/, 'the oldest events, likewise'],
+  [/^SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1$/, 'the end of the chain is one row'],
+]
+
+test('every statement on what can grow is a search in an index, so that none costs more when more is there', async () => {
+  await using opened = await openTestStore()
+  const plain = openDatabase(join(opened.dataDir, 'infer.db'))
+  const { connection, statements } = watched(plain)
+  const [ledger, tally, events] = [openLedger(connection), openTally(connection), openEvents(connection)]
+  openCommands(connection, { boot: 'boot', ledger, tally, events })
+  for (const reads of [jobReads, jobList, eventReads, fileReads, replyReads, libraryReads]) reads(connection)
+  const scans = [...statements].flatMap(sql => {
+    const text = sql.replaceAll(/\s+/g, ' ').trim()
+    if (allowed.some(([of]) => of.test(text))) return []
+    return planOf(plain, sql)
+      .filter(step => growing.some(table => new RegExp(`^SCAN ${table}\\b`).test(step)) || /TEMP B-TREE/.test(step))
+      .map(step => `${step} of: ${text}`)
+  })
+  plain.close()
+  expect(statements.size).toBeGreaterThan(60)
+  expect(scans).toEqual([])
+})
+
+test('the queue reads its lines, its clock and its deadlines from the indexes made for them', async () => {
+  await using opened = await openTestStore()
+  const plain = openDatabase(join(opened.dataDir, 'infer.db'))
+  const { connection, statements } = watched(plain)
+  const [ledger, tally, events] = [openLedger(connection), openTally(connection), openEvents(connection)]
+  openCommands(connection, { boot: 'boot', ledger, tally, events })
+  jobReads(connection)
+  const plansOf = (part: string) =>
+    [...statements].filter(sql => sql.includes(part)).map(sql => planOf(plain, sql).join(' | '))
+  expect(plansOf('GROUP BY model_id')).toEqual([expect.stringContaining('USING COVERING INDEX jobs_due')])
+  expect(plansOf('rank >= ?')).toEqual([
+    'SEARCH jobs USING INDEX jobs_due (model_id=? AND organization_id=? AND rank>?)',
+  ])
+  expect(plansOf('SELECT min(due)')).toEqual([expect.stringMatching(/INDEX jobs_delayed .* INDEX jobs_start_by /)])
+  expect(plansOf('start_by <= ?')).toEqual([
+    expect.stringMatching(/^SEARCH jobs USING INDEX jobs_start_by .*start_by<\?\)$/),
+  ])
+  expect(plansOf('not_before > 0 AND not_before <= ?')).toEqual([
+    expect.stringContaining('SEARCH jobs USING INDEX jobs_delayed'),
+  ])
+  expect(plansOf("SET status = 'processing'")).toEqual([
+    expect.stringMatching(/^SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 \(organization_id=\? AND id=\?\)/),
+  ])
+  plain.close()
+})
