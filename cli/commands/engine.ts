@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
 import { Bytes } from '../../core/models/quantities.ts'
 import { type TextTask, textTasks } from '../../core/tasks/tasks.ts'
+import type { DemoEngineSettings } from '../../gpu/engines/demo/engine.ts'
 import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'
 import { kvTypes } from '../../gpu/engines/gguf/sizing-need.ts'
 import { usage } from '../exit-codes.ts'
@@ -83,7 +84,40 @@ export function define(command: Command, terminal: Terminal): void {
       'a long context, half the cache',
     ],
   ])
-  withExamples(command, [['infer engine gguf --help', 'the built-in engine']])
+  defineDemo(command, terminal)
+  withExamples(command, [
+    ['infer engine gguf --help', 'the built-in engine'],
+    ['infer engine demo --help', 'the one that draws without a model'],
+  ])
+}
+
+/** `infer engine demo`: pictures and videos without a model, which is how `infer serve` starts the demo engine. */
+function defineDemo(command: Command, terminal: Terminal): void {
+  const demo = command
+    .command('demo')
+    .summary('draw pictures and videos without a model')
+    .description(
+      'Draws the prompt in type over a pattern of the seed, as files of the asked size and length. It knows nothing: it is for building and testing what uses a model. Videos need ffmpeg. When INFER_ENGINE_KEY is set, requests need it as bearer token.',
+    )
+    .option('--id <id>', 'the name under which it answers', 'infer/demo')
+    .option('--socket <path>', 'listen on a Unix socket')
+    .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
+    .option('--step-ms <count>', 'milliseconds that each step takes at least', readCount(0, 600_000), 10)
+    .option('--ffmpeg <program>', 'the ffmpeg program', 'ffmpeg')
+    .action(async (options: Omit<DemoEngineSettings, 'key'>) => {
+      const key = terminal.environment.INFER_ENGINE_KEY
+      delete terminal.environment.INFER_ENGINE_KEY
+      const { runDemoEngine } = await import('../../gpu/engines/demo/engine.ts')
+      try {
+        await runDemoEngine({ ...options, key }, { log: openLog('info') })
+      } catch (thrown) {
+        throw thrown instanceof Failure && thrown.code === 'invalid_value' ? usage(thrown.message) : thrown
+      }
+    })
+  withExamples(demo, [
+    ['infer engine demo --port 9002', 'on port 9002'],
+    ['infer engine demo --port 9002 --step-ms 500', 'slowly, so that progress can be watched'],
+  ])
 }
 
 function collectTasks(text: string, before: TextTask[] | undefined): TextTask[] {

@@ -1,10 +1,11 @@
 import { assetPath } from '../assets.ts'
+import { generationTasks } from '../tasks/tasks.ts'
 import { Model } from './model.ts'
 
 /**
- * What `infer serve` offers when no model is configured: three toys of a few hundred kilobytes that ship inside the
- * executable. They are real llama.cpp models with made-up weights, good for a first answer, for clients and for tests,
- * and they say so wherever they are shown.
+ * What `infer serve` offers when no model is configured: what ships inside the executable. Three are real
+ * llama.cpp models of a few hundred kilobytes with made-up weights, and one draws pictures and videos without any; good
+ * for a first answer, for clients and for tests, and they say so wherever they are shown.
  */
 export const defaultModels = (): Model[] =>
   [
@@ -32,5 +33,15 @@ export const defaultModels = (): Model[] =>
       description: 'A hand-made toy: documents that share words with the query come first; it knows no meaning.',
       context_length: 512,
       concurrency: 4,
+    },
+    {
+      id: 'infer/demo',
+      engine: 'demo',
+      slug: 'demo',
+      tasks: [...generationTasks],
+      description:
+        'Draws: the prompt in type over a pattern of the seed, as files of the asked size and length. It knows nothing and is no model.',
+      memory: '512MiB',
+      concurrency: 2,
     },
   ].map(entry => Model.parse({ engine: 'gguf', devices: 'cpu', memory: '64MiB', ...entry }))

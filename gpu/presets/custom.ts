@@ -1,9 +1,10 @@
 import { isGeneration } from '../../core/tasks/tasks.ts'
-import { everything, openAiPaths, type Preset, traitsFor } from './preset.ts'
+import { everything, generationPaths, openAiPaths, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
- * Any command that speaks OpenAI-style HTTP. In its arguments `{model}` is the source, `{id}` the name that requests
+ * Any command that speaks OpenAI-style HTTP, or for pictures and videos the protocol of
+ * core/tasks/generation/protocol.ts. In its arguments `{model}` is the source, `{id}` the name that requests
  * carry, `{threads}` a fitting number, and `{port}` or `{socket}` where it shall listen. It finds the secret that we
  * send along in INFER_ENGINE_KEY and may check it or not.
  */
@@ -31,7 +32,7 @@ export const custom: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: openAiPaths,
+      paths: { ...openAiPaths, ...generationPaths },
       features: everything,
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -2,7 +2,8 @@ import type { Failure } from '../../core/failure.ts'
 import type { EngineTraits } from '../../core/fleet.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
-import type { Task } from '../../core/tasks/tasks.ts'
+import { generatePath } from '../../core/tasks/generation/protocol.ts'
+import { type GenerationTask, generationTasks, type Task } from '../../core/tasks/tasks.ts'
 
 /** What is known about a launch when its command is put together. */
 export interface LaunchFacts {
@@ -105,3 +106,9 @@ export const openAiPaths: Partial<Record<Task, string>> = {
   'std/rerank': '/v1/rerank',
   'std/score': '/v1/score',
 }
+
+/** The route of engines that make files, for all tasks that do. */
+export const generationPaths = Object.fromEntries(generationTasks.map(task => [task, generatePath])) as Record<
+  GenerationTask,
+  string
+>

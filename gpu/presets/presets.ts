@@ -1,7 +1,9 @@
 import { Failure } from '../../core/failure.ts'
 import type { EngineTraits } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
+import { type Task, tasks } from '../../core/tasks/tasks.ts'
 import { custom } from './custom.ts'
+import { demo } from './demo.ts'
 import { gguf } from './gguf.ts'
 import { llamaServer } from './llama-server.ts'
 import { engineSettings, type Preset } from './preset.ts'
@@ -10,12 +12,12 @@ import { vllm } from './vllm.ts'
 
 /** Every kind of engine, by the name that `engine:` in infer.yaml uses. */
 export const presets: ReadonlyMap<string, Preset> = new Map(
-  [gguf, llamaServer, vllm, custom, remote].map(preset => [preset.name, preset]),
+  [gguf, llamaServer, vllm, custom, remote, demo].map(preset => [preset.name, preset]),
 )
 
 /**
- * The preset of a model. Throws Failure `invalid_value` that names the model, when there is none of that name or the
- * model lacks what the preset cannot do without.
+ * The preset of a model. Throws Failure `invalid_value` that names the model, when there is none of that name, the
+ * model lacks what the preset cannot do without, or it is for a task that the engine has no way to do.
  */
 export function presetOf(model: Model): Preset {
   const preset = presets.get(model.engine)
@@ -25,6 +27,15 @@ export function presetOf(model: Model): Preset {
   if (foreign) throw wrong(`'${foreign}' means nothing to the engine '${preset.name}'. Use 'args' for its own options.`)
   const lacks = preset.lacks(model)
   if (lacks) throw wrong(`the engine '${preset.name}' cannot run it: ${lacks}`)
+  const { paths, scoreBy } = preset.traits(model)
+  // Scores can be had by other means than a path of their own.
+  const able = (task: Task) =>
+    (paths[task] ?? (task === 'std/score' ? paths[`std/${scoreBy}`] : undefined)) !== undefined
+  const unable = model.tasks.find(task => !able(task))
+  if (unable) {
+    const known = tasks.filter(able).join(', ')
+    throw wrong(`the engine '${preset.name}' cannot do '${unable}'. In 'tasks' it can have: ${known}.`)
+  }
   return preset
 }
 

@@ -1,0 +1,68 @@
+import { isAbsolute } from 'node:path'
+import { z } from 'zod'
+import { Failure } from '../../../core/failure.ts'
+import type { GenerationCall } from '../../../core/tasks/generation/protocol.ts'
+import { type GenerationTask, generationTasks } from '../../../core/tasks/tasks.ts'
+
+const file = z.string().refine(isAbsolute, 'must be an absolute path')
+const side = z.int().min(16).max(4096)
+
+const Call: z.ZodType<GenerationCall> = z.object({
+  task: z.enum(generationTasks),
+  model: z.string(),
+  inputs: z.object({
+    prompt: z.string(),
+    negative_prompt: z.string().nullable(),
+    seed: z.int().min(0),
+    width: side,
+    height: side,
+    num_images: z.int().min(1).max(16),
+    num_frames: z.int().min(1).max(20_000),
+    fps: z.int().min(1).max(240),
+    num_inference_steps: z.int().min(1).max(1000),
+    guidance_scale: z.number(),
+    strength: z.number().min(0).max(1),
+    output_format: z.enum(['png', 'jpeg', 'webp', 'mp4']),
+    image: file.nullable(),
+    mask: file.nullable(),
+    video: file.nullable(),
+    audio: file.nullable(),
+    extra: z.record(z.string(), z.unknown()),
+  }),
+  folder: file,
+})
+
+/** What each task cannot do without. */
+const needs: Record<GenerationTask, readonly ('image' | 'mask' | 'video' | 'audio')[]> = {
+  'slug/text-to-image': [],
+  'slug/image-to-image': ['image'],
+  'slug/inpainting': ['image', 'mask'],
+  'slug/text-to-video': [],
+  'slug/image-to-video': ['image'],
+  'slug/speech-to-video': ['audio'],
+  'slug/video-interpolation': ['video'],
+}
+
+/** The body as a call. Throws Failure `invalid_value` or `missing_required_parameter` that names the field. */
+export function readCall(body: unknown): GenerationCall {
+  const read = Call.safeParse(body)
+  if (!read.success) {
+    const [issue] = read.error.issues
+    const param = issue?.path.join('.') || 'body'
+    throw new Failure('invalid_value', `'${param}' is wrong: ${issue?.message}.`, { param })
+  }
+  const { task, inputs } = read.data
+  const missing = needs[task].find(field => inputs[field] === null)
+  if (missing !== undefined)
+    throw new Failure('missing_required_parameter', `The task ${task} needs 'inputs.${missing}', the path of a file.`, {
+      param: `inputs.${missing}`,
+    })
+  const moving = isVideo(task)
+  if (moving !== (inputs.output_format === 'mp4'))
+    throw new Failure('invalid_value', `The task ${task} makes ${moving ? 'mp4' : 'png, jpeg or webp'}.`, {
+      param: 'inputs.output_format',
+    })
+  return read.data
+}
+
+export const isVideo = (task: GenerationTask): boolean => task.endsWith('-video') || task === 'slug/video-interpolation'

@@ -1,0 +1,77 @@
+import { setImmediate as turn } from 'node:timers/promises'
+
+/** A picture in memory: four bytes a pixel (red, green, blue, alpha), row after row. */
+export interface Canvas {
+  width: number
+  height: number
+  data: Uint8Array<ArrayBuffer>
+}
+
+export const openCanvas = (width: number, height: number): Canvas => ({
+  width,
+  height,
+  data: new Uint8Array(width * height * 4),
+})
+
+/** Longest that drawing keeps everything else in the process waiting, in milliseconds. */
+const breathMs = 8
+
+/** Calls `row` for every row and lets others in between, so that a large picture does not stop the health answers. */
+export async function byRows(height: number, signal: AbortSignal, row: (y: number) => void): Promise<void> {
+  let since = performance.now()
+  for (let y = 0; y < height; y++) {
+    row(y)
+    if (performance.now() - since < breathMs) continue
+    await turn()
+    signal.throwIfAborted()
+    since = performance.now()
+  }
+}
+
+/** Moves each colour of the canvas toward the same place in `other`: 0 changes nothing, 1 takes the other over. */
+export async function blend(canvas: Canvas, other: Canvas, amount: number, signal: AbortSignal): Promise<void> {
+  const share = Math.round(Math.min(1, Math.max(0, amount)) * 256)
+  const rowBytes = canvas.width * 4
+  const { data } = canvas
+  await byRows(canvas.height, signal, y => {
+    for (let at = y * rowBytes; at < (y + 1) * rowBytes; at++)
+      data[at] = data[at]! + (((other.data[at]! - data[at]!) * share) >> 8)
+  })
+}
+
+/** Something with an alpha channel that lies on a canvas at a fixed place. */
+export interface Stamp extends Canvas {
+  left: number
+  top: number
+}
+
+/** Lays the stamp over the canvas; what is outside is left away. */
+export function lay(canvas: Canvas, { left, top, width, height, data: over }: Stamp): void {
+  const { data } = canvas
+  const [fromX, toX] = [Math.max(0, -left), Math.min(width, canvas.width - left)]
+  for (let y = Math.max(0, -top); y < Math.min(height, canvas.height - top); y++) {
+    let from = (y * width + fromX) * 4
+    let to = ((top + y) * canvas.width + left + fromX) * 4
+    for (let x = fromX; x < toX; x++, from += 4, to += 4) {
+      const alpha = over[from + 3]!
+      if (alpha === 0) continue
+      for (let channel = 0; channel < 3; channel++)
+        data[to + channel] = data[to + channel]! + (((over[from + channel]! - data[to + channel]!) * (alpha + 1)) >> 8)
+    }
+  }
+}
+
+/** Darkens a rectangle to a part of its light, in 256ths, so that light type stands out on it. */
+export function shade(
+  { data, width: rowWidth, height: rows }: Canvas,
+  box: { left: number; top: number; width: number; height: number },
+  light: number,
+): void {
+  const [left, right] = [Math.max(0, box.left), Math.min(rowWidth, box.left + box.width)]
+  for (let y = Math.max(0, box.top); y < Math.min(rows, box.top + box.height); y++)
+    for (let at = (y * rowWidth + left) * 4; at < (y * rowWidth + right) * 4; at += 4) {
+      data[at] = (data[at]! * light) >> 8
+      data[at + 1] = (data[at + 1]! * light) >> 8
+      data[at + 2] = (data[at + 2]! * light) >> 8
+    }
+}

@@ -1,0 +1,59 @@
+import { Failure } from '../../../core/failure.ts'
+import { type Canvas, shade } from './canvas.ts'
+import { fromFile, startFfmpeg } from './ffmpeg.ts'
+import type { Size } from './images.ts'
+import type { Work } from './work.ts'
+
+/** Samples a second that are read for drawing. */
+const rate = 4000
+/** Seconds that are seen at once. */
+const seen = 2
+
+/** The loudness of the sound as samples, as far as the video lasts. Throws Failure `invalid_audio`. */
+export async function readSound({ inputs, ffmpeg, signal }: Work, path: string): Promise<Int16Array> {
+  const seconds = String(inputs.num_frames / inputs.fps + seen)
+  const { child, ended } = startFfmpeg(
+    ffmpeg,
+    ['-t', seconds, ...fromFile(path), '-map', '0:a:0', '-ac', '1', '-ar', String(rate), '-f', 's16le', 'pipe:1'],
+    signal,
+  )
+  const chunks: Buffer[] = []
+  child.stdout!.on('data', (chunk: Buffer) => chunks.push(chunk))
+  try {
+    await ended
+  } catch (thrown) {
+    if (!(thrown instanceof Failure) || thrown.code !== 'worker_error') throw thrown
+    throw new Failure('invalid_audio', `The audio cannot be read: ${thrown.message}`, { cause: thrown })
+  }
+  const bytes = Buffer.concat(chunks)
+  return new Int16Array(new Uint8Array(bytes).buffer, 0, bytes.length >> 1)
+}
+
+/** Draws the sound around a moment (in seconds) as bars, what has been heard brighter than what is to come. */
+export function openWaveform(sound: Int16Array, { width, height }: Size): (canvas: Canvas, time: number) => void {
+  const bar = Math.max(2, Math.round(width / 160))
+  const bars = Math.floor(width / bar)
+  const perBar = Math.max(1, Math.floor((seen * rate) / bars))
+  const middle = Math.round(height * 0.8)
+  const tallest = Math.max(1, Math.floor(height * 0.16))
+  const loudest = sound.reduce((most, sample) => Math.max(most, Math.abs(sample)), 1)
+  const peak = (from: number): number => {
+    let most = 0
+    for (let at = Math.max(0, from); at < Math.min(sound.length, from + perBar); at++)
+      most = Math.max(most, Math.abs(sound[at]!))
+    return most / loudest
+  }
+  return (canvas, time) => {
+    shade(canvas, { left: 0, top: middle - tallest, width, height: 2 * tallest }, 110)
+    // Bars stand for fixed parts of the sound, so that they move and do not flicker.
+    const first = Math.round((time * rate) / perBar) - (bars >> 1)
+    for (let index = 0; index < bars; index++) {
+      const half = Math.max(1, Math.round(peak((first + index) * perBar) * tallest))
+      const light = index <= bars >> 1 ? 255 : 150
+      for (let y = middle - half; y < middle + half; y++) {
+        const from = (y * canvas.width + index * bar) * 4
+        canvas.data.fill(light, from, from + (bar - 1) * 4)
+      }
+    }
+  }
+}

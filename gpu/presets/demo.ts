@@ -1,0 +1,40 @@
+import { selfCommand } from '../../core/assets.ts'
+import { generationPaths, type Preset, traitsFor } from './preset.ts'
+import { refusal } from './refusal.ts'
+
+/**
+ * The engine that draws without a model: this program, run again. It reads no weights, so a load is a start. Its own
+ * options go into the `args` of the model's configuration: `--step-ms 200` makes it slow enough to be watched.
+ */
+export const demo: Preset = {
+  name: 'demo',
+  runsOn: 'cpu',
+  lacks: () => undefined,
+  slots: 2,
+  channel: () => 'socket',
+  command(model) {
+    const own = ['engine', 'demo', '--id', model.upstream_id ?? model.id, '--socket', '{socket}']
+    const { file, args } = selfCommand([...own, ...model.args])
+    return [file, ...args]
+  },
+  env: (_model, key) => ({ ...selfCommand([]).env, INFER_ENGINE_KEY: key }),
+  key: (_model, launchKey) => launchKey,
+  address: () => undefined,
+  healthPath: () => '/health',
+  tellsRunning: () => true,
+  loadStallMs: model => model.load_timeout,
+  keepAliveMs: 110_000,
+  traits: model =>
+    traitsFor(model, {
+      paths: generationPaths,
+      features: [],
+      rerankScores: 'probability',
+      scoreBy: 'score',
+      dimensions: false,
+      base64: false,
+      streamUsage: 'none',
+      namedTool: false,
+      promptLists: false,
+    }),
+  failureOf: (status, body) => refusal(status, body),
+}
