@@ -2,11 +2,13 @@
 export interface Preference {
   /** A job, and its id at once, instead of an answer on this connection. */
   later: boolean
+  /** To stay on the line until there is an answer, where that is not the rule. */
+  wait: boolean
   /** The most that it wants to wait for a free slot, milliseconds. */
   waitMs: number
 }
 
-const nothing: Preference = { later: false, waitMs: Number.POSITIVE_INFINITY }
+const nothing: Preference = { later: false, wait: false, waitMs: Number.POSITIVE_INFINITY }
 
 /** Reads a `Prefer` header. */
 export function preferenceOf(header: string | string[] | undefined): Preference {
@@ -17,6 +19,7 @@ export function preferenceOf(header: string | string[] | undefined): Preference 
   const wait = wishes.map(wish => /^wait\s*=\s*"?(\d{1,6})"?$/.exec(wish)?.[1]).find(Boolean)
   return {
     later: wishes.includes('respond-async'),
+    wait: wait === undefined ? wishes.includes('wait') : Number(wait) > 0,
     waitMs: wait === undefined ? nothing.waitMs : Number(wait) * 1000,
   }
 }

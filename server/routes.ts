@@ -9,6 +9,10 @@ import { systemRoutes } from './api/system.ts'
 import { meRoutes, tokenRoutes } from './api/tokens.ts'
 import { fileRoutes } from './files/routes.ts'
 import type { Route } from './route.ts'
+import { batchRoutes } from './slug/batch.ts'
+import { generateRoutes } from './slug/generate.ts'
+import { requestRoutes } from './slug/requests.ts'
+import { streamRoutes } from './slug/stream.ts'
 import { modelRoutes } from './std/models.ts'
 import { textRoutes } from './std/text.ts'
 
@@ -20,6 +24,10 @@ export const routes: readonly Route[] = [
   ...loadRoutes,
   ...jobRoutes,
   ...eventRoutes,
+  ...generateRoutes,
+  ...requestRoutes,
+  ...streamRoutes,
+  ...batchRoutes,
   ...libraryRoutes,
   ...fileRoutes,
   ...meRoutes,

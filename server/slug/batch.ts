@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
+import type { Call } from '../call.ts'
+import { JsonText, route } from '../route.ts'
+import { slugErrors } from './errors.ts'
+import { bodyStatusOf, findRequest, queueStatusOf, requestView } from './view.ts'
+
+const most = 50
+
+const Ids = z.array(z.string().max(128)).max(1_000)
+const BatchQuery = z
+  .object({
+    request_ids: Ids.optional().describe(`1 to ${most} ids.`),
+    ids: Ids.optional().describe('The same as `request_ids`.'),
+  })
+  .meta({ id: 'GenerationBatchQuery' })
+
+const BatchView = z
+  .object({
+    requests: z.array(
+      z.looseObject({
+        request_id: z.string(),
+        status: z.enum(['processing', 'completed', 'failed', 'not_found']),
+        queue_status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).optional(),
+      }),
+    ),
+    counts: z.object({ processing: z.int(), completed: z.int(), failed: z.int(), not_found: z.int() }),
+  })
+  .meta({ id: 'GenerationBatch' })
+
+interface Entry extends Record<string, unknown> {
+  request_id: string
+  status: 'processing' | 'completed' | 'failed' | 'not_found'
+}
+
+/** One request as the batch shows it. A foreign one is told like none; what is no longer kept is told as an error. */
+async function entryOf(request_id: string, call: Call, bare: boolean): Promise<Entry> {
+  const errorOf = ({ code, message, type }: Failure) => ({ error: { code, message, type } })
+  try {
+    const job = await findRequest(request_id, call)
+    const head = { request_id, status: bodyStatusOf(job), queue_status: queueStatusOf(job) }
+    if (bare) return head
+    try {
+      return { ...head, ...(await requestView(job, call)), ...head }
+    } catch (thrown) {
+      const failure = Failure.from(thrown)
+      if (failure.code !== 'output_expired') throw thrown
+      return { ...head, ...errorOf(failure) }
+    }
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (failure.status !== 404 && failure.status !== 410) throw thrown
+    return { request_id: request_id.slice(0, 64), status: 'not_found', ...errorOf(failure) }
+  }
+}
+
+export const batchRoutes = [
+  route({
+    method: 'POST',
+    path: '/slug/requests/batch',
+    scope: 'user:read',
+    tag: 'Generation',
+    summary: 'Ask about up to 50 requests at once',
+    description: 'In the order of the ids, each once. With `?fields=status` without what was made.',
+    query: z.object({ fields: z.enum(['status']).optional() }),
+    body: BatchQuery,
+    example: { request_ids: ['q_01K0000000000000000000000A'] },
+    response: BatchView,
+    errors: slugErrors,
+    handle: async ({ body, query }, call) => {
+      const field = body.request_ids === undefined && body.ids !== undefined ? 'ids' : 'request_ids'
+      const given = body[field]
+      if (given === undefined)
+        throw new Failure('missing_required_parameter', `Missing required parameter: '${field}'.`, { param: field })
+      const ids = [...new Set(given)]
+      if (ids.length === 0 || ids.length > most)
+        throw new Failure('invalid_value', `'${field}' must hold 1 id or more, and at most ${most}.`, { param: field })
+      const requests = await Promise.all(ids.map(id => entryOf(id, call, query.fields === 'status')))
+      const count = (wanted: Entry['status']) => requests.filter(({ status }) => status === wanted).length
+      const counts = {
+        processing: count('processing'),
+        completed: count('completed'),
+        failed: count('failed'),
+        not_found: count('not_found'),
+      }
+      return new JsonText(JSON.stringify({ requests, counts }))
+    },
+  }),
+]

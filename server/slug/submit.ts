@@ -1,0 +1,112 @@
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { canonicalHash } from '../../core/canonical.ts'
+import { Failure } from '../../core/failure.ts'
+import { newId } from '../../core/ids.ts'
+import type { Model } from '../../core/models/model.ts'
+import { closeSlugs } from '../../core/models/slugs.ts'
+import type { FileRecord, JobRecord } from '../../core/store/store.ts'
+import { modelFor } from '../../core/tasks/catalog.ts'
+import { withMedia } from '../../core/tasks/generation/media.ts'
+import { type MediaKind, type MediaWish, prepareGeneration } from '../../core/tasks/generation/prepare.ts'
+import type { GenerationTask } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { originOf } from '../origin.ts'
+import { type JobTerms, submitJob } from '../submit.ts'
+
+/** What is asked for: by a slug, or by a model and one of its tasks. */
+export type Target = { slug: string } | { modelId: string; task: GenerationTask }
+
+export interface GenerationWish {
+  target: Target
+  /** The inputs as they were sent. */
+  body: unknown
+  terms?: JobTerms
+}
+
+export interface SubmittedGeneration {
+  job: JobRecord
+  replayed: boolean
+  model: Model
+  /** Whether the body asks for the result on this connection. */
+  syncMode: boolean
+}
+
+/**
+ * The walk of a request for pictures or a video up to its durable job: which model, may the caller use it, is the
+ * request well formed, and every picture, video and sound that it names becomes a file of the organization's own.
+ * Throws Failure for all that is wrong with it; then nothing of it is kept.
+ */
+export async function submitGeneration(
+  call: Call,
+  { target, body, terms }: GenerationWish,
+): Promise<SubmittedGeneration> {
+  const { model, task, slug } = offered(call, target)
+  if (!modelAllowed(call.caller.token.models, model.id))
+    throw new Failure(
+      'model_not_allowed',
+      `The token '${call.caller.token.name}' may not use the model '${model.id}'.`,
+      { param: slug === null ? 'model' : undefined },
+    )
+  const prepared = prepareGeneration(task, body, model)
+  const id = newId('job')
+  const taken = await takeAll(call, id, prepared.media)
+  call.letBodyGo()
+  // The same body under another slug is another request.
+  if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
+  const wish = { id, task, modelId: model.id, slug, ...(terms ? { terms } : {}) }
+  try {
+    const inputs = withMedia(prepared, taken)
+    const submitted = await submitJob(call, [slug, body], { ...wish, inputs })
+    if (submitted.replayed) await forget(call, Object.values(taken))
+    return { ...submitted, model, syncMode: prepared.syncMode }
+  } catch (thrown) {
+    await forget(call, Object.values(taken))
+    throw thrown
+  }
+}
+
+/** Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */
+function offered(call: Call, target: Target): { model: Model; task: GenerationTask; slug: string | null } {
+  const { registry } = call.owners
+  if ('slug' in target) {
+    const found = registry.bySlug(target.slug)
+    if (found) return { ...found, slug: target.slug }
+    const { models } = call.caller.token
+    const mine = [...registry.slugs()].filter(([, { model }]) => modelAllowed(models, model.id)).map(([slug]) => slug)
+    const close = closeSlugs(target.slug, mine).map(slug => `'${slug}'`)
+    const instead =
+      close.length > 0 ? `Did you mean ${close.join(' or ')}?` : 'GET /api/model-status lists those there are.'
+    throw new Failure('model_not_found', `Nothing is offered at the slug '${target.slug.slice(0, 128)}'. ${instead}`)
+  }
+  const { id } = modelFor(target.task, target.modelId, registry.catalog())
+  return { model: registry.find(id)!, task: target.task, slug: null }
+}
+
+/** Takes over what the request names; what one of them is refused for, none is kept for. */
+async function takeAll(
+  call: Call,
+  jobId: string,
+  wishes: readonly MediaWish[],
+): Promise<Partial<Record<MediaKind, FileRecord>>> {
+  const { media } = call.owners
+  const sender = { organizationId: call.caller.organizationId, origin: originOf(call), jobId, signal: call.gone }
+  const settled = await Promise.allSettled(
+    wishes.map(({ field, value, kind }) => media.take(sender, field, call.inline.get(value) ?? value, kind)),
+  )
+  const kept = settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+  const refused = settled.find(one => one.status === 'rejected')
+  if (refused) {
+    await forget(call, kept)
+    throw refused.reason
+  }
+  return Object.fromEntries(wishes.map(({ kind }, at) => [kind, kept[at]!]))
+}
+
+/** Files of a job that did not come about. What cannot be removed now goes when its time is over. */
+async function forget(call: Call, files: readonly FileRecord[]): Promise<void> {
+  const { files: owner, log } = call.owners
+  for (const { organizationId, id } of files)
+    await owner
+      .remove(organizationId, id)
+      .catch((cause: unknown) => log.warn('A file of a refused request could not be removed', { file: id }, cause))
+}

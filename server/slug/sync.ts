@@ -1,0 +1,108 @@
+import { Failure } from '../../core/failure.ts'
+import { jobIdOf, queueIdOf } from '../../core/ids.ts'
+import type { Model } from '../../core/models/model.ts'
+import type { JobRecord } from '../../core/store/store.ts'
+import type { Call } from '../call.ts'
+import { errorHeaders } from '../errors.ts'
+import { JsonText } from '../route.ts'
+import { errorType, slugErrorBody } from './errors.ts'
+import { hasEnded, requestView, urlsOf } from './view.ts'
+
+/**
+ * Resolves with the job once it has ended, or as it is when `waitMs` are over. A job that nothing was begun of within
+ * `startMs` is withdrawn, and the caller is told to come again: throws Failure `model_warming_up` or `no_capacity`. Who
+ * hangs up does not stop the job: throws Failure `cancelled`; `shutting_down` when the server begins to stop.
+ */
+export async function waitForEnd(
+  call: Call,
+  job: JobRecord,
+  { waitMs, startMs }: { waitMs: number; startMs: number },
+): Promise<JobRecord> {
+  const { jobs, store } = call.owners
+  const { organizationId, id } = job
+  const began = performance.now()
+  let now: JobRecord | undefined
+  const look = async () => {
+    now = await store.jobs.find(organizationId, id)
+    if (now) return now
+    throw new Failure('output_expired', `Request ${queueIdOf(id)} was deleted while it was waited for.`)
+  }
+  for (const [at, until] of [Math.min(startMs, waitMs), waitMs].entries()) {
+    const before = await look()
+    if (hasEnded(before)) return before
+    const left = until - (performance.now() - began)
+    if (left > 0) {
+      const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(left))])
+      const ended = await jobs.wait(id, enough)
+      if (ended) return ended
+    }
+    call.gone.throwIfAborted()
+    const after = await look()
+    if (hasEnded(after)) return after
+    if (jobs.stats().draining)
+      throw new Failure('shutting_down', `The server is stopping. Request ${queueIdOf(id)} goes on when it is back.`, {
+        facts: { request_id: queueIdOf(id) },
+      })
+    if (at === 0 && startMs < waitMs && after.status === 'pending' && after.startedAt === null)
+      throw await withdrawn(call, after)
+  }
+  return now!
+}
+
+/** Takes back a job that has not begun, and says why it has not. */
+async function withdrawn(call: Call, job: JobRecord): Promise<Failure> {
+  const { jobs } = call.owners
+  const { organizationId, id, modelId } = job
+  const { waitingFor } = jobs.standing(job)
+  await jobs.cancel(organizationId, id)
+  // Not kept: a repeated request under the same idempotency key is a new one.
+  await jobs.remove(organizationId, id)
+  const retryAfterMs = waitingFor?.etaMs ?? undefined
+  return waitingFor?.reason === 'model_loading'
+    ? new Failure(
+        'model_warming_up',
+        `The model '${modelId}' is still loading. Try again later, or ask without sync_mode.`,
+        {
+          retryAfterMs,
+          facts: { eta_seconds: retryAfterMs === undefined ? null : Math.ceil(retryAfterMs / 1000) },
+        },
+      )
+    : new Failure(
+        'no_capacity',
+        `The model '${modelId}' has no room for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} Try again later, or ask without sync_mode.`,
+        { retryAfterMs },
+      )
+}
+
+/** Answers a request whose caller stays on the line: with its result, with its error, or with where to ask later. */
+export async function answerInSync(call: Call, job: JobRecord, model: Model, waitMs: number): Promise<JsonText> {
+  const { sync_wait: most } = call.owners.config.limits
+  const ended = hasEnded(job)
+    ? job
+    : await waitForEnd(call, job, { waitMs: Math.min(waitMs, most), startMs: model.dispatch_wait_ms })
+  const request_id = queueIdOf(ended.id)
+  if (ended.status === 'completed') return new JsonText(JSON.stringify(await requestView(ended, call)), 200)
+  const unfinished = !hasEnded(ended)
+  const failure = unfinished
+    ? new Failure('timeout', `Request ${request_id} has not ended yet. It goes on: ask for it at its response_url.`)
+    : failureOf(ended)
+  const headers = errorHeaders(failure)
+  if (!unfinished && errorType(ended) === 'startup_timeout') headers.push('x-fal-request-timeout-type', 'user')
+  for (let at = 0; at < headers.length; at += 2) call.header(headers[at]!, headers[at + 1]!)
+  if (unfinished) call.header('retry-after', '2').header('retry-after-ms', '2000')
+  const body = {
+    ...slugErrorBody(failure, call.id),
+    request_id,
+    status: unfinished ? 'processing' : 'failed',
+    job_id: jobIdOf(request_id),
+    ...urlsOf(request_id, call),
+  }
+  return new JsonText(JSON.stringify(body), failure.status)
+}
+
+/** Why a job that has ended has no result. */
+function failureOf({ id, error }: JobRecord): Failure {
+  return error
+    ? new Failure(error.code, error.message)
+    : new Failure('cancelled', `Request ${queueIdOf(id)} was cancelled.`)
+}

@@ -1,0 +1,161 @@
+import { Failure } from '../../core/failure.ts'
+import { type LinkedResult, linked } from '../../core/files/links.ts'
+import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
+import type { JobRecord, LogLine } from '../../core/store/store.ts'
+import type { GenerationResult } from '../../core/tasks/generation/result.ts'
+import { isGeneration } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { originOf } from '../origin.ts'
+import { errorType } from './errors.ts'
+
+type View = Record<string, unknown>
+
+const seconds = (ms: number) => Math.floor(ms / 1000)
+const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
+
+export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
+  status === 'completed' || status === 'failed' || status === 'cancelled'
+
+const missing = (id: string) => new Failure('not_found', `Request ${id.slice(0, 64)} was not found.`)
+
+/**
+ * The job of the caller's organization behind a request id. Throws Failure `not_found` for a foreign one like for none,
+ * and `output_expired` for one that is no longer kept.
+ */
+export async function findRequest(requestId: string, call: Call): Promise<JobRecord> {
+  if (!requestId.startsWith('q_') || !isId(requestId)) throw missing(requestId)
+  const { jobs } = call.owners.store
+  const { organizationId } = call.caller
+  const id = jobIdOf(requestId)
+  const job = await jobs.find(organizationId, id)
+  if (job?.kind === 'async') return job
+  if (!job && (await jobs.gone(organizationId, id)))
+    throw new Failure('output_expired', `Request ${requestId} is no longer kept: it was deleted, or its time was over.`)
+  throw missing(requestId)
+}
+
+/** Where the request is asked about. */
+export function urlsOf(requestId: string, call: Call) {
+  const url = `${originOf(call)}/slug/requests/${requestId}`
+  return {
+    response_url: url,
+    status_url: `${url}/status`,
+    cancel_url: `${url}/cancel`,
+    stream_url: `${url}/status/stream`,
+  }
+}
+
+/** What was made, files by address. Throws Failure `output_expired` when a file of it is no longer kept. */
+export async function outputOf(job: JobRecord, call: Call): Promise<LinkedResult | View> {
+  const expired = () =>
+    new Failure('output_expired', `The output of request ${queueIdOf(job.id)} is no longer kept. Ask for it anew.`)
+  if (job.result === null || (job.expiresAt !== null && job.expiresAt <= Date.now())) throw expired()
+  if (!isGeneration(job.task)) return JSON.parse(job.result) as View
+  const { files } = call.owners
+  const result = JSON.parse(job.result) as GenerationResult
+  for (const { file_id } of [...(result.images ?? []), ...(result.video ? [result.video] : [])])
+    if (!(await files.find(job.organizationId, file_id))) throw expired()
+  const origin = originOf(call)
+  return linked(result, file => files.link(file, origin))
+}
+
+/** What a request that has not completed is told as its error; undefined while there is none. */
+export function errorOf({ id, status, error }: JobRecord): { code: string; message: string; type: string } | undefined {
+  if (status === 'cancelled')
+    return { code: 'cancelled', message: `Request ${queueIdOf(id)} was cancelled.`, type: 'invalid_request_error' }
+  return status === 'failed' && error ? { code: error.code, message: error.message, type: error.type } : undefined
+}
+
+/** How long it waited and ran, in seconds. */
+const timesOf = ({ createdAt, startedAt, finishedAt }: JobRecord) => ({
+  inference: startedAt === null || finishedAt === null ? 0 : spent(finishedAt - startedAt),
+  queue: startedAt === null ? 0 : spent(startedAt - createdAt),
+})
+
+/** The standing of a request that has not ended. */
+function standingView(job: JobRecord, call: Call): View {
+  const { progress, queuePosition, etaMs, waitingFor } = call.owners.jobs.standing(job)
+  return {
+    ...(job.status === 'pending' ? { queue_position: queuePosition ?? 0 } : {}),
+    ...(progress === null ? {} : { progress }),
+    ...(etaMs === null ? {} : { eta_seconds: Math.ceil(etaMs / 1000) }),
+    ...(waitingFor
+      ? {
+          waiting_for: {
+            reason: waitingFor.reason,
+            detail: waitingFor.detail,
+            eta_seconds: waitingFor.etaMs === null ? null : Math.ceil(waitingFor.etaMs / 1000),
+          },
+        }
+      : {}),
+  }
+}
+
+/** Everything of a completed request but its id and status. */
+async function payloadOf(job: JobRecord, call: Call): Promise<View> {
+  const output: View = { ...(await outputOf(job, call)) }
+  const times = timesOf(job)
+  return {
+    ...output,
+    timings: { ...times, ...(output.timings as object | undefined) },
+    model_id: job.modelId,
+    created_at: seconds(job.createdAt),
+    ...(job.finishedAt === null ? {} : { completed_at: seconds(job.finishedAt) }),
+  }
+}
+
+/** `GET /slug/requests/{id}`. Throws Failure `output_expired`. */
+export async function requestView(job: JobRecord, call: Call): Promise<View> {
+  const request_id = queueIdOf(job.id)
+  if (job.status === 'completed') return { request_id, status: 'completed', ...(await payloadOf(job, call)) }
+  if (hasEnded(job)) return { request_id, status: 'failed', error: errorOf(job), model_id: job.modelId }
+  return { request_id, status: 'processing', ...standingView(job, call) }
+}
+
+const queueStatuses = {
+  pending: 'IN_QUEUE',
+  processing: 'IN_PROGRESS',
+  completed: 'COMPLETED',
+  failed: 'FAILED',
+  cancelled: 'FAILED',
+} as const satisfies Record<JobRecord['status'], string>
+/** The status as the bodies of results have it. */
+export const bodyStatusOf = (job: Pick<JobRecord, 'status'>): 'processing' | 'completed' | 'failed' =>
+  hasEnded(job) ? (job.status === 'completed' ? 'completed' : 'failed') : 'processing'
+/** The status as it is followed. */
+export const queueStatusOf = ({ status }: Pick<JobRecord, 'status'>) => queueStatuses[status]
+
+export const logView = ({ at, level, message }: LogLine) => ({
+  timestamp: new Date(at).toISOString(),
+  level,
+  message,
+  source: 'USER',
+})
+
+/** `GET /slug/requests/{id}/status`. An output that is no longer kept is told as an error of a completed request. */
+export async function statusView(job: JobRecord, call: Call, logs: readonly LogLine[] | undefined): Promise<View> {
+  const request_id = queueIdOf(job.id)
+  const head = {
+    status: queueStatusOf(job),
+    request_id,
+    ...(hasEnded(job) ? {} : standingView(job, call)),
+    ...(logs ? { logs: logs.map(logView) } : {}),
+  }
+  const urls = urlsOf(request_id, call)
+  if (job.status === 'completed') {
+    const times = timesOf(job)
+    const metrics = { inference_time: times.inference, queue_time: times.queue }
+    try {
+      const payload = await payloadOf(job, call)
+      // Whether the result stands alone or inside is not said by the specification: it does both.
+      const result = { request_id, status: 'completed', ...payload }
+      return { ...payload, ...head, metrics, result, ...urls }
+    } catch (thrown) {
+      if (!(thrown instanceof Failure) || thrown.code !== 'output_expired') throw thrown
+      const { code, message, type } = thrown
+      return { ...head, metrics, error: { code, message, type }, ...urls }
+    }
+  }
+  if (hasEnded(job)) return { ...head, error: errorOf(job), error_type: errorType(job), ...urls }
+  return { ...head, ...urls }
+}
