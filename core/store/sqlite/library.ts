@@ -3,7 +3,7 @@ import type { Connection } from './database.ts'
 import { type FileRow, fileOf, openFileRows } from './files.ts'
 
 /** How many entries a search looks at before it says where to go on. */
-const libraryScan = 2000
+const libraryScan = 1000
 /** Words of a search beyond these are passed over. */
 const mostWords = 8
 
@@ -91,12 +91,13 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
     )
     .pluck()
-  const has = Array.from({ length: mostWords }, () => 'AND instr(folded, ?) > 0').join(' ')
-  // Any text holds the empty one, so words that were not given hold everywhere.
-  const page = connection.prepare<unknown[], LibraryRow>(
-    `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
-       AND (? IS NULL OR model_id = ?) AND library.created_at > ? AND library.created_at < ? ${has}
-     ORDER BY library.id DESC LIMIT ?`,
+  // One statement for each number of words: a condition that holds everywhere is asked of every row all the same.
+  const page = Array.from({ length: mostWords + 1 }, (_, words) =>
+    connection.prepare<unknown[], LibraryRow>(
+      `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
+         AND (? IS NULL OR model_id = ?) AND library.created_at > ? AND library.created_at < ?
+         ${'AND instr(folded, ?) > 0 '.repeat(words)} ORDER BY library.id DESC LIMIT ?`,
+    ),
   )
 
   return {
@@ -108,7 +109,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       const { limit, after = '~', search = '', modelId = null } = filter
       const words = fold(search).split(/\s+/).filter(Boolean).slice(0, mostWords)
       const least = floor.get(organizationId, after, scan - 1)
-      const rows = page.all(
+      const rows = page[words.length]!.all(
         organizationId,
         after,
         least ?? '',
@@ -116,7 +117,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
         modelId,
         filter.createdAfter ?? -1,
         filter.createdBefore ?? Number.MAX_SAFE_INTEGER,
-        ...Array.from({ length: mostWords }, (_, at) => words[at] ?? ''),
+        ...words,
         limit + 1,
       )
       const items = rows.slice(0, limit).map(itemOf)
