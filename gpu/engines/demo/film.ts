@@ -44,7 +44,6 @@ export async function film(
         'pipe:0',
       ],
       ...sound,
-      ...['-frames:v', String(total)],
       ...asMp4(join(work.folder, filmName)),
     ],
     work.signal,

@@ -14,13 +14,14 @@ export const videoInterpolation: Draw = async work => {
   const filters = [
     'tpad=stop_mode=clone:stop=-1',
     `minterpolate=fps=${fps}:mi_mode=mci:mc_mode=obmc:me_mode=bidir`,
+    `trim=end_frame=${total}`,
     `scale=${width & ~1}:${height & ~1}`,
   ]
   const { child, ended } = startFfmpeg(
     work.ffmpeg,
     [
       ...fromFile(video!),
-      ...['-map', '0:v:0', '-map', '0:a:0?', '-vf', filters.join(','), '-frames:v', String(total)],
+      ...['-map', '0:v:0', '-map', '0:a:0?', '-vf', filters.join(',')],
       ...['-c:a', 'aac', '-b:a', '128k', '-t', String(total / fps), '-progress', 'pipe:1', '-stats_period', '0.2'],
       ...asMp4(join(work.folder, filmName)),
     ],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { features, Model } from '../../../core/models/model.ts'
-import { tasks } from '../../../core/tasks/tasks.ts'
+import { generationTasks, tasks } from '../../../core/tasks/tasks.ts'
 import type { LaunchFacts } from '../../../gpu/presets/preset.ts'
 import { presetOf, presets, traitsOf } from '../../../gpu/presets/presets.ts'
 
@@ -105,6 +105,13 @@ describe('commands', () => {
       ['run /models/m --as=org/m -t 2 --port {port} x'],
       [],
     ],
+    [
+      'demo is this program, with options of its own',
+      { engine: 'demo', tasks: ['slug/text-to-image'], args: ['--step-ms', '200'] },
+      {},
+      [' engine demo --id org/m --socket {socket} --step-ms 200'],
+      ['--port'],
+    ],
     ['remote starts nothing', { engine: 'remote', url: 'https://h/v1' }, {}, [''], ['h']],
   ]
   test.each(cases)('%s', (_name, of, more, has, hasNot) => {
@@ -130,6 +137,10 @@ describe('what a configuration lacks is said with the name of the model', () => 
     [{ engine: 'remote' }, /needs 'url'/],
     [{ concurrency: 257 }, /its 'concurrency' may be 256 at most/],
     [{ engine: 'vllm', kv_type: 'q8_0' }, /'kv_type' means nothing to the engine 'vllm'. Use 'args'/],
+    [{ tasks: ['std/chat-completion', 'slug/text-to-image'] }, /'gguf' cannot do 'slug\/text-to-image'.*std\/score/],
+    [{ engine: 'vllm', tasks: ['slug/text-to-video'] }, /'vllm' cannot do 'slug\/text-to-video'/],
+    [{ engine: 'demo' }, /'demo' cannot do 'std\/chat-completion'. In 'tasks' it can have: slug\/text-to-image/],
+    [{ engine: 'demo', tasks: ['std/score'] }, /'demo' cannot do 'std\/score'/],
     [{ engine: 'llama-server', gpu_layers: 3 }, /'gpu_layers' means nothing to the engine 'llama-server'/],
   ]
   test.each(cases)('%o', (of, message) => expect(() => presetOf(model(of))).toThrow(message))
@@ -167,11 +178,23 @@ describe('traits', () => {
     expect(traits.upstreamId).toBe('other')
   })
   test('a score can be had from every engine that offers one', () => {
-    for (const preset of presets.values()) {
+    for (const preset of [...presets.values()].filter(({ name }) => name !== 'demo')) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
       const { scoreBy, paths } = preset.traits(one)
       expect(paths[`std/${scoreBy}`]).toMatch(/^\//)
     }
+  })
+  test('pictures and videos are had from the engines that can be for anything', () => {
+    for (const of of [
+      { engine: 'demo' },
+      { engine: 'custom', command: ['{port}'] },
+      { engine: 'remote', url: 'http://h' },
+    ]) {
+      const { paths } = traitsOf(model({ ...of, tasks: [...generationTasks] }))
+      for (const task of generationTasks) expect(paths[task]).toBe('/v1/generate')
+    }
+    const below = traitsOf(model({ engine: 'remote', url: 'http://h/video/v1', tasks: ['slug/text-to-video'] }))
+    expect(below.paths['slug/text-to-video']).toBe('/video/v1/generate')
   })
   const bases: [url: string, path: string, origin: string][] = [
     ['https://api.example.com/v1', '/v1/chat/completions', 'https://api.example.com'],
