@@ -7,6 +7,7 @@ import { loadRoutes } from './api/models.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { meRoutes, tokenRoutes } from './api/tokens.ts'
+import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import type { Route } from './route.ts'
 import { batchRoutes } from './slug/batch.ts'
@@ -28,6 +29,7 @@ export const routes: readonly Route[] = [
   ...requestRoutes,
   ...streamRoutes,
   ...batchRoutes,
+  ...falRoutes,
   ...libraryRoutes,
   ...fileRoutes,
   ...meRoutes,

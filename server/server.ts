@@ -10,6 +10,7 @@ import type { Log } from '../core/log.ts'
 import type { Call } from './call.ts'
 import { dispatch, interrupt } from './dispatch.ts'
 import { refuse } from './errors.ts'
+import { unproxied } from './fal/proxy.ts'
 import { commonHeaders } from './head.ts'
 import { hostAllowed, hostName } from './host.ts'
 import { openReplies } from './idempotency.ts'
@@ -85,7 +86,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
         )
         return
       }
-      req.url = tidy(req.url ?? '/')
+      req.url = tidy(unproxied(tidy(req.url ?? '/'), req.headers))
       if (state !== 'ready' && !(owners && alive.test(req.url))) {
         if (alive.test(req.url)) plain(res, 200, 'ok\n')
         else refuse(res, state === 'starting' ? starting() : stopping(), newId('req'))

@@ -7,7 +7,7 @@ import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { FilePurpose, FileRecord, NewFile, Store } from '../store/store.ts'
-import { openAddresses, type Upload } from './address.ts'
+import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { nameOf, placeOf, typeOf } from './place.ts'
 import { openWorkspaces } from './workspaces.ts'
@@ -196,10 +196,18 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
       addresses.read(file, origin, limits.link_lifetime, now),
     /** Whether such an address was made here and has not ended. */
     verify: addresses.mayRead,
-    /** A new address to which the bytes of a file can be sent, once, within the hour. */
-    uploadLink: (upload: Omit<Upload, 'id'>, origin: string): { id: string; name: string; url: string } => {
+    /**
+     * A new address to which the bytes of a file can be sent, once, within the hour, and the one under which they are
+     * read then, which works for as long as an address may.
+     */
+    uploadLink(upload: Omit<Upload, 'id'>, origin: string) {
       const named = { ...upload, id: newId('file'), name: nameOf(upload.name, 'file') }
-      return { id: named.id, name: named.name, url: addresses.upload(named, origin, 3_600_000) }
+      return {
+        id: named.id,
+        name: named.name,
+        url: addresses.upload(named, origin, 3_600_000),
+        readUrl: addresses.read(named, origin, longestLifetimeMs),
+      }
     },
     /** What such an address says, where it was made here and has not ended. */
     verifyUpload: addresses.mayUpload,

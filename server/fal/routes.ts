@@ -1,0 +1,42 @@
+import { Failure } from '../../core/failure.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+import { falErrors } from './errors.ts'
+import { targetHeader } from './proxy.ts'
+import { falQueueRoutes } from './queue.ts'
+import { falRunRoutes } from './run.ts'
+import { falUploadRoutes } from './upload.ts'
+
+/** What names one of fal's addresses was passed on before it was routed, so whatever comes here names none. */
+function refuse(call: Call): never {
+  const given = call.req.headers[targetHeader]
+  throw new Failure(
+    'invalid_value',
+    given === undefined
+      ? `'${targetHeader}' must name the address that is meant, as fal's clients do when their proxyUrl is this one.`
+      : `'${targetHeader}' must be an https address of fal.run, queue.fal.run or rest.fal.ai. Nothing else is reached from here.`,
+    { param: targetHeader },
+  )
+}
+
+const proxy = (method: 'GET' | 'POST' | 'PUT') =>
+  route({
+    method,
+    path: '/fal/proxy',
+    scope: 'public',
+    tag: 'fal',
+    summary: "The proxyUrl of fal's clients",
+    description: `The address in the header \`${targetHeader}\` leads to the endpoint here that stands for it, with the scope that it needs. Nothing is fetched from anywhere.`,
+    errors: falErrors,
+    answer: refuse,
+  })
+
+/** fal's surface, another view of the same jobs: its clients work with `proxyUrl`, or with its hosts rewritten. */
+export const falRoutes = [
+  ...falQueueRoutes,
+  ...falRunRoutes,
+  ...falUploadRoutes,
+  proxy('GET'),
+  proxy('POST'),
+  proxy('PUT'),
+]

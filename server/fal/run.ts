@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { queueIdOf } from '../../core/ids.ts'
+import type { JobRecord } from '../../core/store/store.ts'
+import type { Call } from '../call.ts'
+import { JsonText, route } from '../route.ts'
+import { streamStatus } from '../slug/stream.ts'
+import { submitGeneration } from '../slug/submit.ts'
+import { waitForEnd } from '../slug/sync.ts'
+import { termsOf } from '../slug/terms.ts'
+import { hasEnded } from '../slug/view.ts'
+import { falErrors, ownTimeout } from './errors.ts'
+import { FalInput } from './queue.ts'
+import { about, falResult, falUrls } from './view.ts'
+
+const suffix = '/stream'
+
+/** The request goes on: its client must not send it again, and is told where to ask. */
+function unfinished(job: JobRecord, call: Call): JsonText {
+  const request_id = queueIdOf(job.id)
+  const message = `Request ${request_id} has not ended yet. It goes on: ask for it at its response_url.`
+  call
+    .header(ownTimeout[0]!, ownTimeout[1]!)
+    .header('x-fal-error-type', 'request_timeout')
+    .header('x-fal-retryable', 'false')
+  const body = { detail: message, message, error_type: 'request_timeout', request_id, ...falUrls(job, call) }
+  return new JsonText(JSON.stringify(body), 504)
+}
+
+/** What is told while it runs is how far it is; the last record is what the model made, or why it made nothing. */
+async function told(job: JobRecord, call: Call): Promise<object> {
+  if (hasEnded(job)) return JSON.parse((await falResult(job, call)).text) as object
+  const { progress } = call.owners.jobs.standing(job)
+  return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
+}
+
+/** fal's direct calls: what its clients send to `https://fal.run`. */
+export const falRunRoutes = [
+  route({
+    method: 'POST',
+    path: '/fal/run/**:path',
+    scope: 'user:write',
+    tag: 'fal',
+    summary: "Run a model and wait for its result as fal's clients do",
+    description:
+      'The path is a slug; with `/stream` behind it the answer is a stream of events, the last of which is the result. It is a job like any other: one that has not ended after `sync_wait` is answered with 504 and goes on.',
+    largeBody: true,
+    params: z.object({ path: z.string() }),
+    body: FalInput,
+    example: { prompt: 'A cat on a mat.' },
+    errors: falErrors,
+    async handle({ params: { path }, body }, call) {
+      const { config, registry } = call.owners
+      const streamed = path.endsWith(suffix) && !registry.bySlug(path)
+      const slug = streamed ? path.slice(0, -suffix.length) : path
+      const terms = termsOf(call)
+      const { job, model } = await submitGeneration(call, { target: { slug }, body, terms })
+      about(job, call)
+      if (streamed) {
+        await streamStatus(call, job, now => told(now, call))
+        return new JsonText('')
+      }
+      const waitMs = config.limits.sync_wait
+      const startMs = terms.startTimeoutMs ?? model.dispatch_wait_ms
+      const now = hasEnded(job) ? job : await waitForEnd(call, job, { waitMs, startMs })
+      return hasEnded(now) ? falResult(now, call) : unfinished(now, call)
+    },
+  }),
+]

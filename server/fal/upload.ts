@@ -1,0 +1,66 @@
+import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
+import { originOf } from '../origin.ts'
+import { route } from '../route.ts'
+import { falErrors } from './errors.ts'
+
+const FalUpload = z
+  .object({
+    content_type: z.string().max(256).default('application/octet-stream'),
+    file_name: z.string().max(1024).default('file'),
+  })
+  .meta({ id: 'FalUpload' })
+const FalUploadUrls = z.object({ upload_url: z.string(), file_url: z.string() }).meta({ id: 'FalUploadUrls' })
+
+const header = 'X-Fal-Object-Lifecycle'
+const tenYears = 3_650 * 86_400
+
+/** How long the file is wanted, milliseconds; undefined where the sender does not say. */
+export function lifetimeOf(given: string | string[] | undefined): number | undefined {
+  if (given === undefined) return undefined
+  let wish: { expiration_duration_seconds?: unknown } | null
+  try {
+    wish = JSON.parse(String(given)) as typeof wish
+  } catch {
+    throw new Failure('invalid_value', `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`, {
+      param: header,
+    })
+  }
+  const seconds = wish?.expiration_duration_seconds
+  if (seconds == null) return undefined
+  if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= tenYears))
+    throw new Failure('invalid_value', `'${header}' must give from 1 to ${tenYears} seconds.`, { param: header })
+  return Math.round(seconds * 1000)
+}
+
+/** fal's storage: an address to send the bytes to, and the one under which they are read then. */
+export const falUploadRoutes = [
+  route({
+    method: 'POST',
+    path: '/fal/rest/storage/upload/initiate',
+    scope: 'user:write',
+    tag: 'fal',
+    summary: 'Get an address to which a file can be sent',
+    description:
+      'PUT the bytes to `upload_url`; from then on `file_url` can be an input of any request. What is sent is kept for seven days unless `X-Fal-Object-Lifecycle` says otherwise.',
+    body: FalUpload,
+    example: { content_type: 'image/png', file_name: 'cat.png' },
+    response: FalUploadUrls,
+    errors: falErrors,
+    handle({ body }, call) {
+      const { files, config } = call.owners
+      const usual = config.limits.upload_retention
+      const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (usual === 0 ? null : usual)
+      const { url, readUrl } = files.uploadLink(
+        {
+          organizationId: call.caller.organizationId,
+          name: body.file_name,
+          contentType: body.content_type,
+          keptMs,
+        },
+        originOf(call),
+      )
+      return { upload_url: url, file_url: readUrl }
+    },
+  }),
+]

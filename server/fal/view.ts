@@ -1,0 +1,64 @@
+import { queueIdOf } from '../../core/ids.ts'
+import type { JobRecord, LogLine } from '../../core/store/store.ts'
+import type { Call } from '../call.ts'
+import { originOf } from '../origin.ts'
+import { JsonText } from '../route.ts'
+import { errorType } from '../slug/errors.ts'
+import { errorOf, hasEnded, logView, outputOf } from '../slug/view.ts'
+import { falFailure } from './errors.ts'
+
+/** Where the request is asked about. fal's Python client follows these as they are. */
+export function falUrls(job: JobRecord, call: Call) {
+  const app = job.slug === null ? '' : `/${job.slug.split('/').map(encodeURIComponent).join('/')}`
+  const url = `${originOf(call)}/fal/queue${app}/requests/${queueIdOf(job.id)}`
+  return { response_url: url, status_url: `${url}/status`, cancel_url: `${url}/cancel` }
+}
+
+/** The answer to a submission: fal says 200 and not 202, and always that it waits. */
+export function falSubmitted(job: JobRecord, call: Call) {
+  const request_id = queueIdOf(job.id)
+  return {
+    status: 'IN_QUEUE' as const,
+    request_id,
+    gateway_request_id: request_id,
+    queue_position: call.owners.jobs.standing(job).queuePosition ?? 0,
+    ...falUrls(job, call),
+  }
+}
+
+/** How a request is doing. There are three states; one that failed is completed and says so. */
+export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[]) {
+  const request_id = queueIdOf(job.id)
+  const urls = falUrls(job, call)
+  const lines = logs.map(logView)
+  if (job.status === 'pending') {
+    const { queuePosition } = call.owners.jobs.standing(job)
+    return { status: 'IN_QUEUE' as const, request_id, queue_position: queuePosition ?? 0, logs: lines, ...urls }
+  }
+  if (job.status === 'processing') return { status: 'IN_PROGRESS' as const, request_id, logs: lines, ...urls }
+  const { startedAt, finishedAt } = job
+  const error = errorOf(job)
+  return {
+    status: 'COMPLETED' as const,
+    request_id,
+    logs: lines,
+    metrics: {
+      inference_time: startedAt === null || finishedAt === null ? null : Math.max(0, finishedAt - startedAt) / 1000,
+    },
+    ...(error ? { error: error.message, error_type: errorType(job) } : {}),
+    ...urls,
+  }
+}
+
+/** Puts on the response which request it is about. */
+export const about = (job: JobRecord, call: Call): void => void call.header('x-fal-request-id', queueIdOf(job.id))
+
+/** What the model made and nothing else; or why there is none. Throws Failure `output_expired`. */
+export async function falResult(job: JobRecord, call: Call): Promise<JsonText> {
+  // Clients compare this very sentence.
+  if (!hasEnded(job)) return new JsonText('{"detail":"Request is still in progress"}', 400)
+  if (job.status === 'completed') return new JsonText(JSON.stringify(await outputOf(job, call)), 200)
+  const { status, body, headers } = falFailure(job)
+  for (let at = 0; at < headers.length; at += 2) call.header(headers[at]!, headers[at + 1]!)
+  return new JsonText(JSON.stringify(body), status)
+}
