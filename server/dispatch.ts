@@ -109,7 +109,10 @@ function queryOf(call: Call): Query {
       const [, field, key] = member as unknown as [string, string, string]
       const before = query[field]
       const object = typeof before === 'object' && !Array.isArray(before) ? before : {}
-      Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
+      // A member that would be no member is refused: passed over, it would be a condition that always holds.
+      if (key === '__proto__')
+        throw new Failure('invalid_value', `'${field}' cannot have a member of the name '${key}'.`, { param: field })
+      object[key] = value
       query[field] = object
       continue
     }

@@ -147,8 +147,10 @@ export async function findJob(id: string, call: Call): Promise<JobRecord> {
   const { organizationId } = call.caller
   const stored = isJobId(id) ? await store.jobs.find(organizationId, id) : undefined
   const job = stored ?? callRecord(id, call)
-  if (job) return job
-  if (isJobId(id) && (await store.jobs.gone(organizationId, id)))
+  // It is removed when there is nothing better to do, but nobody is shown it meanwhile.
+  const over = job?.expiresAt != null && job.expiresAt <= Date.now()
+  if (job && !over) return job
+  if (over || (isJobId(id) && (await store.jobs.gone(organizationId, id))))
     throw new Failure('output_expired', `Job ${id} is no longer kept: it was deleted, or its time was over.`)
   throw missingJob(id)
 }
