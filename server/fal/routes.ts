@@ -15,7 +15,6 @@ function refuse(call: Call): never {
     given === undefined
       ? `'${targetHeader}' must name the address that is meant, as fal's clients do when their proxyUrl is this one.`
       : `'${targetHeader}' must be an https address of fal.run, queue.fal.run or rest.fal.ai. Nothing else is reached from here.`,
-    { param: targetHeader },
   )
 }
 
