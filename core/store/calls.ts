@@ -12,6 +12,7 @@ export const whatCallsShare = {
   startBy: null,
   timeoutMs: null,
   retentionMs: null,
+  parent: null,
   attempt: 1,
   maxAttempts: 1,
   claims: 1,

@@ -1,6 +1,7 @@
 import type { Failure } from '../failure.ts'
 import type { logLevels } from '../tasks/generation/protocol.ts'
 import type { Task } from '../tasks/tasks.ts'
+import type { ExecutionEvent, ExecutionStore, Moves, WorkflowStore } from './workflows.ts'
 
 /**
  * The durable state of the platform. Every method is one atomic transaction: when its promise resolves, what it did
@@ -90,6 +91,11 @@ export interface Store {
   events: {
     /** Those after the sequence number, oldest first; of one job, or of the whole organization. */
     after(organizationId: string, want: { sequence: number; jobId?: string; limit: number }): Promise<JobEvent[]>
+    /** Those of an execution and of its nodes. */
+    ofExecution(
+      organizationId: string,
+      want: { sequence: number; executionId: string; limit: number },
+    ): Promise<ExecutionEvent[]>
     /** The newest sequence number there is; 0 where there is none. */
     last(): Promise<number>
   }
@@ -118,6 +124,10 @@ export interface Store {
     /** Removes the entry and its files. Undefined: the organization has no such entry. */
     remove(organizationId: string, id: string, at: number): Promise<LibraryItem | undefined>
   }
+  workflows: WorkflowStore
+  executions: ExecutionStore
+  /** Calls the listener with what each commit moves; there is one. Set before the first job is claimed. */
+  onMoves(listener: (moves: Moves) => void): void
   /** What was found and repaired when the store was opened. */
   readonly recovery: { requeued: number; crashed: number; migratedFrom: number | null; bootId: string }
   stats(): StoreStats
@@ -261,6 +271,8 @@ export interface JobRecord extends Omit<NewJob, 'idempotency'> {
   finishedAt: number | null
   /** When it is forgotten; null before its end, and where it is kept. */
   expiresAt: number | null
+  /** The node of an execution that it is for. */
+  parent: { executionId: string; nodeId: string } | null
 }
 
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
@@ -281,6 +293,8 @@ export interface JobFilter {
   task?: Task
   modelId?: string
   kind?: 'async' | 'sync'
+  /** Jobs of this execution. */
+  executionId?: string
   /** Epoch milliseconds. */
   createdAfter?: number
   createdBefore?: number
@@ -405,6 +419,10 @@ export type JobOutcome =
       /** What it made, entered together with its end: their bytes are on the disk already. */
       files: NewFile[]
       library: NewLibraryItem[]
+      /** What the inputs came to, where they are known only now: JSON text. */
+      inputs?: string
+      /** Under which the same work finds the result again. */
+      cacheKey?: string
     }
   /** `retryAt` null: no further attempt. */
   | {

@@ -1,6 +1,6 @@
 import type { ExecutionStatus, NodeStatus } from '../workflows/advance.ts'
 import type { Dag, Parameters } from '../workflows/definition.ts'
-import type { JobError, Usage, WaitingJob } from './store.ts'
+import type { JobError, JobEventType, Usage, WaitingJob } from './store.ts'
 
 /** A workflow as it is written down. Every version is kept as long as the workflow. */
 export interface WorkflowDefinition {
@@ -121,6 +121,29 @@ export interface ExecutionNode {
   finishedAt: number | null
 }
 
+export const executionEventTypes = [
+  'workflow_execution.created',
+  'workflow_execution.started',
+  'workflow_execution.completed',
+  'workflow_execution.failed',
+  'workflow_execution.cancelled',
+  'workflow_execution.timed_out',
+  'workflow_execution.node.skipped',
+  'workflow_execution.node.cached',
+] as const
+export type ExecutionEventType = (typeof executionEventTypes)[number]
+
+/** What has happened to an execution, or to the job of one of its nodes. */
+export interface ExecutionEvent {
+  sequence: number
+  type: ExecutionEventType | JobEventType
+  executionId: string
+  nodeId: string | null
+  jobId: string | null
+  attempt: number
+  at: number
+}
+
 /** What a commit means for others than those who asked for it. */
 export interface Moves {
   /** Jobs of executions that are to be queued now. */
@@ -154,6 +177,8 @@ export interface ExecutionStore {
   expire(now: number, limit: number): Promise<ExecutionRecord[]>
   /** When the next one's time is over, epoch milliseconds. */
   nextDue(): Promise<number | null>
+  /** Forgets those whose time is over, at most `limit`; how many. */
+  sweep(now: number, limit: number): Promise<number>
   /** Ended ones only (`conflict` otherwise), with their jobs and files. Undefined: no such one. */
   remove(organizationId: string, id: string, at: number): Promise<true | undefined>
   /** What a node's job must know of its execution: definition, input and the results of the nodes that are completed. */
@@ -161,9 +186,9 @@ export interface ExecutionStore {
     organizationId: string,
     id: string,
     nodeIds: readonly string[],
-  ): Promise<{ execution: ExecutionRecord; results: Record<string, string | null> }>
-  /** A result that the same work has had before; JSON text of the job that had it. */
-  cached(key: string, now: number): Promise<{ jobId: string } | undefined>
+  ): Promise<{ execution: ExecutionRecord; results: Record<string, string | null> } | undefined>
+  /** The job that has had the result of the same work before, and still has it. */
+  cached(organizationId: string, key: string): Promise<string | undefined>
   /** A pending node takes over the result of another job instead of running. False: it is not pending any more. */
   reuse(organizationId: string, jobId: string, from: { jobId: string; at: number }): Promise<boolean>
 }

@@ -115,6 +115,7 @@ export function assemble(parts: {
     },
     events: {
       after: async (organizationId, want) => reader.events.after(organizationId, want),
+      ofExecution: async (organizationId, want) => reader.events.ofExecution(organizationId, want),
       last: async () => reader.events.last(),
     },
     replies: {
@@ -139,6 +140,53 @@ export function assemble(parts: {
       find: async (organizationId, id) => reader.library.find(organizationId, id),
       remove: (organizationId, id, at) => ask('library.remove', { organizationId, id, at }),
     },
+    workflows: {
+      async create(workflow) {
+        await ask('workflows.create', workflow)
+        return reader.workflows.find(workflow.organizationId, workflow.id)!
+      },
+      async update(organizationId, id, change, { expected, at }) {
+        const updated = await ask('workflows.update', { organizationId, id, change, expected, at })
+        return updated ? reader.workflows.find(organizationId, id) : undefined
+      },
+      find: async (organizationId, id, version) => reader.workflows.find(organizationId, id, version),
+      list: async (organizationId, page) => reader.workflows.list(organizationId, page),
+      remove: async (organizationId, id) => (await ask('workflows.remove', { organizationId, id })) || undefined,
+    },
+    executions: {
+      async create(execution) {
+        const holder = await ask('executions.create', execution)
+        const made = reader.executions.find(execution.organizationId, holder ?? execution.id)
+        if (!made)
+          throw new Failure(
+            'output_expired',
+            `This Idempotency-Key made the execution ${holder}, which is not kept any more. Send a new key to run it again.`,
+          )
+        return { execution: made, replayed: holder !== null }
+      },
+      find: async (organizationId, id) => reader.executions.find(organizationId, id),
+      nodes: async (organizationId, id) => reader.executions.nodes(organizationId, id),
+      list: async (organizationId, filter) => reader.executions.list(organizationId, filter),
+      async cancel(organizationId, id, at) {
+        const cancelled = await ask('executions.cancel', { organizationId, id, at })
+        return cancelled ? reader.executions.find(organizationId, id) : undefined
+      },
+      async expire(now, limit) {
+        const ended = await ask('executions.expire', { now, limit })
+        return ended
+          .map(({ organizationId, id }) => reader.executions.find(organizationId, id))
+          .filter(execution => execution !== undefined)
+      },
+      nextDue: async () => reader.executions.nextDue(),
+      async remove(organizationId, id, at) {
+        return (await ask('executions.remove', { organizationId, id, at })) || undefined
+      },
+      sweep: (now, limit) => ask('executions.sweep', { now, limit }),
+      bindings: async (organizationId, id, nodeIds) => reader.executions.bindings(organizationId, id, nodeIds),
+      cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
+      reuse: (organizationId, jobId, from) => ask('executions.reuse', { organizationId, jobId, from }),
+    },
+    onMoves: writer.onMoves,
     recovery: writer.recovery,
     stats: () => ({
       ...writer.stats(),
@@ -169,4 +217,5 @@ const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
   startedAt: null,
   finishedAt: null,
   expiresAt: null,
+  parent: null,
 })

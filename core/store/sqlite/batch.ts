@@ -1,6 +1,5 @@
 import { Failure, type FailureCode } from '../../failure.ts'
 import { type Connection, meaningOf } from './database.ts'
-import type { Tally } from './tally.ts'
 
 /** A command by name and its one argument. */
 export type Asked = readonly [name: string, argument: unknown]
@@ -20,6 +19,16 @@ export interface Answers {
   failures: [at: number, failure: SentFailure][]
 }
 
+/** What commands keep in memory of a transaction, and what is to become of it when that ends. */
+export interface TransactionMemory {
+  /** Where it stands, to come back to when what follows is undone. */
+  mark(): () => void
+  /** The last statements of the transaction. */
+  write(): void
+  /** The transaction was undone. */
+  forget(): void
+}
+
 export type CommandTable = Readonly<Record<string, (argument: never) => unknown>>
 
 /**
@@ -33,7 +42,7 @@ export type CommandTable = Readonly<Record<string, (argument: never) => unknown>
 export function openBatch(
   connection: Connection,
   commands: CommandTable,
-  tally: Tally,
+  memory: TransactionMemory,
 ): (asked: readonly Asked[]) => Answers {
   const begin = connection.prepare('BEGIN IMMEDIATE')
   const commit = connection.prepare('COMMIT')
@@ -53,7 +62,7 @@ export function openBatch(
     const answers: Answers = { values: [], failures: [] }
     for (const [at, one] of asked.entries()) {
       savepoint.run()
-      const back = tally.mark()
+      const back = memory.mark()
       try {
         answers.values.push(run(one))
       } catch (thrown) {
@@ -73,12 +82,12 @@ export function openBatch(
     begin.run()
     try {
       const answers = work(asked)
-      tally.write()
+      memory.write()
       commit.run()
       return answers
     } catch (thrown) {
       if (connection.inTransaction) connection.exec('ROLLBACK')
-      tally.forget()
+      memory.forget()
       throw thrown
     }
   }

@@ -5,11 +5,9 @@ import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
 import { type Connection, meaningOf, openAsIs, openDatabase, sqliteCode, structuralFault } from './database.ts'
 import { createPrivate, placesIn, syncDirectory } from './directory.ts'
-import { openEvents } from './events.ts'
-import { openLedger } from './ledger.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
-import { openTally } from './tally.ts'
+import { openWriting } from './writing.ts'
 
 export interface BootWish {
   role: 'server' | 'admin'
@@ -64,15 +62,7 @@ function prepare(connection: Connection, wish: BootWish): Store['recovery'] {
   const repaired =
     role === 'admin'
       ? { requeued: 0, crashed: 0 }
-      : withBallast(dataDir, () =>
-          recoverJobs(connection, {
-            boot,
-            ledger: openLedger(connection),
-            tally: openTally(connection),
-            events: openEvents(connection),
-            at: Date.now(),
-          }),
-        )
+      : withBallast(dataDir, () => recoverJobs(connection, { ...openWriting(connection, boot), at: Date.now() }))
   return { ...repaired, migratedFrom, bootId: boot }
 }
 

@@ -1,4 +1,5 @@
 import type { Connection } from './database.ts'
+import { executionCommands } from './executions.ts'
 import { fileCommands } from './files.ts'
 import type { Writing } from './job-end.ts'
 import { forgetCommands } from './job-forget.ts'
@@ -8,6 +9,7 @@ import { replyCommands } from './keys.ts'
 import { libraryCommands } from './library.ts'
 import { organizationCommands } from './organizations.ts'
 import { tokenCommands } from './tokens.ts'
+import { workflowCommands } from './workflows.ts'
 
 /** Everything the writer can be asked, by name. Each is a synchronous function in the file that owns its table. */
 export const openCommands = (connection: Connection, writing: Writing) => ({
@@ -19,6 +21,8 @@ export const openCommands = (connection: Connection, writing: Writing) => ({
   ...replyCommands(connection),
   ...fileCommands(connection),
   ...libraryCommands(connection),
+  ...workflowCommands(connection),
+  ...executionCommands(connection, writing),
 })
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
@@ -31,4 +35,7 @@ export const growing: ReadonlySet<string> = new Set<CommandName>([
   'jobs.submit',
   'files.add',
   'replies.keep',
+  'workflows.create',
+  'workflows.update',
+  'executions.create',
 ])

@@ -1,4 +1,5 @@
 import type { JobEvent, JobEventType } from '../store.ts'
+import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
 import type { Connection } from './database.ts'
 
 /** How long events are kept. */
@@ -10,11 +11,30 @@ export const eventLifetimeMs = 24 * 3_600_000
  */
 export function openEvents(connection: Connection) {
   const insert = connection.prepare(
-    'INSERT INTO events (number, organization_id, type, attempt, at) VALUES (?, ?, ?, ?, ?)',
+    'INSERT INTO events (number, organization_id, type, attempt, at, execution, node) VALUES (?, ?, ?, ?, ?, ?, ?)',
   )
   return {
-    add(number: number | bigint, organizationId: string, type: JobEventType, attempt: number, at: number): void {
-      insert.run(number, organizationId, type, attempt, at)
+    /** Of a job; `execution` and `node` where it is one of an execution. */
+    add(
+      number: number | bigint,
+      organizationId: string,
+      type: JobEventType,
+      attempt: number,
+      at: number,
+      execution: number | null = null,
+      node: number | null = null,
+    ): void {
+      insert.run(number, organizationId, type, attempt, at, execution, node)
+    },
+    /** Of an execution, or of a node of it that has no job. */
+    addOfExecution(
+      execution: number,
+      organizationId: string,
+      type: ExecutionEventType,
+      at: number,
+      node: number | null = null,
+    ): void {
+      insert.run(null, organizationId, type, 0, at, execution, node)
     },
   }
 }
@@ -42,6 +62,13 @@ export const forgetEvents = (connection: Connection) => {
 /** What is read of events; short statements on a read-only connection. */
 export function eventReads(connection: Connection) {
   const columns = 'sequence, type, jobs.id AS jobId, events.attempt, at FROM events JOIN jobs USING (number)'
+  const ofExecution = connection.prepare<[string, string, number, number], ExecutionEvent>(
+    `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at
+     FROM executions AS e JOIN events ON events.execution = e.number
+     LEFT JOIN execution_nodes AS n ON n.execution = e.number AND n.node = events.node
+     LEFT JOIN jobs ON jobs.number = events.number
+     WHERE e.organization_id = ? AND e.id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
+  )
   const ofOrganization = connection.prepare<[string, number, number], JobEvent>(
     `SELECT ${columns} WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
@@ -56,6 +83,10 @@ export function eventReads(connection: Connection) {
       want.jobId === undefined
         ? ofOrganization.all(organizationId, want.sequence, want.limit)
         : ofJob.all(organizationId, want.jobId, want.sequence, want.limit),
+    ofExecution: (
+      organizationId: string,
+      want: { sequence: number; executionId: string; limit: number },
+    ): ExecutionEvent[] => ofExecution.all(organizationId, want.executionId, want.sequence, want.limit),
     last: (): number => last.get() ?? 0,
   }
 }

@@ -46,9 +46,9 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
      WHERE number = ?`,
   )
   const statuses = connection.prepare<[number], { node: number; status: NodeStatus; job: string | null }>(
-    `SELECT node, execution_nodes.status, jobs.status AS job FROM execution_nodes
+    `SELECT execution_nodes.node, execution_nodes.status, jobs.status AS job FROM execution_nodes
      LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.id = execution_nodes.job_id
-     WHERE execution_nodes.execution = ? ORDER BY node`,
+     WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`,
   )
   const setNode = connection.prepare('UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?')
   const setReady = connection.prepare(
@@ -170,7 +170,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     `SELECT node_id, jobs.error FROM execution_nodes
      LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.id = execution_nodes.job_id
      WHERE execution_nodes.execution = ? AND execution_nodes.status = 'failed' AND on_error = 'fail'
-     ORDER BY at, node LIMIT 1`,
+     ORDER BY execution_nodes.at, execution_nodes.node LIMIT 1`,
   )
   const nodeFailed = (live: Live) => (): ExecutionError => {
     const first = firstFailure.get(live.number)

@@ -1,8 +1,7 @@
 import type { CommandTable } from './batch.ts'
-import { type Answers, type Asked, openBatch, type SentFailure } from './batch.ts'
+import { type Answers, type Asked, openBatch, type SentFailure, type TransactionMemory } from './batch.ts'
 import { growing } from './commands.ts'
 import { type Connection, meaningOf } from './database.ts'
-import type { Tally } from './tally.ts'
 
 /** How long a caller should wait when the disk has no room. */
 export const fullRetryMs = 5000
@@ -19,8 +18,13 @@ export const diskFull: SentFailure = {
  * rest is tried again with the ballast given up, so that what runs can finish and be cancelled.
  * Throws only what `meaningOf` calls busy or fatal.
  */
-export function openGroup(connection: Connection, commands: CommandTable, tally: Tally, releaseBallast: () => void) {
-  const batch = openBatch(connection, commands, tally)
+export function openGroup(
+  connection: Connection,
+  commands: CommandTable,
+  memory: TransactionMemory,
+  releaseBallast: () => void,
+) {
+  const batch = openBatch(connection, commands, memory)
   const refuses = (name: string) => growing.has(name) || name === 'jobs.claim'
 
   function withoutRoom(asked: readonly Asked[]): Answers {

@@ -3,7 +3,9 @@ import type { Task } from '../../tasks/tasks.ts'
 import type { JobError, JobStatus, Usage } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
+import type { Flow } from './flow.ts'
 import type { Ledger } from './ledger.ts'
+import type { MovesOfGroup } from './moves.ts'
 import type { Tally } from './tally.ts'
 
 /** What has to be known of a job to end it. */
@@ -20,9 +22,11 @@ export interface EndingRow {
   retention_ms: number | null
   created_at: number
   started_at: number | null
+  execution: number | null
+  node: number | null
 }
 export const endingColumns =
-  'number, organization_id, id, token_id, task, model_id, engine_id, status, attempt, retention_ms, created_at, started_at'
+  'number, organization_id, id, token_id, task, model_id, engine_id, status, attempt, retention_ms, created_at, started_at, execution, node'
 
 export interface End {
   status: 'completed' | 'failed' | 'cancelled'
@@ -41,13 +45,15 @@ export interface Writing {
   ledger: Ledger
   tally: Tally
   events: Events
+  moves: MovesOfGroup
+  flow: Flow
 }
 
 /**
  * The one way in which a job ends, whoever ends it: its row, its bill, its event and how long its files are kept, in
  * the caller's transaction.
  */
-export function openEnd(connection: Connection, { ledger, tally, events }: Omit<Writing, 'boot'>) {
+export function openEnd(connection: Connection, { ledger, tally, events, flow }: Omit<Writing, 'boot'>) {
   const finish = connection.prepare(
     `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, input_tokens = ?, output_tokens = ?, cost = ?,
        updated_at = ?, finished_at = ?, expires_at = ? WHERE number = ?`,
@@ -88,7 +94,8 @@ export function openEnd(connection: Connection, { ledger, tally, events }: Omit<
         finishedAt: at,
       },
     ])
-    events.add(row.number, row.organization_id, `job.${status}`, row.attempt, at)
+    events.add(row.number, row.organization_id, `job.${status}`, row.attempt, at, row.execution, row.node)
+    if (row.execution !== null && row.node !== null) flow.jobEnded(row.execution, row.node, status, at)
   }
 }
 

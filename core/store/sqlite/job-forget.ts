@@ -12,31 +12,39 @@ interface EndedRow {
   organization_id: string
   id: string
   status: JobStatus
+  execution: number | null
+}
+
+/** Takes away all there is of a job; the ledger is kept. */
+export function openForget(connection: Connection, { tally }: Pick<Writing, 'tally'>) {
+  // What refers to the job goes before it.
+  const drops = ['job_inputs', 'job_results', 'job_logs', 'events', 'jobs'].map(table =>
+    connection.prepare(`DELETE FROM ${table} WHERE number = ?`),
+  )
+  const uncache = connection.prepare('DELETE FROM cached_results WHERE job_id = ?')
+  const files = openFileRows(connection)
+
+  return ({ number, organization_id, id, status }: Omit<EndedRow, 'execution'>, at: number): void => {
+    files.removeOfJob(organization_id, id, at)
+    uncache.run(id)
+    for (const drop of drops) drop.run(number)
+    tally.move(status, undefined)
+  }
 }
 
 /** What the writer forgets: jobs that somebody deletes, and what has had its time. The ledger is kept. */
 export function forgetCommands(connection: Connection, { tally }: Pick<Writing, 'tally'>) {
   const one = connection.prepare<[string, string], EndedRow>(
-    'SELECT number, organization_id, id, status FROM jobs WHERE organization_id = ? AND id = ?',
+    'SELECT number, organization_id, id, status, execution FROM jobs WHERE organization_id = ? AND id = ?',
   )
   const over = connection.prepare<[number, number], EndedRow>(
-    `SELECT number, organization_id, id, status FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
+    `SELECT number, organization_id, id, status, execution FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
      ORDER BY expires_at LIMIT ?`,
   )
-  // What refers to the job goes before it.
-  const drops = ['job_inputs', 'job_results', 'job_logs', 'events', 'jobs'].map(table =>
-    connection.prepare(`DELETE FROM ${table} WHERE number = ?`),
-  )
-  const files = openFileRows(connection)
+  const forget = openForget(connection, { tally })
   const calls = ledgerReads(connection)
   const events = forgetEvents(connection)
   const keys = forgetKeys(connection)
-
-  function forget({ number, organization_id, id, status }: EndedRow, at: number): void {
-    files.removeOfJob(organization_id, id, at)
-    for (const drop of drops) drop.run(number)
-    tally.move(status, undefined)
-  }
 
   return {
     /** False: the organization has no such job. */
@@ -44,6 +52,8 @@ export function forgetCommands(connection: Connection, { tally }: Pick<Writing, 
       const row = one.get(organizationId, id)
       if (row?.status === 'pending' || row?.status === 'processing')
         throw new Failure('conflict', `The job ${id} is ${row.status}. Cancel it before you delete it.`)
+      if (row && row.execution !== null)
+        throw new Failure('conflict', `The job ${id} belongs to an execution of a workflow. Delete that instead.`)
       if (row) forget(row, at)
       else if (calls.findCall(organizationId, id))
         throw new Failure(

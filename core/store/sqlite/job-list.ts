@@ -2,7 +2,7 @@ import { ulid } from '../../ids.ts'
 import { callRecord } from '../calls.ts'
 import type { JobFilter, JobRecord } from '../store.ts'
 import type { Connection } from './database.ts'
-import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
+import { type JobRow, jobColumns, jobOf, openParents } from './job-reads.ts'
 import { callOf, type LedgerRow } from './ledger.ts'
 
 /**
@@ -28,6 +28,8 @@ interface Span {
  * rows; what passes the filter of that is the page, and where the looking stopped is `next`.
  */
 export function jobList(connection: Connection, scan = listScan) {
+  const parentOf = openParents(connection)
+  const recordOf = (row: JobRow): JobRecord => jobOf(row, 'null', null, parentOf(row))
   const bounds = (table: string, id: string, kind: string) =>
     connection
       .prepare<[Span & { skip: number }], string>(
@@ -53,14 +55,20 @@ export function jobList(connection: Connection, scan = listScan) {
        AND job_id >= :to AND ${matches} ORDER BY job_id DESC LIMIT :limit`,
   )
 
+  const ofExecution = connection.prepare<[object], JobRow>(
+    `SELECT ${jobColumns} FROM jobs WHERE node IS NOT NULL AND execution =
+       (SELECT number FROM executions WHERE organization_id = :organizationId AND id = :executionId)
+       AND id < :before AND ${matches} ORDER BY id DESC LIMIT :limit`,
+  )
+
   function jobPage(wanted: object, metadata: [string, string][], limit: number): JobRecord[] {
-    if (metadata.length === 0) return jobs.all({ ...wanted, limit }).map(row => jobOf(row))
+    if (metadata.length === 0) return jobs.all({ ...wanted, limit }).map(recordOf)
     const found: number[] = []
     for (const row of described.iterate(wanted)) {
       if (holds(row.metadata, metadata)) found.push(row.number)
       if (found.length === limit) break
     }
-    return found.flatMap(number => numbered.all(number).map(row => jobOf(row)))
+    return found.flatMap(number => numbered.all(number).map(recordOf))
   }
 
   return (organizationId: string, filter: JobFilter): { jobs: JobRecord[]; next: string | null } => {
@@ -84,6 +92,11 @@ export function jobList(connection: Connection, scan = listScan) {
       status: filter.status ?? null,
       task: filter.task ?? null,
       modelId: filter.modelId ?? null,
+    }
+    if (filter.executionId !== undefined) {
+      const { executionId } = filter
+      const found = ofExecution.all({ ...wanted, executionId, limit: limit + 1 })
+      return { jobs: found.slice(0, limit).map(recordOf), next: found.length > limit ? found[limit - 1]!.id : null }
     }
     // One more than asked for tells whether there are more.
     const own = withJobs ? jobPage(wanted, metadata, limit + 1) : []

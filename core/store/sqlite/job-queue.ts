@@ -7,7 +7,7 @@ import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from '.
  * job is next is decided by the caller, who knows the engines and what is fair.
  */
 export function queueCommands(connection: Connection, writing: Writing) {
-  const { boot, tally, events } = writing
+  const { boot, tally, events, flow } = writing
   const backlog = connection.prepare<[], { modelId: string; organizationId: string; jobs: number }>(
     `SELECT model_id AS modelId, organization_id AS organizationId, count(*) AS jobs FROM jobs
      WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, organization_id`,
@@ -19,21 +19,21 @@ export function queueCommands(connection: Connection, writing: Writing) {
   const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')
   const take = connection.prepare<
     [string, number, number, string, string, number, number],
-    { number: number; attempt: number }
+    { number: number; attempt: number; execution: number | null; node: number | null }
   >(
     `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
        updated_at = ?
      WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
        AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
-     RETURNING number, attempt`,
+     RETURNING number, attempt, execution, node`,
   )
   const giveBack = connection.prepare<
     [number, string, string, string | null, number],
-    { number: number; attempt: number }
+    { number: number; attempt: number; execution: number | null; node: number | null }
   >(
     `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = ?, started_at = NULL
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
-     RETURNING number, attempt`,
+     RETURNING number, attempt, execution, node`,
   )
   const tooLate = connection.prepare<[number, number], EndingRow & { start_by: number }>(
     `SELECT ${endingColumns}, start_by FROM jobs
@@ -56,7 +56,9 @@ export function queueCommands(connection: Connection, writing: Writing) {
       const taken = take.get(boot, now, now, organizationId, id, now, now)
       if (!taken) return false
       tally.move('pending', 'processing')
-      events.add(taken.number, organizationId, 'job.started', taken.attempt, now)
+      const { number, attempt, execution, node } = taken
+      events.add(number, organizationId, 'job.started', attempt, now, execution, node)
+      if (execution !== null && node !== null) flow.claimed(execution, node, now)
       return true
     },
 
@@ -68,7 +70,9 @@ export function queueCommands(connection: Connection, writing: Writing) {
       const given = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!given) return false
       tally.move('processing', 'pending')
-      events.add(given.number, claim.organizationId, 'job.retrying', given.attempt, at)
+      const { number, attempt, execution, node } = given
+      events.add(number, claim.organizationId, 'job.retrying', attempt, at, execution, node)
+      if (execution !== null && node !== null) flow.givenBack(execution, node)
       return true
     },
 

@@ -33,13 +33,21 @@ export interface JobRow {
   started_at: number | null
   finished_at: number | null
   expires_at: number | null
+  execution: number | null
+  node: number | null
 }
 export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, priority, rank, status, attempt,
   max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, error, input_tokens,
-  output_tokens, cost, created_at, updated_at, started_at, finished_at, expires_at`
+  output_tokens, cost, created_at, updated_at, started_at, finished_at, expires_at,
+  execution, node`
 
 /** The record of a job, with its inputs and its result as far as they were read. */
-export const jobOf = (row: JobRow, inputs = 'null', result: string | null = null): JobRecord => ({
+export const jobOf = (
+  row: JobRow,
+  inputs = 'null',
+  result: string | null = null,
+  parent: JobRecord['parent'] = null,
+): JobRecord => ({
   id: row.id,
   organizationId: row.organization_id,
   tokenId: row.token_id,
@@ -73,7 +81,18 @@ export const jobOf = (row: JobRow, inputs = 'null', result: string | null = null
   startedAt: row.started_at,
   finishedAt: row.finished_at,
   expiresAt: row.expires_at,
+  parent,
 })
+
+/** The node of an execution that a job is for. Most are for none, and cost nothing. */
+export function openParents(connection: Connection) {
+  const parent = connection.prepare<[number, number], NonNullable<JobRecord['parent']>>(
+    `SELECT e.id AS executionId, n.node_id AS nodeId FROM execution_nodes AS n JOIN executions AS e
+       ON e.number = n.execution WHERE n.execution = ? AND n.node = ?`,
+  )
+  return ({ execution, node }: Pick<JobRow, 'execution' | 'node'>): JobRecord['parent'] =>
+    execution === null || node === null ? null : (parent.get(execution, node) ?? null)
+}
 
 /** What is read of jobs; short statements on a read-only connection. */
 export function jobReads(connection: Connection) {
@@ -108,12 +127,18 @@ export function jobReads(connection: Connection) {
     .pluck()
   const counts = connection.prepare<[], { status: JobStatus; jobs: number }>('SELECT status, jobs FROM job_counts')
   const { findCall } = ledgerReads(connection)
+  const parentOf = openParents(connection)
 
   return {
     find(organizationId: string, id: string): JobRecord | undefined {
       const row = one.get(organizationId, id)
       if (row)
-        return jobOf(row, inputs.get(row.number), row.status === 'completed' ? (result.get(row.number) ?? null) : null)
+        return jobOf(
+          row,
+          inputs.get(row.number),
+          row.status === 'completed' ? (result.get(row.number) ?? null) : null,
+          parentOf(row),
+        )
       const call = findCall(organizationId, id)
       return call && callRecord(call)
     },

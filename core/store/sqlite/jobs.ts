@@ -13,7 +13,7 @@ import { openLibraryRows } from './library.ts'
  * caller knows its job, and reads what it does not know.
  */
 export function jobCommands(connection: Connection, writing: Writing) {
-  const { ledger, tally, events } = writing
+  const { ledger, tally, events, flow } = writing
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, priority, rank, status, attempt,
        max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, created_at, updated_at)
@@ -30,6 +30,10 @@ export function jobCommands(connection: Connection, writing: Writing) {
   const retry = connection.prepare(
     `UPDATE jobs SET status = 'pending', boot = NULL, error = ?, engine_id = coalesce(?, engine_id), not_before = ?,
        started_at = NULL, updated_at = ? WHERE number = ?`,
+  )
+  const setInputs = connection.prepare('UPDATE job_inputs SET inputs = ? WHERE number = ?')
+  const cache = connection.prepare(
+    'INSERT INTO cached_results (key, job_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id',
   )
   const insertResult = connection.prepare('INSERT INTO job_results (number, result) VALUES (?, ?)')
   // Two JSON arrays become one.
@@ -82,12 +86,15 @@ export function jobCommands(connection: Connection, writing: Writing) {
         insertResult.run(row.number, outcome.result)
         for (const file of outcome.files) files.add(file)
         for (const item of outcome.library) library.add(item)
+        if (outcome.inputs !== undefined) setInputs.run(outcome.inputs, row.number)
+        if (outcome.cacheKey !== undefined) cache.run(outcome.cacheKey, row.id)
         end(row, outcome)
       } else if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
       else {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
         tally.move('processing', 'pending')
-        events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at)
+        events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
+        if (row.execution !== null && row.node !== null) flow.givenBack(row.execution, row.node)
       }
       return true
     },

@@ -17,7 +17,10 @@ export function openKeys(connection: Connection) {
   )
   const drop = connection.prepare('DELETE FROM idempotency_keys WHERE digest = ?')
 
-  return (job: NewJob, { key, bodyHash }: { key: string; bodyHash: string }): string | undefined => {
+  return (
+    job: Pick<NewJob, 'organizationId' | 'id' | 'createdAt'>,
+    { key, bodyHash }: { key: string; bodyHash: string },
+  ): string | undefined => {
     const { organizationId, id, createdAt } = job
     const digest = hash('sha256', `${organizationId}\n${key}`, 'base64url').slice(0, 22)
     if (insert.run(digest, bodyHash, id, createdAt).changes === 1) return undefined

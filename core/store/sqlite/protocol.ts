@@ -1,5 +1,6 @@
 import type { LogFields } from '../../log.ts'
 import type { Store } from '../store.ts'
+import type { Moves } from '../workflows.ts'
 import type { Answers, Asked } from './batch.ts'
 
 /** How a thread of this folder is started (`workerData`). */
@@ -21,7 +22,7 @@ export type FromWriter =
   | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
   /** The answers to the oldest commands that have none yet, in order. `full`: the disk had no room for all of them. */
-  | { kind: 'answers'; answers: Answers; full: boolean }
+  | { kind: 'answers'; answers: Answers; full: boolean; moves: Moves | undefined }
   | { kind: 'fatal'; code: string; message: string }
   | { kind: 'closed' }
 

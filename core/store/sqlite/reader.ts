@@ -1,6 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { meaningOf, openDatabase } from './database.ts'
 import { eventReads } from './events.ts'
+import { executionReads } from './execution-reads.ts'
 import { fileReads } from './files.ts'
 import { jobList } from './job-list.ts'
 import { jobReads } from './job-reads.ts'
@@ -9,6 +10,7 @@ import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
 import { tokenReads } from './tokens.ts'
+import { workflowReads } from './workflows.ts'
 
 /**
  * The read-only connection of the calling thread. Every read is a few short statements, none of which looks at more
@@ -41,6 +43,8 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     replies: all(replyReads(connection)),
     files: all(fileReads(connection)),
     library: all(libraryReads(connection)),
+    workflows: all(workflowReads(connection)),
+    executions: all(executionReads(connection)),
     ledgerRows: guarded(length),
     close: () => {
       connection.close()

@@ -34,7 +34,7 @@ export function recoverJobs(
         count.run(row.number)
         if (row.crashes + 1 < mostCrashes) {
           requeue.run(at, row.number)
-          events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at)
+          events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
         } else end(row, { status: 'failed', at, error: errorOf('worker_crashed', row.attempt, sentence) })
       }
       tally.move('processing', 'pending', interrupted.length - hopeless.length)
@@ -49,14 +49,18 @@ export function releaseOwn(
   connection: Connection,
   { boot, tally, events, at }: Pick<Writing, 'boot' | 'tally' | 'events'> & { at: number },
 ): void {
-  const release = connection.prepare<[string], { number: number; organization_id: string; attempt: number }>(
+  const release = connection.prepare<
+    [string],
+    { number: number; organization_id: string; attempt: number; execution: number | null; node: number | null }
+  >(
     `UPDATE jobs SET status = 'pending', boot = NULL, attempt = attempt - 1, not_before = 0, started_at = NULL
-     WHERE status = 'processing' AND boot = ? RETURNING number, organization_id, attempt`,
+     WHERE status = 'processing' AND boot = ? RETURNING number, organization_id, attempt, execution, node`,
   )
   connection
     .transaction(() => {
       const released = release.all(boot)
-      for (const job of released) events.add(job.number, job.organization_id, 'job.retrying', job.attempt, at)
+      for (const job of released)
+        events.add(job.number, job.organization_id, 'job.retrying', job.attempt, at, job.execution, job.node)
       tally.move('processing', 'pending', released.length)
       tally.write()
     })

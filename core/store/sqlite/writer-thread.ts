@@ -4,6 +4,7 @@ import { Failure } from '../../failure.ts'
 import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
+import type { Moves } from '../workflows.ts'
 import { type Asked, received } from './batch.ts'
 import { type CommandName, type Commands, growing } from './commands.ts'
 import type { FromWriter, ThreadStart, ToWriter } from './protocol.ts'
@@ -68,6 +69,8 @@ export async function openWriterThread({ start, log, onFatal, onFull }: WriterWi
     closed?.()
   })
 
+  let moved: (moves: Moves) => void = () => {}
+
   function broken(failure: Error, exitCode: 70 | 74): void {
     if (ended) return
     ended = new Failure('shutting_down', 'The database of this server failed and it is stopping. Retry later.', {
@@ -79,7 +82,7 @@ export async function openWriterThread({ start, log, onFatal, onFull }: WriterWi
     onFatal(failure, exitCode)
   }
 
-  function arrived({ answers, full }: Extract<FromWriter, { kind: 'answers' }>): void {
+  function arrived({ answers, full, moves }: Extract<FromWriter, { kind: 'answers' }>): void {
     commits += 1
     commands += answers.values.length
     if (full) onFull()
@@ -96,6 +99,7 @@ export async function openWriterThread({ start, log, onFatal, onFull }: WriterWi
       }
     }
     if (!delivering) deliver()
+    if (moves) moved(moves)
   }
 
   function deliver(): void {
@@ -111,6 +115,9 @@ export async function openWriterThread({ start, log, onFatal, onFull }: WriterWi
 
   return {
     recovery,
+    onMoves(listener: typeof moved): void {
+      moved = listener
+    },
     /**
      * Resolves after the commit. Rejects with the command's own Failure, with `no_capacity` when too much waits, and
      * with `shutting_down` once the store is closed or broken. `weight` is the length of its texts.

@@ -7,12 +7,10 @@ import { openCommands } from './commands.ts'
 import { copyDatabase } from './copy.ts'
 import { type Connection, meaningOf, pragmas, sqliteCode } from './database.ts'
 import { placesIn } from './directory.ts'
-import { openEvents } from './events.ts'
 import { openGroup } from './group.ts'
-import { openLedger } from './ledger.ts'
 import type { FromCopy, FromWriter, ThreadStart, ToWriter } from './protocol.ts'
 import { releaseOwn } from './recovery.ts'
-import { openTally } from './tally.ts'
+import { memoryOf, openWriting } from './writing.ts'
 
 /**
  * The writer thread: the one connection that writes. Whatever is queued when the commit before has ended becomes the
@@ -57,10 +55,11 @@ function serve(
   { role, dataDir, boot }: { role: 'server' | 'admin'; dataDir: string; boot: string },
 ): void {
   const tell = (message: FromWriter) => port.postMessage(message)
-  const tally = openTally(connection)
-  const events = openEvents(connection)
-  const commands = openCommands(connection, { boot, ledger: openLedger(connection), tally, events })
-  const group = openGroup(connection, commands, tally, () => rmSync(placesIn(dataDir).ballast, { force: true }))
+  const writing = openWriting(connection, boot)
+  const { tally, events, moves } = writing
+  const group = openGroup(connection, openCommands(connection, writing), memoryOf(writing), () =>
+    rmSync(placesIn(dataDir).ballast, { force: true }),
+  )
   const queue: Asked[] = []
   let scheduled = false
   let closing = false
@@ -93,7 +92,7 @@ function serve(
       try {
         const outcome = group(asked)
         queue.splice(0, asked.length)
-        tell({ kind: 'answers', ...outcome })
+        tell({ kind: 'answers', ...outcome, moves: moves.take() })
         dirty = true
         idle.refresh()
       } catch (thrown) {

@@ -12,6 +12,9 @@
  * The ledger has one row for each job that has ended and outlives the job. A synchronous call is never queued, so its
  * ledger row is all there is of it: as a job and a ledger row it cost the writer four times as much, on every request.
  *
+ * A node that is ready runs when its job does: whether it runs is not written down twice. Jobs of executions carry the
+ * execution and the node; one whose node belongs to an execution that is gone carries the one that uses its result.
+ *
  * The unique index of the ledger has the kind in the middle, so that the calls of an organization are listed without
  * passing over its jobs. `folded` is the prompt in lower case: SQLite knows the case of ASCII only.
  *
@@ -79,7 +82,10 @@ CREATE TABLE jobs (
   started_at INTEGER,
   finished_at INTEGER,
   expires_at INTEGER,
+  execution INTEGER,
+  node INTEGER,
   UNIQUE (organization_id, id),
+  CHECK (node IS NULL OR execution IS NOT NULL),
   CHECK ((status = 'processing') = (boot IS NOT NULL)),
   CHECK ((status IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
   CHECK (status <> 'completed' OR (error IS NULL AND cost IS NOT NULL)),
@@ -90,6 +96,7 @@ CREATE INDEX jobs_delayed ON jobs (not_before) WHERE status = 'pending' AND not_
 CREATE INDEX jobs_start_by ON jobs (start_by) WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL;
 CREATE INDEX jobs_expiring ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX jobs_processing ON jobs (boot) WHERE status = 'processing';
+CREATE INDEX jobs_execution ON jobs (execution) WHERE execution IS NOT NULL;
 
 CREATE TABLE job_inputs (
   number INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (number),
@@ -108,13 +115,16 @@ CREATE TABLE job_logs (
 
 CREATE TABLE events (
   sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-  number INTEGER NOT NULL REFERENCES jobs (number),
+  number INTEGER REFERENCES jobs (number),
   organization_id TEXT NOT NULL,
-  type TEXT NOT NULL CHECK (type IN
-    ('job.created', 'job.started', 'job.retrying', 'job.completed', 'job.failed', 'job.cancelled')),
+  type TEXT NOT NULL CHECK (type GLOB 'job.*' OR type GLOB 'workflow_execution.*'),
   attempt INTEGER NOT NULL,
-  at INTEGER NOT NULL
+  at INTEGER NOT NULL,
+  execution INTEGER,
+  node INTEGER,
+  CHECK (number IS NOT NULL OR execution IS NOT NULL)
 ) STRICT;
+CREATE INDEX events_execution ON events (execution) WHERE execution IS NOT NULL;
 CREATE INDEX events_job ON events (number);
 CREATE INDEX events_organization ON events (organization_id);
 
@@ -123,6 +133,84 @@ CREATE TABLE job_counts (
   jobs INTEGER NOT NULL CHECK (jobs >= 0)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO job_counts VALUES ('pending', 0), ('processing', 0), ('completed', 0), ('failed', 0), ('cancelled', 0);
+
+CREATE TABLE workflows (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  folded TEXT NOT NULL,
+  version INTEGER NOT NULL CHECK (version >= 1),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (organization_id, id)
+) STRICT;
+CREATE INDEX workflows_changed ON workflows (organization_id, updated_at);
+
+CREATE TABLE workflow_versions (
+  organization_id TEXT NOT NULL,
+  workflow_id TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  definition TEXT NOT NULL CHECK (json_type(definition) = 'object'),
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (organization_id, workflow_id, version),
+  FOREIGN KEY (organization_id, workflow_id) REFERENCES workflows (organization_id, id)
+) STRICT;
+
+CREATE TABLE executions (
+  number INTEGER NOT NULL PRIMARY KEY,
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  id TEXT NOT NULL,
+  token_id TEXT NOT NULL,
+  workflow_id TEXT,
+  workflow_version INTEGER,
+  definition TEXT NOT NULL,
+  plan TEXT NOT NULL,
+  on_failure TEXT NOT NULL CHECK (on_failure IN ('fail_fast', 'continue')),
+  input_params TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out')),
+  error TEXT CHECK (json_type(error) = 'object'),
+  timeout_ms INTEGER NOT NULL CHECK (timeout_ms > 0),
+  retention_ms INTEGER CHECK (retention_ms >= 0),
+  metadata TEXT,
+  parent_id TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  started_at INTEGER,
+  timeout_at INTEGER,
+  finished_at INTEGER,
+  expires_at INTEGER,
+  UNIQUE (organization_id, id),
+  CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
+) STRICT;
+CREATE INDEX executions_workflow ON executions (organization_id, workflow_id, id);
+CREATE INDEX executions_timeout ON executions (timeout_at) WHERE finished_at IS NULL AND timeout_at IS NOT NULL;
+CREATE INDEX executions_expiring ON executions (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TRIGGER executions_end_once BEFORE UPDATE OF status ON executions WHEN OLD.finished_at IS NOT NULL BEGIN
+  SELECT RAISE(ABORT, 'an execution that has ended does not change any more');
+END;
+
+CREATE TABLE execution_nodes (
+  execution INTEGER NOT NULL REFERENCES executions (number),
+  node INTEGER NOT NULL,
+  node_id TEXT NOT NULL,
+  task TEXT NOT NULL,
+  model_id TEXT NOT NULL,
+  on_error TEXT NOT NULL CHECK (on_error IN ('fail', 'continue')),
+  status TEXT NOT NULL CHECK (status IN
+    ('pending', 'ready', 'completed', 'failed', 'skipped', 'cancelled', 'timed_out')),
+  job_id TEXT,
+  cached INTEGER NOT NULL CHECK (cached IN (0, 1)),
+  at INTEGER NOT NULL,
+  PRIMARY KEY (execution, node)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX execution_nodes_job ON execution_nodes (job_id) WHERE job_id IS NOT NULL;
+
+CREATE TABLE cached_results (
+  key TEXT NOT NULL PRIMARY KEY,
+  job_id TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX cached_results_job ON cached_results (job_id);
 
 CREATE TRIGGER jobs_end_once BEFORE UPDATE OF status ON jobs WHEN OLD.finished_at IS NOT NULL BEGIN
   SELECT RAISE(ABORT, 'a job that has ended does not change any more');

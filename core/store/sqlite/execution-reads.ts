@@ -1,0 +1,202 @@
+import type { ExecutionStatus, NodeStatus } from '../../workflows/advance.ts'
+import type { JobError, JobStatus } from '../store.ts'
+import type { ExecutionNode, ExecutionRecord, ExecutionStore, WorkflowDefinition } from '../workflows.ts'
+import type { Connection } from './database.ts'
+
+interface ExecutionRow {
+  number: number
+  organization_id: string
+  id: string
+  token_id: string
+  workflow_id: string | null
+  workflow_version: number | null
+  definition: string
+  input_params: string
+  priority: number
+  status: ExecutionStatus
+  error: string | null
+  timeout_ms: number
+  retention_ms: number | null
+  metadata: string | null
+  parent_id: string | null
+  created_at: number
+  updated_at: number
+  started_at: number | null
+  timeout_at: number | null
+  finished_at: number | null
+  expires_at: number | null
+}
+
+interface NodeRow {
+  node_id: string
+  task: string
+  model_id: string
+  status: NodeStatus
+  at: number
+  job_id: string | null
+  cached: number
+  job_status: JobStatus | null
+  attempt: number | null
+  error: string | null
+  started_at: number | null
+  finished_at: number | null
+}
+
+/** How many rows a page looks at for a rare kind. */
+const mostLooked = 1_000
+
+/** What is read of executions; short statements on a read-only connection. */
+export function executionReads(connection: Connection) {
+  const columns = `number, organization_id, id, token_id, workflow_id, workflow_version, input_params, priority, status,
+    error, timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, started_at, timeout_at, finished_at,
+    expires_at`
+  const one = connection.prepare<[string, string], ExecutionRow>(
+    `SELECT definition, ${columns} FROM executions WHERE organization_id = ? AND id = ?`,
+  )
+  // Without the graph, which may be large.
+  const page = (where: string) =>
+    connection.prepare<unknown[], ExecutionRow>(
+      `SELECT json_remove(definition, '$.dag') AS definition, ${columns} FROM executions
+       WHERE organization_id = ? AND id < ? ${where} ORDER BY id DESC LIMIT ?`,
+    )
+  const newest = page('')
+  const newestOf = page('AND workflow_id = ?')
+  const nodes = connection.prepare<[number], NodeRow>(
+    `SELECT node_id, n.task, n.model_id, n.status, n.at, n.job_id, n.cached, jobs.status AS job_status, jobs.attempt,
+       jobs.error, jobs.started_at, jobs.finished_at
+     FROM execution_nodes AS n LEFT JOIN executions AS e ON e.number = n.execution
+     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
+     WHERE n.execution = ? ORDER BY n.node`,
+  )
+  const tally = connection.prepare<[number], { status: NodeStatus; job: JobStatus | null; nodes: number }>(
+    `SELECT n.status, jobs.status AS job, count(*) AS nodes FROM execution_nodes AS n
+     LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.id = n.job_id
+     WHERE n.execution = ? GROUP BY n.status, jobs.status`,
+  )
+  const used = connection.prepare<[number], { input: number; output: number; cost: number }>(
+    `SELECT coalesce(sum(input_tokens), 0) AS input, coalesce(sum(output_tokens), 0) AS output,
+       coalesce(sum(cost), 0) AS cost FROM jobs WHERE execution = ? AND node IS NOT NULL`,
+  )
+  const nextDue = connection
+    .prepare<[], number | null>(
+      'SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL AND timeout_at IS NOT NULL',
+    )
+    .pluck()
+  const resultOf = connection
+    .prepare<[number, string], string>(
+      `SELECT result FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
+       JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
+       JOIN job_results ON job_results.number = jobs.number
+       WHERE n.execution = ? AND n.node_id = ? AND n.status = 'completed'`,
+    )
+    .pluck()
+  const cached = connection
+    .prepare<[string, string], string>(
+      `SELECT job_id FROM cached_results WHERE key = ? AND EXISTS (
+         SELECT 1 FROM jobs WHERE organization_id = ? AND jobs.id = cached_results.job_id AND status = 'completed')`,
+    )
+    .pluck()
+
+  function record(row: ExecutionRow): ExecutionRecord {
+    const counts = tally.all(row.number)
+    const total = (which: (of: (typeof counts)[number]) => boolean) =>
+      counts.filter(which).reduce((sum, of) => sum + of.nodes, 0)
+    const usage = used.get(row.number)!
+    const definition = JSON.parse(row.definition) as WorkflowDefinition
+    return {
+      id: row.id,
+      organizationId: row.organization_id,
+      tokenId: row.token_id,
+      workflowId: row.workflow_id,
+      workflowVersion: row.workflow_version,
+      definition: { ...definition, dag: definition.dag ?? { nodes: {}, edges: [] } },
+      inputParams: JSON.parse(row.input_params) as Record<string, unknown>,
+      priority: row.priority,
+      timeoutMs: row.timeout_ms,
+      retentionMs: row.retention_ms,
+      metadata: row.metadata,
+      parentExecutionId: row.parent_id,
+      createdAt: row.created_at,
+      status: row.status,
+      error: row.error === null ? null : (JSON.parse(row.error) as ExecutionRecord['error']),
+      updatedAt: row.updated_at,
+      startedAt: row.started_at,
+      finishedAt: row.finished_at,
+      timeoutAt: row.timeout_at,
+      expiresAt: row.expires_at,
+      progress: {
+        total: total(() => true),
+        completed: total(({ status }) => status === 'completed'),
+        failed: total(({ status }) => status === 'failed' || status === 'timed_out'),
+        skipped: total(({ status }) => status === 'skipped' || status === 'cancelled'),
+        running: total(({ status, job }) => status === 'ready' && job === 'processing'),
+      },
+      usage: { inputTokens: usage.input, outputTokens: usage.output },
+      cost: usage.cost,
+    }
+  }
+
+  const find = (organizationId: string, id: string): ExecutionRecord | undefined => {
+    const row = one.get(organizationId, id)
+    return row && record(row)
+  }
+
+  return {
+    find,
+    nodes(organizationId: string, id: string): ExecutionNode[] {
+      const row = one.get(organizationId, id)
+      return row ? nodes.all(row.number).map(nodeOf) : []
+    },
+    list(
+      organizationId: string,
+      { limit, after = '~', workflowId, status, createdAfter, metadata }: Parameters<ExecutionStore['list']>[1],
+    ): { executions: ExecutionRecord[]; next: string | null } {
+      const rows = workflowId
+        ? newestOf.all(organizationId, after, workflowId, mostLooked)
+        : newest.all(organizationId, after, mostLooked)
+      const executions: ExecutionRecord[] = []
+      for (const row of rows) {
+        if (createdAfter !== undefined && row.created_at < createdAfter) return { executions, next: null }
+        if (status && row.status !== status) continue
+        if (metadata && !hasMetadata(row.metadata, metadata)) continue
+        executions.push(record(row))
+        if (executions.length === limit) return { executions, next: row.id }
+      }
+      return { executions, next: rows.length === mostLooked ? rows.at(-1)!.id : null }
+    },
+    nextDue: (): number | null => nextDue.get() ?? null,
+    bindings(
+      organizationId: string,
+      id: string,
+      nodeIds: readonly string[],
+    ): { execution: ExecutionRecord; results: Record<string, string | null> } | undefined {
+      const row = one.get(organizationId, id)
+      return (
+        row && {
+          execution: record(row),
+          results: Object.fromEntries(nodeIds.map(node => [node, resultOf.get(row.number, node) ?? null])),
+        }
+      )
+    },
+    cached: (organizationId: string, key: string): string | undefined => cached.get(key, organizationId),
+  }
+}
+
+const nodeOf = (row: NodeRow): ExecutionNode => ({
+  nodeId: row.node_id,
+  task: row.task,
+  modelId: row.model_id,
+  status: row.status === 'ready' && row.job_status === 'processing' ? 'running' : row.status,
+  jobId: row.job_id,
+  attempts: row.cached ? 0 : (row.attempt ?? 0),
+  cached: row.cached === 1,
+  error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+  startedAt: row.cached ? row.at : row.started_at,
+  finishedAt: row.cached ? row.at : row.finished_at,
+})
+
+function hasMetadata(text: string | null, wanted: Record<string, string>): boolean {
+  if (text === null) return false
+  const metadata = JSON.parse(text) as Record<string, unknown>
+  return Object.entries(wanted).every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
+}

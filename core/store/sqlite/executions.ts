@@ -1,0 +1,186 @@
+import { Failure } from '../../failure.ts'
+import { begin, type ExecutionStatus } from '../../workflows/advance.ts'
+import type { NewExecution } from '../workflows.ts'
+import type { Connection } from './database.ts'
+import type { Flow, PlannedNode } from './flow.ts'
+import type { Writing } from './job-end.ts'
+import { openForget } from './job-forget.ts'
+import { openKeys } from './keys.ts'
+
+interface ExecutionRow {
+  number: number
+  organization_id: string
+  id: string
+  status: ExecutionStatus
+}
+
+const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
+
+/** What the writer does to executions as a whole; how they go on when a job ends is in flow.ts. */
+export function executionCommands(connection: Connection, writing: Writing) {
+  const { flow, moves } = writing
+  const insert = connection.prepare(
+    `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, definition, plan, on_failure,
+       input_params, priority, status, timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?)`,
+  )
+  const insertNode = connection.prepare(
+    `INSERT INTO execution_nodes (execution, node, node_id, task, model_id, on_error, status, job_id, cached, at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const one = connection.prepare<[string, string], ExecutionRow>(
+    'SELECT number, organization_id, id, status FROM executions WHERE organization_id = ? AND id = ?',
+  )
+  const late = connection.prepare<[number, number], ExecutionRow & { timeout_ms: number }>(
+    `SELECT number, organization_id, id, status, timeout_ms FROM executions
+     WHERE finished_at IS NULL AND timeout_at IS NOT NULL AND timeout_at <= ? ORDER BY timeout_at LIMIT ?`,
+  )
+  const over = connection.prepare<[number, number], ExecutionRow>(
+    `SELECT number, organization_id, id, status FROM executions
+     WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
+  )
+  const ownJobs = connection.prepare<
+    [number],
+    { number: number; organization_id: string; id: string; status: 'completed' }
+  >('SELECT number, organization_id, id, status FROM jobs WHERE execution = ?')
+  const usedElsewhere = connection
+    .prepare<[string, number], number>(
+      'SELECT execution FROM execution_nodes WHERE job_id = ? AND execution <> ? LIMIT 1',
+    )
+    .pluck()
+  const giveAway = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')
+  const drops = [
+    'DELETE FROM execution_nodes WHERE execution = ?',
+    'DELETE FROM events WHERE execution = ?',
+    'DELETE FROM executions WHERE number = ?',
+  ].map(sql => connection.prepare(sql))
+  const waitingNode = connection.prepare<
+    [string, string],
+    { number: number; organization_id: string; id: string; status: 'pending'; execution: number; node: number }
+  >(
+    `SELECT number, organization_id, id, status, execution, node FROM jobs
+     WHERE organization_id = ? AND id = ? AND status = 'pending' AND execution IS NOT NULL AND node IS NOT NULL`,
+  )
+  const takeOver = connection.prepare(
+    'UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ? AND node = ?',
+  )
+  const cacheable = connection
+    .prepare<[string, string], number>(
+      `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
+    )
+    .pluck()
+  const keyHolder = openKeys(connection)
+  const forgetJob = openForget(connection, writing)
+
+  /** A job whose result another execution uses as well goes over to that one. */
+  function forget({ number }: ExecutionRow, at: number): void {
+    for (const job of ownJobs.all(number)) {
+      const other = usedElsewhere.get(job.id, number)
+      if (other === undefined) forgetJob(job, at)
+      else giveAway.run(other, job.number)
+    }
+    for (const drop of drops) drop.run(number)
+  }
+
+  return {
+    /** Null when stored, otherwise the id of the execution that the same key made before. */
+    'executions.create'(execution: NewExecution): string | null {
+      const holder = execution.idempotency ? keyHolder(execution, execution.idempotency) : undefined
+      if (holder !== undefined) return holder
+      const { createdAt: at, definition, nodes } = execution
+      const plan: PlannedNode[] = nodes.map(({ reuses: _, ...node }) => node)
+      const { lastInsertRowid } = insert.run(
+        execution.organizationId,
+        execution.id,
+        execution.tokenId,
+        execution.workflowId,
+        execution.workflowVersion,
+        JSON.stringify(definition),
+        JSON.stringify(plan),
+        definition.onFailure,
+        JSON.stringify(execution.inputParams),
+        execution.priority,
+        execution.timeoutMs,
+        execution.retentionMs,
+        execution.metadata,
+        execution.parentExecutionId,
+        at,
+        at,
+      )
+      const number = Number(lastInsertRowid)
+      const done = new Set(nodes.flatMap(({ reuses }, node) => (reuses === null ? [] : [node])))
+      const standing = begin({ nodes, onFailure: definition.onFailure }, done)
+      for (const [node, { nodeId, task, modelId, onError, reuses }] of nodes.entries())
+        insertNode.run(
+          number,
+          node,
+          nodeId,
+          task,
+          modelId,
+          onError,
+          standing.status[node] === 'ready' ? 'pending' : standing.status[node],
+          reuses,
+          reuses === null ? 0 : 1,
+          at,
+        )
+      flow.begun(number, standing, at)
+      return null
+    },
+
+    /** False: the organization has no such execution. */
+    'executions.cancel'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+      const row = one.get(organizationId, id)
+      if (!row || row.status === 'cancelled') return row !== undefined
+      if (!going.has(row.status))
+        throw new Failure('execution_already_finished', `The execution ${id} has already ended: it is ${row.status}.`)
+      flow.stop(row.number, 'cancelled', at, null)
+      return true
+    },
+
+    /** Those that have been ended now. */
+    'executions.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
+      return late.all(now, limit).map(row => {
+        flow.stop(row.number, 'timed_out', now, { code: 'timeout', nodeId: null, cause: null })
+        return { organizationId: row.organization_id, id: row.id }
+      })
+    },
+
+    /** False: the organization has no such execution. */
+    'executions.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
+      const row = one.get(organizationId, id)
+      if (!row) return false
+      if (going.has(row.status))
+        throw new Failure('conflict', `The execution ${id} is ${row.status}. Cancel it before you delete it.`)
+      forget(row, at)
+      return true
+    },
+
+    /** How many were forgotten. */
+    'executions.sweep'({ now, limit }: { now: number; limit: number }): number {
+      const ended = over.all(now, limit)
+      for (const row of ended) forget(row, now)
+      return ended.length
+    },
+
+    /** False: the node does not wait any more, or the other job is not there any more. */
+    'executions.reuse'({
+      organizationId,
+      jobId,
+      from,
+    }: {
+      organizationId: string
+      jobId: string
+      from: { jobId: string; at: number }
+    }): boolean {
+      const own = waitingNode.get(organizationId, jobId)
+      if (!own || cacheable.get(organizationId, from.jobId) === undefined) return false
+      forgetJob(own, from.at)
+      takeOver.run(from.jobId, own.execution, own.node)
+      flow.taken(own.execution, own.node, from.at)
+      moves.withdraw(jobId)
+      return true
+    },
+  }
+}
+
+export type { Flow }

@@ -1,0 +1,146 @@
+import { Failure } from '../../failure.ts'
+import type { NewWorkflow, WorkflowDefinition, WorkflowRecord } from '../workflows.ts'
+import type { Connection } from './database.ts'
+
+interface WorkflowRow {
+  organization_id: string
+  id: string
+  version: number
+  definition: string
+  created_at: number
+  updated_at: number
+}
+
+const definitionOf = ({ name, description, region, timeout, onFailure, parameters, dag }: WorkflowDefinition) =>
+  JSON.stringify({ name, description, region, timeout, onFailure, parameters, dag } satisfies WorkflowDefinition)
+
+/** What the writer does to workflows. A version once written is never changed. */
+export function workflowCommands(connection: Connection) {
+  const insert = connection.prepare(
+    `INSERT INTO workflows (organization_id, id, name, folded, version, created_at, updated_at)
+     VALUES (?, ?, ?, ?, 1, ?, ?)`,
+  )
+  const insertVersion = connection.prepare(
+    `INSERT INTO workflow_versions (organization_id, workflow_id, version, definition, created_at)
+     VALUES (?, ?, ?, ?, ?)`,
+  )
+  const current = connection.prepare<[string, string], { version: number; definition: string }>(
+    `SELECT w.version, definition FROM workflows AS w JOIN workflow_versions AS v
+       ON v.organization_id = w.organization_id AND v.workflow_id = w.id AND v.version = w.version
+     WHERE w.organization_id = ? AND w.id = ?`,
+  )
+  const update = connection.prepare(
+    'UPDATE workflows SET name = ?, folded = ?, version = ?, updated_at = ? WHERE organization_id = ? AND id = ?',
+  )
+  const running = connection
+    .prepare<[string, string], number>(
+      `SELECT count(*) FROM executions WHERE organization_id = ? AND workflow_id = ? AND finished_at IS NULL`,
+    )
+    .pluck()
+  const drops = [
+    'DELETE FROM workflow_versions WHERE organization_id = ? AND workflow_id = ?',
+    'DELETE FROM workflows WHERE organization_id = ? AND id = ?',
+  ].map(sql => connection.prepare(sql))
+
+  return {
+    'workflows.create'(workflow: NewWorkflow): void {
+      const { organizationId, id, name, createdAt: at } = workflow
+      insert.run(organizationId, id, name, name.toLowerCase(), at, at)
+      insertVersion.run(organizationId, id, 1, definitionOf(workflow), at)
+    },
+
+    /** False: the organization has no such workflow. */
+    'workflows.update'({
+      organizationId,
+      id,
+      change,
+      expected,
+      at,
+    }: {
+      organizationId: string
+      id: string
+      change: Partial<WorkflowDefinition>
+      expected: number | undefined
+      at: number
+    }): boolean {
+      const now = current.get(organizationId, id)
+      if (!now) return false
+      if (expected !== undefined && expected !== now.version)
+        throw new Failure(
+          'version_conflict',
+          `The workflow ${id} was changed meanwhile: it is at version ${now.version}, not ${expected}. Read it again.`,
+        )
+      const next = { ...(JSON.parse(now.definition) as WorkflowDefinition), ...change }
+      update.run(next.name, next.name.toLowerCase(), now.version + 1, at, organizationId, id)
+      insertVersion.run(organizationId, id, now.version + 1, definitionOf(next), at)
+      return true
+    },
+
+    /** False: the organization has no such workflow. */
+    'workflows.remove'({ organizationId, id }: { organizationId: string; id: string }): boolean {
+      const going = running.get(organizationId, id)!
+      if (going > 0)
+        throw new Failure(
+          'conflict',
+          `The workflow ${id} has ${going === 1 ? 'an execution' : `${going} executions`} under way. Cancel them first, or delete it with ?force=true.`,
+        )
+      let gone = 0
+      for (const drop of drops) gone = drop.run(organizationId, id).changes
+      return gone > 0
+    },
+  }
+}
+
+/** What is read of workflows; short statements on a read-only connection. */
+export function workflowReads(connection: Connection) {
+  const columns = 'w.organization_id, w.id, v.version, w.created_at, w.updated_at'
+  const from = `FROM workflows AS w JOIN workflow_versions AS v
+    ON v.organization_id = w.organization_id AND v.workflow_id = w.id`
+  const newest = connection.prepare<[string, string], WorkflowRow>(
+    `SELECT definition, ${columns} ${from} AND v.version = w.version WHERE w.organization_id = ? AND w.id = ?`,
+  )
+  const versioned = connection.prepare<[string, string, number], WorkflowRow>(
+    `SELECT definition, ${columns} ${from} WHERE w.organization_id = ? AND w.id = ? AND v.version = ?`,
+  )
+  const page = connection.prepare<[string, number, number, string, string, number], WorkflowRow>(
+    `SELECT json_remove(definition, '$.dag') AS definition, ${columns} ${from} AND v.version = w.version
+     WHERE w.organization_id = ? AND (w.updated_at < ? OR (w.updated_at = ? AND w.id < ?)) AND instr(w.folded, ?) > 0
+     ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`,
+  )
+
+  const record = (row: WorkflowRow): WorkflowRecord => {
+    const definition = JSON.parse(row.definition) as WorkflowDefinition
+    return {
+      ...definition,
+      dag: definition.dag ?? { nodes: {}, edges: [] },
+      id: row.id,
+      organizationId: row.organization_id,
+      version: row.version,
+      createdAt: row.created_at,
+      updatedAt: row.updated_at,
+    }
+  }
+
+  return {
+    find(organizationId: string, id: string, version?: number): WorkflowRecord | undefined {
+      const row = version === undefined ? newest.get(organizationId, id) : versioned.get(organizationId, id, version)
+      return row && record(row)
+    },
+    /** `after` is `<updated_at>.<id>` of the last one seen. */
+    list(
+      organizationId: string,
+      { limit, after, search = '' }: { limit: number; after?: string; search?: string },
+    ): { workflows: WorkflowRecord[]; next: string | null } {
+      const [time, id] = after === undefined ? [String(Number.MAX_SAFE_INTEGER), '~'] : after.split('.')
+      const at = Number(time)
+      if (!Number.isSafeInteger(at) || !id)
+        throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
+      const rows = page.all(organizationId, at, at, id, search.toLowerCase(), limit)
+      const last = rows.at(-1)
+      return {
+        workflows: rows.map(record),
+        next: rows.length === limit && last ? `${last.updated_at}.${last.id}` : null,
+      }
+    },
+  }
+}
