@@ -102,7 +102,7 @@ function defineDemo(command: Command, terminal: Terminal): void {
     .option('--id <id>', 'the name under which it answers', 'infer/demo')
     .option('--socket <path>', 'listen on a Unix socket')
     .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
-    .option('--step-ms <count>', 'milliseconds that each step takes at least', readCount(0, 600_000), 10)
+    .option('--step-ms <count>', 'milliseconds that each step takes at least', readCount(0, 60_000), 10)
     .option('--ffmpeg <program>', 'the ffmpeg program', 'ffmpeg')
     .action(async (options: Omit<DemoEngineSettings, 'key'>) => {
       const key = terminal.environment.INFER_ENGINE_KEY

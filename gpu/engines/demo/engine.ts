@@ -19,8 +19,8 @@ export interface DemoEngineSettings extends Place {
   key?: string
 }
 
-/** Longest that a step can be made to take. */
-export const longestStepMs = 600_000
+/** Longest that a step can be made to take: longer, and it would look stuck. */
+export const longestStepMs = 60_000
 
 /** Messages one a line. */
 const lines: StreamForm = {

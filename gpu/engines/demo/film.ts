@@ -59,6 +59,7 @@ export async function film(
       gone = true
     })
   try {
+    await work.reach(0)
     for (let index = 0; index < total && !gone; index++) {
       const canvas = canvases[index % 2]!
       await draw(canvas, index)

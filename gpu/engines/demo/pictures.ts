@@ -96,6 +96,7 @@ async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: Abo
 async function series(work: Work, draw: (seed: number) => Promise<Canvas>) {
   const { num_images: total, seed, output_format: format } = work.inputs
   const files = []
+  await work.reach(0)
   for (let index = 0; index < total; index++) {
     const canvas = await draw(seed + index)
     const name = `image-${index}.${format === 'jpeg' ? 'jpg' : format}`

@@ -10,7 +10,10 @@ export interface Work {
   /** Raised with a Failure when the caller has gone or the engine stops. */
   signal: AbortSignal
   log(level: 'INFO' | 'WARN', message: string): Promise<void>
-  /** So much is done, 0 to 1. Tells the steps that were passed, and lets each take its time. */
+  /**
+   * So much is done, 0 to 1. Tells the steps that were passed, and lets each take its time. With 0 it is told that the
+   * work has begun; what is wrong with the inputs is best found before, because it can still be refused then.
+   */
   reach(fraction: number): Promise<void>
 }
 
@@ -39,6 +42,7 @@ export function openSteps({
   let saidAt = performance.now()
   return async fraction => {
     signal.throwIfAborted()
+    if (fraction === 0) return say({ type: 'progress', fraction: 0 })
     const reached = Math.min(steps, Math.floor(fraction * steps + 1e-9))
     while (done < reached) {
       if (stepMs > 0) await delay(stepMs, undefined, { signal }).catch(() => signal.throwIfAborted())

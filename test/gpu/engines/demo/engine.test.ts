@@ -1,0 +1,197 @@
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import sharp from 'sharp'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { generationTasks } from '../../../../core/tasks/tasks.ts'
+import { callOf, childrenOf, type Demo, greys, newFolder, type Short, startDemo } from './_engine.ts'
+
+let demo: Demo
+/** Of which a step takes long enough to be caught in it. */
+let slow: Demo
+beforeAll(async () => {
+  ;[demo, slow] = await Promise.all([startDemo(), startDemo(['--step-ms', '60000'])])
+}, 30_000)
+
+const children = (engine: Demo) => childrenOf(engine.child.pid!)
+/** Calls on a film of which the first frame is made and the second is not. */
+const long = () => callOf('text-to-video', { num_frames: 2, num_inference_steps: 50 })
+
+test('progress goes up from step to step, with a line for each', async () => {
+  const { messages } = await demo.generate(callOf('text-to-video', { num_frames: 20, num_inference_steps: 7 }))
+  const steps = messages.flatMap(message => (message.type === 'log' ? [message.message] : []))
+  expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7].map(step => `step ${step}/7`))
+  const progress = messages.flatMap(message => (message.type === 'progress' ? [message.fraction] : []))
+  expect(progress).toEqual(progress.toSorted((a, b) => a - b))
+  expect([progress.length >= 7, progress.at(-1)]).toEqual([true, 1])
+  expect(messages.filter(message => message.type === 'completed')).toHaveLength(1)
+})
+
+test('steps take the time that they are given', async () => {
+  const paced = await startDemo(['--step-ms', '150'])
+  const began = performance.now()
+  await paced.generate(callOf('text-to-image', { num_inference_steps: 4 }))
+  expect(performance.now() - began).toBeGreaterThan(4 * 149)
+}, 30_000)
+
+describe('who hangs up', () => {
+  test('frees the engine within 250 ms, and no program is left', async () => {
+    const calls = await Promise.all([
+      slow.begin(long()),
+      slow.begin(callOf('text-to-image', { num_inference_steps: 2 })),
+    ])
+    await expect.poll(async () => (await slow.health()).running).toBe(2)
+    expect(children(slow)).toEqual(['ffmpeg'])
+    const hungUp = performance.now()
+    for (const { hangUp } of calls) hangUp()
+    while ((await slow.health()).running > 0) await new Promise(setImmediate)
+    expect(performance.now() - hungUp).toBeLessThan(250)
+    // What counts as ended has ended: nothing is polled here.
+    expect(children(slow)).toEqual([])
+    expect(slow.log.filter(line => line.includes('failed'))).toEqual([])
+  }, 30_000)
+
+  test('while ffmpeg computes frees the engine as well', async () => {
+    const source = await demo.generate(callOf('text-to-video', { width: 832, height: 480, num_frames: 40 }))
+    const video = source.files[0]!
+    const call = callOf('video-interpolation', { video, width: 832, height: 480, num_frames: 300, fps: 60 })
+    const { hangUp } = await demo.begin(call)
+    expect(children(demo)).toEqual(['ffmpeg'])
+    const hungUp = performance.now()
+    hangUp()
+    while ((await demo.health()).running > 0) await new Promise(setImmediate)
+    expect(performance.now() - hungUp).toBeLessThan(250)
+    expect(children(demo)).toEqual([])
+  }, 30_000)
+})
+
+test('/health answers while films are made', async () => {
+  const films = [1, 2].map(seed =>
+    demo.generate(callOf('text-to-video', { seed, width: 1280, height: 720, num_frames: 12 })),
+  )
+  let done = false
+  void Promise.all(films).finally(() => (done = true))
+  const took: number[] = []
+  while (!done) {
+    const asked = performance.now()
+    await demo.health()
+    took.push(performance.now() - asked)
+  }
+  expect((await Promise.all(films)).every(({ files }) => files.length === 1)).toBe(true)
+  took.sort((a, b) => a - b)
+  expect(took.length).toBeGreaterThan(10)
+  expect(took[Math.floor(took.length * 0.9)]).toBeLessThan(150)
+}, 60_000)
+
+const prompts: [name: string, prompt: string][] = [
+  ['markup', '<span size="999999">&amp; <b>bold</i> & "quotes" \'n\' </span> <!-- ]]> <?xml?>'],
+  ['emoji', '👩‍👩‍👧‍👦 🏳️‍🌈 🇨🇭 😀 ☃️'.repeat(20)],
+  ['right to left', 'مرحبا بالعالم שלום עולם \u202E reversed \u2066 isolated'],
+  ['han, kana, hangul, thai, devanagari', '猫が自転車に乗る 고양이가 자전거를 แมวขี่จักรยาน बिल्ली'],
+  ['ten thousand letters', 'x'.repeat(10_000)],
+  ['ten thousand words', 'ab '.repeat(3_333)],
+  ['ten thousand lines', 'a\n'.repeat(5_000)],
+  ['controls', 'a\0b\x01c\x07\x1b[31m\x7f\x85\u2028\u2029\r\n\td\uFFFE\uFFFF'],
+  ['half a pair', 'a\uD800b\uDFFFc'],
+  ['towers', `z${'\u0301\u0327\u20DD'.repeat(3_000)}`],
+  ['nothing that can be seen', '\u200B\u200D\uFEFF \u00AD'],
+  ['private and unassigned', '\uE000\u{F0000}\u{10FFFD}\u{E0001}\u0378'],
+  ['empty', ''],
+]
+test.each(prompts)('a hostile prompt: %s', async (_name, prompt) => {
+  for (const size of [
+    { width: 320, height: 192 },
+    { width: 16, height: 16 },
+    { width: 2048, height: 64 },
+  ]) {
+    const { files, messages } = await demo.generate(
+      callOf('text-to-image', { prompt, negative_prompt: prompt, ...size }),
+    )
+    expect(messages.at(-1)).toMatchObject({ type: 'completed' })
+    expect(await sharp(files[0]).metadata()).toMatchObject(size)
+  }
+})
+
+test('what is said in ten languages is set, not left away', async () => {
+  for (const [name, prompt] of prompts.slice(0, 4)) {
+    const { messages } = await demo.generate(callOf('text-to-image', { prompt }))
+    expect([name, messages.filter(message => message.type === 'log' && message.level === 'WARN')]).toEqual([name, []])
+  }
+})
+
+test('on a machine without fonts and without their configuration the same type is set', async () => {
+  const folder = newFolder()
+  const bare = await startDemo(['--step-ms', '0'], {
+    FONTCONFIG_PATH: folder,
+    FONTCONFIG_FILE: join(folder, 'none'),
+    HOME: folder,
+  })
+  const call = { prompt: 'WORDS', output_format: 'png' as const }
+  const white = async (engine: Demo) => {
+    const { files, messages } = await engine.generate(callOf('text-to-image', call))
+    expect(messages.filter(message => message.type === 'log' && message.level === 'WARN')).toEqual([])
+    const [picture] = (await greys(files[0]!)) as [Buffer]
+    return picture.filter(grey => grey > 250).length
+  }
+  const [here, there] = [await white(demo), await white(bare)]
+  expect(here).toBeGreaterThan(300)
+  expect(Math.abs(here - there) / here).toBeLessThan(0.1)
+}, 30_000)
+
+const wrong: [name: string, call: unknown, param: string, code: string][] = [
+  ['nothing', {}, 'task', 'invalid_value'],
+  ['a task of texts', { ...callOf('text-to-image'), task: 'std/score' }, 'task', 'invalid_value'],
+  ['a folder that is relative', { ...callOf('text-to-image'), folder: 'here' }, 'folder', 'invalid_value'],
+  ['no pixels', callOf('text-to-image', { width: 0 }), 'inputs.width', 'invalid_value'],
+  ['too many pixels', callOf('text-to-image', { height: 100_000 }), 'inputs.height', 'invalid_value'],
+  ['half a frame', callOf('text-to-video', { num_frames: 0.5 }), 'inputs.num_frames', 'invalid_value'],
+  ['a video as a picture', callOf('text-to-video', { output_format: 'png' }), 'inputs.output_format', 'invalid_value'],
+  ['a picture as a video', callOf('text-to-image', { output_format: 'mp4' }), 'inputs.output_format', 'invalid_value'],
+  ['no picture', callOf('image-to-image'), 'inputs.image', 'missing_required_parameter'],
+  ['no mask', callOf('inpainting', { image: '/p.png' }), 'inputs.mask', 'missing_required_parameter'],
+  ['no sound', callOf('speech-to-video'), 'inputs.audio', 'missing_required_parameter'],
+  ['no video', callOf('video-interpolation'), 'inputs.video', 'missing_required_parameter'],
+]
+test.each(wrong)('refuses %s', async (_name, call, param, code) => {
+  const { status, error } = await demo.generate(call)
+  expect([status, error?.code, error?.param]).toEqual([400, code, param])
+  expect(await demo.health()).toEqual({ status: 'ok', running: 0 })
+})
+
+test('every task is known', () => {
+  for (const task of generationTasks) expect(() => callOf(task.slice('slug/'.length) as Short)).not.toThrow()
+})
+
+test('with a key nobody else gets in, and the socket is its owner’s', async () => {
+  const locked = await startDemo([], { INFER_ENGINE_KEY: 'k'.repeat(40) })
+  expect((await locked.ask('POST', '/v1/generate', callOf('text-to-image'))).status).toBe(401)
+  const authorization = `Bearer ${'k'.repeat(40)}`
+  expect((await locked.ask('POST', '/v1/generate', callOf('text-to-image'), { authorization })).status).toBe(200)
+  expect(statSync(locked.socket).mode & 0o777).toBe(0o600)
+}, 30_000)
+
+test('SIGTERM ends what runs with its reason, and the engine well', async () => {
+  const ending = await startDemo(['--step-ms', '60000'])
+  const { response } = await ending.begin(long())
+  await expect.poll(() => children(ending)).toEqual(['ffmpeg'])
+  ending.child.kill('SIGTERM')
+  const lines = (await text(response)).trimEnd().split('\n')
+  expect(JSON.parse(lines.at(-1)!)).toEqual({
+    type: 'failed',
+    error: { message: 'The engine is stopping.', invalid: false },
+  })
+  expect(await ending.exited).toEqual([0, null])
+  expect(existsSync(ending.socket)).toBe(false)
+}, 30_000)
+
+test.each([
+  [[], 'listen: --socket'],
+  [['--port', '1', '--socket', '/tmp/s'], 'listen: --socket'],
+  [['--port', '0', '--step-ms', '-1'], 'step-ms'],
+])(
+  'refuses to start with %j',
+  async (flags, message) => {
+    await expect(startDemo(flags.includes('--port') ? flags : ['--port', '0', ...flags])).rejects.toThrow(message)
+  },
+  30_000,
+)
