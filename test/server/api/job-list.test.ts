@@ -28,7 +28,7 @@ const ids: Record<string, string> = {}
 
 beforeAll(async () => {
   engine = await openScriptedEngine((seen, response) => {
-    const said = String(seen.body.input ?? '')
+    const said = String(seen.body.input)
     if (said.startsWith('hold')) return
     if (said.startsWith('400')) return badly(response, 400, 'no')
     well(seen, response)
