@@ -70,7 +70,7 @@ export function executionReads(connection: Connection) {
   )
   const tally = connection.prepare<[number], { status: NodeStatus; job: JobStatus | null; nodes: number }>(
     `SELECT n.status, jobs.status AS job, count(*) AS nodes FROM execution_nodes AS n
-     LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.id = n.job_id
+     LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
      WHERE n.execution = ? GROUP BY n.status, jobs.status`,
   )
   const used = connection.prepare<[number], { input: number; output: number; cost: number }>(

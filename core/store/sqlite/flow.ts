@@ -47,7 +47,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
   )
   const statuses = connection.prepare<[number], { node: number; status: NodeStatus; job: string | null }>(
     `SELECT execution_nodes.node, execution_nodes.status, jobs.status AS job FROM execution_nodes
-     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.id = execution_nodes.job_id
+     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
      WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`,
   )
   const setNode = connection.prepare('UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?')
@@ -168,7 +168,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
 
   const firstFailure = connection.prepare<[number], { node_id: string; error: string | null }>(
     `SELECT node_id, jobs.error FROM execution_nodes
-     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.id = execution_nodes.job_id
+     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
      WHERE execution_nodes.execution = ? AND execution_nodes.status = 'failed' AND on_error = 'fail'
      ORDER BY execution_nodes.at, execution_nodes.node LIMIT 1`,
   )

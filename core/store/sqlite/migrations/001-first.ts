@@ -96,7 +96,7 @@ CREATE INDEX jobs_delayed ON jobs (not_before) WHERE status = 'pending' AND not_
 CREATE INDEX jobs_start_by ON jobs (start_by) WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL;
 CREATE INDEX jobs_expiring ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX jobs_processing ON jobs (boot) WHERE status = 'processing';
-CREATE INDEX jobs_execution ON jobs (execution) WHERE execution IS NOT NULL;
+CREATE INDEX jobs_execution ON jobs (execution, node) WHERE execution IS NOT NULL;
 
 CREATE TABLE job_inputs (
   number INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (number),
@@ -144,7 +144,7 @@ CREATE TABLE workflows (
   updated_at INTEGER NOT NULL,
   PRIMARY KEY (organization_id, id)
 ) STRICT;
-CREATE INDEX workflows_changed ON workflows (organization_id, updated_at);
+CREATE INDEX workflows_changed ON workflows (organization_id, updated_at, id);
 
 CREATE TABLE workflow_versions (
   organization_id TEXT NOT NULL,

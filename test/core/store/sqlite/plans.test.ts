@@ -2,14 +2,15 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openCommands } from '../../../../core/store/sqlite/commands.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
-import { eventReads, openEvents } from '../../../../core/store/sqlite/events.ts'
+import { eventReads } from '../../../../core/store/sqlite/events.ts'
+import { executionReads } from '../../../../core/store/sqlite/execution-reads.ts'
 import { fileReads } from '../../../../core/store/sqlite/files.ts'
 import { jobList } from '../../../../core/store/sqlite/job-list.ts'
 import { jobReads } from '../../../../core/store/sqlite/job-reads.ts'
 import { replyReads } from '../../../../core/store/sqlite/keys.ts'
-import { openLedger } from '../../../../core/store/sqlite/ledger.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
-import { openTally } from '../../../../core/store/sqlite/tally.ts'
+import { workflowReads } from '../../../../core/store/sqlite/workflows.ts'
+import { openWriting } from '../../../../core/store/sqlite/writing.ts'
 import { openTestStore } from '../_store.ts'
 
 /** The same connection, which writes down what is prepared on it. */
@@ -31,7 +32,22 @@ function planOf(connection: Connection, sql: string): string[] {
   return rows.map(({ detail }) => detail)
 }
 
-const growing = ['jobs', 'job_inputs', 'job_results', 'job_logs', 'events', 'ledger', 'files', 'library', 'replies']
+const growing = [
+  'jobs',
+  'job_inputs',
+  'job_results',
+  'job_logs',
+  'events',
+  'ledger',
+  'files',
+  'library',
+  'replies',
+  'workflows',
+  'workflow_versions',
+  'executions',
+  'execution_nodes',
+  'cached_results',
+]
 
 /** Statements that do go through a table, each with the reason that it may. */
 const allowed: [RegExp, reason: string][] = [
@@ -41,6 +57,9 @@ const allowed: [RegExp, reason: string][] = [
   ],
   [/ORDER BY number LIMIT \?/, 'the oldest keys and replies: as many rows as are asked for, in the order of the table'],
   [/^SELECT sequence, at FROM events ORDER BY sequence LIMIT \?$/, 'the oldest events, likewise'],
+  [/status = 'failed' AND on_error = 'fail' ORDER BY/, 'the failed nodes of one execution'],
+  [/GROUP BY n\.status, jobs\.status/, 'the nodes of one execution'],
+  [/FROM jobs WHERE node IS NOT NULL AND execution =/, 'the jobs of one execution'],
   [/^SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1$/, 'the end of the chain is one row'],
 ]
 
@@ -48,9 +67,18 @@ test('every statement on what can grow is a search in an index, so that none cos
   await using opened = await openTestStore()
   const plain = openDatabase(join(opened.dataDir, 'infer.db'))
   const { connection, statements } = watched(plain)
-  const [ledger, tally, events] = [openLedger(connection), openTally(connection), openEvents(connection)]
-  openCommands(connection, { boot: 'boot', ledger, tally, events })
-  for (const reads of [jobReads, jobList, eventReads, fileReads, replyReads, libraryReads]) reads(connection)
+  openCommands(connection, openWriting(connection, 'boot'))
+  for (const reads of [
+    jobReads,
+    jobList,
+    eventReads,
+    fileReads,
+    replyReads,
+    libraryReads,
+    workflowReads,
+    executionReads,
+  ])
+    reads(connection)
   const scans = [...statements].flatMap(sql => {
     const text = sql.replaceAll(/\s+/g, ' ').trim()
     if (allowed.some(([of]) => of.test(text))) return []
@@ -67,8 +95,7 @@ test('the queue reads its lines, its clock and its deadlines from the indexes ma
   await using opened = await openTestStore()
   const plain = openDatabase(join(opened.dataDir, 'infer.db'))
   const { connection, statements } = watched(plain)
-  const [ledger, tally, events] = [openLedger(connection), openTally(connection), openEvents(connection)]
-  openCommands(connection, { boot: 'boot', ledger, tally, events })
+  openCommands(connection, openWriting(connection, 'boot'))
   jobReads(connection)
   const plansOf = (part: string) =>
     [...statements].filter(sql => sql.includes(part)).map(sql => planOf(plain, sql).join(' | '))
