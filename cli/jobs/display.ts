@@ -50,7 +50,16 @@ export function openDisplay(
     if (text !== '') stderr.write(text)
   }
   const timer = moving ? setInterval(draw, tickMs) : undefined
-  timer?.unref()
+  let soon: NodeJS.Timeout | undefined
+  /** Now, or as soon as a terminal bears it. */
+  function drawSoon(): void {
+    const restMs = drawEveryMs - (now() - drawnAt)
+    if (restMs <= 0) return draw()
+    soon ??= setTimeout(() => {
+      soon = undefined
+      draw()
+    }, restMs)
+  }
 
   const say = (text: string): void => {
     erase()
@@ -61,14 +70,10 @@ export function openDisplay(
   return {
     change(index: number, moment: Moment): void {
       const job = jobs[index]!
-      const fresh = !job.shown || job.moment.status !== moment.status
       job.moment = moment
       job.at = now()
       job.shown = true
-      if (moving) {
-        if (fresh || now() - drawnAt >= drawEveryMs) draw()
-        return
-      }
+      if (moving) return drawSoon()
       if (quiet) return
       const line = lineFor(moment, job.said, job.at)
       if (!line) return
@@ -83,6 +88,7 @@ export function openDisplay(
     say,
     close(): void {
       clearInterval(timer)
+      clearTimeout(soon)
       erase()
     },
   }

@@ -3,13 +3,13 @@ import { Failure } from '../../core/failure.ts'
 import { type Client, Unintelligible } from '../client.ts'
 import { CommandFailure, exitCodes } from '../exit-codes.ts'
 import { isOver, Job, jobPath } from './job.ts'
-import { afterEvent, type LogLine, type Moment, momentOf, unknownMoment } from './moment.ts'
+import { afterEvent, type Moment, momentOf, unknownMoment } from './moment.ts'
 import { askedToWait, longestPollingMs, pollAfterMs } from './schedule.ts'
 
 /** A server says at once how a job stands: where nothing comes, something between here and there holds events back. */
-const firstEventMs = 5_000
+const usualFirstEventMs = 5_000
 /** Servers send something every 15 s at the latest. */
-const silenceMs = 45_000
+const usualSilenceMs = 45_000
 const answerMs = 30_000
 /** A stream that lived this long was a good one: asking begins anew after it. */
 const goodStreamMs = 30_000
@@ -18,12 +18,14 @@ const oddAnswers = 3
 export interface Following {
   signal: AbortSignal
   onChange: (moment: Moment) => void
-  onLog?: (line: LogLine) => void
   /** The connection is lost (a sentence), or there again (undefined). */
   onTrouble?: (sentence: string | undefined) => void
   /** A monotonic clock in milliseconds, and waiting by it. */
   now?: () => number
   wait?: (ms: number, signal: AbortSignal) => Promise<unknown>
+  /** How long a stream may be without its first event, and then without anything. Milliseconds. */
+  firstEventMs?: number
+  silenceMs?: number
 }
 
 /**
@@ -34,8 +36,9 @@ export interface Following {
  * that was revoked), and the signal's reason.
  */
 export async function followJob(connect: () => Client, id: string, following: Following): Promise<Job> {
-  const { signal, onChange, onLog, onTrouble } = following
+  const { signal, onChange, onTrouble } = following
   const { now = () => performance.now(), wait = (ms, until) => sleep(ms, undefined, { signal: until }) } = following
+  const { firstEventMs = usualFirstEventMs, silenceMs = usualSilenceMs } = following
   let moment: Moment = unknownMoment
   let lost = false
   let odd = 0
@@ -74,9 +77,8 @@ export async function followJob(connect: () => Client, id: string, following: Fo
         if (!after) continue
         heard = true
         found()
-        for (const line of after.logs) onLog?.(line)
-        change(after.moment)
-        if (isOver(after.moment.status)) return 'over'
+        change(after)
+        if (isOver(after.status)) return 'over'
       }
       return heard ? 'broken' : 'useless'
     } catch (thrown) {

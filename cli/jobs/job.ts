@@ -20,8 +20,8 @@ export const Job = z.looseObject({
   progress: z.number().nullish(),
   eta_seconds: z.number().nullish(),
   waiting_for: WaitingFor.nullish(),
-  inputs: z.unknown(),
-  result: z.unknown(),
+  inputs: z.unknown().optional(),
+  result: z.unknown().optional(),
   error: z.looseObject({ code: z.string(), message: z.string() }).nullish(),
   attempts: z.number().optional(),
   max_attempts: z.number().optional(),
@@ -29,7 +29,7 @@ export const Job = z.looseObject({
   started_at: z.number().nullish(),
   finished_at: z.number().nullish(),
   metrics: z.looseObject({ queue_ms: z.number().nullish(), run_ms: z.number().nullish() }).nullish(),
-  metadata: z.unknown(),
+  metadata: z.unknown().optional(),
 })
 export type Job = z.output<typeof Job>
 

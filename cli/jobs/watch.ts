@@ -13,6 +13,7 @@ import { type Display, openDisplay } from './display.ts'
 import { findIds } from './find.ts'
 import { followJob } from './follow.ts'
 import { Job, jobPath, madeBy } from './job.ts'
+import { openLogReader } from './log-reader.ts'
 import { momentOf } from './moment.ts'
 import { jobsOf } from './pages.ts'
 
@@ -103,14 +104,19 @@ async function watchOne(
   }
   try {
     display.change(at, momentOf({ id, model_id, ...first }))
-    const job = await followJob(connect, id, {
-      signal,
-      onChange: moment => display.change(at, moment),
-      onLog: line => {
-        if (logs) say(`${id.slice(-8)} ${printable(line.message)}`)
-      },
-      onTrouble: sentence => say(sentence ?? 'Connected again.'),
-    })
+    const job = await (async () => {
+      await using reader = logs
+        ? openLogReader(connect, id, signal, line => say(`${id.slice(-8)} ${printable(line.message)}`))
+        : undefined
+      return await followJob(connect, id, {
+        signal,
+        onChange: moment => {
+          display.change(at, moment)
+          reader?.look()
+        },
+        onTrouble: sentence => say(sentence ?? 'Connected again.'),
+      })
+    })()
     display.end(at)
     if (job.status !== 'completed') {
       const failure = endedBadly(job)

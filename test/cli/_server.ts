@@ -6,6 +6,8 @@ export interface Seen {
   method: string
   path: string
   authorization: string | undefined
+  /** The idempotency key. */
+  key?: string
   body: unknown
 }
 
@@ -25,6 +27,8 @@ export async function fakeServer(handle: Handler): Promise<{ url: string; seen: 
         authorization: request.headers.authorization,
         body: text === '' ? undefined : JSON.parse(text),
       }
+      const key = request.headers['idempotency-key']
+      if (typeof key === 'string') one.key = key
       seen.push(one)
       handle(one, response, request)
     })
