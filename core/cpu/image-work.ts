@@ -40,9 +40,10 @@ function sharp(bytes: Buffer, maxPixels: number): Sharp {
     loaded.concurrency(1)
     loaded.cache(false)
     loaded.block({ operation: ['VipsForeignLoad'] })
-    loaded.unblock({
-      operation: ['VipsForeignLoadJpegBuffer', 'VipsForeignLoadPngBuffer', 'VipsForeignLoadWebpBuffer'],
-    })
+    const left = ['Jpeg', 'Png', 'Webp'].flatMap(name =>
+      ['Buffer', 'File'].map(from => `VipsForeignLoad${name}${from}`),
+    )
+    loaded.unblock({ operation: left })
   }
   return loaded(bytes, { limitInputPixels: maxPixels, failOn: 'error', sequentialRead: true }).timeout({
     seconds: decodeSeconds,

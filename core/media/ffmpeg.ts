@@ -48,7 +48,8 @@ export function openFfmpeg({ environment, ...wish }: Wish) {
     const ffmpeg = locate(wish.ffmpeg ?? 'ffmpeg', environment.PATH)
     const ffprobe = locate(wish.ffprobe ?? 'ffprobe', environment.PATH)
     const absent = [ffmpeg ? [] : [wish.ffmpeg ?? 'ffmpeg'], ffprobe ? [] : [wish.ffprobe ?? 'ffprobe']].flat()
-    if (!ffmpeg || !ffprobe) return { missing: `${absent.join(' and ')} is not installed. ${installation}` }
+    if (!ffmpeg || !ffprobe)
+      return { missing: `${absent.join(' and ')} ${absent.length > 1 ? 'are' : 'is'} not installed. ${installation}` }
     try {
       const say = async (...args: string[]) => (await run({ file: ffmpeg, args })).toString('utf8')
       const version = /^ffmpeg version (\S+)/.exec(await say('-version'))?.[1]

@@ -195,6 +195,6 @@ const gone = (field: string) =>
 /** The failure as one of this input: what decodes it knows neither its field nor what it was meant as. */
 function about({ code, message, cause }: Failure, field: string, kind: MediaKind): Failure {
   const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(code)
-  const text = message.replace(/^The (picture|file|video|sound)\b/, `The ${names[kind]} in '${field}'`)
+  const text = message.replace(/^The (picture|file|video|sound)\b/, () => `The ${names[kind]} in '${field}'`)
   return new Failure(ofContent ? codes[kind] : code, text, { param: field, cause })
 }

@@ -1,0 +1,149 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
+import { judgeProbe } from '../../../core/media/judge.ts'
+import type { Probe } from '../../../core/media/probe.ts'
+import { mediaHere, origin } from './_media.ts'
+
+const film: Probe = {
+  kind: 'video',
+  width: 640,
+  height: 480,
+  durationMs: 2_000,
+  fps: 16,
+  frames: 32,
+  codec: 'h264',
+  hasAudio: true,
+  container: 'mov,mp4,m4a,3gp,3g2,mj2',
+}
+const sound: Probe = { ...film, kind: 'audio', width: null, height: null, fps: null, frames: null, container: 'mp3' }
+
+test.each<[Probe, 'video' | 'audio', string]>([
+  [film, 'video', 'video/mp4'],
+  [film, 'audio', 'audio/mp4'],
+  [{ ...film, container: 'matroska,webm' }, 'video', 'video/webm'],
+  [{ ...film, width: 8192, durationMs: 600_000 }, 'video', 'video/mp4'],
+  [sound, 'audio', 'audio/mpeg'],
+  [{ ...sound, durationMs: 3_600_000 }, 'audio', 'audio/mpeg'],
+  [{ ...sound, container: 'caf' }, 'audio', 'application/octet-stream'],
+])('%j is taken as %s: %s', (probe, wanted, contentType) => {
+  expect(judgeProbe(probe, wanted).contentType).toBe(contentType)
+})
+
+test.each<[Partial<Probe>, 'video' | 'audio', RegExp]>([
+  [sound, 'video', /^The video has no picture/],
+  [{ hasAudio: false }, 'audio', /^The sound has no sound in it/],
+  [{ width: 8193 }, 'video', /8193 × 480 pixels; no side may be longer than 8192/],
+  [{ durationMs: 600_001 }, 'video', /lasts 600 s; 600 s is the most/],
+  [{ durationMs: 3_600_001 }, 'audio', /3600 s is the most/],
+  [{ durationMs: 0 }, 'video', /has no length/],
+  [{ fps: 1000 }, 'video', /1000 frames a second/],
+  [{ frames: 1_000_000 }, 'video', /has 1000000 frames/],
+])('%j is refused as %s', (other, wanted, message) => {
+  expect(() => judgeProbe({ ...film, ...other }, wanted)).toThrow(
+    expect.objectContaining({
+      code: wanted === 'video' ? 'invalid_video' : 'invalid_audio',
+      message: expect.stringMatching(message) as string,
+    }),
+  )
+})
+
+test('without ffmpeg it is said what to install, before anything is fetched', async () => {
+  const here = await mediaHere({ path: '' })
+  try {
+    const sender = { organizationId: here.organizations[0], origin }
+    for (const kind of ['video', 'audio'] as const)
+      await expect(here.take(sender, 'video_url', 'data:;base64,AAAA', kind)).rejects.toMatchObject({
+        code: 'no_capacity',
+        message: expect.stringMatching(/apt install ffmpeg/) as string,
+      })
+  } finally {
+    await here.close()
+  }
+})
+
+const found = await openFfmpeg({ environment: { PATH: process.env.PATH } }).found()
+describe.skipIf('missing' in found)('with ffmpeg', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'infer-recordings-'))
+  const made = (name: string, ...args: string[]): Buffer => {
+    execFileSync('ffmpeg', ['-v', 'error', '-nostdin', '-f', 'lavfi', '-i', ...args, join(folder, name)])
+    return readFileSync(join(folder, name))
+  }
+  let here: Awaited<ReturnType<typeof mediaHere>>
+  beforeAll(async () => {
+    here = await mediaHere()
+  })
+  afterAll(async () => {
+    await here.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const dataUrl = (bytes: Buffer) => `data:video/mp4;base64,${bytes.toString('base64')}`
+  const sender = () => ({ organizationId: here.organizations[0], origin })
+
+  test('a film and a sound are kept as they are, with what they are, and nothing is left over', async () => {
+    const video = made('film.mp4', 'testsrc=size=64x48:rate=16:duration=1', '-pix_fmt', 'yuv420p')
+    const audio = made('tone.wav', 'sine=duration=1')
+    const uploaded = await here.files.keep(here.organizations[0], video, {
+      name: 'x',
+      contentType: 'text/html',
+      purpose: 'upload',
+      expiresAt: null,
+    })
+    const kept = {
+      name: 'video.mp4',
+      contentType: 'video/mp4',
+      width: 64,
+      height: 48,
+      durationMs: 1000,
+      purpose: 'input',
+    }
+    for (const value of [dataUrl(video), uploaded.id, here.files.link(uploaded, origin)]) {
+      const file = await here.take(sender(), 'video_url', value, 'video')
+      expect(file).toMatchObject(kept)
+      expect(file.id).not.toBe(uploaded.id)
+      expect(readFileSync(here.files.pathOf(file)).equals(video)).toBe(true)
+    }
+    expect(await here.take(sender(), 'audio_url', dataUrl(audio), 'audio')).toMatchObject({
+      name: 'audio.wav',
+      contentType: 'audio/wav',
+      durationMs: 1000,
+    })
+    expect(readdirSync(join(here.dataDir, 'work'))).toEqual([])
+  })
+
+  test.each<[string, 'video' | 'audio', () => Buffer, string, RegExp]>([
+    [
+      'a sound',
+      'video',
+      () => made('other.wav', 'sine=duration=1'),
+      'invalid_video',
+      /^The video in 'it' has no picture/,
+    ],
+    [
+      'a silent film',
+      'audio',
+      () => made('silent.mp4', 'testsrc=duration=1'),
+      'invalid_audio',
+      /^The sound in 'it' has no sound/,
+    ],
+    ['text', 'audio', () => Buffer.from('hello'), 'invalid_audio', /^The sound in 'it' could not be read/],
+    [
+      'half a film',
+      'video',
+      () => made('cut.mp4', 'testsrc=duration=1').subarray(0, 1000),
+      'invalid_video',
+      /^The video in 'it' could not be read/,
+    ],
+    ['too much', 'audio', () => Buffer.alloc((25 << 20) + 3), 'invalid_audio', /^'it' is larger than 25 MB/],
+  ])('%s is no %s', async (_, kind, bytes, code, message) => {
+    await expect(here.take(sender(), 'it', dataUrl(bytes()), kind)).rejects.toMatchObject({
+      code,
+      param: 'it',
+      message: expect.stringMatching(message) as string,
+    })
+    expect(readdirSync(join(here.dataDir, 'work'))).toEqual([])
+  })
+})
