@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import type { FleetSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
-import { Task } from '../../core/tasks/tasks.ts'
+import { slugsOf } from '../../core/models/slugs.ts'
+import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
+import { isGeneration, Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { ownsMachine } from '../machine-owner.ts'
 import { route } from '../route.ts'
@@ -13,8 +15,8 @@ export const ModelStatus = z
     spec_id: z.string(),
     enabled: z.boolean(),
     tasks: z.array(Task),
-    slug: z.string().nullable(),
-    slugs: z.record(z.string(), z.string()),
+    slug: z.string().nullable().describe('Where it is asked below /slug, of the first of its tasks that has a slug.'),
+    slugs: z.record(z.string(), z.string()).describe('The same by task.'),
     status: z.enum(['warm', 'loading', 'cold', 'unavailable', 'disabled']),
     reason: z.string().nullable(),
     engine: z.string(),
@@ -25,6 +27,11 @@ export const ModelStatus = z
     memory_bytes: z.int().nullable(),
     context_length: z.int().nullable(),
     capabilities: z.array(z.string()),
+    input_schema: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('What a request at `slug` may hold, as a JSON Schema; null for a model of text.'),
+    input_schemas: z.record(z.string(), z.record(z.string(), z.unknown())).describe('The same by task.'),
   })
   .meta({ id: 'ModelStatus' })
 
@@ -49,13 +56,19 @@ const ModelStatusList = z
 export function statusOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
+  const slugs = Object.fromEntries(slugsOf(model))
+  const schemas = Object.fromEntries(
+    model.tasks
+      .filter(isGeneration)
+      .map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
+  )
   return {
     model_id: model.id,
     spec_id: `${model.id}@1`,
     enabled: model.enabled,
     tasks: model.tasks,
-    slug: model.slug ?? null,
-    slugs: model.slug ? Object.fromEntries(model.tasks.map(task => [task, model.slug!])) : {},
+    slug: Object.values(slugs)[0] ?? null,
+    slugs,
     status: model.enabled ? (activity?.status ?? 'cold') : 'disabled',
     reason: activity?.reason ?? null,
     engine: model.engine,
@@ -69,6 +82,8 @@ export function statusOf(model: Model, { models, residents }: FleetSnapshot, cal
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,
     context_length: model.context_length ?? null,
     capabilities: [...(call.owners.registry.catalog().get(model.id)?.traits.features ?? [])],
+    input_schema: Object.values(schemas)[0] ?? null,
+    input_schemas: schemas,
   }
 }
 

@@ -67,7 +67,11 @@ export function errorOf({ id, status, error }: JobRecord): { code: string; messa
 }
 
 /** How long it waited and ran, in seconds. */
-const timesOf = ({ createdAt, startedAt, finishedAt }: JobRecord) => ({
+interface Times {
+  inference: number
+  queue: number
+}
+const timesOf = ({ createdAt, startedAt, finishedAt }: JobRecord): Times => ({
   inference: startedAt === null || finishedAt === null ? 0 : spent(finishedAt - startedAt),
   queue: startedAt === null ? 0 : spent(startedAt - createdAt),
 })
@@ -92,7 +96,7 @@ function standingView(job: JobRecord, call: Call): View {
 }
 
 /** Everything of a completed request but its id and status. */
-async function payloadOf(job: JobRecord, call: Call): Promise<View> {
+async function payloadOf(job: JobRecord, call: Call): Promise<View & { timings: Times }> {
   const output: View = { ...(await outputOf(job, call)) }
   const times = timesOf(job)
   return {
@@ -143,17 +147,17 @@ export async function statusView(job: JobRecord, call: Call, logs: readonly LogL
   }
   const urls = urlsOf(request_id, call)
   if (job.status === 'completed') {
-    const times = timesOf(job)
-    const metrics = { inference_time: times.inference, queue_time: times.queue }
+    const metricsOf = ({ inference, queue }: Times) => ({ inference_time: inference, queue_time: queue })
     try {
       const payload = await payloadOf(job, call)
+      const metrics = metricsOf(payload.timings)
       // Whether the result stands alone or inside is not said by the specification: it does both.
       const result = { request_id, status: 'completed', ...payload }
       return { ...payload, ...head, metrics, result, ...urls }
     } catch (thrown) {
       if (!(thrown instanceof Failure) || thrown.code !== 'output_expired') throw thrown
       const { code, message, type } = thrown
-      return { ...head, metrics, error: { code, message, type }, ...urls }
+      return { ...head, metrics: metricsOf(timesOf(job)), error: { code, message, type }, ...urls }
     }
   }
   if (hasEnded(job)) return { ...head, error: errorOf(job), error_type: errorType(job), ...urls }
