@@ -46,6 +46,13 @@ const Create = z
     webhook_url: unbuilt,
     webhook_events: unbuilt,
   })
+  .superRefine((body, ctx) => {
+    const needs = (name: string) =>
+      ctx.addIssue({ code: 'invalid_type', expected: 'nonoptional', path: [name], input: undefined })
+    if (body.slug === undefined && body.task === undefined) needs('task')
+    if (body.slug === undefined && (body.model_id ?? body.model) === undefined) needs('model_id')
+    if ((body.inputs ?? body.input ?? body.payload) === undefined) needs('inputs')
+  })
   .meta({ id: 'JobCreate' })
 type Create = z.output<typeof Create>
 
@@ -68,13 +75,8 @@ const milliseconds = (seconds: number | undefined) => (seconds === undefined ? u
 function wishOf(body: Create) {
   const modelField = body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id'
   const inputsField = (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs'
-  const inputs = body[inputsField]
-  if (inputs === undefined) throw absent('inputs')
-  return { modelField, inputsField, modelId: body[modelField], inputs } as const
+  return { modelField, inputsField, modelId: body[modelField], inputs: body[inputsField]! } as const
 }
-
-const absent = (param: string) =>
-  new Failure('missing_required_parameter', `Missing required parameter: '${param}'.`, { param })
 
 /** The same Failure, of the fields under which they were sent. */
 function renamed(thrown: unknown, named: (field: string) => string): unknown {
@@ -128,11 +130,8 @@ function targetOf(
   modelId: string | undefined,
   call: Call,
 ): Target | { modelId: string; task: Task } {
-  if (slug === undefined) {
-    if (task === undefined) throw absent('task')
-    if (modelId === undefined) throw absent('model_id')
-    return { modelId, task }
-  }
+  // Where there is no slug, the schema has seen to the others.
+  if (slug === undefined) return { modelId: modelId!, task: task! }
   const named = call.owners.registry.bySlug(slug)
   if (named && ((task ?? named.task) !== named.task || (modelId ?? named.model.id) !== named.model.id))
     throw new Failure(
