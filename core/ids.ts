@@ -25,7 +25,7 @@ export function ulid(now = Date.now()): string {
   return id.toString('latin1')
 }
 
-export const idPrefixes = ['org', 'tok', 'job', 'q', 'req', 'wkr', 'evt', 'file'] as const
+export const idPrefixes = ['org', 'tok', 'job', 'q', 'req', 'wkr', 'evt', 'file', 'wf', 'exec'] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 
 /** A new id such as `job_01K…`: the prefix says what it is, the ULID when it was made. OpenAI's `file-` keeps its dash. */

@@ -10,6 +10,10 @@ export interface Ran {
   cost: number
   files: NewFile[]
   library: NewLibraryItem[]
+  /** What the inputs came to, where they are known only now: JSON text. */
+  inputs?: string
+  /** Under which the same work finds the result again. */
+  cacheKey?: string
 }
 
 /** What a run says while it goes on. Cheap, never throws, may be called at any rate. */

@@ -144,12 +144,19 @@ export interface ExecutionEvent {
   at: number
 }
 
+export interface NodeResult {
+  status: NodeStatus
+  /** JSON text; null unless it is completed. */
+  result: string | null
+  error: JobError | null
+}
+
 /** What a commit means for others than those who asked for it. */
 export interface Moves {
   /** Jobs of executions that are to be queued now. */
   released: WaitingJob[]
-  /** Ids of jobs that were ended with their execution: those that run are to be told. */
-  withdrawn: string[]
+  /** Jobs that were ended with their execution: those that run are to be told. */
+  withdrawn: WaitingJob[]
   /** Executions of which something has changed. */
   executions: { organizationId: string; id: string }[]
 }
@@ -181,12 +188,8 @@ export interface ExecutionStore {
   sweep(now: number, limit: number): Promise<number>
   /** Ended ones only (`conflict` otherwise), with their jobs and files. Undefined: no such one. */
   remove(organizationId: string, id: string, at: number): Promise<true | undefined>
-  /** What a node's job must know of its execution: definition, input and the results of the nodes that are completed. */
-  bindings(
-    organizationId: string,
-    id: string,
-    nodeIds: readonly string[],
-  ): Promise<{ execution: ExecutionRecord; results: Record<string, string | null> } | undefined>
+  /** How these nodes have ended, and what they gave. */
+  results(organizationId: string, id: string, nodeIds: readonly string[]): Promise<Record<string, NodeResult>>
   /** The job that has had the result of the same work before, and still has it. */
   cached(organizationId: string, key: string): Promise<string | undefined>
   /** A pending node takes over the result of another job instead of running. False: it is not pending any more. */

@@ -182,7 +182,7 @@ export function assemble(parts: {
         return (await ask('executions.remove', { organizationId, id, at })) || undefined
       },
       sweep: (now, limit) => ask('executions.sweep', { now, limit }),
-      bindings: async (organizationId, id, nodeIds) => reader.executions.bindings(organizationId, id, nodeIds),
+      results: async (organizationId, id, nodeIds) => reader.executions.results(organizationId, id, nodeIds),
       cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
       reuse: (organizationId, jobId, from) => ask('executions.reuse', { organizationId, jobId, from }),
     },

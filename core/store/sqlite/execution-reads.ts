@@ -1,6 +1,6 @@
 import type { ExecutionStatus, NodeStatus } from '../../workflows/advance.ts'
 import type { JobError, JobStatus } from '../store.ts'
-import type { ExecutionNode, ExecutionRecord, ExecutionStore, WorkflowDefinition } from '../workflows.ts'
+import type { ExecutionNode, ExecutionRecord, ExecutionStore, NodeResult, WorkflowDefinition } from '../workflows.ts'
 import type { Connection } from './database.ts'
 
 interface ExecutionRow {
@@ -82,14 +82,19 @@ export function executionReads(connection: Connection) {
       'SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL AND timeout_at IS NOT NULL',
     )
     .pluck()
-  const resultOf = connection
-    .prepare<[number, string], string>(
-      `SELECT result FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
-       JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
-       JOIN job_results ON job_results.number = jobs.number
-       WHERE n.execution = ? AND n.node_id = ? AND n.status = 'completed'`,
-    )
+  const numberOf = connection
+    .prepare<[string, string], number>('SELECT number FROM executions WHERE organization_id = ? AND id = ?')
     .pluck()
+  const resultOf = connection.prepare<
+    [number, string],
+    { status: NodeStatus; result: string | null; error: string | null }
+  >(
+    `SELECT n.status, jobs.error, CASE WHEN n.status = 'completed' THEN job_results.result END AS result
+     FROM executions AS e JOIN execution_nodes AS n ON n.execution = e.number
+     LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
+     LEFT JOIN job_results ON job_results.number = jobs.number
+     WHERE e.number = ? AND n.node_id = ?`,
+  )
   const cached = connection
     .prepare<[string, string], string>(
       `SELECT job_id FROM cached_results WHERE key = ? AND EXISTS (
@@ -165,17 +170,16 @@ export function executionReads(connection: Connection) {
       return { executions, next: rows.length === mostLooked ? rows.at(-1)!.id : null }
     },
     nextDue: (): number | null => nextDue.get() ?? null,
-    bindings(
-      organizationId: string,
-      id: string,
-      nodeIds: readonly string[],
-    ): { execution: ExecutionRecord; results: Record<string, string | null> } | undefined {
-      const row = one.get(organizationId, id)
-      return (
-        row && {
-          execution: record(row),
-          results: Object.fromEntries(nodeIds.map(node => [node, resultOf.get(row.number, node) ?? null])),
-        }
+    results(organizationId: string, id: string, nodeIds: readonly string[]): Record<string, NodeResult> {
+      const number = numberOf.get(organizationId, id)
+      if (number === undefined) return {}
+      return Object.fromEntries(
+        nodeIds.flatMap(nodeId => {
+          const row = resultOf.get(number, nodeId)
+          if (!row) return []
+          const { status, result, error } = row
+          return [[nodeId, { status, result, error: error === null ? null : (JSON.parse(error) as JobError) }]]
+        }),
       )
     },
     cached: (organizationId: string, key: string): string | undefined => cached.get(key, organizationId),

@@ -56,9 +56,18 @@ export function executionCommands(connection: Connection, writing: Writing) {
   ].map(sql => connection.prepare(sql))
   const waitingNode = connection.prepare<
     [string, string],
-    { number: number; organization_id: string; id: string; status: 'pending'; execution: number; node: number }
+    {
+      number: number
+      organization_id: string
+      id: string
+      status: 'pending'
+      model_id: string
+      rank: number
+      execution: number
+      node: number
+    }
   >(
-    `SELECT number, organization_id, id, status, execution, node FROM jobs
+    `SELECT number, organization_id, id, status, model_id, rank, execution, node FROM jobs
      WHERE organization_id = ? AND id = ? AND status = 'pending' AND execution IS NOT NULL AND node IS NOT NULL`,
   )
   const takeOver = connection.prepare(
@@ -177,7 +186,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
       forgetJob(own, from.at)
       takeOver.run(from.jobId, own.execution, own.node)
       flow.taken(own.execution, own.node, from.at)
-      moves.withdraw(jobId)
+      moves.withdraw({ id: jobId, organizationId, modelId: own.model_id, rank: own.rank })
       return true
     },
   }

@@ -68,8 +68,8 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
   )
   // Its inputs are in the definition; what they come to is written when it ends.
   const insertInputs = connection.prepare(`INSERT INTO job_inputs (number, inputs) VALUES (?, 'null')`)
-  const jobOf = connection.prepare<[string, string], EndingRow>(
-    `SELECT ${endingColumns} FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
+  const jobOf = connection.prepare<[string, string], EndingRow & { rank: number }>(
+    `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
   )
   const kept = new Map<number, Live>()
   let endJob: ReturnType<typeof openEnd> | undefined
@@ -140,7 +140,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     const row = jobOf.get(live.organizationId, jobId)
     if (!row) return // It finds its node over already, and so changes nothing else.
     ;(endJob ??= openEnd(connection, { ...writing, flow }))(row, { status: 'cancelled', at })
-    moves.withdraw(jobId)
+    moves.withdraw({ id: jobId, organizationId: live.organizationId, modelId: row.model_id, rank: row.rank })
   }
 
   function heed(

@@ -11,7 +11,7 @@ export function openMoves() {
 
   return {
     release: (job: Moves['released'][number]): void => void moves.released.push(job),
-    withdraw: (id: string): void => void moves.withdrawn.push(id),
+    withdraw: (job: Moves['withdrawn'][number]): void => void moves.withdrawn.push(job),
     change: (execution: Moves['executions'][number]): void => void moves.executions.push(execution),
     /** What was moved so far, to come back to when what follows is undone. */
     mark(): () => void {

@@ -202,7 +202,8 @@ CREATE TABLE execution_nodes (
   job_id TEXT,
   cached INTEGER NOT NULL CHECK (cached IN (0, 1)),
   at INTEGER NOT NULL,
-  PRIMARY KEY (execution, node)
+  PRIMARY KEY (execution, node),
+  UNIQUE (execution, node_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX execution_nodes_job ON execution_nodes (job_id) WHERE job_id IS NOT NULL;
 
