@@ -41,7 +41,9 @@ export const Model = z
     engine: z
       .string()
       .default('gguf')
-      .describe('Which preset runs it: gguf (built in), llama-server, vllm, custom, remote, demo (built in, draws without a model).'),
+      .describe(
+        'Which preset runs it: gguf (built in), llama-server, vllm, custom, remote, demo (built in, draws without a model).',
+      ),
     source: z.string().optional().describe('The model file, folder or hub name that the engine loads.'),
     tasks: z.array(Task).min(1).default(['std/chat-completion', 'std/completion']),
     slug: z

@@ -23,7 +23,7 @@ export function count(canvas: Canvas, index: number, total: number): void {
   const left = canvas.width - width - 2 * dot
   const top = 2 * dot
   shade(canvas, { left, top, width, height: 7 * dot }, 90)
-  for (const [at, sign] of [...text].entries())
+  for (const [at, sign] of Array.from(text).entries())
     for (const [row, bits] of shapes[sign]!.entries())
       for (let column = 0; column < 3; column++)
         if (bits & (4 >> column)) square(canvas, left + (at * 4 + 1 + column) * dot, top + (row + 1) * dot, dot)

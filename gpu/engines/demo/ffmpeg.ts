@@ -9,11 +9,15 @@ const careful = ['-hide_banner', '-nostdin', '-v', 'error', '-y', '-threads', '1
 export const fromFile = (path: string): string[] => ['-protocol_whitelist', 'file,pipe', '-i', `file:${path}`]
 
 /** How every video is written: plays everywhere, from its first bytes on, and the same bytes for the same frames. */
-export const asMp4 = (path: string): string[] => [
-  ...['-map_metadata', '-1', '-c:v', 'libx264', '-preset', 'veryfast', '-crf', '21', '-pix_fmt', 'yuv420p'],
-  ...['-threads', '1', '-fflags', '+bitexact', '-flags:v', '+bitexact', '-flags:a', '+bitexact'],
-  ...['-movflags', '+faststart', '-f', 'mp4', `file:${path}`],
-]
+export const asMp4 = (path: string): string[] =>
+  [
+    ['-map_metadata', '-1', '-c:v', 'libx264', '-preset', 'veryfast', '-crf', '21', '-pix_fmt', 'yuv420p'],
+    ['-threads', '1', '-fflags', '+bitexact', '-flags:v', '+bitexact', '-flags:a', '+bitexact'],
+    ['-movflags', '+faststart', '-f', 'mp4', `file:${path}`],
+  ].flat()
+
+/** Sound that goes along. */
+export const asAac = ['-c:a', 'aac', '-b:a', '128k']
 
 /** One run of ffmpeg. `ended` settles when the process is gone: rejects with Failure or with the signal's reason. */
 export interface FfmpegRun {

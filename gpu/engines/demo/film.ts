@@ -31,36 +31,25 @@ export async function film(
   const { child, ended } = startFfmpeg(
     work.ffmpeg,
     [
-      ...[
-        '-f',
-        'rawvideo',
-        '-pix_fmt',
-        'rgb0',
-        '-s',
-        `${size.width}x${size.height}`,
-        '-r',
-        String(fps),
-        '-i',
-        'pipe:0',
-      ],
-      ...sound,
-      ...asMp4(join(work.folder, filmName)),
-    ],
+      ['-f', 'rawvideo', '-pix_fmt', 'rgb0', '-s', `${size.width}x${size.height}`, '-r', String(fps), '-i', 'pipe:0'],
+      sound,
+      asMp4(join(work.folder, filmName)),
+    ].flat(),
     work.signal,
   )
   child.stdout!.resume()
   // One is drawn while the other is on its way.
   const canvases = [openCanvas(size.width, size.height), openCanvas(size.width, size.height)] as const
   let sent: Promise<void> = Promise.resolve()
-  let gone = false
+  const program = { gone: false }
   void ended
     .catch(() => {})
     .then(() => {
-      gone = true
+      program.gone = true
     })
   try {
     await work.reach(0)
-    for (let index = 0; index < total && !gone; index++) {
+    for (let index = 0; index < total && !program.gone; index++) {
       const canvas = canvases[index % 2]!
       await draw(canvas, index)
       await sent

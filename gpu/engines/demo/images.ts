@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises'
-import { basename } from 'node:path'
 import { loadSharp } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Canvas } from './canvas.ts'

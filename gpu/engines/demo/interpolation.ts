@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { asMp4, fromFile, startFfmpeg } from './ffmpeg.ts'
+import { asAac, asMp4, fromFile, startFfmpeg } from './ffmpeg.ts'
 import { filmName } from './film.ts'
 import type { Draw } from './work.ts'
 
@@ -20,11 +20,11 @@ export const videoInterpolation: Draw = async work => {
   const { child, ended } = startFfmpeg(
     work.ffmpeg,
     [
-      ...fromFile(video!),
-      ...['-map', '0:v:0', '-map', '0:a:0?', '-vf', filters.join(',')],
-      ...['-c:a', 'aac', '-b:a', '128k', '-t', String(total / fps), '-progress', 'pipe:1', '-stats_period', '0.2'],
-      ...asMp4(join(work.folder, filmName)),
-    ],
+      fromFile(video!),
+      ['-map', '0:v:0', '-map', '0:a:0?', '-vf', filters.join(',')],
+      [...asAac, '-t', String(total / fps), '-progress', 'pipe:1', '-stats_period', '0.2'],
+      asMp4(join(work.folder, filmName)),
+    ].flat(),
     work.signal,
   )
   child.stdin!.end()

@@ -28,7 +28,7 @@ export async function openCaption(
   warn: (message: string) => Promise<void>,
 ): Promise<Caption> {
   const words = printable(text.prompt, mostLetters)
-  const lines = Math.ceil([...words].length / 30)
+  const lines = Math.ceil(words.length / 30)
   const high = Math.min(place === 'middle' ? 0.6 : 0.3, 0.07 + 0.07 * lines)
   const prompt = await set(words, { width: box.width * 0.86, height: box.height * high }, warn)
   const small = Math.max(8, Math.round(box.height / 36))
@@ -81,7 +81,7 @@ async function set(
     return {
       width: info.width,
       height: info.height,
-      data: new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength),
+      data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
     }
   } catch (thrown) {
     await warn(`A text cannot be set in type: ${(thrown as Error).message}.`)

@@ -1,6 +1,6 @@
 import { type Canvas, openCanvas } from './canvas.ts'
 import { count } from './counter.ts'
-import { fromFile } from './ffmpeg.ts'
+import { asAac, fromFile } from './ffmpeg.ts'
 import { evenSize, film } from './film.ts'
 import { readImage } from './images.ts'
 import { openJourney } from './journey.ts'
@@ -54,7 +54,7 @@ export const speechToVideo: Draw = async work => {
       wave(canvas, (index + 0.5) / fps)
       count(canvas, index + 1, total)
     },
-    [...['-t', seconds], ...fromFile(audio!), ...['-map', '0:v:0', '-map', '1:a:0', '-c:a', 'aac', '-b:a', '128k']],
+    ['-t', seconds, ...fromFile(audio!), '-map', '0:v:0', '-map', '1:a:0', ...asAac],
   )
 }
 

@@ -9,7 +9,7 @@ const towers = /(\p{M}{3})\p{M}+/gu
 export function printable(text: string, most: number): string {
   const start = text.slice(0, most * 8).toWellFormed()
   const words = start.replace(unprintable, ' ').replace(towers, '$1').replace(/\s+/g, ' ').trim()
-  const characters = [...words]
+  const characters = Array.from(words)
   return characters.length <= most && start.length === text.length
     ? words
     : `${characters.slice(0, most).join('').trimEnd()}…`

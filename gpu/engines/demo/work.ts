@@ -9,12 +9,12 @@ export interface Work {
   ffmpeg: string
   /** Raised with a Failure when the caller has gone or the engine stops. */
   signal: AbortSignal
-  log(level: 'INFO' | 'WARN', message: string): Promise<void>
+  log: (level: 'INFO' | 'WARN', message: string) => Promise<void>
   /**
    * So much is done, 0 to 1. Tells the steps that were passed, and lets each take its time. With 0 it is told that the
    * work has begun; what is wrong with the inputs is best found before, because it can still be refused then.
    */
-  reach(fraction: number): Promise<void>
+  reach: (fraction: number) => Promise<void>
 }
 
 /** Draws what was asked for and names the files. */

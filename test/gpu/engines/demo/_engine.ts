@@ -189,8 +189,8 @@ export async function greys(path: string): Promise<Buffer[]> {
 }
 
 /** Makes a file with ffmpeg from what it can make up itself. */
-export async function made(name: string, ...args: string[]): Promise<string> {
+export async function made(name: string, options: string): Promise<string> {
   const path = join(newFolder(), name)
-  await run('ffmpeg', ['-v', 'error', ...args, path])
+  await run('ffmpeg', ['-v', 'error', ...options.split(' '), path])
   return path
 }

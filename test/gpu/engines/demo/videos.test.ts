@@ -7,7 +7,7 @@ let demo: Demo
 let image: string
 beforeAll(async () => {
   demo = await startDemo()
-  image = await made('given.png', '-f', 'lavfi', '-i', 'testsrc2=s=400x300', '-frames:v', '1')
+  image = await made('given.png', '-f lavfi -i testsrc2=s=400x300 -frames:v 1')
 }, 30_000)
 
 const logged = (messages: readonly object[]) =>
@@ -93,7 +93,7 @@ describe('speech-to-video', () => {
     ['speech.ogg', 24, 16, true],
   ]
   test.each(cases)('%s in %i frames at %i', async (name, num_frames, fps, picture) => {
-    const audio = await made(name, '-f', 'lavfi', '-i', 'sine=f=300:d=3')
+    const audio = await made(name, '-f lavfi -i sine=f=300:d=3')
     const { files } = await demo.generate(
       callOf('speech-to-video', { audio, num_frames, fps, image: picture ? image : null }),
     )
@@ -106,14 +106,15 @@ describe('speech-to-video', () => {
   })
 
   test('what is heard is seen', async () => {
-    const audio = await made('half.wav', '-f', 'lavfi', '-i', "sine=f=300:d=4,volume=0:enable='gt(t,2)'")
+    const audio = await made('half.wav', "-f lavfi -i sine=f=300:d=4,volume=0:enable='gt(t,2)'")
     const { files } = await demo.generate(callOf('speech-to-video', { audio, image, num_frames: 32, prompt: '' }))
     const frames = await greys(files[0]!)
     /** How much of the band of the wave is white, where the past is and where the future is. */
     const white = (frame: Buffer) => {
       let [past, future] = [0, 0]
-      for (let y = 126; y < 180; y++)
-        for (let x = 0; x < 320; x++) if (frame[y * 320 + x]! > 130) x < 160 ? past++ : future++
+      for (let y = 126; y < 180; y++) for (let x = 0; x < 320; x++) if (frame[y * 320 + x]! <= 130) continue
+      if (x < 160) past++
+      else future++
       return { past, future }
     }
     const [loud, turning, quiet] = [8, 16, 30].map(index => white(frames[index]!)) as [
@@ -138,35 +139,8 @@ test('video-interpolation finds where things are in between, and keeps the sound
   // A bright square that moves 4 pixels a frame: 8 frames a second, 2 seconds.
   const video = await made(
     'given.mp4',
-    ...[
-      '-f',
-      'lavfi',
-      '-i',
-      'color=black:s=160x96:r=8:d=2',
-      '-f',
-      'lavfi',
-      '-i',
-      'testsrc=s=32x32:r=8:d=2',
-      '-f',
-      'lavfi',
-      '-i',
-      'sine=d=2',
-    ],
-    ...[
-      '-filter_complex',
-      '[0][1]overlay=x=n*4+20:y=32',
-      '-map',
-      '2:a',
-      '-c:v',
-      'libx264',
-      '-crf',
-      '10',
-      '-pix_fmt',
-      'yuv420p',
-      '-c:a',
-      'aac',
-      '-shortest',
-    ],
+    '-f lavfi -i color=black:s=160x96:r=8:d=2 -f lavfi -i testsrc=s=32x32:r=8:d=2 -f lavfi -i sine=d=2 ' +
+      '-filter_complex [0][1]overlay=x=n*4+20:y=32 -map 2:a -c:v libx264 -crf 10 -pix_fmt yuv420p -c:a aac -shortest',
   )
   const { files, messages } = await demo.generate(
     callOf('video-interpolation', { video, width, height: 96, num_frames: 32, fps: 16 }),
