@@ -24,7 +24,7 @@ const FalSubmitted = z
 const FalCancelled = z
   .object({ status: z.enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND']), request_id: z.string() })
   .meta({ id: 'FalCancelled' })
-const FalOutput = z
+export const FalOutput = z
   .record(z.string(), z.unknown())
   .meta({ id: 'FalOutput', description: 'What the model made, or how the request is doing.' })
 

@@ -3,7 +3,7 @@ import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { falErrors } from './errors.ts'
 import { targetHeader } from './proxy.ts'
-import { falQueueRoutes } from './queue.ts'
+import { FalOutput, falQueueRoutes } from './queue.ts'
 import { falRunRoutes } from './run.ts'
 import { falUploadRoutes } from './upload.ts'
 
@@ -26,6 +26,7 @@ const proxy = (method: 'GET' | 'POST' | 'PUT') =>
     tag: 'fal',
     summary: "The proxyUrl of fal's clients",
     description: `The address in the header \`${targetHeader}\` leads to the endpoint here that stands for it, with the scope that it needs. Nothing is fetched from anywhere.`,
+    response: FalOutput,
     errors: falErrors,
     answer: refuse,
   })

@@ -9,7 +9,7 @@ import { waitForEnd } from '../slug/sync.ts'
 import { termsOf } from '../slug/terms.ts'
 import { hasEnded } from '../slug/view.ts'
 import { falErrors, ownTimeout } from './errors.ts'
-import { FalInput } from './queue.ts'
+import { FalInput, FalOutput } from './queue.ts'
 import { about, falResult, falUrls } from './view.ts'
 
 const suffix = '/stream'
@@ -47,6 +47,7 @@ export const falRunRoutes = [
     params: z.object({ path: z.string() }),
     body: FalInput,
     example: { prompt: 'A cat on a mat.' },
+    response: FalOutput,
     errors: falErrors,
     async handle({ params: { path }, body }, call) {
       const { config, registry } = call.owners

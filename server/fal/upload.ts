@@ -7,7 +7,7 @@ import { falErrors } from './errors.ts'
 const FalUpload = z
   .object({
     content_type: z.string().max(256).default('application/octet-stream'),
-    file_name: z.string().max(1024).default('file'),
+    file_name: z.string().max(1024),
   })
   .meta({ id: 'FalUpload' })
 const FalUploadUrls = z.object({ upload_url: z.string(), file_url: z.string() }).meta({ id: 'FalUploadUrls' })

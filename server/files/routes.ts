@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { past } from '../../core/files/files.ts'
 import type { FileRecord } from '../../core/store/store.ts'
@@ -9,6 +10,8 @@ import { receiveUpload, UploadedFile } from './upload.ts'
 
 const tag = 'Files'
 const path = '/files/:id/:name'
+const params = z.object({ id: z.string(), name: z.string().describe('Any: it is for whoever saves the file.') })
+const query = z.object({ exp: z.string(), sig: z.string() })
 
 /** Whoever has the address may read it, so a page of any origin may. */
 const open = (call: Call) =>
@@ -93,6 +96,8 @@ export const fileRoutes = [
     path,
     scope: 'public',
     tag,
+    params,
+    query,
     summary: 'Read a file by the address that a result gave',
     description:
       'The signature in the address is what counts; it ends after a day unless the server is set otherwise. One `Range` is answered with 206, `If-None-Match` with 304. 403 `invalid_signature` for a wrong or ended address, 410 `output_expired` for a file that was removed.',
@@ -103,6 +108,8 @@ export const fileRoutes = [
     path,
     scope: 'public',
     tag,
+    params,
+    query: query.extend({ org: z.string(), type: z.string(), kept: z.string() }),
     summary: 'Send the bytes of a file to the address that was given for it',
     description: 'Once, as they are. The address says what the file is; it ends after an hour.',
     response: UploadedFile,
@@ -113,6 +120,7 @@ export const fileRoutes = [
     path,
     scope: 'public',
     tag,
+    params,
     summary: 'Tells a browser that pages of any origin may read and send files',
     status: 204,
     answer(call) {
