@@ -23,7 +23,8 @@ function importsOf(path: string): string[] {
 const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   core: {
     own: /^core\//,
-    packages: /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$|@huggingface\/hub$)/,
+    packages:
+      /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$|@huggingface\/hub$|sharp$|ipaddr\.js$|undici$)/,
   },
   server: { own: /^(server|core)\//, packages: /^(node:|zod$|h3$|prom-client$|undici$)/ },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|node-llama-cpp$|@huggingface\/jinja$)/ },

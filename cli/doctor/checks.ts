@@ -3,6 +3,8 @@ import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { packaged, version } from '../../core/assets.ts'
 import { type Config, readConfig } from '../../core/config.ts'
+import { openCpu } from '../../core/cpu/cpu.ts'
+import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { checkDatabase } from '../../core/store/sqlite/admin.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
@@ -26,6 +28,7 @@ import {
   openFilesLimit,
 } from './machine.ts'
 import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText } from './measure.ts'
+import { judgeFfmpeg, judgePictures } from './media.ts'
 
 export interface Examined {
   dataDir: string
@@ -58,6 +61,8 @@ export async function* examine({
     ['engine wrapper', async () => judgeWrapper(await probeWrapper(environment))],
     ['open files', () => judgeOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
     ['memory', judgeThisMemory],
+    ['pictures', async () => judgePictures(await pictureFault())],
+    ['ffmpeg', async () => judgeFfmpeg(await openFfmpeg({ ...config.media, environment }).found())],
     ['GPUs', async () => judgeCards(await discover({ environment }))],
   ]
   for (const [name, check] of checks) {
@@ -122,6 +127,25 @@ async function judgeDatabase(dataDir: string): Promise<Finding> {
   return findings.length === 0
     ? fine('database', 'structure and ledger are whole')
     : broken('database', findings.join('; '), `Restore a backup: infer restore <file> --data-dir ${dataDir}`)
+}
+
+/** A white pixel, as a PNG. */
+const pixel = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACXBIWXMAAAPoAAAD6AG1e1JrAAAACklEQVQI12P4DwABAQEAG7buVgAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+/** Decodes a picture the way that the server does: in a thread, by native code that is extracted for it. */
+async function pictureFault(): Promise<string | undefined> {
+  const cpu = openCpu()
+  try {
+    await cpu.image(pixel, { formats: ['png'], maxBytes: 1024, maxPixels: 1, maxSide: 1 })
+    return undefined
+  } catch (thrown) {
+    return failureOf(thrown).message
+  } finally {
+    await cpu.close()
+  }
 }
 
 function judgeThisMemory(): Finding {

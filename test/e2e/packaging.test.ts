@@ -159,6 +159,31 @@ describe('the engine', () => {
   })
 })
 
+describe('pictures', () => {
+  /** What the doctor finds when a thread decodes one. */
+  async function readPicture(): Promise<unknown> {
+    const { out } = await run(['doctor', '--json'])
+    const { findings } = JSON.parse(out) as { findings: { name: string; state: string; detail: string }[] }
+    return findings.find(({ name }) => name === 'pictures')
+  }
+  const fine = { name: 'pictures', state: 'fine', detail: 'JPEG, PNG and WebP can be read' }
+
+  test('are decoded in a thread by extracted libraries, which are replaced when somebody has touched them', async () => {
+    expect(await readPicture()).toMatchObject(fine)
+    const packages = join(extracted(), 'vendor-sharp/node_modules')
+    expect(readdirSync(packages).sort()).toEqual(['@img', 'sharp'])
+    const folder = join(packages, '@img/sharp-libvips-linux-x64/lib')
+    const library = join(folder, readdirSync(folder).find(name => name.startsWith('libvips'))!)
+    const original = readFileSync(library)
+
+    writeFileSync(library, Buffer.from(original).fill(0xcc, 4096))
+    writeFileSync(join(packages, 'sharp/dist/intruder.js'), '')
+    expect(await readPicture()).toMatchObject(fine)
+    expect(original.equals(readFileSync(library))).toBe(true)
+    expect(readdirSync(join(packages, 'sharp/dist'))).toEqual(['index.cjs'])
+  })
+})
+
 describe('a cache directory that cannot be used ends the start with one sentence', () => {
   test.each<[string, () => string]>([
     ['nothing can be created there', () => '/proc/infer/cache'],

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { judgeFfmpeg, judgePictures } from '../../../cli/doctor/media.ts'
+import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
+
+const found = {
+  ffmpeg: '/usr/bin/ffmpeg',
+  ffprobe: '/usr/bin/ffprobe',
+  version: '7.1',
+  libx264: true,
+  minterpolate: true,
+}
+
+test('ffmpeg is there, lacks something, or is missing', async () => {
+  expect(judgeFfmpeg(found)).toMatchObject({ state: 'fine', detail: '7.1 (/usr/bin/ffmpeg)', advice: null })
+  expect(judgeFfmpeg({ ...found, libx264: false, minterpolate: false })).toMatchObject({
+    state: 'warning',
+    detail: '7.1 (/usr/bin/ffmpeg) is built without libx264 (H.264) and minterpolate (frames between frames)',
+  })
+  expect(judgeFfmpeg(await openFfmpeg({ environment: { PATH: '' } }).found())).toEqual({
+    name: 'ffmpeg',
+    state: 'warning',
+    detail: 'ffmpeg and ffprobe are not installed: no video or sound can be sent in, and videos have no thumbnails',
+    advice: 'Install it (Debian, Ubuntu: sudo apt install ffmpeg), or name it in infer.yaml under media.ffmpeg.',
+  })
+})
+
+test('pictures that cannot be read are a thing to repair', () => {
+  expect(judgePictures(undefined).state).toBe('fine')
+  expect(judgePictures('Native code could not be loaded.')).toMatchObject({
+    state: 'broken',
+    detail: 'Native code could not be loaded.',
+  })
+})
