@@ -1,16 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
-import type { Fleet, FleetSnapshot } from '../fleet.ts'
+import type { Fleet } from '../fleet.ts'
 import type { Log } from '../log.ts'
 import type { Model } from '../models/model.ts'
 import type { JobRecord, LogLine, NewJob, Store, WaitingJob } from '../store/store.ts'
-import { workOf } from '../tasks/work.ts'
 import { openArrivals } from './arrivals.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDue } from './due.ts'
+import { openFacts } from './facts.ts'
 import { openLive } from './live.ts'
+import { allLines } from './log-lines.ts'
 import { openPace } from './pace.ts'
-import { openQueue } from './queue.ts'
+import { openQueue, waitingOf } from './queue.ts'
 import { openRefill } from './refill.ts'
 import type { RunJob } from './run.ts'
 import { openRuns } from './runs.ts'
@@ -37,8 +38,6 @@ export interface JobsWish {
 
 /** After a drain has interrupted a run, how long it gets to end before its job is given back over its head. */
 const interruptGraceMs = 2_000
-/** A snapshot of the fleet serves everybody who asks for that long. */
-const snapshotMs = 100
 
 const shuttingDown = () =>
   new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5_000 })
@@ -68,7 +67,7 @@ export function openJobs(wish: JobsWish) {
     },
     expired(jobs) {
       for (const job of jobs) {
-        queue.remove(job)
+        queue.remove(waitingOf(job), job.notBefore <= clock.now())
         ended(job)
       }
     },
@@ -97,8 +96,8 @@ export function openJobs(wish: JobsWish) {
     slotsPerModel,
   })
   const sweep = openSweep({ store: store.jobs, clock, log, busy: () => runs.size > 0 })
+  const factsOf = openFacts({ fleet, models, queue, live, pace, dispatch, clock })
   let draining = false
-  let looked: { at: number; snapshot: FleetSnapshot } | undefined
   const tick = setInterval(() => {
     due.tick()
     refill.wake()
@@ -110,28 +109,11 @@ export function openJobs(wish: JobsWish) {
     live.moved(job)
   }
 
-  /** What waited before: counted first, so that whatever comes later is known to be new. */
-  async function begin(): Promise<void> {
-    for (let waitMs = 100; !draining; waitMs = Math.min(2 * waitMs, 5_000)) {
-      try {
-        queue.begin(await store.jobs.backlog())
-        due.look()
-        refill.wake()
-        return dispatch.lookAtAll()
-      } catch (thrown) {
-        if (Failure.from(thrown).code === 'shutting_down') return
-        log.error('The jobs that wait could not be counted; it is tried again', {}, thrown)
-      }
-      await delay(waitMs, undefined, { ref: false })
-    }
-  }
-  const begun = begin()
-
-  function snapshot(): FleetSnapshot {
-    const at = performance.now()
-    if (!looked || at - looked.at > snapshotMs) looked = { at, snapshot: fleet.snapshot() }
-    return looked.snapshot
-  }
+  const begun = refill.begin().then(() => {
+    if (draining) return
+    due.look()
+    dispatch.lookAtAll()
+  })
 
   return {
     /** Resolves after the commit: from then on the job survives a crash. The same idempotency key finds the same job. */
@@ -188,38 +170,29 @@ export function openJobs(wish: JobsWish) {
     /** The same for every change of state of the organization's jobs. */
     followOrganization: live.followOrganization,
 
-    /** How the job is doing, as of now. Cheap. */
-    standing(job: JobRecord): Standing {
-      const { modelId } = job
-      const { residents, models: activities } = snapshot()
-      const ready = residents.filter(one => one.modelId === modelId && one.state === 'ready')
-      const sum = (of: (one: (typeof ready)[number]) => number) => ready.reduce((total, one) => total + of(one), 0)
-      return standingOf(job, {
-        now: clock.now(),
-        run: live.find(job.id),
-        position: job.status === 'pending' ? queue.position(waitingOf(job)) : undefined,
-        expectedMs: pace.expected(modelId, workOf(job.task, job.inputs)),
-        usualMs: pace.expected(modelId, null),
-        model: models.find(modelId),
-        activity: activities[modelId],
-        slots: sum(one => one.slots),
-        freeSlots: sum(one => Math.max(0, one.slots - one.leases)),
-        cooling: dispatch.cooling(modelId),
-      })
+    /** Jobs that the store has made by itself: from now on they wait here. */
+    queued(those: readonly WaitingJob[]): void {
+      for (const job of those) queue.offer(job)
+      for (const modelId of new Set(those.map(job => job.modelId))) dispatch.look(modelId)
     },
 
-    /** What its runs have said, oldest first: the stored ones, and the one under way. */
-    async logs({ organizationId, id }: JobRecord): Promise<LogLine[]> {
-      const stored = async () => JSON.parse(await store.jobs.logs(organizationId, id)) as LogLine[]
-      const before = live.find(id)
-      const lines = await stored()
-      // The run may have ended during the look, and its lines with it been stored.
-      if (live.find(id) !== before) return stored()
-      const now = before?.lines() ?? []
-      const [first] = now
-      const known = first && lines.some(({ at, message }) => at === first.at && message === first.message)
-      return known ? lines : [...lines, ...now]
+    /** Jobs that the store has ended by itself: those that run are told. */
+    withdrawn(those: readonly WaitingJob[]): void {
+      for (const job of those) {
+        const began = runs.has(job.id)
+        runs.stop(job.id, new Failure('cancelled', `The job ${job.id} was cancelled with its execution.`))
+        queue.remove(job, !began)
+        live.moved(job)
+        void store.jobs.find(job.organizationId, job.id).then(now => now && waiters.tell(now))
+      }
+      for (const modelId of new Set(those.map(job => job.modelId))) dispatch.look(modelId)
     },
+
+    /** How the job is doing, as of now. Cheap. */
+    standing: (job: JobRecord): Standing => standingOf(job, factsOf(job)),
+
+    /** What its runs have said, oldest first: the stored ones, and the one under way. */
+    logs: (job: JobRecord): Promise<LogLine[]> => allLines(job, { store: store.jobs, live }),
 
     stats: () => ({ running: dispatch.held(), draining, ...queue.stats() }),
 
@@ -232,7 +205,7 @@ export function openJobs(wish: JobsWish) {
       clearInterval(tick)
       dispatch.close()
       runs.drain()
-      await Promise.allSettled([begun, due.close(), sweep.close(), refill.settled()])
+      await Promise.allSettled([refill.close(), begun, due.close(), sweep.close()])
       await Promise.race([runs.done(), delay(deadlineMs, undefined, { ref: false })])
       const released = runs.size
       runs.stopAll(shuttingDown())
@@ -245,10 +218,3 @@ export function openJobs(wish: JobsWish) {
 }
 export type { Standing } from './standing.ts'
 export type Jobs = ReturnType<typeof openJobs>
-
-const waitingOf = ({ id, organizationId, modelId, rank }: JobRecord): WaitingJob => ({
-  id,
-  organizationId,
-  modelId,
-  rank,
-})

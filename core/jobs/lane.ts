@@ -27,8 +27,8 @@ export interface Lane {
 
 /** What happened since a look into the store was begun, which it may have missed. */
 export interface Reading {
-  /** Something came that is only in the store. */
-  stirred: boolean
+  /** The lowest rank of those that came and are only in the store. */
+  came: number
   /** Does not wait any more. */
   readonly gone: Set<string>
 }
@@ -71,7 +71,7 @@ export function insert(lane: Lane, job: WaitingJob, size: number): void {
   if (job.rank > lane.through) {
     lane.beyond++
     lane.newest = Math.max(lane.newest, job.rank)
-    if (lane.reading) lane.reading.stirred = true
+    if (lane.reading) lane.reading.came = Math.min(lane.reading.came, job.rank)
     return
   }
   const at = placeOf(lane, job)
@@ -99,14 +99,16 @@ export function withdraw(lane: Lane, job: WaitingJob): boolean {
 export function fill(lane: Lane, reading: Reading, found: readonly WaitingJob[], complete: boolean): void {
   if (lane.reading !== reading) return
   lane.reading = null
-  for (const job of found) {
+  // Only up to what came meanwhile is it known to be all.
+  const all = found.filter(job => job.rank < reading.came)
+  for (const job of all) {
     const at = placeOf(lane, job)
     if (reading.gone.has(job.id) || lane.window[at]?.id === job.id) continue
     lane.window.splice(at, 0, job)
     lane.beyond = Math.max(0, lane.beyond - 1)
   }
-  if (complete && !reading.stirred) {
+  if (complete && reading.came === Number.POSITIVE_INFINITY) {
     lane.through = Number.POSITIVE_INFINITY
     lane.beyond = 0
-  } else if (found.length > 0) lane.through = Math.max(lane.through, found.at(-1)!.rank)
+  } else if (all.length > 0) lane.through = Math.max(lane.through, all.at(-1)!.rank)
 }

@@ -18,13 +18,16 @@ export function indexIn(lane: Lane, job: WaitingJob): number | undefined {
 
 /**
  * How many jobs of all organizations come before the one at `index` of its lane, when every job takes what is usual.
- * `step` is what one job adds to what its lane has had. A lane's k-th job begins when the lane has had `had + k·step`.
+ * `lanes` are in the order in which they are looked at. `step` is what one job adds to what its lane has had: its k-th
+ * job begins when the lane has had `had + k·step`.
  */
-export function jobsAhead(own: Lane, index: number, lanes: readonly Lane[], step: (lane: Lane) => number): number {
+export function jobsAhead(own: Lane, index: number, lanes: Iterable<Lane>, step: (lane: Lane) => number): number {
   const ownStep = step(own)
   const begins = own.had + index * ownStep
   let ahead = index
+  let passed = false
   for (const other of lanes) {
+    if (other === own) passed = true
     if (other === own || waitingIn(other) === 0 || other.had > begins) continue
     const otherStep = Math.max(step(other), Number.EPSILON)
     const rounds = (begins - other.had) / otherStep
@@ -33,7 +36,7 @@ export function jobsAhead(own: Lane, index: number, lanes: readonly Lane[], step
       // Both begin at the same point: the one that was served longer ago is first.
       const [lastOwn, lastOther] = [index > 0 ? ownStep : Infinity, rounds > 0 ? otherStep : Infinity]
       const longerAgo = lastOwn !== lastOther ? lastOther > lastOwn : rounds !== index ? rounds < index : undefined
-      if (longerAgo ?? other.servedAt < own.servedAt) first++
+      if (longerAgo ?? (other.servedAt < own.servedAt || (other.servedAt === own.servedAt && !passed))) first++
     }
     ahead += Math.min(first, waitingIn(other))
   }

@@ -1,8 +1,9 @@
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
-import type { Queue, Want } from './queue.ts'
+import type { Want } from './lines.ts'
+import type { Next, Queue } from './queue.ts'
 
 /** Brings jobs from the store into the queue, before they are needed where it can. `filled` hears for which model. */
 export function openRefill({
@@ -11,13 +12,14 @@ export function openRefill({
   log,
   filled,
 }: {
-  store: Pick<Store['jobs'], 'waiting'>
+  store: Pick<Store['jobs'], 'waiting' | 'backlog'>
   queue: Queue
   log: Log
   filled: (modelId: string) => void
 }) {
   const reads = new Set<Promise<void>>()
   let pumping: Promise<void> | undefined
+  let closed = false
 
   function read(want: Want): Promise<void> {
     const { modelId, organizationId, from, limit } = want
@@ -34,7 +36,7 @@ export function openRefill({
 
   async function pump(): Promise<void> {
     try {
-      for (let want = queue.wanted(); want; want = queue.wanted()) {
+      for (let want = queue.wanted(); want && !closed; want = queue.wanted()) {
         await read(want)
         filled(want.modelId)
         // A thousand organizations are a thousand looks: others have their turns in between.
@@ -46,19 +48,35 @@ export function openRefill({
     }
   }
 
+  function wake(): void {
+    pumping ??= pump().finally(() => {
+      pumping = undefined
+    })
+  }
+
   return {
-    /** Reads what is wanted, in the background. */
-    wake(): void {
-      pumping ??= pump().finally(() => {
-        pumping = undefined
-      })
+    /** Counts what waits, before anything else comes: so whatever comes later is known to be new. Never rejects. */
+    async begin(): Promise<void> {
+      for (let waitMs = 100; !closed; waitMs = Math.min(2 * waitMs, 5_000)) {
+        try {
+          queue.begin(await store.backlog())
+          return wake()
+        } catch (thrown) {
+          if (Failure.from(thrown).code === 'shutting_down') return
+          log.error('The jobs that wait could not be counted; it is tried again', {}, thrown)
+        }
+        await delay(waitMs, undefined, { ref: false })
+      }
     },
+    /** Reads what is wanted, in the background. */
+    wake,
     /** Resolves when the queue may know more. Rejects with what the store says. */
-    async now(next: { read: Want } | { reading: true }): Promise<void> {
+    async now(next: Exclude<Next, { turn: unknown }>): Promise<void> {
       if ('read' in next) await read(next.read)
       else await Promise.race(reads)
     },
-    settled: async (): Promise<void> => {
+    async close(): Promise<void> {
+      closed = true
       await Promise.allSettled([pumping, ...reads])
     },
   }

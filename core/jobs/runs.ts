@@ -1,17 +1,16 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Lease } from '../fleet.ts'
 import type { Log } from '../log.ts'
-import type { JobOutcome, JobRecord, Store, WaitingJob } from '../store/store.ts'
+import type { JobRecord, Store } from '../store/store.ts'
 import { workOf } from '../tasks/work.ts'
 import { attempt, Overrun } from './attempt.ts'
 import type { Dispatch } from './dispatch.ts'
+import { type EndFacts, openEnds } from './ends.ts'
 import type { Live } from './live.ts'
-import { metered, meteredUsage } from './metered.ts'
 import type { Pace } from './pace.ts'
-import type { Queue, Turn } from './queue.ts'
+import { type Queue, type Turn, waitingOf } from './queue.ts'
 import { decideRetry } from './retry.ts'
-import type { Ran, RunJob } from './run.ts'
+import type { Ran, RunJob, RunReport } from './run.ts'
 
 export interface RunsWish {
   store: Store['jobs']
@@ -42,6 +41,7 @@ const graceMs = 10_000
 /** The jobs whose turn has come: each is claimed, run on its slot, and its end is written. */
 export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, ended, delayed }: RunsWish) {
   const running = new Map<string, Run>()
+  const ends = openEnds({ store, run, log, ended })
   let draining = false
 
   async function execute(one: Run, lease: Lease | undefined): Promise<void> {
@@ -71,10 +71,10 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     live.moved(job)
     const now = live.begin(job)
     try {
-      await write(one, job, await runOn(one, job, lease, now.report), () => {
-        const lines = now.lines()
-        return lines.length > 0 ? JSON.stringify(lines) : null
-      })
+      const { end, engineId } = await runOn(one, job, lease, now.report)
+      const lines = now.lines()
+      const logs = lines.length > 0 ? JSON.stringify(lines) : null
+      await write(one, job, end, { engineId, at: clock.now(), logs })
     } finally {
       live.end(id, now)
       live.moved(job)
@@ -82,22 +82,30 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
   }
 
   /** The attempt itself. From its end on the slot is free: no engine waits for a commit. */
-  async function runOn({ turn, abort }: Run, job: JobRecord, lease: Lease | undefined, report: Parameters<RunJob>[3]) {
+  async function runOn({ turn, abort }: Run, job: JobRecord, lease: Lease | undefined, report: RunReport) {
     const since = performance.now()
-    const { end, deaf } = lease
+    const came = lease
       ? await attempt(job, lease, { run, abort, report, graceMs })
       : { end: gone(job.modelId), deaf: undefined }
+    const { end, deaf } = came
     const ranMs = performance.now() - since
-    if (deaf)
-      void deaf
-        .then(ran => late(job, lease!, ran))
-        .catch(() => {})
-        .finally(() => lease!.release())
+    if (lease && deaf) void outlived(job, lease, deaf)
     free(job.modelId, deaf ? undefined : lease)
-    queue.ran(turn, ranMs)
+    queue.ran(turn, ranMs, lease !== undefined && !abort.signal.aborted)
     if (!(end instanceof Failure)) pace.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
     return { end, engineId: lease?.engineId ?? null }
+  }
+
+  /** A run that was told to stop and did not holds its slot for as long as it goes on. */
+  async function outlived(job: JobRecord, lease: Lease, work: Promise<Ran>): Promise<void> {
+    try {
+      await ends.late(job, await work, { engineId: lease.engineId, at: clock.now(), logs: null })
+    } catch {
+      // It stopped at last, or the store is closed: either way its end is written already.
+    } finally {
+      lease.release()
+    }
   }
 
   function free(modelId: string, lease: Lease | undefined): void {
@@ -105,68 +113,21 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     dispatch().freed(modelId)
   }
 
-  async function write(
-    { abort }: Run,
-    job: JobRecord,
-    { end, engineId }: { end: Ran | Failure; engineId: string | null },
-    logs: () => string | null,
-  ): Promise<void> {
-    if (!(end instanceof Failure)) return settle(job, end, completed(end, { engineId, at: clock.now(), logs: logs() }))
+  async function write({ abort }: Run, job: JobRecord, end: Ran | Failure, facts: EndFacts): Promise<void> {
+    if (!(end instanceof Failure)) return ends.completed(job, end, facts)
     // Cancelled is already committed: there is nothing left to say about this attempt.
     if (abort.signal.aborted && end.code === 'cancelled') return
     const { attempt, maxAttempts } = job
-    const now = clock.now()
     const overrun = end instanceof Overrun
-    const decision = decideRetry({ failure: end, overrun, attempt, maxAttempts, now, random: Math.random() })
+    const decision = decideRetry({ failure: end, overrun, attempt, maxAttempts, now: facts.at, random: Math.random() })
     if (decision.do === 'release') {
       if (!draining) dispatch().refused(job.modelId, end)
-      if ((await persistently(() => store.release(job, 0))) && !draining) queue.offer(waitingOf(job))
+      if ((await ends.release(job)) && !draining) queue.offer(waitingOf(job))
       return
     }
     const retryAt = decision.do === 'retry' ? decision.at : null
-    await settle(job, undefined, { ...failed(job, end), retryAt, engineId, at: now, logs: logs() })
+    await ends.failed(job, end, retryAt, facts)
     if (retryAt !== null) delayed(retryAt)
-  }
-
-  async function settle(job: JobRecord, ran: Ran | undefined, outcome: JobOutcome): Promise<void> {
-    const { settled, job: now } = await persistently(() => store.settle(job, outcome)).catch(
-      async (thrown: unknown) => {
-        if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
-        // A result that the store cannot hold: the job ends all the same, and what it made is freed.
-        log.error('A result could not be stored', { job: job.id }, thrown)
-        const { at, engineId, logs } = outcome
-        const instead = { ...failed(job, Failure.from(thrown)), retryAt: null, engineId, at, logs }
-        const answer = await store.settle(job, instead)
-        if (answer.settled) await undo(job, ran)
-        return answer
-      },
-    )
-    if (!settled) {
-      log.info('A late result was dropped', { job: job.id, status: outcome.status })
-      if (ran) await undo(job, ran)
-    } else if (now && now.finishedAt !== null) ended(now)
-  }
-
-  /** What comes when nobody waits for it any more changes nothing, and is counted by the store. */
-  async function late(job: JobRecord, lease: Lease, ran: Ran): Promise<void> {
-    const outcome = completed(ran, { engineId: lease.engineId, at: clock.now(), logs: null })
-    await settle(job, ran, outcome).catch(() => undo(job, ran))
-  }
-
-  const undo = (job: JobRecord, ran: Ran): Promise<void> =>
-    run.undo(ran).catch((thrown: unknown) => log.error('What a late run made was not freed', { job: job.id }, thrown))
-
-  /** What has been done is not lost to a full disk or a full queue of the store: tried until it is written. */
-  async function persistently<Result>(write: () => Promise<Result>): Promise<Result> {
-    for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 5_000)) {
-      try {
-        return await write()
-      } catch (thrown) {
-        const { code } = Failure.from(thrown)
-        if (code !== 'disk_full' && code !== 'no_capacity') throw thrown
-      }
-      await delay(waitMs, undefined, { ref: false })
-    }
   }
 
   return {
@@ -205,30 +166,5 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
   }
 }
 
-const waitingOf = ({ id, organizationId, modelId, rank }: JobRecord): WaitingJob => ({
-  id,
-  organizationId,
-  modelId,
-  rank,
-})
-
 const gone = (modelId: string): Failure =>
   new Failure('model_not_found', `The model '${modelId}' is no longer offered here. Submit the job for another model.`)
-
-const completed = (
-  { result, usage, cost, files, library }: Ran,
-  more: { engineId: string | null; at: number; logs: string | null },
-): JobOutcome => ({
-  status: 'completed',
-  result,
-  usage: meteredUsage(usage),
-  cost: metered(cost),
-  files,
-  library,
-  ...more,
-})
-
-const failed = ({ attempt }: JobRecord, { code, message, type, retryable }: Failure) => ({
-  status: 'failed' as const,
-  error: { code, message, type, retryable, attempt },
-})

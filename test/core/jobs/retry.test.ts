@@ -7,7 +7,7 @@ const now = 1_000_000
 const cases: [
   rule: string,
   failure: [FailureCode, retryAfterMs?: number],
-  facts: { attempt?: number; maxAttempts?: number; random?: number },
+  facts: { attempt?: number; maxAttempts?: number; random?: number; overrun?: boolean },
   RetryDecision,
 ][] = [
   ['no capacity is no attempt, even the last one', ['no_capacity'], { attempt: 3 }, { do: 'release', coolMs: 1000 }],
@@ -18,9 +18,12 @@ const cases: [
   ['and never for nothing', ['no_capacity', 1], {}, { do: 'release', coolMs: 100 }],
   ['a broken engine is tried again after a second', ['worker_error'], {}, { do: 'retry', at: now + 1000 }],
   ['then after two', ['worker_error'], { attempt: 2 }, { do: 'retry', at: now + 2000 }],
-  ['and at most after a minute', ['timeout'], { attempt: 20, maxAttempts: 30 }, { do: 'retry', at: now + 60_000 }],
-  ['half of it at the luckiest', ['worker_error'], { attempt: 2, random: 1 }, { do: 'retry', at: now + 1000 }],
-  ['never before the engine asked', ['worker_error', 5000], { random: 1 }, { do: 'retry', at: now + 5000 }],
+  ['and at most after half a minute', ['timeout'], { attempt: 20, maxAttempts: 30 }, { do: 'retry', at: now + 30_000 }],
+  ['even with bad luck', ['timeout'], { attempt: 20, maxAttempts: 30, random: 1 }, { do: 'retry', at: now + 30_000 }],
+  ['a quarter less at the luckiest', ['worker_error'], { attempt: 2, random: 0 }, { do: 'retry', at: now + 1500 }],
+  ['a quarter more at the unluckiest', ['worker_error'], { attempt: 2, random: 1 }, { do: 'retry', at: now + 2500 }],
+  ['never before the engine asked', ['worker_error', 5000], { random: 0 }, { do: 'retry', at: now + 5000 }],
+  ['what ran out of its own time would again', ['timeout'], { overrun: true }, { do: 'fail' }],
   ['the last attempt was the last', ['worker_error'], { attempt: 3 }, { do: 'fail' }],
   ['one attempt means one', ['timeout'], { maxAttempts: 1 }, { do: 'fail' }],
   ['a wrong request stays wrong', ['invalid_value'], {}, { do: 'fail' }],
@@ -32,7 +35,7 @@ const cases: [
 describe('decideRetry', () => {
   test.each(cases)('%s', (_, [code, retryAfterMs], facts, decision) => {
     const failure = new Failure(code, 'It went wrong.', { retryAfterMs })
-    expect(decideRetry({ failure, attempt: 1, maxAttempts: 3, random: 0, now, ...facts })).toEqual(decision)
+    expect(decideRetry({ failure, attempt: 1, maxAttempts: 3, random: 0.5, now, ...facts })).toEqual(decision)
   })
 })
 

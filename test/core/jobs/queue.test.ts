@@ -1,0 +1,337 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { openQueue, type Queue, type Turn } from '../../../core/jobs/queue.ts'
+import type { WaitingJob } from '../../../core/store/store.ts'
+import { type Arrival, entitled, jain, shares, shelf, simulate, waiting } from './_queue.ts'
+
+const equal = () => 1
+const order = (queue: Queue, ms = 100): string[] => {
+  const ids: string[] = []
+  for (let next = queue.next('m'); next && 'turn' in next; next = queue.next('m')) {
+    ids.push(next.turn.job.id)
+    queue.ran(next.turn, ms)
+  }
+  return ids
+}
+
+describe('the order', () => {
+  test.each<
+    [
+      rule: string,
+      weights: Record<string, number>,
+      jobs: [id: string, organization: string, rank: number][],
+      expected: string,
+    ]
+  >([
+    [
+      'of one organization is by rank',
+      {},
+      [
+        ['b', 'x', 2],
+        ['a', 'x', 1],
+        ['c', 'x', 3],
+      ],
+      'a b c',
+    ],
+    [
+      'goes from one organization to the next',
+      {},
+      [
+        ['a1', 'a', 1],
+        ['a2', 'a', 2],
+        ['a3', 'a', 3],
+        ['b1', 'b', 4],
+        ['b2', 'b', 5],
+      ],
+      'a1 b1 a2 b2 a3',
+    ],
+    [
+      'gives four turns to one where another has one',
+      { b: 4 },
+      [
+        ['a1', 'a', 1],
+        ['a2', 'a', 2],
+        ['b1', 'b', 3],
+        ['b2', 'b', 4],
+        ['b3', 'b', 5],
+        ['b4', 'b', 6],
+        ['b5', 'b', 7],
+      ],
+      'a1 b1 b2 b3 b4 a2 b5',
+    ],
+    [
+      'a head start counts in its own organization only',
+      {},
+      [
+        ['a1', 'a', 10],
+        ['a2', 'a', -99],
+        ['b1', 'b', 11],
+      ],
+      'a2 b1 a1',
+    ],
+    [
+      'equal ranks are in the order of their ids',
+      {},
+      [
+        ['b', 'x', 1],
+        ['a', 'x', 1],
+      ],
+      'a b',
+    ],
+  ])('%s', (_, weights, jobs, expected) => {
+    const queue = openQueue({ weightOf: id => weights[id] ?? 1 })
+    for (const [id, organization, rank] of jobs) queue.offer(waiting(id, organization, rank))
+    expect(order(queue)).toEqual(expected.split(' '))
+    expect(queue.stats()).toEqual({ waiting: 0, held: 0, lanes: 0 })
+  })
+
+  test('a job that is offered twice has one turn', () => {
+    const queue = openQueue({ weightOf: equal })
+    queue.offer(waiting('a', 'x', 1))
+    queue.offer(waiting('a', 'x', 1))
+    const next = queue.next('m') as { turn: Turn }
+    queue.offer(waiting('a', 'x', 1))
+    expect(queue.next('m')).toBeUndefined()
+    queue.putBack(next.turn)
+    expect(queue.waiting('m')).toBe(1)
+    expect(order(queue)).toEqual(['a'])
+  })
+
+  test('what was put back is the first again, and nothing is charged for it', () => {
+    const queue = openQueue({ weightOf: equal })
+    for (const [id, organization, rank] of [
+      ['a1', 'a', 1],
+      ['a2', 'a', 2],
+      ['b1', 'b', 3],
+    ] as const)
+      queue.offer(waiting(id, organization, rank))
+    queue.putBack((queue.next('m') as { turn: Turn }).turn)
+    const [first] = order(queue)
+    // The other organization was served longer ago, and a's job has lost no place in its own line.
+    expect(first).toBe('b1')
+  })
+
+  test('who comes back after a while has saved nothing up', () => {
+    const queue = openQueue({ weightOf: equal })
+    for (let i = 0; i < 20; i++) queue.offer(waiting(`a${i}`, 'a', i))
+    queue.offer(waiting('b0', 'b', 100))
+    const ids: string[] = []
+    for (let i = 0; i < 12; i++) {
+      const { turn } = queue.next('m') as { turn: Turn }
+      ids.push(turn.job.id)
+      queue.ran(turn, 100)
+    }
+    expect(ids.filter(id => id.startsWith('b'))).toEqual(['b0'])
+    for (let i = 1; i < 10; i++) queue.offer(waiting(`b${i}`, 'b', 100 + i))
+    const next = order(queue).slice(0, 6)
+    expect(next.filter(id => id.startsWith('b'))).toHaveLength(3)
+  })
+
+  test('models do not wait for each other', () => {
+    const queue = openQueue({ weightOf: equal })
+    queue.offer(waiting('a', 'x', 1, 'one'))
+    queue.offer(waiting('b', 'x', 2, 'two'))
+    expect(queue.next('two')).toMatchObject({ turn: { job: { id: 'b' } } })
+    expect(queue.waiting('one')).toBe(1)
+  })
+})
+
+describe('T-FAIR-1: organizations share the time of the GPU', () => {
+  const many = (organization: string, count: number, ms: number | (() => number), at = 0): Arrival[] =>
+    Array.from({ length: count }, () => ({ organization, at, ms: typeof ms === 'number' ? ms : ms() }))
+  const trickle = (organization: string, everyMs: number, ms: number, until: number): Arrival[] =>
+    Array.from({ length: Math.floor(until / everyMs) }, (_, i) => ({ organization, at: i * everyMs + 37, ms }))
+  let seed = 7
+  const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
+  const uneven = () => 20 + Math.round(180 * random())
+
+  test.each<
+    [
+      name: string,
+      slots: number,
+      weights: Record<string, number>,
+      few: number | (() => number),
+      lots: number | (() => number),
+    ]
+  >([
+    ['equal jobs, one slot', 1, {}, 100, 100],
+    ['equal jobs, four slots', 4, {}, 100, 100],
+    ['jobs of all lengths', 1, {}, uneven, uneven],
+    ['long jobs against short ones', 1, {}, 40, 400],
+    ['short jobs against long ones, four slots', 4, {}, 400, 40],
+    ['weights of 1 and 4', 1, { lots: 1, few: 4, trickle: 1 }, 100, 100],
+    ['weights of 4 and 1', 1, { lots: 4, few: 1, trickle: 1 }, 100, 100],
+    ['weights of 1 and 4, jobs of all lengths, four slots', 4, { lots: 1, few: 4, trickle: 4 }, uneven, uneven],
+  ])('%s', (_, slots, weights, few, lots) => {
+    const queue = openQueue({ weightOf: id => weights[id] ?? 1, window: 2_000 })
+    const arrivals = [...many('lots', 1_000, lots), ...many('few', 40, few), ...trickle('trickle', 1_000, 100, 60_000)]
+    const ended = simulate(queue, arrivals, slots)
+    expect(ended).toHaveLength(arrivals.length)
+    // While the few last, all three want more than nothing: that is when it has to be fair.
+    const to = Math.max(...ended.filter(one => one.organization === 'few').map(one => one.ended))
+    const demand: Record<string, number> = {}
+    for (const one of arrivals) if (one.at < to) demand[one.organization] = (demand[one.organization] ?? 0) + one.ms
+    const fair = entitled(demand, weights, to * slots)
+    const got = shares(ended, 0, to)
+    expect(jain(Object.keys(fair).map(name => got[name]! / fair[name]!))).toBeGreaterThanOrEqual(0.95)
+  })
+
+  test.each([1, 4])('who sends now and then waits at most twice as long as alone, %i slots', slots => {
+    const victim = trickle('victim', 1_000, 100, 50_000)
+    const mean = (arrivals: Arrival[]) => {
+      const ended = simulate(openQueue({ weightOf: equal, window: 2_000 }), arrivals, slots)
+      const own = ended.filter(one => one.organization === 'victim')
+      return own.reduce((sum, one) => sum + one.ended - one.at, 0) / own.length
+    }
+    const alone = mean(victim)
+    const beside = mean([...victim, ...many('lots', 1_000, 100), ...many('few', 10, 100)])
+    expect(beside / alone).toBeLessThanOrEqual(2)
+  })
+
+  test('whoever has one long job at a time pays for it', () => {
+    // Each of its jobs arrives when the one before has ended: it never has a backlog.
+    const queue = openQueue({ weightOf: equal, window: 2_000 })
+    for (let i = 0; i < 1_000; i++) queue.offer(waiting(`s${i}`, 'short', i))
+    let [now, long, own] = [0, 0, 0]
+    queue.offer(waiting('l0', 'long', 0))
+    while (now < 50_000) {
+      const { turn } = queue.next('m') as { turn: Turn }
+      const isLong = turn.job.organizationId === 'long'
+      const ms = isLong ? 1_000 : 50
+      now += ms
+      queue.ran(turn, ms)
+      if (isLong) long += ms
+      if (isLong) queue.offer(waiting(`l${++own}`, 'long', own))
+    }
+    expect(long / now).toBeGreaterThan(0.45)
+    expect(long / now).toBeLessThan(0.55)
+  })
+})
+
+describe('the window', () => {
+  test('a hundred thousand jobs are counted and a few of them held', () => {
+    const store = shelf()
+    const queue = openQueue({ weightOf: equal })
+    queue.begin([{ modelId: 'm', organizationId: 'x', jobs: 100_000 }])
+    expect(queue.waiting('m')).toBe(100_000)
+    expect(queue.stats().held).toBe(0)
+    for (let i = 0; i < 1_000; i++) store.jobs.set(`j${i}`, waiting(`j${i}`, 'x', i))
+    expect(store.next(queue)?.job.id).toBe('j0')
+    expect(queue.stats().held).toBeLessThanOrEqual(512)
+    expect(queue.waiting('m')).toBe(99_999)
+  })
+
+  test('of ten thousand organizations less is held of each', () => {
+    const queue = openQueue({ weightOf: equal, most: 20_000 })
+    for (let i = 0; i < 100_000; i++) queue.offer(waiting(`j${i}`, `o${i % 5_000}`, i))
+    expect(queue.stats().waiting).toBe(100_000)
+    expect(queue.stats().held).toBeLessThanOrEqual(5_000 * 17)
+  })
+
+  type Op =
+    | { do: 'submit'; organization: number; rank: number }
+    | { do: 'turn' }
+    | { do: 'end'; which: number; ms: number; again: boolean }
+    | { do: 'cancel'; which: number }
+    | { do: 'read' }
+    | { do: 'answer' }
+  const op = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({ do: fc.constant('submit' as const), organization: fc.nat(2), rank: fc.nat(30) }),
+    },
+    { weight: 4, arbitrary: fc.constant({ do: 'turn' as const }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ do: fc.constant('end' as const), which: fc.nat(9), ms: fc.nat(500), again: fc.boolean() }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('cancel' as const), which: fc.nat(30) }) },
+    { weight: 2, arbitrary: fc.constant({ do: 'read' as const }) },
+    { weight: 2, arbitrary: fc.constant({ do: 'answer' as const }) },
+  ) satisfies fc.Arbitrary<Op>
+
+  /** Plays the operations on one queue and a store behind it; answers of reads come late where `slow`. */
+  function play(ops: readonly Op[], window: number, slow: boolean): { turns: string[]; left: number } {
+    const store = shelf()
+    const queue = openQueue({ weightOf: equal, window, most: window * 3 })
+    queue.begin([])
+    const all: WaitingJob[] = []
+    const running: Turn[] = []
+    const turns: string[] = []
+    const answers: (() => void)[] = []
+    const read = (want: NonNullable<ReturnType<Queue['wanted']>>) => {
+      const found = store.find(want)
+      answers.push(() => queue.found(want, found))
+      if (!slow) answers.shift()!()
+    }
+    const take = (): boolean => {
+      const next = queue.next('m')
+      if (!next) return false
+      if ('turn' in next) {
+        // A job that was cancelled in the store is not there to be claimed.
+        if (store.jobs.delete(next.turn.job.id)) {
+          turns.push(next.turn.job.id)
+          running.push(next.turn)
+        } else queue.passed(next.turn)
+      } else {
+        if ('read' in next) read(next.read)
+        else answers.shift()!()
+        return slow || take()
+      }
+      return true
+    }
+    for (const one of ops) {
+      if (one.do === 'submit') {
+        const job = waiting(`j${all.length}`, `o${one.organization}`, one.rank * 1_000 + all.length)
+        all.push(job)
+        store.jobs.set(job.id, job)
+        queue.offer(job)
+      } else if (one.do === 'turn') take()
+      else if (one.do === 'end' && running.length > 0) {
+        const [turn] = running.splice(one.which % running.length, 1) as [Turn]
+        if (one.again) {
+          store.jobs.set(turn.job.id, turn.job)
+          turns.splice(turns.lastIndexOf(turn.job.id), 1)
+          queue.putBack(turn)
+        } else queue.ran(turn, one.ms)
+      } else if (one.do === 'cancel' && all.length > 0) {
+        const job = all[one.which % all.length]!
+        if (store.jobs.delete(job.id)) queue.remove(job)
+      } else if (one.do === 'read') {
+        const want = queue.wanted()
+        if (want) read(want)
+      } else answers.shift()?.()
+    }
+    for (const turn of running.splice(0)) queue.ran(turn, 10)
+    for (const answer of answers.splice(0)) answer()
+    for (;;) {
+      while (take()) for (const turn of running.splice(0)) queue.ran(turn, 10)
+      const want = queue.wanted()
+      if (!want) break
+      read(want)
+      for (const answer of answers.splice(0)) answer()
+    }
+    const { waiting: counted, held, lanes } = queue.stats()
+    return { turns, left: store.jobs.size + counted + held + lanes }
+  }
+
+  test('loses nothing and takes nothing twice, whatever happens while it is read', () => {
+    fc.assert(
+      fc.property(fc.array(op, { size: 'max', maxLength: 120 }), fc.integer({ min: 1, max: 12 }), (ops, window) => {
+        const { turns, left } = play(ops, window, true)
+        expect(new Set(turns).size).toBe(turns.length)
+        expect(left).toBe(0)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('does not change the order', () => {
+    fc.assert(
+      fc.property(fc.array(op, { size: 'max', maxLength: 120 }), fc.integer({ min: 1, max: 12 }), (ops, window) => {
+        expect(play(ops, window, false).turns).toEqual(play(ops, 1_000, false).turns)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
