@@ -112,9 +112,12 @@ describe('speech-to-video', () => {
     /** How much of the band of the wave is white, where the past is and where the future is. */
     const white = (frame: Buffer) => {
       let [past, future] = [0, 0]
-      for (let y = 126; y < 180; y++) for (let x = 0; x < 320; x++) if (frame[y * 320 + x]! <= 130) continue
-      if (x < 160) past++
-      else future++
+      for (let y = 126; y < 180; y++)
+        for (let x = 0; x < 320; x++) {
+          if (frame[y * 320 + x]! <= 130) continue
+          if (x < 160) past++
+          else future++
+        }
       return { past, future }
     }
     const [loud, turning, quiet] = [8, 16, 30].map(index => white(frames[index]!)) as [
