@@ -69,7 +69,7 @@ export const callEnded = (job: JobRecord): SseRecord =>
 
 /** How far it is: not kept, so it has no id. Undefined where nothing is known. */
 export function progressRecord(job: JobRecord, call: Call): SseRecord | undefined {
-  const { progress, queuePosition, etaMs } = standingOf(job, call)
+  const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, call)
   if (progress === null && queuePosition === null) return undefined
   const data = JSON.stringify({
     job_id: job.id,
@@ -77,6 +77,11 @@ export function progressRecord(job: JobRecord, call: Call): SseRecord | undefine
     progress: progress === null ? null : Math.round(progress * 1000) / 1000,
     queue_position: queuePosition,
     eta_seconds: etaMs === null ? null : Math.ceil(etaMs / 1000),
+    waiting_for: waitingFor && {
+      reason: waitingFor.reason,
+      detail: waitingFor.detail,
+      eta_seconds: waitingFor.etaMs === null ? null : Math.ceil(waitingFor.etaMs / 1000),
+    },
   })
   return record('job.progress', Date.now(), undefined, data)
 }
