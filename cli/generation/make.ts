@@ -114,7 +114,7 @@ async function makeOne(
     if (job.status !== 'completed') throw endedBadly(job)
     const saved = await saveMade(job, place, connect, terminal, { signal: leave, topic, suffix, onTrouble: trouble })
     if (!json) {
-      display.say(summaryOf(job))
+      display.say(suffix === '' ? summaryOf(job) : `${label}: ${summaryOf(job)}`)
       for (const path of saved) terminal.print(path)
     }
     return { job, saved }

@@ -8,7 +8,6 @@ export interface Offered {
   model_id: string
   tasks: readonly string[]
   enabled?: boolean | undefined
-  slug?: string | null | undefined
   slugs?: Record<string, string> | undefined
 }
 
@@ -45,9 +44,10 @@ const ownOf = (model: Offered): GenerationTask[] =>
 function slugsOf(model: Offered): Map<string, GenerationTask> {
   const all = new Map<string, GenerationTask>()
   for (const task of ownOf(model)) {
-    for (const base of [model.slug, model.model_id]) if (base) all.set(`${base}/${nameOf(task)}`, task)
-    const shown = model.slugs?.[task]
-    if (shown !== undefined) all.set(shown, task)
+    const shown = model.slugs?.[task] ?? model.model_id
+    for (const base of [shown, model.model_id])
+      if (!base.endsWith(`/${nameOf(task)}`)) all.set(`${base}/${nameOf(task)}`, task)
+    if (model.slugs?.[task] !== undefined) all.set(shown, task)
   }
   return all
 }
@@ -68,11 +68,14 @@ export function targetOf(
   given: Given,
   { asked, only }: { asked?: GenerationTask | undefined; only?: (task: GenerationTask) => boolean } = {},
 ): Target | undefined {
-  const model = models.find(one => one.model_id === name) ?? models.find(one => slugsOf(one).has(name))
+  const whole = (one: Offered) =>
+    one.model_id === name || ownOf(one).some(task => one.slugs?.[task] === `${name}/${nameOf(task)}`)
+  // A slug that a model has for one of its tasks alone names that task.
+  const model = models.find(one => slugsOf(one).has(name)) ?? models.find(whole)
   if (!model || ownOf(model).length === 0) return undefined
   if (model.enabled === false)
     throw refused('model_not_found', `The model '${name}' is disabled. Set 'enabled: true' in infer.yaml to use it.`)
-  const bySlug = model.model_id === name ? undefined : slugsOf(model).get(name)
+  const bySlug = slugsOf(model).get(name)
   const possible = bySlug ? [bySlug] : ownOf(model).filter(task => only?.(task) ?? true)
   const shown = `'${printable(name)}'`
   if (possible.length === 0 || (bySlug && only && !only(bySlug)))

@@ -20,6 +20,7 @@ export function openDisplay(
   const { stderr } = terminal
   const moving = !quiet && Boolean((stderr as Partial<WriteStream>).isTTY)
   const begunAt = now()
+  const widest = Math.max(...labels.map(label => printable(label).length))
   const jobs = labels.map(label => ({
     label: printable(label),
     moment: unknownMoment,
@@ -43,7 +44,7 @@ export function openDisplay(
     const width = Math.max(20, (stderr.columns || 80) - 1)
     const lines = jobs
       .filter(job => job.shown)
-      .map(job => progressLine(job.label, job.moment, now() - job.at, now() - job.since, width))
+      .map(job => progressLine(job.label.padEnd(widest), job.moment, now() - job.at, now() - job.since, width))
     const text = erased() + lines.join('\r\n')
     drawnLines = lines.length
     drawnAt = now()

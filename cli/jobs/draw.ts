@@ -69,7 +69,7 @@ export function factsOf(job: Job, paint: Paint): [name: string, value: string][]
     ['submitted', at(job.created_at)],
     ['begun', job.started_at == null ? undefined : at(job.started_at)],
     ['ended', job.finished_at == null ? undefined : at(job.finished_at)],
-    ['took', job.finished_at == null ? undefined : tookText(job)],
+    ['took', tookOf(job) === undefined ? undefined : tookText(job)],
     ['metadata', job.metadata == null ? undefined : text(job.metadata)],
   ]
   return rows.filter((row): row is [string, string] => row[1] !== undefined)

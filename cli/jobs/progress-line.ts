@@ -23,10 +23,10 @@ export const reasonText = ({ waitingFor }: Moment): string =>
 function factsOf(moment: Moment, etaSeconds: number | null): string[] {
   const { status, queuePosition } = moment
   const facts: string[] = []
-  if (status === 'pending' && queuePosition !== null)
+  const reason = status === 'pending' ? reasonText(moment) : ''
+  if (status === 'pending' && queuePosition !== null && (queuePosition > 0 || reason === ''))
     facts.push(queuePosition === 0 ? 'next in the queue' : `${queuePosition} before it in the queue`)
   if (etaSeconds !== null && etaSeconds > 0) facts.push(`about ${lengthText(etaSeconds)} left`)
-  const reason = status === 'pending' ? reasonText(moment) : ''
   if (reason !== '') facts.push(reason)
   return facts
 }
@@ -75,7 +75,7 @@ export function lineFor(
 ): { text: string; said: Said } | undefined {
   const { status, progress, queuePosition, etaSeconds } = moment
   const reason = status === 'pending' ? (moment.waitingFor?.reason ?? '') : ''
-  const tenth = status === 'processing' && progress !== null ? Math.floor(progress * 10) : 0
+  const tenth = status === 'processing' && progress !== null ? Math.min(9, Math.floor(progress * 10)) : 0
   const said: Said = { status, reason, tenth, queuePosition, at }
   const moved = status === 'processing' ? tenth > (before?.tenth ?? 0) : queuePosition !== before?.queuePosition
   const quiet = before !== undefined && at - before.at < (status === 'processing' ? quietMs / 10 : quietMs)

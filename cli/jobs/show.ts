@@ -3,10 +3,11 @@ import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
 import { drawRows } from '../help/manual.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { factsOf, valuesOf } from './draw.ts'
 import { findIds } from './find.ts'
-import { Job, jobPath } from './job.ts'
+import { Job, jobPath, madeBy } from './job.ts'
 
 /** `infer job show <id>`: everything about one job. */
 export function define(command: Command, terminal: Terminal): void {
@@ -26,7 +27,13 @@ export function define(command: Command, terminal: Terminal): void {
         return rows.length === 0 ? [] : ['', paint.strong(title), ...drawRows(rows, Number.MAX_SAFE_INTEGER)]
       }
       const facts = factsOf(job, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
-      terminal.print([...facts, ...section('inputs', job.inputs), ...section('result', job.result)].join('\n'))
+      // Addresses are for copying, so they are never cut.
+      const { files } = madeBy(job)
+      const { images: _, video: __, thumbnail_url: ___, ...result } = (job.result ?? {}) as Record<string, unknown>
+      const made =
+        files.length === 0 ? [] : ['', paint.strong('files'), ...files.map(({ url }) => `  ${printable(url)}`)]
+      const values = section('result', files.length === 0 ? job.result : result)
+      terminal.print([...facts, ...section('inputs', job.inputs), ...values, ...made].join('\n'))
     })
   withExamples(show, [
     ['infer job show 7QK2M9XD', 'by the end of its id'],
