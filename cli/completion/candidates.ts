@@ -1,7 +1,9 @@
 import type { Argument, Command, Option } from 'commander'
+import { generationTasks, tasks } from '../../core/tasks/tasks.ts'
 import { openProgram } from '../program.ts'
 import type { Terminal } from '../terminal.ts'
-import { type KnownModel, knownModels } from './model-ids.ts'
+import { recentJobs } from './job-ids.ts'
+import { type KnownModel, knownModels, knownSlugs } from './model-ids.ts'
 import { type Place, placeBehind } from './place.ts'
 
 export interface Candidate {
@@ -50,7 +52,13 @@ async function valuesAt(place: Place): Promise<Candidates> {
   const name = nameOf(what)
   if (what.argChoices) return { all: what.argChoices.map(value => ({ value, description: '' })), paths: 'none' }
   if (name === 'data-dir' || name === 'directory' || name === 'folder') return { all: [], paths: 'directories' }
-  if (/^(file|path|source|config|image)s?$/.test(name)) return { all: [], paths: 'files' }
+  if (/^(file|path|source|config|image|mask|video|audio|out)s?$/.test(name)) return { all: [], paths: 'files' }
+  if (path[0] === 'job' && /^ids?$/.test(name))
+    return { all: await recentJobs(given.get('--data-dir'), path[1]), paths: 'none' }
+  if (path[0] === 'job' && name === 'task') return named(tasks)
+  if (name === 'task') return named(generationTasks.map(task => task.slice('slug/'.length)))
+  if (name === 'priority') return named(['low', 'normal', 'high'])
+  if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return { all: await makers(place), paths: 'none' }
   if (/^models?$/.test(name) || (name === 'id' && path[0] === 'model'))
     return { all: modelsFor(await knownModels(given.get('--data-dir')), taskOf[path[0] ?? '']), paths: 'none' }
   return nothing
@@ -61,6 +69,19 @@ function nameOf(what: Option | Argument): string {
   if (!('long' in what)) return what.name()
   const placeholder = /[<[]([\w-]+)/.exec(what.flags)?.[1] ?? ''
   return /^(path|file)$/.test(placeholder) && what.long !== '--data-dir' ? placeholder : (what.long ?? '').slice(2)
+}
+
+const named = (values: readonly string[]): Candidates => ({
+  all: values.map(value => ({ value, description: '' })),
+  paths: 'none',
+})
+
+/** Slugs of what makes pictures or videos, and for `run` the chat models before them. */
+async function makers({ path, given }: Place): Promise<Candidate[]> {
+  const dataDir = given.get('--data-dir')
+  const [models, slugs] = await Promise.all([path[0] === 'run' ? knownModels(dataDir) : [], knownSlugs(dataDir)])
+  const fitting = slugs.filter(({ tasks: [task = ''] }) => path[0] === 'run' || task.includes('video'))
+  return [...modelsFor(models, taskOf.run), ...modelsFor(fitting, undefined)]
 }
 
 const commandsOf = ({ command }: Place): Candidates => ({

@@ -2,7 +2,10 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { dataDirectory, readConfig } from '../../core/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
+import type { Model } from '../../core/models/model.ts'
+import { slugsOf } from '../../core/models/slugs.ts'
 import { openClient } from '../client.ts'
+import { offeredBy } from '../generation/models.ts'
 
 export interface KnownModel {
   id: string
@@ -14,6 +17,19 @@ const patienceMs = 700
 
 const Models = z.object({ data: z.array(z.object({ id: z.string(), tasks: z.array(z.string()).default([]) })) })
 
+/** Every slug with its task, from the server, or without one from the configuration. Never throws. */
+export async function knownSlugs(dataDirFlag: string | undefined): Promise<KnownModel[]> {
+  const dataDir = dataDirectory(dataDirFlag)
+  try {
+    const models = await offeredBy(openClient(dataDir), AbortSignal.timeout(patienceMs))
+    return models
+      .filter(({ enabled }) => enabled !== false)
+      .flatMap(({ slugs = {} }) => Object.entries(slugs).map(([task, id]) => ({ id, tasks: [task] })))
+  } catch {
+    return configured(dataDir).flatMap(model => Array.from(slugsOf(model), ([task, id]) => ({ id, tasks: [task] })))
+  }
+}
+
 /** Ids of models from the server, or without one from the configuration. Never throws; nothing known is an empty list. */
 export async function knownModels(dataDirFlag: string | undefined): Promise<KnownModel[]> {
   const dataDir = dataDirectory(dataDirFlag)
@@ -22,11 +38,15 @@ export async function knownModels(dataDirFlag: string | undefined): Promise<Know
     const { data } = await openClient(dataDir).ask({ method: 'GET', path: '/std/v1/models', answer: Models, signal })
     return data
   } catch {
-    try {
-      const { models } = readConfig(join(dataDir, 'infer.yaml'), false)
-      return models.length > 0 ? models : defaultModels()
-    } catch {
-      return []
-    }
+    return configured(dataDir)
+  }
+}
+
+function configured(dataDir: string): Model[] {
+  try {
+    const { models } = readConfig(join(dataDir, 'infer.yaml'), false)
+    return models.length > 0 ? models : defaultModels()
+  } catch {
+    return []
   }
 }

@@ -53,5 +53,5 @@ test('an unexpected error is shown with its message and its cause', () => {
 })
 
 test('the codes are those of the manual', () => {
-  expect(exitCodes).toEqual({ fine: 0, failed: 1, usage: 64, data: 65, internal: 70, io: 74 })
+  expect(exitCodes).toEqual({ fine: 0, failed: 1, usage: 64, data: 65, internal: 70, io: 74, unfinished: 75 })
 })

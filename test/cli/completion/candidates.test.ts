@@ -4,6 +4,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { candidatesFor } from '../../../cli/completion/candidates.ts'
 import { openTerminal } from '../../../cli/terminal.ts'
 import { infer, temporaryFolder } from '../_infer.ts'
+import { jobId, jobServer, record, says } from '../_jobs.ts'
 import { answer, fakeServer, models } from '../_server.ts'
 
 const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
@@ -51,6 +52,22 @@ test.each<[words: string[], values: string[], paths?: string]>([
     ['service', ''],
     ['install', 'uninstall', 'help'],
   ],
+  [['job', 'c'], ['cancel']],
+  [
+    ['run', 'm', '--priority', ''],
+    ['low', 'normal', 'high'],
+  ],
+  [
+    ['run', 'm', '--task', 'image-'],
+    ['image-to-image', 'image-to-video'],
+  ],
+  [['job', 'list', '--task', 'std/r'], ['std/rerank']],
+  [
+    ['run', 'm', '--resolution', ''],
+    ['480p', '720p', '1080p'],
+  ],
+  [['run', 'm', '--mask', ''], [], 'files'],
+  [['video', 'm', '--out', ''], [], 'files'],
   [['help', 'to'], ['token']],
   [['help', 'token', 'sc'], ['scan']],
   [['help', 'routes', ''], []],
@@ -95,6 +112,26 @@ test('models come from the server, those that can do what the command needs', as
   expect((await complete(['run', 'o'], env)).values).toEqual(['other-chat'])
   expect((await complete(['embed', ''], env)).values).toEqual(['tiny-embed'])
   expect((await complete(['logs', '-f', ''], env)).values).toEqual(['tiny-embed', 'tiny-chat', 'other-chat'])
+})
+
+test('of what makes pictures and videos slugs are offered, those of the command', async () => {
+  expect((await complete(['video', ''])).values).toContain('demo/text-to-video')
+  const { env } = await jobServer({ other: says({ data: [] }) })
+  const slugs = ['draw/text-to-image', 'draw/inpainting', 'clip/fast']
+  expect((await complete(['run', ''], env)).values).toEqual(slugs)
+  expect((await complete(['run', 'draw/i'], env)).values).toEqual(['draw/inpainting'])
+  expect((await complete(['video', ''], env)).values).toEqual(['clip/fast'])
+})
+
+test('jobs are offered by their ids, those that the command is for', async () => {
+  expect((await complete(['job', 'show', ''])).values).toEqual([])
+  const running = jobId.replace('2Z', '2Y')
+  const page = { jobs: [record({ id: running }), record({ status: 'failed' })], has_more: false }
+  const { env, seen } = await jobServer({ list: [says(page)] })
+  expect((await complete(['job', 'show', ''], env)).values).toEqual([running, jobId])
+  expect((await complete(['job', 'cancel', 'job_'], env)).values).toEqual([running])
+  expect((await complete(['job', 'retry', ''], env)).values).toEqual([jobId])
+  expect(seen.every(({ path }) => path === '/api/jobs?limit=20')).toBe(true)
 })
 
 test('without a server they come from the configuration of the data directory that is named', async () => {
