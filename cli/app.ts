@@ -21,6 +21,9 @@ import { scopes } from '../core/store/store.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
+import { openExecutions } from '../core/workflows/executions.ts'
+import { openFrozen } from '../core/workflows/frozen.ts'
+import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
 import { openBodyBudget } from '../server/body.ts'
@@ -101,18 +104,25 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
+  const frozen = openFrozen(store.executions)
+  const work = openNodeWork({ frozen, store: store.executions, registry })
   const jobs = openJobs({
     store,
     fleet,
     models: registry,
     weightOf: shares.of,
     log,
-    run: openTaskRunner({
-      text: openTextRunner({ registry, cpu, limits: config.limits }),
-      generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
-      used: throughput.used,
+    run: openNodeRunner({
+      work,
+      media,
+      run: openTaskRunner({
+        text: openTextRunner({ registry, cpu, limits: config.limits }),
+        generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
+        used: throughput.used,
+      }),
     }),
   })
+  const executions = openExecutions({ store, jobs, frozen, work, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, streams, reload, throughput, timings })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
@@ -126,6 +136,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     reload,
     fleet,
     jobs,
+    executions,
     recorder,
     cpu,
     files,
@@ -153,6 +164,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     // Each has its turn whatever became of the one before: what is not written down at the end is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),
+      () => executions.close(),
       () => fleet.close(0),
       () => recorder.close(),
       () => accounts.flushUses(),

@@ -61,10 +61,10 @@ export const failures = {
 
 export type FailureCode = keyof typeof failures
 
-export interface FailureDetail {
+export interface FailureDetail<Code extends string = string> {
   path: string
   message: string
-  code: FailureCode
+  code: Code
 }
 
 export interface FailureMore {

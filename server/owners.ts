@@ -12,6 +12,7 @@ import type { Media } from '../core/media/take.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
+import type { Executions } from '../core/workflows/executions.ts'
 import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
 import type { Replies } from './idempotency.ts'
@@ -30,6 +31,7 @@ export interface Owners {
   reload: Pick<Reload, 'status'>
   fleet: Fleet
   jobs: Jobs
+  executions: Executions
   recorder: Recorder
   cpu: Cpu
   media: Media

@@ -60,11 +60,11 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return value
 }
 
-function finding(issue: Issue, input: unknown): FailureDetail {
+function finding(issue: Issue, input: unknown): FailureDetail<FailureCode> {
   const path = placeOf(issue.path)
   const name = path ? `'${path}'` : 'The body'
   const value = valueAt(input, issue.path)
-  const say = (code: FailureCode, message: string): FailureDetail => ({ path, message, code })
+  const say = (code: FailureCode, message: string): FailureDetail<FailureCode> => ({ path, message, code })
   if (
     (issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.code === 'invalid_union') &&
     value === undefined &&

@@ -42,9 +42,12 @@ export interface Store {
   jobs: {
     /**
      * Stores a pending job, or answers with the one that the same idempotency key made within 24 h.
-     * Same key and another body hash: Failure `idempotency_key_reused`.
+     * Same key and another body hash: Failure `idempotency_key_reused`. Its job is not kept: `output_expired`, unless
+     * it was removed without having begun.
      */
     submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
+    /** The job that a submit with this key would be answered with, before anything is done for it. Throws like `submit`. */
+    keyed(organizationId: string, key: { key: string; bodyHash: string }, now: number): Promise<JobRecord | undefined>
     /** How many jobs wait, by model and organization; those that are not due yet are left out. Counted: for the start. */
     backlog(): Promise<{ modelId: string; organizationId: string; jobs: number }[]>
     /** Those of one model and organization that wait and are due, by rank, from `from` on (that rank included). */

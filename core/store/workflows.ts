@@ -154,7 +154,7 @@ export interface NodeResult {
 /** What a commit means for others than those who asked for it. */
 export interface Moves {
   /** Jobs of executions that are to be queued now. */
-  released: WaitingJob[]
+  released: (WaitingJob & { executionId: string; nodeId: string })[]
   /** Jobs that were ended with their execution: those that run are to be told. */
   withdrawn: WaitingJob[]
   /** Executions of which something has changed. */

@@ -4,7 +4,7 @@ import { parseTemplate, type Reference, ReferenceFault, type Segment } from './r
 /** What references are replaced by. */
 export interface Bindings {
   input: Readonly<Record<string, unknown>>
-  /** By node id. A node that has no result yet is not among them. */
+  /** By node id. A node that has not ended is not among them; one whose failure is borne is null. */
   nodes: Readonly<Record<string, unknown>>
   execution: Readonly<Record<string, unknown>>
 }
@@ -51,6 +51,8 @@ const written = (value: unknown): string => (typeof value === 'string' ? value :
 export function look({ source, root, path }: Reference, bindings: Bindings): unknown {
   let value: unknown = bindings[root]
   let before: Segment = root
+  // Its failure is borne, so whoever refers to it gets nothing instead of failing as well.
+  if (root === 'nodes' && Object.hasOwn(bindings.nodes, path[0]!) && bindings.nodes[path[0]!] === null) return null
   for (const step of path) {
     const missing = absence(value, step, before)
     if (missing !== undefined) throw new Unresolved(`\${${source}}: ${missing}`)

@@ -1,4 +1,3 @@
-import type { FailureCode } from '../failure.ts'
 import { failureOf } from '../schemas/issues.ts'
 import type { WorkflowNode } from './definition.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
@@ -68,7 +67,7 @@ export function diagnoseInputs(
   }
 }
 
-const issueOf: Partial<Record<FailureCode, TypeIssue['code']>> = {
+const issueOf: Readonly<Record<string, TypeIssue['code']>> = {
   missing_required_parameter: 'missing_input',
   invalid_type: 'type_mismatch',
 }

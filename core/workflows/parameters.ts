@@ -1,4 +1,4 @@
-import { Failure, type FailureDetail } from '../failure.ts'
+import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
 import type { Parameter, Parameters, ParameterType } from './definition.ts'
 import { jsonType, type Kinds, mayFit } from './schema-walk.ts'
 
@@ -25,8 +25,8 @@ export function fillParameters(
   used: ReadonlySet<string>,
 ): Record<string, unknown> {
   const filled: Record<string, unknown> = { ...given }
-  const wrong: FailureDetail[] = []
-  const say = (code: FailureDetail['code'], name: string, message: string) =>
+  const wrong: FailureDetail<FailureCode>[] = []
+  const say = (code: FailureCode, name: string, message: string) =>
     void wrong.push({ code, path: `input_params.${name}`, message })
   const missing = (name: string) =>
     say('missing_required_parameter', name, `Missing required parameter: 'input_params.${name}'.`)
@@ -47,7 +47,7 @@ export function fillParameters(
 function faultOf(
   value: unknown,
   { type, required, enum: values, minimum, maximum }: Parameter,
-): { code: FailureDetail['code']; message: string } | undefined {
+): { code: FailureCode; message: string } | undefined {
   if (value === null && required === false) return undefined
   const kind = misfit(value, type)
   if (kind !== undefined) return { code: 'invalid_type', message: `is of type ${kind}, and ${type} is expected.` }

@@ -29,6 +29,15 @@ export function assemble(parts: {
       : writer.ask(name, argument, weight)
   }
 
+  function keyed(organizationId: string, holder: string): JobRecord {
+    const made = reader.jobs.find(organizationId, holder)
+    if (made) return made
+    throw new Failure(
+      'output_expired',
+      `This Idempotency-Key made the job ${holder}, which is not kept any more. Send a new key to run it again.`,
+    )
+  }
+
   return {
     organizations: {
       async create(organization) {
@@ -65,13 +74,11 @@ export function assemble(parts: {
       async submit(job) {
         const holder = await ask('jobs.submit', job, job.inputs.length)
         if (holder === null) return { job: asSubmitted(job), replayed: false }
-        const made = reader.jobs.find(job.organizationId, holder)
-        if (!made)
-          throw new Failure(
-            'output_expired',
-            `This Idempotency-Key made the job ${holder}, which is not kept any more. Send a new key to run it again.`,
-          )
-        return { job: made, replayed: true }
+        return { job: keyed(job.organizationId, holder), replayed: true }
+      },
+      async keyed(organizationId, key, now) {
+        const holder = reader.jobs.keyHolder(organizationId, key, now)
+        return holder === undefined ? undefined : keyed(organizationId, holder)
       },
       // In the thread of the writer, because it goes through all that wait.
       backlog: () => ask('jobs.backlog', undefined),

@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import { begin, type ExecutionStatus } from '../../workflows/advance.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import type { Flow, PlannedNode } from './flow.ts'
+import type { PlannedNode } from './flow.ts'
 import type { Writing } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { openKeys } from './keys.ts'
@@ -18,7 +18,7 @@ const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
 /** What the writer does to executions as a whole; how they go on when a job ends is in flow.ts. */
 export function executionCommands(connection: Connection, writing: Writing) {
-  const { flow, moves } = writing
+  const { flow } = writing
   const insert = connection.prepare(
     `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, definition, plan, on_failure,
        input_params, priority, status, timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at)
@@ -61,13 +61,11 @@ export function executionCommands(connection: Connection, writing: Writing) {
       organization_id: string
       id: string
       status: 'pending'
-      model_id: string
-      rank: number
       execution: number
       node: number
     }
   >(
-    `SELECT number, organization_id, id, status, model_id, rank, execution, node FROM jobs
+    `SELECT number, organization_id, id, status, execution, node FROM jobs
      WHERE organization_id = ? AND id = ? AND status = 'pending' AND execution IS NOT NULL AND node IS NOT NULL`,
   )
   const takeOver = connection.prepare(
@@ -186,10 +184,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
       forgetJob(own, from.at)
       takeOver.run(from.jobId, own.execution, own.node)
       flow.taken(own.execution, own.node, from.at)
-      moves.withdraw({ id: jobId, organizationId, modelId: own.model_id, rank: own.rank })
       return true
     },
   }
 }
-
-export type { Flow }

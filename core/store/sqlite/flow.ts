@@ -110,7 +110,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
   }
 
   function release(live: Live, node: number, at: number): void {
-    const { jobId, task, modelId, maxAttempts, timeoutMs } = live.plan.nodes[node]!
+    const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs } = live.plan.nodes[node]!
     const rank = at * 1000 - live.priority * 60_000_000
     const { lastInsertRowid } = insertJob.run(
       live.organizationId,
@@ -131,7 +131,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     setReady.run(jobId, at, live.number, node)
     events.add(lastInsertRowid, live.organizationId, 'job.created', 0, at, live.number, node)
     tally.move(undefined, 'pending')
-    moves.release({ id: jobId, organizationId: live.organizationId, modelId, rank })
+    moves.release({ id: jobId, organizationId: live.organizationId, modelId, rank, executionId: live.id, nodeId })
   }
 
   /** Ends the job of a node that is not to run any more. */

@@ -6,37 +6,71 @@ import type { Connection } from './database.ts'
 /** How long an idempotency key is remembered. */
 export const keyLifetimeMs = 24 * 3_600_000
 
+interface KeyRow {
+  job_id: string
+  body_hash: string
+  created_at: number
+}
+const digestOf = (organizationId: string, key: string): string =>
+  hash('sha256', `${organizationId}\n${key}`, 'base64url').slice(0, 22)
+
+/**
+ * Whose a key is for a request of this moment. Undefined when its time is over, and when its job was removed without
+ * having begun: then nothing has been done for it.
+ */
+function holders(connection: Connection) {
+  const find = connection.prepare<[string], KeyRow>(
+    'SELECT job_id, body_hash, created_at FROM idempotency_keys WHERE digest = ?',
+  )
+  const withdrawn = connection
+    .prepare<[string, string], 1>(
+      `SELECT 1 FROM ledger WHERE organization_id = ? AND job_id = ? AND started_at IS NULL AND kind = 'async'
+         AND NOT EXISTS (SELECT 1 FROM jobs WHERE organization_id = ledger.organization_id AND id = ledger.job_id)`,
+    )
+    .pluck()
+
+  return (organizationId: string, digest: string, bodyHash: string, now: number): string | undefined => {
+    const row = find.get(digest)
+    if (!row || now - row.created_at >= keyLifetimeMs || withdrawn.get(organizationId, row.job_id)) return undefined
+    if (row.body_hash !== bodyHash)
+      throw new Failure(
+        'idempotency_key_reused',
+        'This Idempotency-Key was used with another body in the last 24 hours. Send a new key with a new request.',
+      )
+    return row.job_id
+  }
+}
+
 /** Which job an idempotency key belongs to: the one that made it, or undefined when the key is now the new job's. */
 export function openKeys(connection: Connection) {
   const insert = connection.prepare(
     `INSERT INTO idempotency_keys (digest, body_hash, job_id, created_at) VALUES (?, ?, ?, ?)
      ON CONFLICT (digest) DO NOTHING`,
   )
-  const find = connection.prepare<[string], { job_id: string; body_hash: string; created_at: number }>(
-    'SELECT job_id, body_hash, created_at FROM idempotency_keys WHERE digest = ?',
-  )
   const drop = connection.prepare('DELETE FROM idempotency_keys WHERE digest = ?')
+  const holderOf = holders(connection)
 
   return (
     job: Pick<NewJob, 'organizationId' | 'id' | 'createdAt'>,
     { key, bodyHash }: { key: string; bodyHash: string },
   ): string | undefined => {
     const { organizationId, id, createdAt } = job
-    const digest = hash('sha256', `${organizationId}\n${key}`, 'base64url').slice(0, 22)
+    const digest = digestOf(organizationId, key)
     if (insert.run(digest, bodyHash, id, createdAt).changes === 1) return undefined
-    const holder = find.get(digest)!
-    if (createdAt - holder.created_at >= keyLifetimeMs) {
-      // A new row and not the old one changed: they are forgotten in the order of their rows.
-      drop.run(digest)
-      insert.run(digest, bodyHash, id, createdAt)
-      return undefined
-    }
-    if (holder.body_hash !== bodyHash)
-      throw new Failure(
-        'idempotency_key_reused',
-        'This Idempotency-Key was used with another body in the last 24 hours. Send a new key with a new request.',
-      )
-    return holder.job_id
+    const holder = holderOf(organizationId, digest, bodyHash, createdAt)
+    if (holder !== undefined) return holder
+    // A new row and not the old one changed: they are forgotten in the order of their rows.
+    drop.run(digest)
+    insert.run(digest, bodyHash, id, createdAt)
+    return undefined
+  }
+}
+
+export function keyReads(connection: Connection) {
+  const holderOf = holders(connection)
+  return {
+    keyHolder: (organizationId: string, { key, bodyHash }: { key: string; bodyHash: string }, now: number) =>
+      holderOf(organizationId, digestOf(organizationId, key), bodyHash, now),
   }
 }
 

@@ -5,7 +5,7 @@ import { executionReads } from './execution-reads.ts'
 import { fileReads } from './files.ts'
 import { jobList } from './job-list.ts'
 import { jobReads } from './job-reads.ts'
-import { replyReads } from './keys.ts'
+import { keyReads, replyReads } from './keys.ts'
 import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
@@ -38,7 +38,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
   return {
     organizations: all(organizationReads(connection)),
     tokens: all(tokenReads(connection)),
-    jobs: all({ ...jobReads(connection), list: jobList(connection) }),
+    jobs: all({ ...jobReads(connection), ...keyReads(connection), list: jobList(connection) }),
     events: all(eventReads(connection)),
     replies: all(replyReads(connection)),
     files: all(fileReads(connection)),

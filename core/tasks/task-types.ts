@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { ChatRequest, ChatResponse } from '../schemas/chat.ts'
+import { CompletionRequest, CompletionResponse } from '../schemas/completion.ts'
+import {
+  EmbeddingsRequest,
+  EmbeddingsResponse,
+  RerankRequest,
+  RerankResponse,
+  ScoreRequest,
+  ScoreResponse,
+} from '../schemas/vectors.ts'
+import { generationRequests } from './generation/request.ts'
+import { isGeneration, type Task, tasks } from './tasks.ts'
+
+/** What a task takes and what it gives, as schemas: for checks, for the reference and for the types in workflows. */
+export interface TaskType {
+  request: z.ZodType
+  result: z.ZodType
+  category: 'text' | 'image' | 'video'
+}
+
+const File = z.object({
+  url: z.string(),
+  file_name: z.string(),
+  content_type: z.string(),
+  file_size: z.int(),
+  width: z.int().optional(),
+  height: z.int().optional(),
+  duration: z.number().optional(),
+  fps: z.number().optional(),
+  num_frames: z.int().optional(),
+  thumbnail_url: z.string().optional(),
+})
+const made = {
+  width: z.int(),
+  height: z.int(),
+  duration_seconds: z.number().optional(),
+  seed_used: z.int(),
+  seed: z.int(),
+  prompt: z.string(),
+  timings: z.object({ inference: z.number() }),
+}
+const Images = z.object({ images: z.array(File), ...made })
+const Video = z.object({
+  video: File,
+  thumbnail_url: z.string().optional(),
+  num_frames: z.int(),
+  fps: z.number(),
+  ...made,
+})
+
+const pictures = ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting']
+const text: Partial<Record<Task, [z.ZodType, z.ZodType]>> = {
+  'std/chat-completion': [ChatRequest, ChatResponse],
+  'std/completion': [CompletionRequest, CompletionResponse],
+  'std/embeddings': [EmbeddingsRequest, EmbeddingsResponse],
+  'std/rerank': [RerankRequest, RerankResponse],
+  'std/score': [ScoreRequest, ScoreResponse],
+}
+
+function typeOf(task: Task): TaskType {
+  if (!isGeneration(task)) {
+    const [request, result] = text[task]!
+    return { request, result, category: 'text' }
+  }
+  const isPicture = pictures.includes(task)
+  return {
+    request: generationRequests[task],
+    result: isPicture ? Images : Video,
+    category: isPicture ? 'image' : 'video',
+  }
+}
+
+/** The type of every task. */
+export const taskTypes: ReadonlyMap<Task, TaskType> = new Map(tasks.map(task => [task, typeOf(task)]))
+
+/** Names that are understood for a task besides its own. */
+export const taskAliases: Readonly<Record<string, Task>> = {
+  'std/chat': 'std/chat-completion',
+  'std/chat-completions': 'std/chat-completion',
+  'std/completions': 'std/completion',
+  'std/embedding': 'std/embeddings',
+  'std/reranking': 'std/rerank',
+}
+
+/** The task of that name. */
+export const taskNamed = (name: string): Task | undefined =>
+  taskTypes.has(name as Task) ? (name as Task) : Object.hasOwn(taskAliases, name) ? taskAliases[name] : undefined

@@ -1,0 +1,172 @@
+import { Failure } from '../failure.ts'
+import { newId } from '../ids.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { Log } from '../log.ts'
+import type { Store } from '../store/store.ts'
+import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
+import { referencesIn } from './bind.ts'
+import { diagnose } from './diagnose.ts'
+import type { Offer } from './diagnose-node.ts'
+import { blockingOf, type Diagnostic } from './diagnostics.ts'
+import type { FrozenExecutions } from './frozen.ts'
+import { openGate } from './gate.ts'
+import type { NodeWorkOf } from './node-run.ts'
+import { fillParameters } from './parameters.ts'
+import { planOf, reusable, usedParameters } from './plan.ts'
+import { openTimeouts } from './timeouts.ts'
+
+/** What somebody wants to have executed. */
+export interface ExecutionWish {
+  organizationId: string
+  tokenId: string
+  workflow: { id: string; version: number } | null
+  definition: WorkflowDefinition
+  inputParams: Record<string, unknown>
+  priority: number
+  /** Seconds; the definition's when absent. */
+  timeout: number | undefined
+  /** How long it is kept after its end, milliseconds; null: until it is removed. */
+  retentionMs: number | null
+  /** JSON text. */
+  metadata: string | null
+  idempotency: NewExecution['idempotency']
+  /** What the caller may make workflows of. */
+  offer: Offer
+}
+
+/** Executions of workflows: created with a commit, moved on by the ends of their jobs, ended exactly once. */
+export function openExecutions({
+  store,
+  jobs,
+  frozen,
+  work,
+  log,
+  clock = { now: Date.now },
+}: {
+  store: Store
+  jobs: Pick<Jobs, 'queued' | 'withdrawn' | 'wait'>
+  frozen: FrozenExecutions
+  work: NodeWorkOf
+  log: Log
+  clock?: { now(): number }
+}) {
+  const followers = new Map<string, Set<() => void>>()
+  const closing = new AbortController()
+  const gate = openGate({
+    store,
+    frozen,
+    work,
+    queue: jobs.queued,
+    ended: ({ id }) => jobs.wait(id, closing.signal),
+    log,
+  })
+  const timeouts = openTimeouts({ store: store.executions, clock, log })
+
+  store.onMoves(({ released, withdrawn, executions }) => {
+    if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
+    if (released.length > 0) gate.released(released)
+    for (const { id } of executions) tell(id)
+    if (executions.length > 0) timeouts.look()
+  })
+
+  function tell(id: string): void {
+    for (const listener of followers.get(id) ?? [])
+      try {
+        listener()
+      } catch (thrown) {
+        log.error('A follower of an execution failed', { execution: id }, thrown)
+      }
+  }
+
+  async function create(
+    wish: ExecutionWish,
+    more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
+  ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
+    const { definition, offer, workflow, timeout, inputParams, ...execution } = wish
+    refuseBroken(blockingOf(diagnose(definition.dag, definition.parameters ?? undefined, offer)))
+    const references = Object.values(definition.dag.nodes).flatMap(({ inputs }) =>
+      referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
+    )
+    const id = newId('exec')
+    const createdAt = clock.now()
+    const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))
+    // Before the commit: its first jobs come to the gate together with the answer.
+    frozen.keep({ id, organizationId: execution.organizationId, definition, inputParams: filled, createdAt })
+    return store.executions.create({
+      ...execution,
+      id,
+      workflowId: workflow?.id ?? null,
+      workflowVersion: workflow?.version ?? null,
+      definition,
+      inputParams: filled,
+      timeoutMs: (timeout ?? definition.timeout) * 1000,
+      parentExecutionId: more.parentExecutionId,
+      createdAt,
+      nodes: planOf(definition.dag, more.reuse),
+    })
+  }
+
+  return {
+    /**
+     * Resolves after the commit: from then on the execution survives a crash. Throws Failure `invalid_graph` with the
+     * diagnostics that keep it from running, `missing_required_parameter` and the like for its input.
+     */
+    execute: (wish: ExecutionWish) => create(wish, { parentExecutionId: null }),
+
+    /**
+     * An execution that has ended, done again: from the nodes that have not completed, from the start, or from a node.
+     * Results of the others are taken over. Throws as `execute`, `conflict` while it goes on, `not_found` for a node.
+     */
+    async retry(
+      before: ExecutionRecord,
+      from: 'failed' | 'start' | { node: string },
+      wish: ExecutionWish,
+    ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
+      const { id, organizationId, definition } = before
+      if (before.finishedAt === null)
+        throw new Failure('conflict', `The execution ${id} is ${before.status}. Wait for its end, or cancel it.`)
+      if (typeof from === 'object' && !Object.hasOwn(definition.dag.nodes, from.node))
+        throw new Failure('not_found', `The execution ${id} has no node '${from.node}'.`, { param: 'from' })
+      const nodes = await store.executions.nodes(organizationId, id)
+      const completed = new Map(
+        nodes.flatMap(({ nodeId, status, jobId }) => (status === 'completed' && jobId ? [[nodeId, jobId]] : [])),
+      )
+      return create(wish, { parentExecutionId: id, reuse: reusable(definition.dag, completed, from) })
+    },
+
+    /** Cancelled once this resolves; what runs is told. Undefined: no such one. Throws `execution_already_finished`. */
+    cancel: (organizationId: string, id: string): Promise<ExecutionRecord | undefined> =>
+      store.executions.cancel(organizationId, id, clock.now()),
+
+    /** Calls the listener after every change of the execution, until the answer is called. */
+    follow(id: string, listener: () => void): () => void {
+      const those = followers.get(id) ?? new Set()
+      followers.set(id, those.add(listener))
+      return () => {
+        those.delete(listener)
+        if (those.size === 0 && followers.get(id) === those) followers.delete(id)
+      }
+    },
+
+    async close(): Promise<void> {
+      closing.abort()
+      await timeouts.close()
+    },
+  }
+}
+export type Executions = ReturnType<typeof openExecutions>
+
+/** Throws Failure `invalid_graph` when anything keeps the definition from being run. */
+export function refuseBroken(blocking: readonly Diagnostic[]): void {
+  const [first] = blocking
+  if (!first) return
+  const others = blocking.length > 1 ? ` ${blocking.length - 1} more: see details.` : ''
+  throw new Failure('invalid_graph', `The workflow cannot run. ${first.message}${others}`, {
+    param: first.node_id === undefined ? 'dag' : `dag.nodes.${first.node_id}${first.path ? `.${first.path}` : ''}`,
+    details: blocking.map(({ code, message, node_id, path }) => ({
+      code,
+      message,
+      path: node_id === undefined ? 'dag' : `dag.nodes.${node_id}${path ? `.${path}` : ''}`,
+    })),
+  })
+}

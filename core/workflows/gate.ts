@@ -1,0 +1,85 @@
+import { Failure } from '../failure.ts'
+import type { Log } from '../log.ts'
+import type { JobRecord, Store, WaitingJob } from '../store/store.ts'
+import type { Moves } from '../store/workflows.ts'
+import type { FrozenExecutions } from './frozen.ts'
+import { isRepeatable } from './node-inputs.ts'
+import type { NodeWorkOf } from './node-run.ts'
+
+/**
+ * What is asked before the job of a node is queued: whether the same work has been done before, or is being done. Then
+ * the node takes over that result and needs no engine. Jobs whose results are their own go straight on.
+ */
+export function openGate({
+  store,
+  frozen,
+  work,
+  queue,
+  ended,
+  log,
+}: {
+  store: Pick<Store, 'jobs' | 'executions'>
+  frozen: FrozenExecutions
+  work: NodeWorkOf
+  /** Lets jobs wait for an engine. */
+  queue: (jobs: readonly WaitingJob[]) => void
+  /** Resolves when the job has ended. */
+  ended: (job: JobRecord) => Promise<unknown>
+  log: Log
+}) {
+  /** The jobs under way by the key of their work, and who waits for their results. */
+  const underWay = new Map<string, WaitingJob[]>()
+
+  /** Whether it can be told without looking closer that nobody has done the same before. */
+  function isItsOwn(execution: string, nodeId: string): boolean {
+    const node = frozen.known(execution)?.definition.dag.nodes[nodeId]
+    if (!node) return false
+    if (node.cache !== undefined) return node.cache !== 'use'
+    // A seed or a temperature may come from a reference; then it is looked at when it is known.
+    const { seed, temperature } = node.inputs
+    const inputs = {
+      ...(typeof seed === 'string' ? { seed: 0 } : { seed }),
+      ...(typeof temperature === 'string' ? { temperature: 0 } : { temperature }),
+    }
+    return !isRepeatable(node.task, inputs)
+  }
+
+  async function consider(waiting: WaitingJob): Promise<void> {
+    const { id, organizationId } = waiting
+    const job = await store.jobs.find(organizationId, id)
+    if (job?.status !== 'pending') return
+    const found = await work(job).catch(() => undefined)
+    // What is wrong with it is said when it runs.
+    if (!found?.read || found.key === null) return queue([waiting])
+    const { key } = found
+    const others = underWay.get(key)
+    if (others) return void others.push(waiting)
+    const before = await store.executions.cached(organizationId, key)
+    if (before !== undefined && (await store.executions.reuse(organizationId, id, { jobId: before, at: Date.now() })))
+      return
+    underWay.set(key, [])
+    queue([waiting])
+    void ended(job).finally(() => {
+      const waited = underWay.get(key) ?? []
+      underWay.delete(key)
+      for (const one of waited) pass(one)
+    })
+  }
+
+  /** A store that cannot be asked is no reason not to do the work. */
+  function pass(job: WaitingJob): void {
+    consider(job).catch((thrown: unknown) => {
+      if (!Failure.from(thrown).retryable) log.error('A cached result could not be looked up', { job: job.id }, thrown)
+      queue([job])
+    })
+  }
+
+  return {
+    /** Jobs of nodes that may run from now on. */
+    released(jobs: Moves['released']): void {
+      const own = jobs.filter(job => isItsOwn(job.executionId, job.nodeId))
+      if (own.length > 0) queue(own)
+      for (const job of jobs) if (!own.includes(job)) pass(job)
+    },
+  }
+}

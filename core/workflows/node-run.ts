@@ -1,0 +1,93 @@
+import { Failure } from '../failure.ts'
+import type { Ran, RunJob } from '../jobs/run.ts'
+import type { Media } from '../media/take.ts'
+import type { Model } from '../models/model.ts'
+import type { Registry } from '../models/registry.ts'
+import type { JobRecord, Store } from '../store/store.ts'
+import { type Taken, withMedia } from '../tasks/generation/media.ts'
+import { prepareGeneration } from '../tasks/generation/prepare.ts'
+import { isGeneration } from '../tasks/tasks.ts'
+import type { FrozenExecutions } from './frozen.ts'
+import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
+
+/** What a node's job runs with. */
+export interface NodeWork extends BoundNode {
+  model: Model
+  /** Whether its result may be taken from one before, and under which key it is found by others; null: by none. */
+  read: boolean
+  key: string | null
+}
+
+/** Finds out what the job of a node has to do, once the nodes before it have ended. */
+export function openNodeWork({
+  frozen,
+  store,
+  registry,
+}: {
+  frozen: FrozenExecutions
+  store: Pick<Store['executions'], 'results'>
+  registry: Pick<Registry, 'find'>
+}) {
+  /** Throws Failure for references that point at nothing and a model that is not offered any more. */
+  return async ({ parent, organizationId, modelId, task }: JobRecord): Promise<NodeWork> => {
+    const execution = await frozen.of(organizationId, parent!.executionId)
+    const model = registry.find(modelId)
+    if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} is not there any more.`)
+    if (!model?.enabled) throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`)
+    const bound = await boundInputs(execution, parent!.nodeId, store)
+    const { read, write } = cacheUse(bound.node, task, bound.inputs)
+    const { engine, source, upstream_id, url, command, args } = model
+    const key = cacheKeyOf(
+      organizationId,
+      task,
+      { modelId, engine, source, upstream_id, url, command, args },
+      bound.inputs,
+    )
+    return { ...bound, model, read, key: write ? key : null }
+  }
+}
+export type NodeWorkOf = ReturnType<typeof openNodeWork>
+
+/**
+ * Runs jobs of nodes with the inputs that their references come to, and all others as they are. What a node comes to
+ * is kept with its job, so that a run can be understood afterwards.
+ */
+export function openNodeRunner({
+  run,
+  work,
+  media,
+}: {
+  run: RunJob
+  work: NodeWorkOf
+  media: Pick<Media, 'take'>
+}): RunJob {
+  const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
+    if (!job.parent) return run(job, lease, signal, report)
+    const { inputs, model, key } = await work(job)
+    const filled = isGeneration(job.task) ? await withFiles(job, inputs, model, signal) : withModel(inputs, job.modelId)
+    const ran = await run({ ...job, inputs: JSON.stringify(filled) }, lease, signal, report)
+    return { ...ran, inputs: JSON.stringify(inputs), ...(key === null ? {} : { cacheKey: key }) }
+  }
+
+  /** Checked as the endpoint of the task would check it, with every picture, video and sound as a file of ours. */
+  async function withFiles(job: JobRecord, inputs: object, model: Model, signal: AbortSignal): Promise<object> {
+    const { task, organizationId, id } = job
+    if (!isGeneration(task)) return inputs
+    const prepared = prepareGeneration(task, inputs, model, () => seedOf(id))
+    const sender = { organizationId, origin: '', jobId: id, signal }
+    const taken: Taken = {}
+    for (const { kind, field, value } of prepared.media) taken[kind] = await media.take(sender, field, value, kind)
+    return withMedia(prepared, taken)
+  }
+
+  return Object.assign(runNode, { undo: run.undo })
+}
+
+const withModel = ({ stream: _, ...inputs }: Record<string, unknown>, model: string): object => ({ ...inputs, model })
+
+/** The same for every attempt of a job, so that a second one makes what the first would have made. */
+function seedOf(jobId: string): number {
+  let seed = 0
+  for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0
+  return seed >>> 1
+}
