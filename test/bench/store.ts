@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
-import { openDatabase } from '../../core/store/sqlite/database.ts'
 import { openSqliteStore } from '../../core/store/sqlite/store.ts'
 import type { NewJob } from '../../core/store/store.ts'
+import { openBareWriter } from './bare-writer.ts'
 
 /**
  * Durable acknowledgements a second at 256 submitters, each of which waits for one before it asks for the next, with
@@ -65,52 +65,9 @@ async function measure(submit: (job: NewJob) => Promise<unknown>): Promise<{ rat
   return { rate, p99: delay.percentile(99) / 1e6 - resolutionMs }
 }
 
-/** What one would write by hand: the rows of a job in one table, and one commit for all that asked in this turn. */
-function openBare(directory: string) {
-  const connection = openDatabase(join(directory, 'bare.db'))
-  connection.exec(`CREATE TABLE jobs (id TEXT PRIMARY KEY, idempotency TEXT UNIQUE, body_hash TEXT, organization TEXT,
-    token TEXT, task TEXT, model TEXT, inputs TEXT, priority INTEGER, state TEXT, attempt INTEGER,
-    max_attempts INTEGER, boot TEXT, result TEXT, created_at INTEGER); CREATE INDEX jobs_state ON jobs (state);`)
-  const insert = connection.prepare(
-    `INSERT INTO jobs (id, idempotency, body_hash, organization, token, task, model, inputs, priority, state,
-       attempt, max_attempts, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?)
-     ON CONFLICT (idempotency) DO NOTHING`,
-  )
-  const [begin, commit] = [connection.prepare('BEGIN IMMEDIATE'), connection.prepare('COMMIT')]
-  let queue: { it: NewJob; done: () => void }[] = []
-  function flush() {
-    const group = queue
-    queue = []
-    begin.run()
-    for (const { it } of group)
-      insert.run(
-        it.id,
-        it.idempotency!.key,
-        it.idempotency!.bodyHash,
-        it.organizationId,
-        it.tokenId,
-        it.task,
-        it.modelId,
-        it.inputs,
-        it.priority,
-        it.maxAttempts,
-        it.createdAt,
-      )
-    commit.run()
-    for (const { done } of group) done()
-  }
-  return {
-    submit: (it: NewJob) =>
-      new Promise<void>(done => {
-        if (queue.push({ it, done }) === 1) setImmediate(flush)
-      }),
-    close: () => connection.close(),
-  }
-}
-
 const directory = mkdtempSync(join(tmpdir(), 'infer-bench-'))
 try {
-  const bare = openBare(directory)
+  const bare = openBareWriter(directory)
   const store = await openSqliteStore({
     dataDir: join(directory, 'data'),
     log: openLog('warn'),

@@ -150,7 +150,7 @@ test('the library is searched by words in any case, model and time, newest first
   const search = async (filter: object) => {
     const { items, next } = await store.library.list(owner, { limit: 10, ...filter })
     expect(next).toBeNull()
-    return items.map(({ id }) => library.findIndex(item => item.id === id)).sort()
+    return items.map(({ id }) => library.findIndex(item => item.id === id)).sort((a, b) => a - b)
   }
   expect(await search({})).toEqual([0, 1, 2])
   expect(await search({ search: 'FOX' })).toEqual([0, 2])

@@ -148,7 +148,7 @@ test.each([
         const { jobs, next } = list(organizationId, {
           ...filter,
           ...(after === undefined ? {} : { after }),
-        } as JobFilter)
+        })
         return { rows: jobs, next }
       }, filter.limit)
       const expected = all.filter(wanted(filter as JobFilter)).map(job => ({ ...job, inputs: 'null', result: null }))
@@ -169,7 +169,7 @@ test('a page that is not full is the last where nothing was left out', async () 
 
 test.each([2000, 7, 1])('pages of the library, %d entries at a look, are what a filter gives', scan => {
   const connection = openDatabase(join(opened.dataDir, 'infer.db'), { readonly: true })
-  const { list } = libraryReads(connection, scan)
+  const library = libraryReads(connection, scan)
   const search = maybe(fc.constantFrom('red', 'FOX', 'GRÜN c', 'blue cat', 'none', ' '))
   const wish = fc.record({
     limit: fc.integer({ min: 1, max: 40 }),
@@ -186,7 +186,7 @@ test.each([2000, 7, 1])('pages of the library, %d entries at a look, are what a 
         ),
       ) as { limit: number }
       const found = turned(after => {
-        const { items, next } = list(organizationId, { ...filter, ...(after === undefined ? {} : { after }) })
+        const { items, next } = library.list(organizationId, { ...filter, ...(after === undefined ? {} : { after }) })
         return { rows: items, next }
       }, limit)
       const expected = videos.filter(

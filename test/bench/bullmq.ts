@@ -1,0 +1,50 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Queue, Worker } from 'bullmq'
+
+const name = 'bench'
+
+/** Whether there is a Redis server to hold ours against. */
+export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
+
+/**
+ * BullMQ on a Redis of its own that synchronises its log before every answer (`appendfsync always`): as durable as
+ * ours. On a Unix socket, which is the quicker way to it.
+ */
+export async function openBullmq(directory: string, concurrency: number) {
+  const path = join(directory, 'redis.sock')
+  const settings = { port: '0', unixsocket: path, dir: directory, appendonly: 'yes', appendfsync: 'always', save: '' }
+  const server = spawn(
+    'redis-server',
+    Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]),
+    { stdio: 'ignore' },
+  )
+  const connection = { path, maxRetriesPerRequest: null, retryStrategy: () => 50 }
+  const queue = new Queue(name, { connection })
+  const quiet = () => {}
+  queue.on('error', quiet)
+  await queue.waitUntilReady()
+  let worker: Worker | undefined
+  let completed = 0
+
+  return {
+    submit: async (id: string, inputs: string): Promise<void> => {
+      await queue.add('job', { inputs }, { jobId: id, attempts: 3 })
+    },
+    /** Begins to run what is there, each job as nothing. */
+    work(): void {
+      worker = new Worker(name, async () => ({ ok: true }), { connection, concurrency })
+      worker.on('error', quiet).on('completed', () => (completed += 1))
+    },
+    completed: () => completed,
+    async close(): Promise<void> {
+      await worker?.close()
+      await queue.close()
+      server.kill('SIGTERM')
+      await Promise.race([once(server, 'exit'), delay(5000, undefined, { ref: false })])
+      server.kill('SIGKILL')
+    },
+  }
+}
