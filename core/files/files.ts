@@ -9,6 +9,7 @@ import type { Log } from '../log.ts'
 import type { FilePurpose, FileRecord, NewFile, Store } from '../store/store.ts'
 import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
+import { openParts, type Part } from './parts.ts'
 import { nameOf, placeOf, typeOf } from './place.ts'
 import { openWorkspaces } from './workspaces.ts'
 import { place, type TooLarge, type Written, write } from './write.ts'
@@ -56,6 +57,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
   for (const left of await readdir(incoming)) await rm(join(incoming, left), { recursive: true, force: true })
   const workspaces = await openWorkspaces(join(dataDir, 'work'), log)
   const addresses = openAddresses(linkKey)
+  const parts = openParts({ folder: incoming, tooLarge })
   /** When this process wrote which file, on the monotonic clock: those whose row may still be to come. */
   const written = new Map<string, number>()
   const under = new Set<string>()
@@ -144,6 +146,21 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
      * `payload_too_large`, `disk_full`, `conflict` (the id is taken), or whatever the source failed with.
      */
     receive,
+    /** Takes one part of a file that comes in parts, all of them `most` bytes at most; resolves with its SHA-256. */
+    async part(id: string, number: number, source: AsyncIterable<Uint8Array>, most: number): Promise<string> {
+      admit()
+      return parts.take(id, number, source, most)
+    },
+    /** Stores the file of which these are the parts. Rejects as `receive` does, and with `invalid_value`. */
+    async join(
+      organizationId: string,
+      wanted: readonly Part[],
+      facts: FileFacts & { maxBytes: number; id: string },
+    ): Promise<FileRecord> {
+      const file = await receive(organizationId, parts.whole(facts.id, wanted), facts)
+      await parts.forget(facts.id)
+      return file
+    },
     /**
      * Takes over what an engine made in a workspace. It is copied on its way, because a name can be changed under us
      * and an engine may still hold the file open. Its row comes with the job's end; until then `discard` undoes it.
@@ -213,7 +230,10 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
     verifyUpload: addresses.mayUpload,
     /** Frees the bytes of what was removed or ran out. Never rejects. */
     tidy: janitor.look,
-    close: janitor.close,
+    close(): Promise<void> {
+      parts.close()
+      return janitor.close()
+    },
   }
 }
 export type Files = Awaited<ReturnType<typeof openFiles>>

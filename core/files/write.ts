@@ -23,14 +23,15 @@ export function diskFailure(cause: unknown): unknown {
 export type TooLarge = (most: number) => Failure
 
 /**
- * Writes what comes, hashed on its way and fsynced, under a new name in `folder`. Nothing stays when it does not come
- * whole: the source failed, or had more than `most` bytes.
+ * Writes what comes, hashed on its way and fsynced unless told otherwise, under a new name in `folder`. Nothing stays
+ * when it does not come whole: the source failed, or had more than `most` bytes.
  */
 export async function write(
   folder: string,
   source: AsyncIterable<Uint8Array>,
   most: number,
   tooLarge: TooLarge,
+  { durable = true }: { durable?: boolean } = {},
 ): Promise<Written> {
   const path = join(folder, randomUUID())
   const hash = createHash('sha256')
@@ -45,7 +46,7 @@ export async function write(
       hash.update(chunk)
       for (let at = 0; at < chunk.byteLength; ) at += (await file.write(chunk, at)).bytesWritten
     }
-    await file.sync()
+    if (durable) await file.sync()
   } catch (cause) {
     await file.close()
     await rm(path, { force: true })

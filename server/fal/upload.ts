@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
+import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
 import { route } from '../route.ts'
 import { falErrors } from './errors.ts'
@@ -33,34 +34,42 @@ export function lifetimeOf(given: string | string[] | undefined): number | undef
   return Math.round(seconds * 1000)
 }
 
-/** fal's storage: an address to send the bytes to, and the one under which they are read then. */
+/** An address to send the bytes to, and the one under which they are read then. */
+function initiate({ content_type, file_name }: z.output<typeof FalUpload>, call: Call): z.input<typeof FalUploadUrls> {
+  const { files, config } = call.owners
+  const usual = config.limits.upload_retention
+  const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (usual === 0 ? null : usual)
+  const wish = { organizationId: call.caller.organizationId, name: file_name, contentType: content_type, keptMs }
+  const { url, readUrl } = files.uploadLink(wish, originOf(call))
+  return { upload_url: url, file_url: readUrl }
+}
+
+const facts = {
+  method: 'POST',
+  scope: 'user:write',
+  tag: 'fal',
+  body: FalUpload,
+  example: { content_type: 'image/png', file_name: 'cat.png' },
+  response: FalUploadUrls,
+  errors: falErrors,
+} as const
+
+/** fal's storage. */
 export const falUploadRoutes = [
   route({
-    method: 'POST',
+    ...facts,
     path: '/fal/rest/storage/upload/initiate',
-    scope: 'user:write',
-    tag: 'fal',
     summary: 'Get an address to which a file can be sent',
     description:
       'PUT the bytes to `upload_url`; from then on `file_url` can be an input of any request. What is sent is kept for seven days unless `X-Fal-Object-Lifecycle` says otherwise.',
-    body: FalUpload,
-    example: { content_type: 'image/png', file_name: 'cat.png' },
-    response: FalUploadUrls,
-    errors: falErrors,
-    handle({ body }, call) {
-      const { files, config } = call.owners
-      const usual = config.limits.upload_retention
-      const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (usual === 0 ? null : usual)
-      const { url, readUrl } = files.uploadLink(
-        {
-          organizationId: call.caller.organizationId,
-          name: body.file_name,
-          contentType: body.content_type,
-          keptMs,
-        },
-        originOf(call),
-      )
-      return { upload_url: url, file_url: readUrl }
-    },
+    handle: ({ body }, call) => initiate(body, call),
+  }),
+  route({
+    ...facts,
+    path: '/fal/rest/storage/upload/initiate-multipart',
+    summary: 'The same for a large file that is sent in parts',
+    description:
+      'PUT each part to `upload_url` with its number behind the name, then POST their list to `upload_url` with `/complete` there.',
+    handle: ({ body }, call) => initiate(body, call),
   }),
 ]

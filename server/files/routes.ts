@@ -6,12 +6,13 @@ import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { pourFile } from './pour.ts'
 import { noneMatch, rangeApplies, rangeOf } from './range.ts'
-import { receiveUpload, UploadedFile } from './upload.ts'
+import { joinParts, receivePart, receiveUpload, UploadedFile, UploadedPart, UploadParts } from './upload.ts'
 
 const tag = 'Files'
 const path = '/files/:id/:name'
 const params = z.object({ id: z.string(), name: z.string().describe('Any: it is for whoever saves the file.') })
 const query = z.object({ exp: z.string(), sig: z.string() })
+const uploadQuery = query.extend({ org: z.string(), type: z.string(), kept: z.string() })
 
 /** Whoever has the address may read it, so a page of any origin may. */
 const open = (call: Call) =>
@@ -89,6 +90,29 @@ async function read(call: Call): Promise<void> {
   await pourFile(call, handle, range)
 }
 
+/** What a browser asks before a page of another origin may send a file. */
+const preflight = (of: `/${string}`, parameters: z.ZodType) =>
+  route({
+    method: 'OPTIONS',
+    path: of,
+    scope: 'public',
+    tag,
+    params: parameters,
+    summary: 'Tells a browser that pages of any origin may read and send files',
+    status: 204,
+    answer(call) {
+      open(call).head(204, 'text/plain', [
+        'access-control-allow-methods',
+        'GET, HEAD, PUT, POST',
+        'access-control-allow-headers',
+        'content-type, if-none-match, if-range, range',
+        'access-control-max-age',
+        '86400',
+      ])
+      call.res.end()
+    },
+  })
+
 /** Files by their signed addresses. No token: the signature is the right to read, or to send. */
 export const fileRoutes = [
   route({
@@ -109,30 +133,38 @@ export const fileRoutes = [
     scope: 'public',
     tag,
     params,
-    query: query.extend({ org: z.string(), type: z.string(), kept: z.string() }),
+    query: uploadQuery,
     summary: 'Send the bytes of a file to the address that was given for it',
     description: 'Once, as they are. The address says what the file is; it ends after an hour.',
     response: UploadedFile,
     answer: call => receiveUpload(open(call)),
   }),
   route({
-    method: 'OPTIONS',
-    path,
+    method: 'PUT',
+    path: `${path}/:part`,
+    scope: 'public',
+    tag,
+    params: params.extend({ part: z.string() }),
+    query: uploadQuery,
+    summary: 'Send one part of a large file',
+    description:
+      'The parts are numbered from 1 and may come in any order, each behind the name in the address of the upload.',
+    response: UploadedPart,
+    answer: call => receivePart(open(call)),
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/complete`,
     scope: 'public',
     tag,
     params,
-    summary: 'Tells a browser that pages of any origin may read and send files',
-    status: 204,
-    answer(call) {
-      open(call).head(204, 'text/plain', [
-        'access-control-allow-methods',
-        'GET, HEAD, PUT',
-        'access-control-allow-headers',
-        'content-type, if-none-match, if-range, range',
-        'access-control-max-age',
-        '86400',
-      ])
-      call.res.end()
-    },
+    query: uploadQuery,
+    summary: 'Put the parts of a large file together',
+    body: UploadParts,
+    example: { parts: [{ partNumber: 1 }, { partNumber: 2 }] },
+    response: UploadedFile,
+    answer: call => joinParts(open(call)),
   }),
+  preflight(path, params),
+  preflight(`${path}/:part`, params.extend({ part: z.string() })),
 ]

@@ -1,11 +1,25 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
+import type { Upload } from '../../core/files/address.ts'
+import { parseJson } from '../../core/json.ts'
+import { failureOf } from '../../core/schemas/issues.ts'
+import type { FileRecord } from '../../core/store/store.ts'
+import { readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 
 export const UploadedFile = z
   .object({ id: z.string(), name: z.string(), content_type: z.string(), bytes: z.int(), sha256: z.string() })
   .meta({ id: 'UploadedFile' })
+export const UploadedPart = z.object({ partNumber: z.int(), etag: z.string() }).meta({ id: 'UploadedPart' })
+export const UploadParts = z
+  .object({
+    parts: z
+      .array(z.object({ partNumber: z.int(), etag: z.string().optional() }))
+      .min(1)
+      .max(10_000),
+  })
+  .meta({ id: 'UploadParts' })
 
 /** What is read of a body that is refused, and for how long: most senders look for an answer only when they are done. */
 const mostDiscarded = 64 << 20
@@ -29,39 +43,74 @@ function discard(req: IncomingMessage): Promise<void> {
   })
 }
 
-/** Takes the raw body of a PUT to a signed address and writes the answer. */
-export async function receiveUpload(call: Call): Promise<void> {
-  const { files, config } = call.owners
-  const { req, params, query } = call
-  const upload = files.verifyUpload(params.id ?? '', params.name ?? '', query)
-  if (!upload)
-    throw new Failure(
-      'invalid_signature',
-      'This address is not one that was given out here for an upload, or it has ended. Ask for a new one.',
-    )
-  const most = config.limits.upload_size
-  const tooLarge = new Failure(
-    'payload_too_large',
-    `The file is larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
+/** What the address says that the file will be. Throws Failure `invalid_signature`. */
+function allowed({ owners, params, query }: Call): Upload {
+  const upload = owners.files.verifyUpload(params.id ?? '', params.name ?? '', query)
+  if (upload) return upload
+  throw new Failure(
+    'invalid_signature',
+    'This address is not one that was given out here for an upload, or it has ended. Ask for a new one.',
   )
+}
+
+const factsOf = (upload: Upload, maxBytes: number) => ({
+  id: upload.id,
+  name: upload.name,
+  contentType: upload.contentType,
+  purpose: 'upload' as const,
+  expiresAt: upload.keptMs === null ? null : Date.now() + upload.keptMs,
+  maxBytes,
+})
+
+/** Has the raw body of the request taken. Whoever sends one that is refused gets to read why. */
+async function taken<T>(call: Call, most: number, take: (body: AsyncIterable<Uint8Array>) => Promise<T>): Promise<T> {
+  const { req } = call
   try {
-    if (Number(req.headers['content-length'] ?? 0) > most) throw tooLarge
-    const file = await files.receive(upload.organizationId, req.iterator({ destroyOnReturn: false }), {
-      id: upload.id,
-      name: upload.name,
-      contentType: upload.contentType,
-      purpose: 'upload',
-      expiresAt: upload.keptMs === null ? null : Date.now() + upload.keptMs,
-      maxBytes: most,
-    })
-    const { id, name, contentType, bytes, sha256 } = file
-    call.send(
-      200,
-      JSON.stringify({ id, name, content_type: contentType, bytes, sha256 } satisfies z.input<typeof UploadedFile>),
-    )
+    if (Number(req.headers['content-length'] ?? 0) > most)
+      throw new Failure(
+        'payload_too_large',
+        `The file is larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
+      )
+    return await take(req.iterator({ destroyOnReturn: false }))
   } catch (thrown) {
     if (call.left) throw new Failure('cancelled', 'The client went away before the file was complete.')
     await discard(req)
     throw thrown
   }
+}
+
+function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord): void {
+  const file: z.input<typeof UploadedFile> = { id, name, content_type: contentType, bytes, sha256 }
+  call.send(200, JSON.stringify(file))
+}
+
+/** The raw body of a PUT to a signed address becomes the file. */
+export async function receiveUpload(call: Call): Promise<void> {
+  const { files, config } = call.owners
+  const upload = allowed(call)
+  const facts = factsOf(upload, config.limits.upload_size)
+  answer(call, await taken(call, facts.maxBytes, body => files.receive(upload.organizationId, body, facts)))
+}
+
+/** The raw body of a PUT becomes a part of the file. */
+export async function receivePart(call: Call): Promise<void> {
+  const { files, config } = call.owners
+  const { id } = allowed(call)
+  const partNumber = /^\d{1,5}$/.test(call.params.part ?? '') ? Number(call.params.part) : 0
+  const most = config.limits.upload_size
+  const etag = await taken(call, most, body => files.part(id, partNumber, body, most))
+  const part: z.input<typeof UploadedPart> = { partNumber, etag }
+  call.send(200, JSON.stringify(part))
+}
+
+/** The parts that are named, in their order, become the file. */
+export async function joinParts(call: Call): Promise<void> {
+  const { files, config } = call.owners
+  const { limits } = config
+  const upload = allowed(call)
+  const body = parseJson(await readBody(call.req, limits.json_body), limits)
+  const read = UploadParts.safeParse(body)
+  if (!read.success) throw failureOf(read.error, body)
+  const parts = read.data.parts.map(({ partNumber, etag }) => ({ number: partNumber, etag }))
+  answer(call, await files.join(upload.organizationId, parts, factsOf(upload, limits.upload_size)))
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { createFalClient, type FalClient, type QueueStatus, ValidationError } from '@fal-ai/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
@@ -179,3 +180,14 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
     })
   })
 })
+
+test('a file that the client sends in parts arrives whole', async () => {
+  const bytes = Buffer.alloc((90 << 20) + 12_345)
+  for (let at = 0; at < bytes.length; at += 4093) bytes[at] = at % 251
+  const url = await ways['through proxyUrl']!().storage.upload(new File([bytes], 'film.mp4', { type: 'video/mp4' }))
+  const response = await fetch(url)
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'video/mp4'])
+  const hash = (of: Uint8Array) => createHash('sha256').update(of).digest('hex')
+  expect(hash(new Uint8Array(await response.arrayBuffer()))).toBe(hash(bytes))
+  expect(response.headers.get('etag')).toBe(`"${hash(bytes)}"`)
+}, 120_000)

@@ -223,7 +223,8 @@ describe('what is answered is what is written', () => {
 
   test('the example of every body is answered as it stands', async () => {
     for (const { path, method, operation } of operations()) {
-      if (!operation.requestBody) continue
+      // What is sent to a signed address is answered where one was given out.
+      if (!operation.requestBody || path.startsWith('/files/')) continue
       const { example } = operation.requestBody.content['application/json']
       expect(example, path).toBeDefined()
       // What a slug requires is known when the slug is; and some have two names for what they require.
@@ -262,6 +263,7 @@ describe('what is answered is what is written', () => {
       '/api/jobs/{id}/events',
       '/files/{id}/{name}',
       '/files/{id}/{name}',
+      '/files/{id}/{name}/{part}',
       '/infer.schema.json',
       '/livez',
       '/metrics',

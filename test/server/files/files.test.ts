@@ -212,6 +212,51 @@ test('an upload that breaks off leaves nothing, and can be sent again', async ()
   expect((await ask('PUT', put, {}, Buffer.from('whole'))).status).toBe(200)
 })
 
+test('a file that comes in parts is the parts that are named, in their order', async () => {
+  const { put, get, id } = upload()
+  const [path, query] = put.split('?')
+  const part = (number: number | string, bytes: string | Uint8Array, search = query) =>
+    ask('PUT', `${path}/${number}?${search}`, {}, Buffer.from(bytes))
+  const complete = (parts: unknown, search = query) =>
+    ask(
+      'POST',
+      `${path}/complete?${search}`,
+      { 'content-type': 'application/json' },
+      Buffer.from(JSON.stringify({ parts })),
+    )
+  const incoming = () => readdirSync(join(app.dataDir, 'files', 'incoming')).length
+
+  expect(codeOf(await part(1, 'x', `${query}0`))).toBe('invalid_signature')
+  expect(codeOf(await complete([{ partNumber: 1 }], `${query}0`))).toBe('invalid_signature')
+  for (const number of [0, 10_001, -1, 'x', '1e1', '%2e%2e'])
+    expect([number, (await part(number, 'x')).status]).toEqual([
+      number,
+      expect.toSatisfy((code: number) => code >= 400),
+    ])
+  expect(codeOf(await complete([{ partNumber: 1 }]))).toBe('invalid_value')
+
+  const second = await part(2, 'second')
+  expect([second.status, JSON.parse(String(second.body))]).toEqual([
+    200,
+    { partNumber: 2, etag: sha256(Buffer.from('second')) },
+  ])
+  await part(1, 'draft')
+  await part(1, 'first ')
+  await part(3, 'unused')
+  expect(incoming()).toBe(3)
+  const drafted = [{ partNumber: 1, etag: sha256(Buffer.from('draft')) }]
+  for (const wrong of [drafted, [], [{ partNumber: 7 }], 'x', undefined])
+    expect(codeOf(await complete(wrong))).toMatch(/^(invalid_|missing_)/)
+  // What a file may have, its parts may have together.
+  expect(codeOf(await part(4, Buffer.alloc((8 << 20) - 17)))).toBe('payload_too_large')
+
+  const whole = await complete([{ partNumber: 1 }, { partNumber: 2, etag: sha256(Buffer.from('second')) }])
+  expect([whole.status, JSON.parse(String(whole.body))]).toMatchObject([200, { id, bytes: 12 }])
+  expect(String((await ask('GET', get)).body)).toBe('first second')
+  await expect.poll(incoming).toBe(0)
+  expect((await complete([{ partNumber: 1 }])).status).toBe(400)
+})
+
 test('a page of any origin may read and send: the preflight says so', async () => {
   const { put } = upload()
   const answer = await ask('OPTIONS', put, {
@@ -222,7 +267,7 @@ test('a page of any origin may read and send: the preflight says so', async () =
   expect([answer.status, answer.body.length]).toEqual([204, 0])
   expect(answer.headers).toMatchObject({
     'access-control-allow-origin': '*',
-    'access-control-allow-methods': 'GET, HEAD, PUT',
+    'access-control-allow-methods': 'GET, HEAD, PUT, POST',
     'access-control-allow-headers': expect.stringContaining('range') as string,
   })
   expect((await ask('DELETE', put)).status).toBe(405)
