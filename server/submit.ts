@@ -68,5 +68,16 @@ export async function submitJob(
   return submitted
 }
 
+/**
+ * The job that this request made before under its `Idempotency-Key`, for those who would have to do much to submit it
+ * again. Throws Failure as `submitJob` does.
+ */
+export async function submittedBefore(call: Call, body: unknown): Promise<JobRecord | undefined> {
+  const key = idempotencyOf(call, body)
+  const job = key && (await call.owners.store.jobs.keyed(call.caller.organizationId, key, Date.now()))
+  if (job) call.header('x-job-id', job.id).header('idempotent-replayed', 'true')
+  return job ?? undefined
+}
+
 /** What a submit is answered with, wherever nothing else is said about it. */
 export const submitted = ({ id, status }: JobRecord) => ({ id, queue_id: queueIdOf(id), status })

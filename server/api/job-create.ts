@@ -7,7 +7,7 @@ import { isGeneration, Task, type TextTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { submitGeneration, type Target } from '../slug/submit.ts'
-import { type JobTerms, submitJob, submitted } from '../submit.ts'
+import { type JobTerms, submitJob, submitted, submittedBefore } from '../submit.ts'
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
 const Inputs = z.record(z.string(), z.unknown())
@@ -104,6 +104,8 @@ interface TextWish {
 /** What is wrong with the inputs is said at the submit and not when their turn comes. */
 export async function submitText(call: Call, { task, modelId, inputs, terms, body }: TextWish): Promise<JobRecord> {
   const { config, cpu, registry } = call.owners
+  const before = await submittedBefore(call, body)
+  if (before) return before
   const text = typeof inputs === 'string' ? inputs : requestText(inputs, modelId)
   if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
     throw new Failure(

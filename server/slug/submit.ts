@@ -11,7 +11,7 @@ import { type MediaKind, type MediaWish, prepareGeneration } from '../../core/ta
 import type { GenerationTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
-import { type JobTerms, submitJob } from '../submit.ts'
+import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
 /** What is asked for: by a slug, or by a model and one of its tasks. */
 export type Target = { slug: string } | { modelId: string; task: GenerationTask }
@@ -49,10 +49,13 @@ export async function submitGeneration(
     )
   const prepared = prepareGeneration(task, body, model)
   const id = newId('job')
-  const taken = await takeAll(call, id, prepared.media)
-  call.letBodyGo()
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
+  // What it names may have been taken over long ago, and be gone from where it was.
+  const before = await submittedBefore(call, [slug, body])
+  if (before) return { job: before, replayed: true, model, syncMode: prepared.syncMode }
+  const taken = await takeAll(call, id, prepared.media)
+  call.letBodyGo()
   const wish = { id, task, modelId: model.id, slug, ...(terms ? { terms } : {}) }
   try {
     const inputs = withMedia(prepared, taken)

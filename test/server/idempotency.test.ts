@@ -242,6 +242,31 @@ test('100 at once with each of 20 keys make 20 jobs, and each of those runs once
   for (const key of keys) expect(times.get(`race ${key}`)).toBe(1)
 }, 60_000)
 
+test('the key of a job that ran and was deleted says so; that of one that never began makes a new one', async () => {
+  const job = (input: string, more: object = {}) => ({
+    task: 'std/embeddings',
+    model_id: 'far',
+    inputs: { input },
+    ...more,
+  })
+  const idOf = (text: string) => (JSON.parse(text) as { id: string }).id
+  const [ran, withdrawn] = [newKey(), newKey()]
+  const first = await send('/api/jobs', job('ran'), ran)
+  await app.fetch(`/api/jobs/${idOf(first.text)}?wait=30`)
+  await app.fetch(`/api/jobs/${idOf(first.text)}`, { method: 'DELETE' })
+  const again = await send('/api/jobs', job('ran'), ran)
+  expect([again.status, again.error?.code, times.get('ran')]).toEqual([410, 'output_expired', 1])
+
+  const later = job('withdrawn', { not_before: Math.floor(Date.now() / 1000) + 3600 })
+  const waiting = idOf((await send('/api/jobs', later, withdrawn)).text)
+  await app.fetch(`/api/jobs/${waiting}/cancel`, { method: 'POST' })
+  expect((await send('/api/jobs', later, withdrawn)).replayed).toBe('true')
+  await app.fetch(`/api/jobs/${waiting}`, { method: 'DELETE' })
+  const anew = await send('/api/jobs', later, withdrawn)
+  expect([anew.status, anew.replayed, idOf(anew.text) === waiting]).toEqual([202, null, false])
+  expect((await send('/api/jobs', later, withdrawn)).text).toBe(anew.text)
+})
+
 async function jobs(): Promise<number> {
   const text = await (await app.fetch('/metrics')).text()
   return [...text.matchAll(/^infer_jobs\{state="\w+"\} (\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0)

@@ -155,6 +155,23 @@ describe('a job that makes a picture', () => {
   })
 })
 
+test('the same request again under its key finds its job, though what it names is gone', async () => {
+  const first = await end(await submit({ slug, inputs: { prompt: 'a cat', ...small } }))
+  const { url } = first.result.images[0]!
+  for (const path of ['/api/jobs', '/slug/fake/paint/image-to-image']) {
+    const inputs = { prompt: 'a dog', image_url: url }
+    const body = path === '/api/jobs' ? { slug: 'fake/paint/image-to-image', inputs } : inputs
+    const key = { 'idempotency-key': newId('req') }
+    const made = await ask('POST', path, body, key)
+    expect([made.status, made.headers.get('idempotent-replayed')]).toEqual([202, null])
+    if (path !== '/api/jobs') await ask('DELETE', `/api/jobs/${first.id}`)
+    const again = await ask('POST', path, body, key)
+    expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([202, 'true'])
+    expect(again.headers.get('x-job-id')).toBe(made.headers.get('x-job-id'))
+  }
+  expect((await fetch(url)).status).toBe(410)
+})
+
 describe('a picture of megabytes inside the request', () => {
   /** Noise does not compress: the file has about as many bytes as it is asked for. */
   async function noise(megabytes: number): Promise<string> {
