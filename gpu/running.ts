@@ -112,12 +112,12 @@ export function openRunning({
       deaf() {
         const reason = `Engine went on for ${cancelGraceMs / 1000} s with a request that was given up, and was killed.`
         log.warn('An engine does not listen to cancels', { model: model.id, engine: resident.engineId })
-        events().stuck(resident.engineId, reason)
+        events().deaf(resident.engineId, reason)
       },
       stuck() {
         const reason = `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`
         log.warn('An engine is stuck', { model: model.id, engine: resident.engineId })
-        events().deaf(resident.engineId, reason)
+        events().stuck(resident.engineId, reason)
       },
       fault: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
     })
