@@ -114,7 +114,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
       else {
         const room = roomFor(wanted, slots, memory.places())
-        wanted.bytes = room ? ((await estimate(model, room)) ?? ofUnknownSize(wanted, memory.places())) : 0
+        const sized = { ...model, memory: model.memory ?? preset.memory }
+        wanted.bytes = room ? ((await estimate(sized, room)) ?? ofUnknownSize(wanted, memory.places())) : 0
       }
       // The files took a moment to look at, in which the configuration may have changed again.
       if (configured() === model) return residency.line(model, wanted, slots)

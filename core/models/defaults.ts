@@ -41,7 +41,7 @@ export const defaultModels = (): Model[] =>
       tasks: [...generationTasks],
       description:
         'Draws: the prompt in type over a pattern of the seed, as files of the asked size and length. It knows nothing and is no model.',
-      memory: '512MiB',
+      memory: '768MiB',
       concurrency: 2,
     },
   ].map(entry => Model.parse({ engine: 'gguf', devices: 'cpu', memory: '64MiB', ...entry }))

@@ -10,6 +10,8 @@ export const demo: Preset = {
   name: 'demo',
   runsOn: 'cpu',
   lacks: () => undefined,
+  // Two at once: 150 MB itself, 140 MB for a video in 720p, 400 MB for one that is interpolated.
+  memory: 768 * 2 ** 20,
   slots: 2,
   channel: () => 'socket',
   command(model) {

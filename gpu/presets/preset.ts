@@ -40,6 +40,8 @@ export interface Preset {
   settings?: readonly (typeof engineSettings)[number][]
   /** What the model's configuration must say and does not, as the end of a sentence; undefined when nothing. */
   lacks(model: Model): string | undefined
+  /** Bytes that it takes where the model's configuration does not say and no file of a model tells. */
+  memory?: number
   /** Requests at once where the model's configuration does not say. */
   slots: number
   channel(model: Model): 'port' | 'socket'
