@@ -48,6 +48,17 @@ function boxed(brand: string): string {
 const isMarkup = (bytes: Buffer): boolean =>
   /^\ufeff?\s*<(\?xml|!--|!doctype|svg|html)/i.test(bytes.toString('utf8', 0, 256))
 
+/**
+ * How many scans a JPEG has, up to `most` + 1: each goes over the whole picture, and a thousand of them fit into little.
+ * The marker does not occur within what is compressed.
+ */
+export function scansOf(jpeg: Buffer, most: number): number {
+  let scans = 0
+  for (let at = jpeg.indexOf('\xff\xda', 2, 'latin1'); at >= 0; at = jpeg.indexOf('\xff\xda', at + 2, 'latin1'))
+    if (++scans > most) break
+  return scans
+}
+
 /** The chunk that announces frames comes before the pixels. */
 function isAnimatedPng(bytes: Buffer): boolean {
   for (let at = 8; at + 8 <= bytes.length; at += 12 + bytes.readUInt32BE(at)) {

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import type { Metadata, Sharp } from 'sharp'
 import { loadSharp } from '../assets.ts'
 import { Failure } from '../failure.ts'
-import { type ImageFormat, imageKindOf } from './image-kind.ts'
+import { type ImageFormat, imageKindOf, scansOf } from './image-kind.ts'
 
 /** What a picture may be. */
 export interface ImageRules {
@@ -31,6 +31,8 @@ export interface Redrawn extends ImageFacts {
 }
 
 const decodeSeconds = 20
+/** Programs write ten or twenty. */
+const mostScans = 100
 let loaded: ReturnType<typeof loadSharp> | undefined
 
 /** One core a picture and nothing kept from one to the next; of all decoders only those of the three formats. */
@@ -96,6 +98,7 @@ async function head(source: ImageSource, rules: ImageRules): Promise<{ bytes: Bu
   if (!rules.formats.includes(kind.format))
     throw refused(`is a ${formatNames[kind.format]}; it must be ${namesOf(rules.formats)}`)
   if (kind.animated) throw refused('has several frames; send one of them')
+  if (kind.format === 'jpeg' && scansOf(bytes, mostScans) > mostScans) throw refused(`has more than ${mostScans} scans`)
   const metadata = await decoded(sharp(bytes, Number.MAX_SAFE_INTEGER).metadata())
   if (metadata.format !== kind.format) throw refused('is not what its first bytes say')
   const { width, height } = seenSize(metadata)

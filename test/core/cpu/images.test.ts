@@ -16,6 +16,7 @@ afterAll(async () => {
 })
 const rules: ImageRules = { formats: ['jpeg', 'png'], maxBytes: 10 << 20, maxPixels: 40_000_000, maxSide: 8192 }
 const jpeg = await noise().jpeg().toBuffer()
+const progressive = await noise().jpeg({ progressive: true }).toBuffer()
 const png = await noise().png().toBuffer()
 const webp = await noise().webp().toBuffer()
 const gif = await noise().gif().toBuffer()
@@ -35,6 +36,7 @@ const refused = (message: RegExp) => ({
 describe('a picture is what its bytes say', () => {
   test.each([
     ['jpeg', jpeg],
+    ['jpeg', progressive],
     ['png', png],
   ])('%s', async (format, bytes) => {
     await expect(cpu.image(bytes, rules)).resolves.toEqual({ format, width: 320, height: 200 })
@@ -153,12 +155,17 @@ describe('bombs', () => {
   const exif = Array.from({ length: 100 }, () =>
     Buffer.concat([Buffer.from('Exif\0\0II*\0'), Buffer.alloc(65_000, 0xff)]),
   )
+  const withScans = (whole: Buffer, times: number) => {
+    const last = whole.subarray(whole.lastIndexOf('\xff\xda', undefined, 'latin1'), -2)
+    return Buffer.concat([whole.subarray(0, -2), ...Array<Buffer>(times).fill(last), whole.subarray(-2)])
+  }
   const all: [string, Buffer, RegExp | 'fine'][] = [
     ['900 million pixels', huge, /is 30000 × 30000 pixels/],
     ['a JPEG that says it is the largest', lying, /is 65000 × 65000 pixels/],
     ['the largest that may be', blackPng(8192, 4882), 'fine'],
     ['a text that grows', blackPng(8, 8, [chunk('zTXt', Buffer.concat([named('Comment'), big]))]), 'fine'],
     ['a colour profile that grows', blackPng(8, 8, [chunk('iCCP', Buffer.concat([named('icc'), big]))]), 'fine'],
+    ['a JPEG that is drawn over and over', withScans(progressive, 200), /more than 100 scans/],
     ['much EXIF', exif.reduce<Buffer>((whole, one) => withSegment(whole, 0xe1, one), jpeg), 'fine'],
     [
       'many comments',
