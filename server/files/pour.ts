@@ -4,7 +4,12 @@ import type { Call } from '../call.ts'
 import type { WatchedStream } from '../std/streams.ts'
 import type { Range } from './range.ts'
 
-const chunkBytes = 256 << 10
+const [smallest, largest] = [16 << 10, 256 << 10]
+/** What the readers of files may hold in memory together, roughly: the more there are, the less each is given at once. */
+const together = 32 << 20
+
+export const chunkBytes = (readers: number): number =>
+  Math.max(smallest, Math.min(largest, Math.floor(together / Math.max(1, readers))))
 
 /**
  * Writes a part of a file after the head, no faster than it is read: what a reader has not taken is not in memory. One
@@ -25,7 +30,7 @@ export async function pourFile({ res, owners }: Call, file: FileHandle, { first,
   try {
     for (let at = first; at <= last && !over.signal.aborted; ) {
       const { bytesRead, buffer } = await file.read({
-        buffer: Buffer.allocUnsafe(Math.min(chunkBytes, last - at + 1)),
+        buffer: Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), last - at + 1)),
         position: at,
       })
       // Shorter than its row says: the reader must not take it for the whole.
