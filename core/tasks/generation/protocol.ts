@@ -5,8 +5,10 @@ import type { GenerationTask } from '../tasks.ts'
  * How infer speaks to an engine that makes files: one POST to `/v1/generate` with a `GenerationCall`, answered by
  * `application/x-ndjson`, one `EngineMessage` a line, the last of them `completed` or `failed`. Files lie on the disk
  * that both see: inputs are absolute paths that the engine reads, outputs are names of files that it wrote into
- * `folder`. A caller who hangs up wants the work to stop. An engine that cannot begin answers a status of 400 or more
- * with `{"error": {"message"}}`: 4xx when the request is wrong, 503 when it cannot now.
+ * `folder`. A caller who hangs up wants the work to stop; `running` of the engine's health goes down when it has. An
+ * engine that cannot begin answers a status of 400 or more with `{"error": {"message", "code"?}}` in place of the lines:
+ * 400 when the request is wrong or can never be done here (`code` is one of core/failure.ts with that status), 503
+ * when it cannot now. gpu/engines/demo/README.md has an example session, for those who write an engine.
  */
 export const generatePath = '/v1/generate'
 
@@ -69,7 +71,7 @@ export const EngineMessage = z.discriminatedUnion('type', [
     type: z.literal('failed'),
     error: z.object({
       message: z.string().max(4096),
-      /** Whether the request itself is at fault, so that trying again is useless. */
+      /** Whether the request itself is at fault, so that trying again is useless. Otherwise it is tried again, within bounds. */
       invalid: z.boolean().default(false),
     }),
   }),
