@@ -1,4 +1,4 @@
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { TestApp } from '../../_app.ts'
 import { fakeModel } from '../../_app.ts'
 
@@ -58,6 +58,7 @@ export const statusOf = async (app: TestApp, id: string, query = ''): Promise<Js
 
 /** Resolves with the status once the request is in that state. */
 export async function until(app: TestApp, id: string, status: string): Promise<Json> {
-  await expect.poll(async () => (await statusOf(app, id)).status as string, { timeout: 30_000 }).toBe(status)
+  const there = async () => expect((await statusOf(app, id)).status).toBe(status)
+  await vi.waitFor(there, { timeout: 30_000, interval: 50 })
   return statusOf(app, id, '?logs=1')
 }

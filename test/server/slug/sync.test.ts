@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../../_app.ts'
+import { ask, painters, small, statusOf, submitted, until } from './_painter.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ models: painters, limits: { sync_wait: '1500ms' } })
+  await until(app, await submitted(app, 'fake/paint/text-to-image'), 'COMPLETED')
+  await until(app, await submitted(app, 'fake/solo'), 'COMPLETED')
+}, 60_000)
+afterAll(() => app[Symbol.asyncDispose]())
+
+const image = 'fake/paint/text-to-image'
+const jobsOf = async (model: string): Promise<{ id: string; status: string }[]> =>
+  (await ask(app, `/api/jobs?model_id=${model}`)).body.jobs as { id: string; status: string }[]
+
+test.each<[string, object, Record<string, string>]>([
+  ['sync_mode', { sync_mode: true }, {}],
+  ['Prefer: wait', {}, { prefer: 'wait' }],
+  ['Prefer: wait=5', {}, { prefer: 'wait=5' }],
+])('%s: 200 with what GET answers afterwards', async (_, body, headers) => {
+  const answer = await ask(app, `/slug/${image}`, { body: { ...small, ...body }, headers })
+  expect([answer.status, answer.body.status]).toEqual([200, 'completed'])
+  const id = answer.body.request_id as string
+  expect(answer.headers.get('x-fal-request-id')).toBe(id)
+  const later = (await ask(app, `/slug/requests/${id}`)).body
+  const unsigned = (value: unknown) => JSON.stringify(value).replaceAll(/exp=\d+&sig=[\w-]+/g, '')
+  expect(unsigned(answer.body)).toBe(unsigned(later))
+  expect(answer.body.images[0].url).toContain('/files/')
+})
+
+test.each([
+  ['invalid,text=no', 400, 'invalid_value'],
+  ['status,code=400,text=no', 400, 'invalid_value'],
+])('one that fails is answered with its status: %s → %i', async (mode, status, code) => {
+  const answer = await ask(app, `/slug/${image}`, { body: { ...small, prompt: `mode:${mode}`, sync_mode: true } })
+  expect([answer.status, answer.body.error.code, answer.body.status]).toEqual([status, code, 'failed'])
+  expect(answer.body).toMatchObject({
+    request_id: expect.stringMatching(/^q_/) as string,
+    message: expect.stringContaining('no') as string,
+    response_url: expect.stringContaining('/slug/requests/q_') as string,
+  })
+})
+
+test('one that takes longer: 504 with the ids, nobody is to send it again, and it goes on', async () => {
+  const body = { ...small, prompt: 'mode:slow,ms=2500,steps=5', sync_mode: true }
+  const answer = await ask(app, `/slug/${image}`, { body })
+  expect([answer.status, answer.body.error.code, answer.body.status]).toEqual([504, 'timeout', 'processing'])
+  expect(answer.headers.get('x-should-retry')).toBe('false')
+  expect(answer.headers.get('retry-after')).toBe('2')
+  const id = answer.body.request_id as string
+  expect(answer.body.job_id).toBe(id.replace('q_', 'job_'))
+  expect(answer.body.status_url).toBe(`${app.url}/slug/requests/${id}/status`)
+  expect((await statusOf(app, id)).status).toBe('IN_PROGRESS')
+  await until(app, id, 'COMPLETED')
+})
+
+test('Prefer: wait bounds it further', async () => {
+  const began = performance.now()
+  const answer = await ask(app, `/slug/${image}`, {
+    body: { ...small, prompt: 'mode:slow,ms=60000' },
+    headers: { prefer: 'wait=1' },
+  })
+  expect([answer.status, answer.body.error.code]).toEqual([504, 'timeout'])
+  expect(performance.now() - began).toBeLessThan(1_450)
+  await ask(app, `/slug/requests/${answer.body.request_id}/cancel`, { method: 'POST' })
+})
+
+test('a model that is cold: 503, and no job is left', async () => {
+  const answer = await ask(app, '/slug/fake/cold', { body: { ...small, sync_mode: true } })
+  expect([answer.status, answer.body.error.code]).toEqual([503, 'model_warming_up'])
+  expect(answer.body.error).toHaveProperty('eta_seconds')
+  expect(answer.headers.get('x-should-retry')).toBe('true')
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(await jobsOf('cold')).toEqual([])
+})
+
+test('a model that is busy: 503, and no job is left; the same key may be sent again', async () => {
+  const first = await submitted(app, 'fake/solo', { prompt: 'mode:slow,ms=60000' })
+  await until(app, first, 'IN_PROGRESS')
+  const options = { body: { ...small, sync_mode: true }, headers: { 'idempotency-key': 'busy' } }
+  const answer = await ask(app, '/slug/fake/solo', options)
+  expect([answer.status, answer.body.error.code]).toEqual([503, 'no_capacity'])
+  expect((await jobsOf('solo')).filter(({ status }) => status !== 'completed').map(({ id }) => id)).toEqual([
+    first.replace('q_', 'job_'),
+  ])
+  await ask(app, `/slug/requests/${first}/cancel`, { method: 'POST' })
+  await until(app, first, 'FAILED')
+  await expect.poll(async () => (await ask(app, '/slug/fake/solo', options)).status, { timeout: 20_000 }).toBe(200)
+}, 60_000)
+
+test('who hangs up does not stop it', async () => {
+  const leave = new AbortController()
+  const sent = app.fetch(`/slug/${image}`, {
+    body: { ...small, prompt: 'mode:slow,ms=1500,steps=5,who=left', sync_mode: true },
+    signal: leave.signal,
+  })
+  const mine = async () => (await jobsOf('painter')).find(({ status }) => status === 'processing')
+  await expect.poll(mine).toBeDefined()
+  const { id } = (await mine())!
+  leave.abort()
+  await expect(sent).rejects.toThrow()
+  await until(app, id.replace('job_', 'q_'), 'COMPLETED')
+})
+
+test('one that somebody cancels meanwhile ends the wait', async () => {
+  const sent = ask(app, `/slug/${image}`, { body: { ...small, prompt: 'mode:hang', sync_mode: true } })
+  const mine = async () => (await jobsOf('painter')).find(({ status }) => status === 'processing')
+  await expect.poll(mine).toBeDefined()
+  await ask(app, `/api/jobs/${(await mine())!.id}/cancel`, { method: 'POST' })
+  const answer = await sent
+  expect([answer.status, answer.body.error.code, answer.body.status]).toEqual([499, 'cancelled', 'failed'])
+})
+
+test('a repeated request with the same key waits for the same job', async () => {
+  const options = {
+    body: { ...small, prompt: 'mode:slow,ms=800,steps=4', sync_mode: true },
+    headers: { 'idempotency-key': 'twice' },
+  }
+  const [one, other] = await Promise.all([ask(app, `/slug/${image}`, options), ask(app, `/slug/${image}`, options)])
+  expect([one.status, other.status]).toEqual([200, 200])
+  expect(one.body.request_id).toBe(other.body.request_id)
+  const replays = [one, other].map(({ headers }) => headers.get('idempotent-replayed'))
+  expect(replays.filter(Boolean)).toEqual(['true'])
+  const again = await ask(app, `/slug/${image}`, options)
+  expect([again.status, again.body.request_id]).toEqual([200, one.body.request_id])
+})
