@@ -77,7 +77,9 @@ export function lineFor(
   const reason = status === 'pending' ? (moment.waitingFor?.reason ?? '') : ''
   const tenth = status === 'processing' && progress !== null ? Math.min(9, Math.floor(progress * 10)) : 0
   const said: Said = { status, reason, tenth, queuePosition, at }
-  const moved = status === 'processing' ? tenth > (before?.tenth ?? 0) : queuePosition !== before?.queuePosition
+  // All of it is said by the end itself.
+  const moved =
+    status === 'processing' ? tenth > (before?.tenth ?? 0) && progress! < 1 : queuePosition !== before?.queuePosition
   const quiet = before !== undefined && at - before.at < (status === 'processing' ? quietMs / 10 : quietMs)
   const changed = before === undefined || before.status !== status || before.reason !== reason
   if (!changed && (!moved || quiet)) return undefined

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { type Moment, unknownMoment } from '../../../cli/jobs/moment.ts'
+import { lineFor, progressLine, type Said } from '../../../cli/jobs/progress-line.ts'
+
+const moment = (more: Partial<Moment>): Moment => ({ ...unknownMoment, ...more })
+const waitingFor = (reason: string, detail = '') => ({ reason, detail })
+
+test.each<[more: Partial<Moment>, line: string]>([
+  [{}, 'cat  ──────────────────────── waiting  5 s'],
+  [{ queuePosition: 0 }, 'cat  ──────────────────────── waiting  next in the queue  5 s'],
+  [
+    { queuePosition: 3, etaSeconds: 130, waitingFor: waitingFor('model_loading') },
+    'cat  ──────────────────────── waiting  3 before it in the queue  about 2 min left  its model is being loaded  5 s',
+  ],
+  [
+    { queuePosition: 0, waitingFor: waitingFor('queue', 'It is next.') },
+    'cat  ──────────────────────── waiting  It is next.  5 s',
+  ],
+  [{ waitingFor: waitingFor('something_new') }, 'cat  ──────────────────────── waiting  something_new  5 s'],
+  [{ waitingFor: waitingFor('queue', 'a\u001b[2Jb') }, 'cat  ──────────────────────── waiting  a[2Jb  5 s'],
+  [{ status: 'processing' }, 'cat  ──────────────────────── working  5 s'],
+  [{ status: 'processing', progress: 0.5, etaSeconds: 10 }, 'cat  ━━━━━━━━━━━━────────────  50 %  about 8 s left  5 s'],
+  [{ status: 'processing', progress: 0.999, etaSeconds: 1 }, 'cat  ━━━━━━━━━━━━━━━━━━━━━━━─  99 %  5 s'],
+  [{ status: 'completed', progress: 1 }, 'cat  ━━━━━━━━━━━━━━━━━━━━━━━━ 100 %'],
+  [{ status: 'failed' }, 'cat  ──────────────────────── failed'],
+])('%j', (more, line) => expect(progressLine('cat', moment(more), 2_000, 5_000, 120)).toBe(line))
+
+test.each([20, 30, 50])('no line is wider than the terminal: %i', width => {
+  const busy = moment({ queuePosition: 30, etaSeconds: 400, waitingFor: waitingFor('queue', 'x'.repeat(200)) })
+  expect(progressLine('a long name of a model', busy, 0, 0, width).length).toBeLessThanOrEqual(width)
+})
+
+/** What a pipe is told of moments, one every so many milliseconds. */
+function told(moments: Partial<Moment>[], everyMs: number): string[] {
+  const lines: string[] = []
+  let said: Said | undefined
+  for (const [at, more] of moments.entries()) {
+    const line = lineFor(moment(more), said, at * everyMs)
+    if (!line) continue
+    lines.push(line.text)
+    said = line.said
+  }
+  return lines
+}
+const steps = (count: number) =>
+  Array.from({ length: count + 1 }, (_, at) => ({ status: 'processing', progress: at / count }))
+
+test('a pipe hears of every tenth', () => {
+  expect(told([...steps(100), { status: 'completed' }], 1_000)).toEqual([
+    'working',
+    ...[10, 20, 30, 40, 50, 60, 70, 80, 90].map(percent => `${percent} %`),
+    'completed',
+  ])
+})
+
+test('of tenths that come faster than a second only some', () => {
+  const lines = told([...steps(100), { status: 'completed' }], 25)
+  expect(lines).toEqual(['working', '40 %', '80 %', 'completed'])
+})
+
+test('of the queue every change of the reason, and the place every ten seconds', () => {
+  const queue = (queuePosition: number, reason: string) => ({ queuePosition, waitingFor: waitingFor(reason) })
+  const places = [9, 8, 7, 6, 5, 4, 4, 4].map(place => queue(place, 'queue'))
+  expect(told([...places, queue(4, 'no_capacity'), { status: 'cancelled' }], 4_000)).toEqual([
+    'waiting, 9 before it in the queue, other jobs come first',
+    'waiting, 6 before it in the queue, other jobs come first',
+    'waiting, 4 before it in the queue, other jobs come first',
+    'waiting, 4 before it in the queue, no device has room',
+    'cancelled',
+  ])
+})
