@@ -1,4 +1,6 @@
 import { eventRoutes } from './api/events.ts'
+import { executionEventRoutes } from './api/execution-events.ts'
+import { executionRoutes } from './api/executions.ts'
 import { jobRoutes } from './api/jobs.ts'
 import { libraryRoutes } from './api/library.ts'
 import { logRoutes } from './api/logs.ts'
@@ -7,6 +9,7 @@ import { loadRoutes } from './api/models.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { meRoutes, tokenRoutes } from './api/tokens.ts'
+import { workflowRoutes } from './api/workflows.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import type { Route } from './route.ts'
@@ -30,6 +33,9 @@ export const routes: readonly Route[] = [
   ...streamRoutes,
   ...batchRoutes,
   ...falRoutes,
+  ...workflowRoutes,
+  ...executionRoutes,
+  ...executionEventRoutes,
   ...libraryRoutes,
   ...fileRoutes,
   ...meRoutes,

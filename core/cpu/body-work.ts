@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { canonicalHash } from '../canonical.ts'
 import { Failure } from '../failure.ts'
 import { type JsonBounds, parseJson } from '../json.ts'
@@ -46,7 +47,7 @@ function withoutFiles(value: unknown, path: string, inline: ReadBody['inline']):
   return value
 }
 
-/** `data:image/png;base64,…` becomes `data:image/png;inline=0`; whoever sends that himself has nothing behind it. */
+/** `data:image/png;base64,…` becomes `data:image/png;inline=<random>`: a name that nobody can have sent. */
 function taken(address: string, path: string, inline: ReadBody['inline']): string {
   const comma = address.indexOf(',', 5)
   const head = address.slice(5, comma < 0 ? 0 : Math.min(comma, 200))
@@ -55,7 +56,7 @@ function taken(address: string, path: string, inline: ReadBody['inline']): strin
       param: path,
     })
   const type = head.slice(0, -';base64'.length).replace(/[^\w/+.;=-]/g, '')
-  const name = `data:${type};inline=${inline.size}`
+  const name = `data:${type};inline=${randomUUID()}`
   const decoded = Buffer.from(address.slice(comma + 1), 'base64')
   // Its own memory, so that it can be given to another thread.
   inline.set(name, new Uint8Array(decoded))

@@ -62,7 +62,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
    * Pictures have a thread of their own, or a large one would hold up the requests behind it. One is enough: the library
    * computes in threads of its own, and two pictures at a time bound its memory.
    */
-  function askAboutImage<T>(request: CpuRequest): Promise<T> {
+  function askAboutImage<T>(request: CpuRequest, given: Buffer<ArrayBuffer>[] = []): Promise<T> {
     images ??= new Piscina({
       ...shared,
       minThreads: 0,
@@ -70,7 +70,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
       concurrentTasksPerWorker: 2,
       resourceLimits: { maxOldGenerationSizeMb: 256 },
     })
-    return ask(images, request, [])
+    return ask(images, request, given)
   }
 
   return {
@@ -104,9 +104,12 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     },
     /** Decodes a picture to its last pixel and says what it is. Throws Failure `invalid_image`. */
     image: (image: ImageSource, rules: ImageRules) => askAboutImage<ImageFacts>({ do: 'check', image, rules }),
-    /** The same picture made anew: upright, in sRGB, without metadata. Throws Failure `invalid_image`. */
-    redraw: (image: ImageSource, rules: ImageRules, as: 'image' | 'mask') =>
-      askAboutImage<Redrawn>({ do: 'redraw', image, rules, as }),
+    /** The same picture made anew: upright, in sRGB, without metadata. Its bytes are given away. Throws Failure `invalid_image`. */
+    redraw: (image: Buffer | string, rules: ImageRules, as: 'image' | 'mask') =>
+      askAboutImage<Redrawn>(
+        { do: 'redraw', image, rules, as },
+        typeof image !== 'string' && ownsItsBytes(image) ? [image] : [],
+      ),
     /** A small WebP of a picture. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
       askAboutImage<Uint8Array>({ do: 'thumbnail', image, rules: thumbnailRules, longestSide }),

@@ -178,6 +178,8 @@ export function openDispatch({
       return cooling && { failure: cooling.failure, forMs: Math.max(0, Math.ceil(cooling.until - performance.now())) }
     },
     lookAtAll,
+    /** How many slots of the model are asked for. */
+    asked: (modelId: string): number => desks.get(modelId)?.asked.size ?? 0,
     held: (modelId?: string): number => (modelId === undefined ? held : (desks.get(modelId)?.held ?? 0)),
     /** Asks for nothing more; what comes all the same goes back. */
     close(): void {

@@ -4,7 +4,7 @@ import type { JobRecord } from '../store/store.ts'
 import { workOf } from '../tasks/work.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { Live } from './live.ts'
-import type { Pace } from './pace.ts'
+import { type Pace, untilBegun } from './pace.ts'
 import { type Queue, waitingOf } from './queue.ts'
 import type { Facts } from './standing.ts'
 
@@ -37,8 +37,7 @@ export function openFacts({
     return looked.snapshot
   }
 
-  return (job: JobRecord): Facts => {
-    const { modelId } = job
+  function ofModel(modelId: string) {
     const { residents, models: activities } = snapshot()
     let [slots, freeSlots] = [0, 0]
     for (const one of residents) {
@@ -47,10 +46,6 @@ export function openFacts({
       freeSlots += Math.max(0, one.slots - one.leases)
     }
     return {
-      now: clock.now(),
-      run: live.find(job.id),
-      position: job.status === 'pending' ? queue.position(waitingOf(job)) : undefined,
-      expectedMs: pace.expected(modelId, workOf(job.task, job.inputs)),
       usualMs: pace.expected(modelId, null),
       model: models.find(modelId),
       activity: activities[modelId],
@@ -59,4 +54,37 @@ export function openFacts({
       cooling: dispatch.cooling(modelId),
     }
   }
+
+  return {
+    ofJob(job: JobRecord): Facts {
+      const { modelId } = job
+      return {
+        now: clock.now(),
+        run: live.find(job.id),
+        position: job.status === 'pending' ? queue.position(waitingOf(job)) : undefined,
+        expectedMs: pace.expected(modelId, workOf(job.task, job.inputs)),
+        ...ofModel(modelId),
+      }
+    },
+    /** How one more job of the model would fare. */
+    ofModel(modelId: string): Outlook {
+      const { usualMs, activity, slots, freeSlots } = ofModel(modelId)
+      const waiting = queue.waiting(modelId)
+      const asked = dispatch.asked(modelId)
+      const loadMs = activity?.status === 'warm' ? 0 : (activity?.etaMs ?? null)
+      const freeMs = waiting === 0 && freeSlots > 0 ? 0 : null
+      const queueMs =
+        slots === 0 && waiting === 0 ? 0 : untilBegun({ ahead: waiting, slots: Math.max(1, slots), freeMs }, usualMs)
+      return { waiting, asked, etaMs: loadMs === null || queueMs === null ? null : loadMs + queueMs }
+    },
+  }
+}
+
+/** What waits for a model, and how long one more job would. */
+export interface Outlook {
+  waiting: number
+  /** For so many of them a slot is asked of the fleet, which counts them too. */
+  asked: number
+  /** Expected milliseconds until one more would begin; null where that is not known. */
+  etaMs: number | null
 }

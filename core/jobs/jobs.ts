@@ -7,7 +7,7 @@ import type { JobRecord, LogLine, NewJob, Store, WaitingJob } from '../store/sto
 import { openArrivals } from './arrivals.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDue } from './due.ts'
-import { openFacts } from './facts.ts'
+import { type Outlook, openFacts } from './facts.ts'
 import { openLive } from './live.ts'
 import { allLines } from './log-lines.ts'
 import { openPace } from './pace.ts'
@@ -96,7 +96,7 @@ export function openJobs(wish: JobsWish) {
     slotsPerModel,
   })
   const sweep = openSweep({ store: store.jobs, clock, log, busy: () => runs.size > 0 })
-  const factsOf = openFacts({ fleet, models, queue, live, pace, dispatch, clock })
+  const facts = openFacts({ fleet, models, queue, live, pace, dispatch, clock })
   let draining = false
   const tick = setInterval(() => {
     due.tick()
@@ -189,7 +189,10 @@ export function openJobs(wish: JobsWish) {
     },
 
     /** How the job is doing, as of now. Cheap. */
-    standing: (job: JobRecord): Standing => standingOf(job, factsOf(job)),
+    standing: (job: JobRecord): Standing => standingOf(job, facts.ofJob(job)),
+
+    /** What waits for a model, and how long one more job would. Cheap. */
+    outlook: (modelId: string): Outlook => facts.ofModel(modelId),
 
     /** What its runs have said, oldest first: the stored ones, and the one under way. */
     logs: (job: JobRecord): Promise<LogLine[]> => allLines(job, { store: store.jobs, live }),

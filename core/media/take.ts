@@ -119,7 +119,11 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
     if (source.from !== 'file' && source.from !== 'link') {
       const pieces: Uint8Array[] = []
       await bring(sender, field, source, kind, piece => pieces.push(piece))
-      return Buffer.concat(pieces)
+      // Whole, it is passed on as it is: a copy of megabytes is felt by everybody.
+      const [only] = pieces
+      return only && pieces.length === 1
+        ? Buffer.from(only.buffer, only.byteOffset, only.byteLength)
+        : Buffer.concat(pieces)
     }
     const file = await stored(sender, field, source)
     if (file.bytes > most[kind]) throw tooLarge(field, kind)

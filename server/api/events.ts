@@ -14,7 +14,7 @@ const pageSize = 64
 const mostShown = 100
 
 /** Remembers that something has changed until somebody asks. */
-function openBell() {
+export function openBell() {
   let rung = false
   let wake: (() => void) | undefined
   return {
@@ -31,7 +31,7 @@ function openBell() {
 }
 
 /** Where a reader begins: after the event that it had last, or after all that there are. */
-async function beginning(call: Call): Promise<number> {
+export async function beginning(call: Call): Promise<number> {
   const last = await call.owners.store.events.last()
   // An id from before a backup was restored may be ahead of all that there are.
   return Math.min(resumeFrom(call) ?? last, last)

@@ -21,7 +21,7 @@ export const isLast = (type: JobEvent['type']): boolean => hasEnded({ status: st
 export const eventId = (sequence: number): string => `evt_${sequence}`
 
 /** The record of an event: one shape for all types, what it is about under `data`. */
-function record(type: string, at: number, id: string | undefined, data: string): SseRecord {
+export function record(type: string, at: number, id: string | undefined, data: string): SseRecord {
   const head = JSON.stringify({
     ...(id === undefined ? {} : { id }),
     type,

@@ -21,8 +21,8 @@ export const ModelStatus = z
     reason: z.string().nullable(),
     engine: z.string(),
     workers: z.object({ ready: z.int(), loading: z.int() }),
-    queue_depth: z.int(),
-    eta_seconds: z.int().nullable(),
+    queue_depth: z.int().describe('Requests and jobs that wait for it.'),
+    eta_seconds: z.int().nullable().describe('Until one more would begin, as far as that is known.'),
     dispatch_wait_ms: z.int(),
     memory_bytes: z.int().nullable(),
     context_length: z.int().nullable(),
@@ -56,6 +56,10 @@ const ModelStatusList = z
 export function statusOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
+  const durable = call.owners.jobs.outlook(model.id)
+  // The slots that jobs wait for are counted on both sides.
+  const waiting = Math.max(0, (activity?.waiting ?? 0) - durable.asked) + durable.waiting
+  const etaMs = waiting > 0 ? (durable.etaMs ?? activity?.etaMs) : activity?.etaMs
   const slugs = Object.fromEntries(slugsOf(model))
   const schemas = Object.fromEntries(
     model.tasks
@@ -76,8 +80,8 @@ export function statusOf(model: Model, { models, residents }: FleetSnapshot, cal
       ready: own.filter(({ state }) => state === 'ready').length,
       loading: own.filter(({ state }) => state === 'starting').length,
     },
-    queue_depth: activity?.waiting ?? 0,
-    eta_seconds: activity?.etaMs == null ? null : Math.ceil(activity.etaMs / 1000),
+    queue_depth: waiting,
+    eta_seconds: etaMs == null ? null : Math.ceil(etaMs / 1000),
     dispatch_wait_ms: model.dispatch_wait_ms,
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,
     context_length: model.context_length ?? null,

@@ -1,0 +1,141 @@
+import { z } from 'zod'
+import type { ExecutionEvent, ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+import { EventStream, type SseRecord } from '../sse.ts'
+import { beginning, openBell } from './events.ts'
+import {
+  executionSummary,
+  findExecution,
+  shownExecution,
+  shownNode,
+  shownResult,
+  standingsOf,
+} from './execution-record.ts'
+import { eventId, record, snapshot } from './job-event.ts'
+
+const pageSize = 64
+/** A result up to this length comes with the event that tells of it; a longer one is read with its node. */
+const longestResult = 64 << 10
+
+/** What the event of a job is called, told of the node that it is for. */
+const nodeTypes: Partial<Record<ExecutionEvent['type'], string>> = {
+  'job.started': 'workflow_execution.node.started',
+  'job.retrying': 'workflow_execution.node.retrying',
+  'job.completed': 'workflow_execution.node.completed',
+  'job.failed': 'workflow_execution.node.failed',
+  'job.cancelled': 'workflow_execution.node.cancelled',
+}
+
+const last = /^workflow_execution\.(completed|failed|cancelled|timed_out)$/
+
+/** The record of an event; undefined for one that means nothing to whoever follows an execution. */
+async function recordOf(event: ExecutionEvent, execution: ExecutionRecord, call: Call): Promise<SseRecord | undefined> {
+  const { nodeId, sequence, at } = event
+  const type = nodeTypes[event.type] ?? (event.type.startsWith('job.') ? undefined : event.type)
+  if (type === undefined) return undefined
+  const { organizationId, id } = execution
+  const data: Record<string, unknown> = { execution_id: id }
+  if (nodeId === null) data.execution = executionSummary(execution)
+  else {
+    Object.assign(data, { node_id: nodeId, job_id: event.jobId, attempt: event.attempt })
+    if (type.endsWith('.completed') || type.endsWith('.failed') || type.endsWith('.cached')) {
+      const ended = (await call.owners.store.executions.results(organizationId, id, [nodeId]))[nodeId]
+      if (ended?.error) data.error = ended.error
+      if (ended?.result && ended.result.length <= longestResult)
+        data.result = shownResult(execution.definition.dag.nodes[nodeId]!.task, ended, call)
+    }
+  }
+  return record(type, at, eventId(sequence), JSON.stringify(data))
+}
+
+/** How far the nodes are that run or wait: not kept, so it has no id. */
+async function progressOf(execution: ExecutionRecord, nodes: readonly ExecutionNode[], call: Call): Promise<string> {
+  const standings = await standingsOf(nodes, call)
+  const live = nodes.filter(({ nodeId }) => standings.has(nodeId))
+  const shown = live.map(node => {
+    const { node_id, status, progress, queue_position, waiting_for } = shownNode(node, call, standings.get(node.nodeId))
+    return { node_id, status, progress, queue_position, waiting_for }
+  })
+  return JSON.stringify({ execution_id: execution.id, progress: execution.progress, nodes: shown })
+}
+
+async function followExecution(call: Call): Promise<void> {
+  const { store, executions, jobs, streams } = call.owners
+  const { organizationId } = call.caller
+  const { id } = await findExecution(call.params.id!, call)
+  let sequence = await beginning(call)
+  const bell = openBell()
+  const stop = executions.follow(id, bell.ring)
+  const stream = new EventStream(call)
+  void stream.over.then(bell.ring)
+  /** The jobs whose progress is listened to. */
+  const followed = new Map<string, () => void>()
+  let told = ''
+
+  function listenTo(nodes: readonly ExecutionNode[]): void {
+    const live = new Set(nodes.flatMap(({ status, jobId }) => (status === 'running' && jobId ? [jobId] : [])))
+    for (const [job, leave] of followed)
+      if (!live.has(job)) {
+        leave()
+        followed.delete(job)
+      }
+    for (const job of live) if (!followed.has(job)) followed.set(job, jobs.follow(job, bell.ring))
+  }
+
+  try {
+    // Read after the place in the log: what happens in between is told twice rather than not at all.
+    const first = await findExecution(id, call)
+    const shown = await shownExecution(first, call, { withNodes: true })
+    stream.send(snapshot(sequence, JSON.stringify({ execution: shown })))
+    for (;;) {
+      const page = await store.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize })
+      for (const event of page) {
+        sequence = event.sequence
+        const execution = await store.executions.find(organizationId, id)
+        if (!execution) return
+        const told = await recordOf(event, execution, call)
+        if (told) stream.send(told)
+        await stream.caughtUp()
+        if (stream.ended || last.test(event.type)) return
+      }
+      if (page.length > 0) continue
+      const execution = await store.executions.find(organizationId, id)
+      // It had ended before the place from which the reader goes on, or was deleted.
+      if (!execution || execution.finishedAt !== null) {
+        if ((await store.events.ofExecution(organizationId, { sequence, executionId: id, limit: 1 })).length > 0)
+          continue
+        return
+      }
+      const nodes = await store.executions.nodes(organizationId, id)
+      listenTo(nodes)
+      const progress = await progressOf(execution, nodes, call)
+      if (progress !== told) stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
+      told = progress
+      await stream.caughtUp()
+      if (stream.ended) return
+      await bell.heard()
+      if (stream.ended) return
+      await streams.turn()
+    }
+  } finally {
+    stop()
+    for (const leave of followed.values()) leave()
+    stream.end()
+  }
+}
+
+export const executionEventRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/workflow-executions/:id/events',
+    scope: 'user:read',
+    tag: 'Events',
+    summary: 'Follow an execution and its nodes until its end',
+    description:
+      'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. How far nodes are comes as `workflow_execution.node.progress`, without an id.',
+    params: z.object({ id: z.string() }),
+    query: z.object({ after: z.string().optional() }),
+    answer: followExecution,
+  }),
+]

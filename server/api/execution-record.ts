@@ -1,0 +1,229 @@
+import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
+import { linked } from '../../core/files/links.ts'
+import { isId } from '../../core/ids.ts'
+import type { Standing } from '../../core/jobs/jobs.ts'
+import type { ExecutionNode, ExecutionRecord, NodeResult } from '../../core/store/workflows.ts'
+import type { GenerationResult } from '../../core/tasks/generation/result.ts'
+import { isGeneration, Task } from '../../core/tasks/tasks.ts'
+import { executionStatuses, nodeStatuses } from '../../core/workflows/advance.ts'
+import { prune } from '../../core/workflows/prune.ts'
+import type { Call } from '../call.ts'
+import { originOf } from '../origin.ts'
+import { seconds } from './job-record.ts'
+
+const ErrorFacts = z.object({
+  code: z.string(),
+  message: z.string(),
+  type: z.string(),
+  retryable: z.boolean(),
+  attempt: z.int(),
+})
+
+export const ExecutionNodeObject = z
+  .object({
+    node_id: z.string(),
+    task: Task,
+    model_id: z.string(),
+    status: z.enum(nodeStatuses),
+    attempts: z.int(),
+    cached: z.boolean().describe('Whether its result is that of the same work before.'),
+    job_id: z.string().nullable(),
+    started_at: z.int().nullable(),
+    finished_at: z.int().nullable(),
+    duration_ms: z.int().nullable(),
+    progress: z.number().nullable(),
+    queue_position: z.int().nullable(),
+    waiting_for: z.object({ reason: z.string(), detail: z.string(), eta_seconds: z.int().nullable() }).nullable(),
+    resolved_inputs: z.unknown().describe('What the inputs came to; null until it has ended.'),
+    result: z.unknown(),
+    error: ErrorFacts.nullable(),
+    logs_url: z.string().nullable(),
+  })
+  .meta({ id: 'ExecutionNode' })
+
+const ExecutionFacts = z.object({
+  id: z.string(),
+  object: z.literal('workflow_execution'),
+  workflow_id: z.string().nullable(),
+  workflow_version: z.int().nullable(),
+  organization_id: z.string(),
+  status: z.enum(executionStatuses),
+  input_params: z.record(z.string(), z.unknown()),
+  error: z.unknown().describe('Which node ended it and how; null unless it failed or its time was over.'),
+  created_at: z.int(),
+  updated_at: z.int(),
+  started_at: z.int().nullable(),
+  finished_at: z.int().nullable(),
+  timeout_at: z.int().nullable(),
+  expires_at: z.int().nullable(),
+  duration_ms: z.int().nullable(),
+  progress: z.object({
+    total: z.int(),
+    completed: z.int(),
+    failed: z.int(),
+    skipped: z.int(),
+    running: z.int(),
+  }),
+  usage: z.object({ input_tokens: z.int(), output_tokens: z.int() }),
+  cost: z.number(),
+  priority: z.int(),
+  metadata: z.unknown(),
+  token_id: z.string(),
+  parent_execution_id: z.string().nullable(),
+})
+
+export const ExecutionSummary = ExecutionFacts.meta({ id: 'ExecutionSummary' })
+export const ExecutionObject = ExecutionFacts.extend({
+  outputs: z
+    .record(z.string(), z.object({ result: z.unknown(), values: z.record(z.string(), z.unknown()) }))
+    .nullable()
+    .describe('By node, what it keeps of its result; null until the execution has completed.'),
+  nodes: z.array(ExecutionNodeObject).optional(),
+}).meta({ id: 'Execution' })
+
+/** An execution without its nodes, as it stands in lists and events. */
+export const executionSummary = (execution: ExecutionRecord): z.input<typeof ExecutionSummary> => ({
+  id: execution.id,
+  object: 'workflow_execution',
+  workflow_id: execution.workflowId,
+  workflow_version: execution.workflowVersion,
+  organization_id: execution.organizationId,
+  status: execution.status,
+  input_params: execution.inputParams,
+  error: errorOf(execution),
+  created_at: seconds(execution.createdAt)!,
+  updated_at: seconds(execution.updatedAt)!,
+  started_at: seconds(execution.startedAt),
+  finished_at: seconds(execution.finishedAt),
+  timeout_at: seconds(execution.timeoutAt),
+  expires_at: seconds(execution.expiresAt),
+  duration_ms:
+    execution.startedAt === null || execution.finishedAt === null ? null : execution.finishedAt - execution.startedAt,
+  progress: execution.progress,
+  usage: { input_tokens: execution.usage.inputTokens, output_tokens: execution.usage.outputTokens },
+  cost: execution.cost / 1e6,
+  priority: execution.priority,
+  metadata: execution.metadata === null ? {} : JSON.parse(execution.metadata),
+  token_id: execution.tokenId,
+  parent_execution_id: execution.parentExecutionId,
+})
+
+function errorOf({ error, definition, timeoutMs }: ExecutionRecord): object | null {
+  if (error === null) return null
+  if (error.code === 'timeout')
+    return {
+      code: 'timeout',
+      message: `The execution exceeded its timeout of ${timeoutMs / 1000} s.`,
+      type: 'timeout_error',
+    }
+  const { nodeId, cause } = error
+  return {
+    code: 'node_failed',
+    message: `Node '${nodeId}' failed: ${cause?.message ?? 'its job was cancelled.'}`,
+    type: 'execution_error',
+    node_id: nodeId,
+    task: nodeId === null ? null : (definition.dag.nodes[nodeId]?.task ?? null),
+    cause: cause && { code: cause.code, message: cause.message, type: cause.type },
+  }
+}
+
+/** A node; its inputs and its result only where they are asked for one by one. */
+export function shownNode(node: ExecutionNode, call: Call, standing?: Standing): z.input<typeof ExecutionNodeObject> {
+  return {
+    node_id: node.nodeId,
+    task: node.task as z.input<typeof Task>,
+    model_id: node.modelId,
+    status: node.status,
+    attempts: node.attempts,
+    cached: node.cached,
+    job_id: node.jobId,
+    started_at: seconds(node.startedAt),
+    finished_at: seconds(node.finishedAt),
+    duration_ms: node.startedAt === null || node.finishedAt === null ? null : node.finishedAt - node.startedAt,
+    progress: node.status === 'completed' ? 1 : (standing?.progress ?? null),
+    queue_position: standing?.queuePosition ?? null,
+    waiting_for: standing?.waitingFor
+      ? {
+          reason: standing.waitingFor.reason,
+          detail: standing.waitingFor.detail,
+          eta_seconds: standing.waitingFor.etaMs === null ? null : Math.ceil(standing.waitingFor.etaMs / 1000),
+        }
+      : null,
+    resolved_inputs: null,
+    result: null,
+    error: node.error,
+    logs_url: node.jobId === null ? null : `${originOf(call)}/api/jobs/${node.jobId}/logs`,
+  }
+}
+
+/** How many nodes that wait or run are looked at closely: a fan-out of a thousand has nothing more to tell. */
+const mostStandings = 100
+
+/** How those nodes are doing that wait or run, by node. */
+export async function standingsOf(nodes: readonly ExecutionNode[], call: Call): Promise<Map<string, Standing>> {
+  const { store, jobs } = call.owners
+  const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
+  // Those that run have more to tell.
+  live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
+  const standings = new Map<string, Standing>()
+  for (const { nodeId, jobId } of live.slice(0, mostStandings)) {
+    const job = jobId === null ? undefined : await store.jobs.find(call.caller.organizationId, jobId)
+    if (job) standings.set(nodeId, jobs.standing(job))
+  }
+  return standings
+}
+
+/** A result as it is sent: files by address. */
+export function shownResult(task: string, { result }: Pick<NodeResult, 'result'>, call: Call): unknown {
+  if (result === null) return null
+  const stored = JSON.parse(result) as unknown
+  if (!isGeneration(task as z.input<typeof Task>)) return stored
+  const origin = originOf(call)
+  return linked(stored as GenerationResult, file => call.owners.files.link(file, origin))
+}
+
+/** The execution with what its nodes keep, and with the nodes themselves where they are wanted. */
+export async function shownExecution(
+  execution: ExecutionRecord,
+  call: Call,
+  { withNodes }: { withNodes: boolean },
+): Promise<z.input<typeof ExecutionObject>> {
+  const { store } = call.owners
+  const { organizationId, id, definition, status } = execution
+  const nodes = withNodes || status === 'completed' ? await store.executions.nodes(organizationId, id) : []
+  const completed = nodes.filter(node => node.status === 'completed')
+  const results = await store.executions.results(
+    organizationId,
+    id,
+    completed.map(({ nodeId }) => nodeId),
+  )
+  const standings = withNodes ? await standingsOf(nodes, call) : new Map<string, Standing>()
+  const kept = Object.fromEntries(
+    completed.map(({ nodeId, task }) => [
+      nodeId,
+      prune(shownResult(task, results[nodeId] ?? { result: null }, call), definition.dag.nodes[nodeId]?.outputs ?? []),
+    ]),
+  )
+  return {
+    ...executionSummary(execution),
+    outputs: status === 'completed' ? kept : null,
+    ...(withNodes
+      ? {
+          nodes: nodes.map(node => ({
+            ...shownNode(node, call, standings.get(node.nodeId)),
+            result: kept[node.nodeId]?.result ?? null,
+          })),
+        }
+      : {}),
+  }
+}
+
+const isExecutionId = (id: string): boolean => id.startsWith('exec_') && isId(id)
+
+/** The execution of the caller's organization. Throws Failure `not_found`. */
+export async function findExecution(id: string, call: Call): Promise<ExecutionRecord> {
+  const found = isExecutionId(id) ? await call.owners.store.executions.find(call.caller.organizationId, id) : undefined
+  if (found) return found
+  throw new Failure('not_found', `Execution ${id.slice(0, 64)} was not found.`)
+}

@@ -1,0 +1,299 @@
+import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
+import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
+import { executionStatuses } from '../../core/workflows/advance.ts'
+import { Dag, Parameter } from '../../core/workflows/definition.ts'
+import type { ExecutionWish } from '../../core/workflows/executions.ts'
+import type { Call } from '../call.ts'
+import { idempotencyOf } from '../idempotency.ts'
+import { route } from '../route.ts'
+import {
+  ExecutionNodeObject,
+  ExecutionObject,
+  ExecutionSummary,
+  executionSummary,
+  findExecution,
+  shownExecution,
+  shownNode,
+  shownResult,
+  standingsOf,
+} from './execution-record.ts'
+import { definitionOf, findWorkflow, offerFor, WorkflowFields } from './workflow-record.ts'
+
+const tag = 'Workflow executions'
+const One = z.object({ id: z.string() })
+const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer' })
+const priorities = { low: -10, normal: 0, high: 10 } as const
+const InputParams = z.record(z.string(), z.unknown()).default({})
+
+const Terms = z.object({
+  input_params: InputParams,
+  priority: z.union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])]).default(0),
+  timeout: z.int().min(1).max(86_400).optional().describe('Seconds; what the workflow says when absent.'),
+  metadata: z.record(z.string(), z.string().max(512)).optional(),
+})
+type Terms = z.output<typeof Terms>
+
+/** Everything of an execution but what it executes. */
+const wishOf = (
+  call: Call,
+  definition: WorkflowDefinition,
+  workflow: ExecutionWish['workflow'],
+  terms: Terms,
+): ExecutionWish => {
+  const retention = call.owners.config.limits.job_retention
+  return {
+    organizationId: call.caller.organizationId,
+    tokenId: call.caller.tokenId,
+    workflow,
+    definition,
+    inputParams: terms.input_params,
+    priority: typeof terms.priority === 'string' ? priorities[terms.priority] : terms.priority,
+    timeout: terms.timeout,
+    retentionMs: retention === 0 ? null : retention,
+    metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
+    idempotency: idempotencyOf(call, [terms, workflow ?? definition.dag]),
+    offer: offerFor(call),
+  }
+}
+
+async function answer(
+  call: Call,
+  { execution, replayed }: { execution: ExecutionRecord; replayed: boolean },
+): Promise<z.input<typeof Answer>> {
+  if (replayed) call.header('idempotent-replayed', 'true')
+  return { execution: await shownExecution(execution, call, { withNodes: false }) }
+}
+
+const running = (execution: ExecutionRecord): boolean => execution.finishedAt === null
+
+/** Executions: workflows that are being carried out or have been. */
+export const executionRoutes = [
+  route({
+    method: 'POST',
+    path: '/api/workflows/:id/execute',
+    scope: 'user:write',
+    tag,
+    summary: 'Execute a workflow',
+    description:
+      'Once the answer is there the execution survives crashes and restarts. A workflow that cannot run is refused with `invalid_graph`, and nothing of it exists.',
+    params: One,
+    body: Terms.extend({ version: z.int().min(1).optional().describe('The newest when absent.') }),
+    example: { input_params: { topic: 'cats' } },
+    response: Answer,
+    status: 202,
+    handle: async ({ params, body: { version, ...terms } }, call) => {
+      const workflow = await findWorkflow(params.id, call, version)
+      const made = { id: workflow.id, version: workflow.version }
+      return answer(call, await call.owners.executions.execute(wishOf(call, workflow, made, terms)))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/workflows/run',
+    scope: 'user:write',
+    tag,
+    summary: 'Execute a workflow that is not written down',
+    body: Terms.extend({
+      dag: Dag,
+      parameters: z.record(z.string(), Parameter).nullish(),
+      name: WorkflowFields.shape.name.optional(),
+      on_failure: WorkflowFields.shape.on_failure,
+    }),
+    example: {
+      dag: {
+        nodes: {
+          write: {
+            model_id: 'infer/tiny-chat',
+            task: 'std/chat-completion',
+            inputs: { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 16 },
+          },
+        },
+        edges: [],
+      },
+    },
+    response: Answer,
+    status: 202,
+    handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, call) => {
+      const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
+      return answer(call, await call.owners.executions.execute(wishOf(call, definition, null, terms)))
+    },
+  }),
+  ...(['/api/workflow-executions', '/api/workflows/:id/executions'] as const).map(path =>
+    route({
+      method: 'GET',
+      path,
+      scope: 'user:read',
+      tag,
+      summary: path.endsWith(':id/executions')
+        ? 'List executions of a workflow, newest first'
+        : 'List executions, newest first',
+      params: z.object({ id: z.string().optional() }),
+      query: z.object({
+        workflow_id: z.string().max(64).optional(),
+        status: z.enum(executionStatuses).optional(),
+        created_after: z.coerce.number().int().min(0).optional().describe('Unix seconds.'),
+        metadata: z.record(z.string(), z.string()).optional(),
+        limit: z.coerce.number().int().min(1).max(100).default(20),
+        after: z.string().max(64).optional(),
+      }),
+      response: z
+        .object({ executions: z.array(ExecutionSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })
+        .meta({ id: 'ExecutionPage' }),
+      handle: async ({ params, query }, call) => {
+        const workflowId = params.id ?? query.workflow_id
+        if (params.id !== undefined) await findWorkflow(params.id, call)
+        const { executions, next } = await call.owners.store.executions.list(call.caller.organizationId, {
+          limit: query.limit,
+          ...(query.after === undefined ? {} : { after: query.after }),
+          ...(workflowId === undefined ? {} : { workflowId }),
+          ...(query.status === undefined ? {} : { status: query.status }),
+          ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
+          ...(query.metadata === undefined ? {} : { metadata: query.metadata }),
+        })
+        return { executions: executions.map(executionSummary), has_more: next !== null, next_cursor: next }
+      },
+    }),
+  ),
+  route({
+    method: 'GET',
+    path: '/api/workflow-executions/:id',
+    scope: 'user:read',
+    tag,
+    summary: 'Read an execution with its nodes',
+    description: 'With `?wait=30` the answer comes when it has ended, or after that many seconds.',
+    params: One,
+    query: z.object({
+      include: z.enum(['nodes', 'none']).default('nodes'),
+      wait: z.coerce.number().min(0).max(120).default(0),
+    }),
+    response: Answer,
+    handle: async ({ params, query }, call) => {
+      let execution = await findExecution(params.id, call)
+      if (query.wait > 0 && running(execution)) {
+        await endOf(execution.id, query.wait, call)
+        execution = await findExecution(params.id, call)
+      }
+      if (running(execution))
+        call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+      return { execution: await shownExecution(execution, call, { withNodes: query.include === 'nodes' }) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/workflow-executions/:id/nodes',
+    scope: 'user:read',
+    tag,
+    summary: 'Read the nodes of an execution',
+    params: One,
+    response: z.object({ nodes: z.array(ExecutionNodeObject) }),
+    handle: async ({ params }, call) => {
+      const { id, organizationId } = await findExecution(params.id, call)
+      const nodes = await call.owners.store.executions.nodes(organizationId, id)
+      const standings = await standingsOf(nodes, call)
+      return { nodes: nodes.map(node => shownNode(node, call, standings.get(node.nodeId))) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/workflow-executions/:id/nodes/:node',
+    scope: 'user:read',
+    tag,
+    summary: 'Read one node, with its inputs and its whole result',
+    params: One.extend({ node: z.string() }),
+    response: z.object({ node: ExecutionNodeObject }),
+    handle: async ({ params }, call) => {
+      const { store } = call.owners
+      const { id, organizationId } = await findExecution(params.id, call)
+      const node = (await store.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
+      if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
+      const job = node.jobId === null ? undefined : await store.jobs.find(organizationId, node.jobId)
+      const standings = await standingsOf([node], call)
+      return {
+        node: {
+          ...shownNode(node, call, standings.get(node.nodeId)),
+          resolved_inputs: job ? JSON.parse(job.inputs) : null,
+          result: job ? shownResult(node.task, job, call) : null,
+        },
+      }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/workflow-executions/:id/cancel',
+    scope: 'user:write',
+    tag,
+    summary: 'Cancel an execution; what runs is told at once',
+    params: One,
+    response: Answer,
+    handle: async ({ params }, call) => {
+      const { id, organizationId } = await findExecution(params.id, call)
+      const cancelled = (await call.owners.executions.cancel(organizationId, id)) ?? (await findExecution(id, call))
+      return { execution: await shownExecution(cancelled, call, { withNodes: false }) }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/workflow-executions/:id/retry',
+    scope: 'user:write',
+    tag,
+    summary: 'Do an execution again, from where it failed, from the start, or from a node',
+    description: 'A new execution; results of the nodes that are not done again are taken over.',
+    params: One,
+    body: z.object({
+      from: z.string().max(64).default('failed').describe('`failed`, `start`, or the id of a node.'),
+      input_params: z.record(z.string(), z.unknown()).optional().describe('Those of the first when absent.'),
+    }),
+    example: { from: 'failed' },
+    response: Answer,
+    status: 202,
+    handle: async ({ params, body }, call) => {
+      const before = await findExecution(params.id, call)
+      const { definition, workflowId, workflowVersion } = before
+      const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
+      const terms: Terms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
+      const wish = wishOf(call, definition, workflow, terms)
+      const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
+      const key = idempotencyOf(call, [before.id, body])
+      return answer(
+        call,
+        await call.owners.executions.retry(before, from, {
+          ...wish,
+          timeout: before.timeoutMs / 1000,
+          metadata: before.metadata,
+          idempotency: key,
+        }),
+      )
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/api/workflow-executions/:id',
+    scope: 'user:write',
+    tag,
+    summary: 'Delete an execution that has ended, with its jobs and files',
+    params: One,
+    response: z.object({ id: z.string(), object: z.literal('workflow_execution'), deleted: z.literal(true) }),
+    handle: async ({ params }, call) => {
+      const { id, organizationId } = await findExecution(params.id, call)
+      await call.owners.store.executions.remove(organizationId, id, Date.now())
+      return { id, object: 'workflow_execution' as const, deleted: true as const }
+    },
+  }),
+]
+
+/** Resolves when the execution has ended, the time is over, or the client has left. */
+async function endOf(id: string, seconds: number, call: Call): Promise<void> {
+  const { executions, store } = call.owners
+  const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(seconds * 1000))])
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const look = () =>
+    void store.executions.find(call.caller.organizationId, id).then(now => {
+      if (!now || !running(now)) resolve()
+    }, resolve)
+  const stop = executions.follow(id, look)
+  enough.addEventListener('abort', () => resolve(), { once: true })
+  look()
+  await promise
+  stop()
+}
