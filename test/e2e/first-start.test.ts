@@ -1,11 +1,13 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import OpenAI from 'openai'
+import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faults } from '../golden/openai.ts'
 import { type Home, median, openHome, type Server, say, until } from './_home.ts'
 
 const messages = [{ role: 'user' as const, content: 'Hello' }]
+const offered = ['infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank', 'infer/demo']
 const mode = (path: string) => statSync(path).mode & 0o777
 
 /** One machine on which infer has never been, and the first server on it. */
@@ -68,7 +70,7 @@ describe('the official OpenAI client, with the base URL changed', () => {
   test('lists the models and looks one up', async () => {
     const list = await client.models.list()
     expect(faults('ListModelsResponse', { object: 'list', data: list.data })).toEqual([])
-    expect(list.data.map(({ id }) => id)).toEqual(['infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank'])
+    expect(list.data.map(({ id }) => id)).toEqual(offered)
     expect(faults('Model', await client.models.retrieve('infer/tiny-chat'))).toEqual([])
   })
 
@@ -118,6 +120,19 @@ test('score answers in the order of the texts', async () => {
   expect(data[1]!.score).toBeGreaterThan(data[0]!.score)
 })
 
+test('draws a picture with what is inside, and says what a video needs', { timeout: 60_000 }, async () => {
+  const body = { prompt: 'a cat & 猫', sync_mode: true, image_size: { width: 256, height: 128 }, output_format: 'webp' }
+  const answer = await server.fetch('/slug/demo/text-to-image', { body })
+  const made = (await answer.json()) as { status: string; images: { url: string }[] }
+  expect([answer.status, made.status]).toEqual([200, 'completed'])
+  const bytes = Buffer.from(await (await fetch(made.images[0]!.url)).arrayBuffer())
+  expect(await sharp(bytes).metadata()).toMatchObject({ format: 'webp', width: 256, height: 128 })
+  const video = await server.fetch('/slug/demo/text-to-video', { body: { prompt: 'a cat', sync_mode: true } })
+  const { error } = (await video.json()) as { error: { code: string; message: string } }
+  expect([video.status, error.code]).toEqual([400, 'unsupported_task'])
+  expect(error.message).toContain('apt install ffmpeg')
+})
+
 describe('the command line beside it', () => {
   test('answers in a pipe', async () => {
     const { code, out, err } = await home.run(['chat'], { input: 'Hello\n' })
@@ -132,7 +147,7 @@ describe('the command line beside it', () => {
       return JSON.parse(out) as unknown
     }
     expect(await json('model', 'list')).toMatchObject({
-      models: ['infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank'].map(model_id => ({
+      models: offered.map(model_id => ({
         model_id,
         status: expect.any(String) as string,
       })),
