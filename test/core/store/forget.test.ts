@@ -119,15 +119,26 @@ test('jobs are swept a few at a time, the longest over first', async () => {
   expect(await store.jobs.sweep(1_100, 2)).toBe(1)
 })
 
-test('a key whose job is not kept any more is refused, because running it again is not what was asked', async () => {
+test('a key whose job has run and is not kept any more is refused: running it again is not what was asked', async () => {
   const idempotency = { key: 'POST /api/jobs gone', bodyHash: 'h' }
-  const { job } = await store.jobs.submit(newJob({ idempotency }))
-  await store.jobs.cancel(organizationId, job.id, 1)
-  await store.jobs.remove(organizationId, job.id, 1)
+  const run = await claimed({ idempotency })
+  await store.jobs.settle(run, completed())
+  await store.jobs.remove(organizationId, run.id, 1)
   await expect(store.jobs.submit(newJob({ idempotency }))).rejects.toMatchObject({
     code: 'output_expired',
-    message: expect.stringContaining(job.id),
+    message: expect.stringContaining(run.id),
   })
+})
+
+test('the key of a job that was deleted before it began is free again', async () => {
+  const idempotency = { key: 'POST /api/jobs withdrawn', bodyHash: 'h' }
+  const { job } = await store.jobs.submit(newJob({ idempotency }))
+  await store.jobs.cancel(organizationId, job.id, 1)
+  expect(await store.jobs.submit(newJob({ idempotency }))).toMatchObject({ replayed: true })
+  await store.jobs.remove(organizationId, job.id, 1)
+  const again = await store.jobs.submit(newJob({ idempotency }))
+  expect(again.replayed).toBe(false)
+  await store.jobs.cancel(organizationId, again.job.id, 1)
 })
 
 test('a reply is kept once for its key, for 24 hours', async () => {
