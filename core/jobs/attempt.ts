@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Lease } from '../fleet.ts'
 import type { JobRecord } from '../store/store.ts'
@@ -38,30 +37,26 @@ export async function attempt(
   if (signal.aborted) return { end: Failure.from(signal.reason), deaf: undefined }
   const overrun = () => abort.abort(new Overrun(job))
   const timer = job.timeoutMs === null ? undefined : setTimeout(overrun, Math.min(job.timeoutMs, longestTimerMs))
-  const over = new AbortController()
+  let grace: NodeJS.Timeout | undefined
+  const left = Promise.withResolvers<'deaf'>()
+  const stopped = () => {
+    grace = setTimeout(left.resolve, graceMs, 'deaf').unref()
+  }
+  signal.addEventListener('abort', stopped)
   // In a microtask of its own, so that what it throws at once is a rejection too.
-  const work = Promise.resolve().then(() => run(job, lease, signal, report))
-  const left = leftBehind(signal, graceMs, over.signal)
+  const work = Promise.resolve().then(() => {
+    signal.throwIfAborted()
+    return run(job, lease, signal, report)
+  })
   try {
-    const came = await Promise.race([work, left])
+    const came = await Promise.race([work, left.promise])
     if (came !== 'deaf') return { end: came, deaf: undefined }
     return { end: Failure.from(signal.reason), deaf: work }
   } catch (thrown) {
     return { end: Failure.from(signal.aborted ? signal.reason : thrown), deaf: undefined }
   } finally {
     clearTimeout(timer)
-    over.abort()
+    clearTimeout(grace)
+    signal.removeEventListener('abort', stopped)
   }
-}
-
-/** Resolves so long after the signal has aborted; never once that is over. */
-function leftBehind(signal: AbortSignal, graceMs: number, over: AbortSignal): Promise<'deaf'> {
-  return new Promise(resolve => {
-    const stop = () =>
-      void delay(graceMs, undefined, { ref: false, signal: over }).then(
-        () => resolve('deaf'),
-        () => {},
-      )
-    signal.addEventListener('abort', stop, { once: true, signal: over })
-  })
 }

@@ -57,7 +57,11 @@ export function slotsOnly({ slots = 32 } = {}) {
     }
   }
 
-  const find = (id: string): Model | undefined => configured.get(id) ?? Model.parse({ id })
+  function find(id: string): Model {
+    const model = configured.get(id) ?? Model.parse({ id })
+    configured.set(id, model)
+    return model
+  }
   const gone = new Set<string>()
 
   return {

@@ -1,0 +1,69 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { Failure } from '../../../core/failure.ts'
+import type { Lease } from '../../../core/fleet.ts'
+import { attempt } from '../../../core/jobs/attempt.ts'
+import type { Ran, RunJob } from '../../../core/jobs/run.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { done, runner } from './_runs.ts'
+
+const report = { progress() {}, log() {} }
+const lease = {} as Lease
+const job = (timeoutMs: number | null = null) => ({ id: 'job_x', timeoutMs }) as JobRecord
+const cancelled = new Failure('cancelled', 'The job job_x was cancelled.')
+const begin = (run: RunJob, more: { timeoutMs?: number; graceMs?: number; abort?: AbortController } = {}) =>
+  attempt(job(more.timeoutMs ?? null), lease, {
+    run,
+    abort: more.abort ?? new AbortController(),
+    report,
+    graceMs: more.graceMs ?? 10_000,
+  })
+const obedient = runner(
+  (_job, _lease, signal) =>
+    new Promise<Ran>((_, reject) => signal.addEventListener('abort', () => reject(new TypeError('it was aborted')))),
+)
+
+test('a run that ends well is what it came to', async () => {
+  expect(await begin(runner(async () => done))).toEqual({ end: done, deaf: undefined })
+})
+
+test('a run that throws at once has failed like any other', async () => {
+  const run = runner(() => {
+    throw new Failure('worker_error', 'Engine exited.')
+  })
+  expect((await begin(run)).end).toMatchObject({ code: 'worker_error' })
+})
+
+test('what was stopped ended for the reason of the stop, whatever it threw', async () => {
+  const abort = new AbortController()
+  const came = begin(obedient, { abort })
+  await turn()
+  abort.abort(cancelled)
+  expect(await came).toEqual({ end: cancelled, deaf: undefined })
+})
+
+test('what was stopped before it began never begins', async () => {
+  const run = runner(() => {
+    throw new Error('It began')
+  })
+  const abort = new AbortController()
+  abort.abort(cancelled)
+  expect((await begin(run, { abort })).end).toBe(cancelled)
+})
+
+test('its time is measured from when it begins, and said in the message', async () => {
+  const { end } = await begin(obedient, { timeoutMs: 100 })
+  expect(end).toMatchObject({ code: 'timeout', retryable: false })
+  expect((end as Failure).message).toBe('The job job_x ran for 0.1 s, which is all that it was given (timeout).')
+})
+
+test('a run that does not stop is left behind after the grace, and what it brings is not lost', async () => {
+  const release = Promise.withResolvers<Ran>()
+  const { end, deaf } = await begin(
+    runner(() => release.promise),
+    { timeoutMs: 20, graceMs: 20 },
+  )
+  expect(end).toMatchObject({ code: 'timeout' })
+  release.resolve(done)
+  expect(await deaf).toBe(done)
+})
