@@ -26,17 +26,23 @@ export async function pourFile({ res, owners }: Call, file: FileHandle, { first,
   const over = new AbortController()
   res.once('close', () => over.abort())
   if (res.destroyed) over.abort()
+  function piece(position: number): Promise<Uint8Array> {
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), last - position + 1))
+    const read = file.read({ buffer, position }).then(({ bytesRead }) => buffer.subarray(0, bytesRead))
+    // When the reader leaves meanwhile, nobody asks what became of it.
+    read.catch(() => {})
+    return read
+  }
   owners.streams.add(rest)
   try {
-    for (let at = first; at <= last && !over.signal.aborted; ) {
-      const { bytesRead, buffer } = await file.read({
-        buffer: Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), last - at + 1)),
-        position: at,
-      })
+    for (let at = first, next = piece(at); at <= last && !over.signal.aborted; ) {
+      const bytes = await next
       // Shorter than its row says: the reader must not take it for the whole.
-      if (bytesRead === 0) return void res.destroy()
-      at += bytesRead
-      if (res.write(buffer.subarray(0, bytesRead)) || over.signal.aborted) continue
+      if (bytes.length === 0) return void res.destroy()
+      at += bytes.length
+      // The disk works while the reader reads.
+      if (at <= last) next = piece(at)
+      if (res.write(bytes) || over.signal.aborted) continue
       rest.blockedSince = performance.now()
       await once(res, 'drain', { signal: over.signal }).catch(() => {})
       rest.blockedSince = undefined
@@ -46,6 +52,10 @@ export async function pourFile({ res, owners }: Call, file: FileHandle, { first,
     const closed = once(res, 'close')
     res.end()
     await closed
+  } catch (thrown) {
+    // The head is out, so all that is left to say is that this is not the end.
+    res.destroy()
+    throw thrown
   } finally {
     owners.streams.remove(rest)
   }
