@@ -17,7 +17,7 @@ export const planShares: Record<Plan, number> = { free: 1, pro: 2, enterprise: 4
 export type Bucket = 'api' | 'jobs'
 
 const submission =
-  /^(\/std)?\/v[12](\/|$)|^\/std\/|^\/rerank$|^\/slug\/|^\/fal\/|^\/api\/jobs(\/[^/]+\/retry)?$|^\/api\/workflows\/([^/]+\/execute|run)$|^\/api\/workflow-executions\/[^/]+\/retry$/
+  /^(\/std)?\/v[12](\/|$)|^\/std\/|^\/rerank$|^\/slug\/|^\/fal\/(queue|run)\/|^\/api\/jobs(\/[^/]+\/retry)?$|^\/api\/workflows\/([^/]+\/execute|run)$|^\/api\/workflow-executions\/[^/]+\/retry$/
 
 /**
  * A job submission is a POST or PUT to /std/v1/*, /slug/*, /api/jobs, or a workflow execution endpoint; every other

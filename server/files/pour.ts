@@ -5,8 +5,8 @@ import type { WatchedStream } from '../std/streams.ts'
 import type { Range } from './range.ts'
 
 const [smallest, largest] = [16 << 10, 256 << 10]
-/** What the readers of files may hold in memory together, roughly: the more there are, the less each is given at once. */
-const together = 32 << 20
+/** What the readers of files may hold twice over, roughly: the more there are, the less each is given at once. */
+const together = 16 << 20
 
 export const chunkBytes = (readers: number): number =>
   Math.max(smallest, Math.min(largest, Math.floor(together / Math.max(1, readers))))
