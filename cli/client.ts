@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { remote } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
@@ -61,6 +62,12 @@ export function openClient(dataDir: string) {
     throw refusal(url, await readText(message, longestRefusal).catch(() => ''), { status, headers: message.headers })
   }
 
+  /** Where a signed address of the server is asked: the one on this machine of itself, whatever its public address is. */
+  const ownAddress = (address: string): string => {
+    const { href, pathname, search } = new URL(address, url)
+    return isRemote ? href : url + pathname + search
+  }
+
   return {
     url,
     isRemote,
@@ -118,12 +125,27 @@ export function openClient(dataDir: string) {
     },
 
     /**
-     * The bytes of a file whose address a result names: signed, so no token goes along. Files of the server on this
-     * machine are asked of itself, whatever its public address is.
+     * Sends a file to an address that the server has given out for it: signed, so no token goes along. Throws what the
+     * server refuses.
+     */
+    async put(address: string, body: Readable, headers: Record<string, string>, signal?: AbortSignal): Promise<void> {
+      let message: IncomingMessage
+      try {
+        message = await send({ method: 'PUT', url: ownAddress(address), token: undefined, body, headers, signal })
+      } catch (cause) {
+        signal?.throwIfAborted()
+        throw unreachable(url, isRemote, dataDir, cause)
+      }
+      const status = message.statusCode ?? 0
+      const text = await readText(message, longestRefusal).catch(() => '')
+      if (status < 200 || status > 299) throw refusal(url, text, { status, headers: message.headers })
+    },
+
+    /**
+     * The bytes of a file whose address a result names: signed, so no token goes along.
      */
     async *bytes(address: string, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
-      const { pathname, search } = new URL(address, url)
-      const from = isRemote ? new URL(address, url).href : url + pathname + search
+      const from = ownAddress(address)
       let message: IncomingMessage
       try {
         message = await send({ method: 'GET', url: from, token: undefined, signal })

@@ -1,13 +1,14 @@
 import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as secureRequest } from 'node:https'
+import type { Readable } from 'node:stream'
 
 export interface Sent {
   method: string
   url: string
   /** Undefined for an address that is signed. */
   token: string | undefined
-  /** JSON. */
-  body?: string | undefined
+  /** JSON as text; or any bytes, whose type and length stand in `headers`. */
+  body?: string | Readable | undefined
   headers?: Record<string, string> | undefined
   signal: AbortSignal | undefined
 }
@@ -23,12 +24,15 @@ export function send({ method, url, token, body, headers: more, signal }: Sent):
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       accept: 'application/json, text/event-stream',
       ...more,
-      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      ...(typeof body === 'string'
+        ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+        : {}),
     }
     const request = url.startsWith('https:') ? secureRequest : plainRequest
-    request(url, { method, headers, agent: false, ...(signal ? { signal } : {}) }, resolve)
-      .on('error', reject)
-      .end(body)
+    const sending = request(url, { method, headers, agent: false, ...(signal ? { signal } : {}) }, resolve)
+    sending.on('error', reject)
+    if (typeof body === 'object') body.on('error', cause => sending.destroy(cause)).pipe(sending)
+    else sending.end(body)
   })
 }
 

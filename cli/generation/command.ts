@@ -5,10 +5,10 @@ import { usage } from '../exit-codes.ts'
 import type { Terminal } from '../terminal.ts'
 import { inputsOf } from './inputs.ts'
 import { makeAll, type Order } from './make.ts'
-import { checkTogether, mediaUrl } from './media.ts'
+import { mediaOf, sendFile } from './media.ts'
 import { formatOf, placeOf } from './names.ts'
 import type { GenerationOptions } from './options.ts'
-import { isVideo, type Target } from './target.ts'
+import { isVideo, type Medium, type Target } from './target.ts'
 
 export interface Wish {
   target: Target
@@ -30,15 +30,17 @@ export async function make(terminal: Terminal, wish: Wish): Promise<void> {
     throw usage(`--out - is for one file alone. Leave out ${json ? '--json' : '--all-formats'}, or name a folder.`)
   if (aspects && place.kind === 'file')
     throw usage(`--all-formats makes ${aspects.length} files. Name a folder: --out ${options.out}/`)
-  const media = {
-    image: image === undefined ? undefined : mediaUrl('image', image),
-    mask: options.mask === undefined ? undefined : mediaUrl('mask', options.mask),
-    video: options.video === undefined ? undefined : mediaUrl('video', options.video),
-    audio: options.audio === undefined ? undefined : mediaUrl('audio', options.audio),
-  }
-  checkTogether(Object.values(media))
   const format = place.kind === 'file' ? formatFor(place.path, target.task, options.format) : options.format
-  const said = inputsOf(target.task, prompt, { ...options, ...(format === undefined ? {} : { format }) }, media)
+  const connect = (): Client => openClient(dataDirectory(dataDir))
+  const media = { image, mask: options.mask, video: options.video, audio: options.audio }
+  const found = Object.entries(media).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name as Medium, mediaOf(name as Medium, value)] as const],
+  )
+  // What is wrong with the words is said before anything large is sent.
+  inputsOf(target.task, prompt, options, media)
+  const sent: Partial<Record<Medium, string>> = {}
+  for (const [name, one] of found) sent[name] = typeof one === 'string' ? one : await sendFile(connect(), one, terminal)
+  const said = inputsOf(target.task, prompt, { ...options, ...(format === undefined ? {} : { format }) }, sent)
   const topic = prompt || nameOfFile(image ?? options.video ?? options.audio ?? '')
   const order = (label: string, inputs: Record<string, unknown>, suffix: string): Order => ({
     label,
@@ -55,7 +57,6 @@ export async function make(terminal: Terminal, wish: Wish): Promise<void> {
   const orders = aspects
     ? aspects.map(aspect => order(aspect, { ...said, aspect_ratio: aspect }, aspect.replace(':', 'x')))
     : [order(target.modelId, said, '')]
-  const connect = (): Client => openClient(dataDirectory(dataDir))
   await makeAll(terminal, connect, orders, { wait: options.wait, json })
 }
 

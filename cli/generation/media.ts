@@ -1,18 +1,22 @@
-import { readFileSync, statSync } from 'node:fs'
+import { closeSync, createReadStream, openSync, readFileSync, readSync, statSync } from 'node:fs'
 import { basename, extname } from 'node:path'
+import { z } from 'zod'
+import type { Client } from '../client.ts'
 import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
+import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
 import type { Medium } from './target.ts'
 
-/** What the server takes of each, as a file; a file grows by a third on its way. */
+/** What the server takes of each; of videos what it is configured to take, which it says itself. */
 const largest: Record<Medium, number> = {
   image: 10 << 20,
   mask: 10 << 20,
-  audio: 22 << 20,
-  video: 22 << 20,
+  audio: 25 << 20,
+  video: 2 ** 40,
 }
-/** All of a request, as the server takes it. */
-const largestTogether = 31 << 20
+/** Up to this size a file travels inside the request, a third larger; a larger one is sent before. */
+const largestInside = 4 << 20
 
 const kinds: Record<Medium, string> = {
   image: 'a PNG or JPEG picture',
@@ -44,33 +48,66 @@ const unreadable = (what: string, path: string, cause: unknown) =>
     },
   )
 
-/** An address as it is; a file as a `data:` URL. Throws usage for a file that is too large or not of the kind. */
-export function mediaUrl(what: Medium, value: string): string {
+/** A file that is sent before the request, because it is too large to travel inside. */
+export interface Parcel {
+  path: string
+  type: string
+  size: number
+}
+
+/**
+ * An address as it is; a small file as a `data:` URL, a large one as what has to be sent first. Throws usage for a file
+ * that is too large or not of the kind.
+ */
+export function mediaOf(what: Medium, value: string): string | Parcel {
   if (isAddress(value)) return value
-  let bytes: Buffer
   try {
     const { size } = statSync(value)
     if (size > largest[what])
       throw usage(
-        `${basename(value)} has ${sizeText(size)}; --${what} takes at most ${sizeText(largest[what])}. Make it smaller, or give an address from which the server fetches it.`,
+        `${basename(value)} has ${sizeText(size)}; --${what} takes at most ${sizeText(largest[what])}. Make it smaller.`,
       )
-    bytes = readFileSync(value)
+    const type = mediaType(headOf(value), value)
+    if (!type || !fits(what, type)) throw usage(`${value} is not ${kinds[what]}; that is what --${what} takes.`)
+    if (size > largestInside) return { path: value, type, size }
+    return `data:${type};base64,${readFileSync(value, 'base64')}`
   } catch (cause) {
     if (cause instanceof CommandFailure) throw cause
     throw unreadable(what, value, cause)
   }
-  const type = mediaType(bytes, value)
-  if (!type || !fits(what, type)) throw usage(`${value} is not ${kinds[what]}; that is what --${what} takes.`)
-  return `data:${type};base64,${bytes.toString('base64')}`
 }
 
-/** Throws usage when the media of one request are together more than a server takes. */
-export function checkTogether(urls: readonly (string | undefined)[]): void {
-  const sum = urls.reduce((all, url) => all + (url?.length ?? 0), 0)
-  if (sum > largestTogether)
-    throw usage(
-      `The files together are ${sizeText(sum)} on their way; a request takes ${sizeText(largestTogether)}. Make them smaller, or give addresses from which the server fetches them.`,
-    )
+function headOf(path: string): Buffer {
+  const file = openSync(path, 'r')
+  try {
+    const head = Buffer.alloc(16)
+    return head.subarray(0, readSync(file, head))
+  } finally {
+    closeSync(file)
+  }
+}
+
+const Upload = z.looseObject({ upload_url: z.string(), file_url: z.string() })
+/** It is copied when the job is submitted. */
+const keptSeconds = 3_600
+
+/** Sends a file, and resolves with the address under which the server knows it. */
+export async function sendFile(client: Client, { path, type, size }: Parcel, terminal: Terminal): Promise<string> {
+  const name = basename(path)
+  terminal.waiting(`Sending ${printable(name)} (${sizeText(size)})…`)
+  try {
+    const { upload_url, file_url } = await client.ask({
+      method: 'POST',
+      path: '/fal/rest/storage/upload/initiate',
+      body: { content_type: type, file_name: name },
+      headers: { 'x-fal-object-lifecycle': JSON.stringify({ expiration_duration_seconds: keptSeconds }) },
+      answer: Upload,
+    })
+    await client.put(upload_url, createReadStream(path), { 'content-type': type, 'content-length': String(size) })
+    return file_url
+  } finally {
+    terminal.progress('')
+  }
 }
 
 const fits = (what: Medium, type: string): boolean =>

@@ -387,7 +387,7 @@ test('a file that is too large or no picture is refused before anything is sent'
   const first = await run('run', 'draw/inpainting', 'x', ...both, '--image', large)
   expect([first.exitCode, first.stderr]).toEqual([
     64,
-    expect.stringMatching(/large\.png has 10\.0 MiB; --image takes at most 10\.0 MiB\. .+address/),
+    expect.stringMatching(/large\.png has 10\.0 MiB; --image takes at most 10\.0 MiB\. Make it smaller\./),
   ])
   const second = await run('run', 'draw/inpainting', 'x', ...both, '--image', text)
   expect([second.exitCode, second.stderr]).toEqual([64, expect.stringContaining('is not a PNG or JPEG picture')])

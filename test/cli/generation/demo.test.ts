@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -60,6 +61,32 @@ test('a picture of the asked size; the same seed makes the same bytes, beside th
   expect([painted.exitCode, painted.stdout]).toEqual([0, `${folder}/other.webp\n`])
   const other = await sharp(join(folder, 'other.webp')).metadata()
   expect([other.format, other.width, other.height]).toEqual(['webp', 320, 192])
+})
+
+test('a picture that is too large for a request is sent ahead', async () => {
+  const { run, folder } = await setUp()
+  const large = join(folder, 'noise.png')
+  const raw = { width: 1300, height: 1200, channels: 3 } as const
+  await sharp(randomBytes(1300 * 1200 * 3), { raw })
+    .png({ compressionLevel: 0 })
+    .toFile(large)
+  const { exitCode, stdout, stderr } = await run(
+    'run',
+    'demo/image-to-image',
+    'x',
+    '--image',
+    large,
+    '--size',
+    '64x64',
+    '--seed',
+    '1',
+    '--out',
+    folder,
+  )
+  expect([exitCode, stdout, stderr.split('\n')[0]]).toEqual([0, `${folder}/x-1.png\n`, 'Sending noise.png (4.5 MiB)…'])
+  const job = json(await run('job', 'list', '--json')) as { jobs: { id: string }[] }
+  const { inputs } = json(await run('job', 'show', job.jobs[0]!.id, '--json')) as { inputs: { image: string } }
+  expect(inputs.image).toMatch(/^file-/)
 })
 
 test.skipIf(!hasFfmpeg)('three videos at once, one of each shape, of the asked length and rate', async () => {
