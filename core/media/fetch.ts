@@ -5,7 +5,6 @@ import type { Config } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import { isPublic, isWithin, networkOf } from './address.ts'
-import { openTurns } from './turns.ts'
 
 export interface Answer {
   address: string
@@ -50,12 +49,6 @@ const resolveAll: Resolve = (name, done) => lookUp(name, { all: true }, done)
 export function openFetcher(wish: Wish) {
   const { media, log, resolve = resolveAll, ports = [80, 443], connectMs = 5_000, totalMs = 10_000 } = wish
   const allowed = media.allowed_addresses.map(networkOf)
-  const turns = openTurns({
-    atOnce: 4,
-    waiting: 64,
-    full: 'Too many addresses of your organization are being fetched at once. Try again in a moment.',
-  })
-
   const mayReach = (address: string, port: number): boolean =>
     isWithin(address, allowed) || (isPublic(address) && ports.includes(port))
 
@@ -128,13 +121,13 @@ export function openFetcher(wish: Wish) {
   return {
     /**
      * Fetches and hands the body over piece by piece; `taken` may return a promise that is waited for. Rejects with
-     * Failure `url_fetch_failed` or `no_capacity`, with TooLarge, or with the reason of the order's own signal.
+     * Failure `url_fetch_failed`, with TooLarge, or with the reason of the order's own signal.
      */
     async fetch(order: FetchOrder, taken: (piece: Uint8Array) => unknown): Promise<void> {
       const deadline = AbortSignal.timeout(totalMs)
       const signal = order.signal ? AbortSignal.any([deadline, order.signal]) : deadline
       try {
-        await turns.take(order.organizationId, signal, () => follow(order, signal, taken))
+        await follow(order, signal, taken)
       } catch (cause) {
         order.signal?.throwIfAborted()
         if (cause instanceof TooLarge || cause instanceof Failure) throw cause

@@ -71,10 +71,11 @@ export function openFfmpeg({ environment, ...wish }: Wish) {
     return answer
   }
 
-  /** Throws Failure `no_capacity` with what to install. */
+  /** Throws Failure `unsupported_task` with what to install. */
   async function required(): Promise<FoundFfmpeg> {
     const answer = await found()
-    if ('missing' in answer) throw new Failure('no_capacity', `Videos and sound need ffmpeg here: ${answer.missing}`)
+    if ('missing' in answer)
+      throw new Failure('unsupported_task', `Videos and sound need ffmpeg on this server: ${answer.missing}`)
     return answer
   }
 

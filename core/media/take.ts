@@ -12,6 +12,7 @@ import { fetchRefusal, openFetcher, type Resolve, TooLarge } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { judgeProbe } from './judge.ts'
 import { bytesOfDataUrl, megabytes, readSource, type Source } from './source.ts'
+import { openTurns } from './turns.ts'
 
 export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
 
@@ -61,6 +62,10 @@ const unclaimedMs = 3_600_000
  */
 export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: Wish) {
   const fetcher = openFetcher({ media: config.media, log, ...(resolve ? { resolve } : {}) })
+  // What is under way is held in memory: so much for an organization, so much for all.
+  const full = 'Too many pictures, videos and sounds are being taken at once. Try again in a moment.'
+  const ofOrganization = openTurns({ atOnce: 4, waiting: 256, full })
+  const ofAll = openTurns({ atOnce: 32, waiting: 4096, full })
   const most: Record<MediaKind, number> = {
     image: pictureRules.maxBytes,
     mask: pictureRules.maxBytes,
@@ -140,7 +145,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
 
   async function takePicture(sender: Sender, field: string, source: Source, kind: 'image' | 'mask') {
     const sent = await bytesOf(sender, field, source, kind)
-    const { bytes, format, width, height } = await cpu.redraw(sent, pictureRules, kind)
+    const { bytes, format, width, height } = await cpu.redraw(sent, pictureRules, kind, { give: true })
     sender.signal?.throwIfAborted()
     const facts = { ...factsFor(sender), name: `${kind}.${format === 'jpeg' ? 'jpg' : format}`, width, height }
     return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })
@@ -171,8 +176,9 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
   return {
     /**
      * `value` names it, or is its content where that came inside the request. Rejects with Failure `invalid_value`
-     * (neither address nor file), `url_fetch_failed`, `not_found`, `invalid_image`, `invalid_video`, `invalid_audio`, `no_capacity` (ffmpeg is missing, too much at once) or
-     * `disk_full`, with the field as `param`; or with the reason of the sender's signal.
+     * (neither address nor file), `url_fetch_failed`, `not_found`, `invalid_image`, `invalid_video`, `invalid_audio`,
+     * `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`, `disk_full`, or the reason of the
+     * sender's signal.
      */
     async take(sender: Sender, field: string, value: string | Uint8Array, kind: MediaKind): Promise<FileRecord> {
       try {
@@ -180,9 +186,12 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
         const origins = [sender.origin, config.public_url ?? sender.origin]
         const source: Source =
           typeof value === 'string' ? readSource(value, field, origins) : { from: 'bytes', content: value }
-        return kind === 'image' || kind === 'mask'
-          ? await takePicture(sender, field, source, kind)
-          : await takeRecording(sender, field, source, kind)
+        const work = () =>
+          kind === 'image' || kind === 'mask'
+            ? takePicture(sender, field, source, kind)
+            : takeRecording(sender, field, source, kind)
+        const { organizationId, signal } = sender
+        return await ofOrganization.take(organizationId, signal, () => ofAll.take('', signal, work))
       } catch (thrown) {
         sender.signal?.throwIfAborted()
         if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown

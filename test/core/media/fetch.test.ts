@@ -323,38 +323,6 @@ describe('answers', () => {
     await expect(fetching).rejects.toThrow('gone')
     await closed.promise
   })
-
-  test('four of an organization at once, the others in turn, and others are not held up', async () => {
-    const waiting: (() => void)[] = []
-    let most = 0
-    answer = (_, response) => {
-      most = Math.max(
-        most,
-        waiting.push(() => response.end('content')),
-      )
-    }
-    const fetcher = open({ totalMs: 20_000 })
-    const fetch = (organization: string) =>
-      fetcher.fetch({ organizationId: organization, url: url(), maxBytes: 1000 }, () => {})
-    const all = Array.from({ length: 12 }, () => fetch('org_01'))
-    await expect.poll(() => waiting.length).toBe(4)
-    const other = fetch('org_02')
-    await expect.poll(() => waiting.length).toBe(5)
-    waiting.pop()!()
-    await other
-    const left = new Set(all)
-    for (const one of all) void one.then(() => left.delete(one))
-    await expect
-      .poll(
-        () => {
-          waiting.shift()?.()
-          return left.size
-        },
-        { interval: 1 },
-      )
-      .toBe(0)
-    expect(most).toBe(5)
-  })
 })
 
 test('why is written to the log with the host only', () => {

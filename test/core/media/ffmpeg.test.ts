@@ -30,10 +30,10 @@ describe('what is missing is said with what to do', () => {
         missing: expect.stringMatching(/^ffmpeg and ffprobe are not installed\. .*apt install ffmpeg/) as string,
       })
       await expect(ffmpeg.probe('/tmp/x')).rejects.toMatchObject({
-        code: 'no_capacity',
+        code: 'unsupported_task',
         message: expect.stringMatching(/apt install ffmpeg/) as string,
       })
-      await expect(ffmpeg.frame('/tmp/x')).rejects.toMatchObject({ code: 'no_capacity' })
+      await expect(ffmpeg.frame('/tmp/x')).rejects.toMatchObject({ code: 'unsupported_task' })
     }
   })
 

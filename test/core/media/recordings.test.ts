@@ -57,7 +57,7 @@ test('without ffmpeg it is said what to install, before anything is fetched', as
     const sender = { organizationId: here.organizations[0], origin }
     for (const kind of ['video', 'audio'] as const)
       await expect(here.take(sender, 'video_url', 'data:;base64,AAAA', kind)).rejects.toMatchObject({
-        code: 'no_capacity',
+        code: 'unsupported_task',
         message: expect.stringMatching(/apt install ffmpeg/) as string,
       })
   } finally {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -12,10 +12,12 @@ import { mediaHere, origin } from './_media.ts'
 let here: Awaited<ReturnType<typeof mediaHere>>
 let asked: string[] = []
 let content: Buffer = Buffer.alloc(0)
+let hold: ((response: ServerResponse) => void) | undefined
 const site = createServer((request, response) => {
   asked.push(request.url!)
   response.setHeader('content-type', 'text/html')
-  response.end(content)
+  if (hold) hold(response)
+  else response.end(content)
 })
 let address: string
 const jpeg = await noise()
@@ -97,6 +99,27 @@ describe('a picture comes', () => {
       expect(file).toMatchObject({ organizationId: sender.organizationId, width: 64 })
     }
     expect(asked).toEqual([])
+  })
+
+  test('with the request, decoded already', async () => {
+    const file = await here.take(mine(), field, new Uint8Array(png), 'image')
+    expect(file).toMatchObject({ contentType: 'image/png', width: 64, height: 48 })
+  })
+
+  test('in turn: four of an organization at once, and no other waits for them', async () => {
+    const held: ServerResponse[] = []
+    const waiting = () => held.splice(0).forEach(response => response.end(png))
+    hold = response => void held.push(response)
+    const all = Array.from({ length: 6 }, () => here.take(mine(), field, `${address}/slow`, 'image'))
+    await expect.poll(() => held.length).toBe(4)
+    const other = here.take(theirs(), field, `${address}/slow`, 'image')
+    await expect.poll(() => held.length).toBe(5)
+    waiting()
+    await other
+    await expect.poll(() => held.length).toBe(2)
+    waiting()
+    hold = undefined
+    expect(await Promise.all(all)).toHaveLength(6)
   })
 
   test('as a mask, which is greys', async () => {
