@@ -104,11 +104,11 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     },
     /** Decodes a picture to its last pixel and says what it is. Throws Failure `invalid_image`. */
     image: (image: ImageSource, rules: ImageRules) => askAboutImage<ImageFacts>({ do: 'check', image, rules }),
-    /** The same picture made anew: upright, in sRGB, without metadata. Its bytes are given away. Throws Failure `invalid_image`. */
-    redraw: (image: Buffer | string, rules: ImageRules, as: 'image' | 'mask') =>
+    /** The same picture made anew: upright, in sRGB, without metadata. With `give` its bytes are given away. Throws Failure `invalid_image`. */
+    redraw: (image: Buffer | string, rules: ImageRules, as: 'image' | 'mask', { give = false } = {}) =>
       askAboutImage<Redrawn>(
         { do: 'redraw', image, rules, as },
-        typeof image !== 'string' && ownsItsBytes(image) ? [image] : [],
+        give && typeof image !== 'string' && ownsItsBytes(image) ? [image] : [],
       ),
     /** A small WebP of a picture. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
