@@ -12,7 +12,9 @@ import {
   finishedCall,
   newJob,
   newToken,
+  newVideo,
   openTestStore,
+  organizationId,
   temporaryDirectory,
 } from '../_store.ts'
 
@@ -183,4 +185,47 @@ test('damage that shows while the server runs stops it', async () => {
   for (let i = 0; i < 5; i++) outcomes.push(await opened.store.jobs.submit(newJob()).catch((cause: Error) => cause))
   expect(outcomes.at(-1)).toMatchObject({ code: 'shutting_down' })
   expect(opened.fatal).toEqual([[expect.objectContaining({ message: expect.stringContaining('SQLITE_CORRUPT') }), 74]])
+})
+
+test('what does not belong together is found: events, ledger, counts, files and library', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  {
+    await using opened = await openTestStore({ dataDir })
+    const { jobs } = opened.store
+    const [ended, waiting] = [(await jobs.submit(newJob())).job, (await jobs.submit(newJob())).job]
+    const claimed = (await jobs.claim(organizationId, ended.id, Date.now()))!
+    await jobs.settle(claimed, { ...completed(), ...newVideo({ jobId: ended.id }) })
+    await jobs.cancel(organizationId, waiting.id, 1)
+  }
+  const path = join(dataDir, 'infer.db')
+  const good = readFileSync(path)
+  const after = async (sql: string): Promise<string[]> => {
+    writeFileSync(path, good)
+    const connection = openDatabase(path)
+    connection.exec(`DROP TRIGGER jobs_end_once; ${sql}`)
+    connection.close()
+    return (await checkDatabase(dataDir)).findings
+  }
+  expect(await checkDatabase(dataDir)).toMatchObject({ findings: [], jobs: 2, events: 5, files: 2, videos: 1 })
+  expect(await after(`DELETE FROM events WHERE type = 'job.completed'`)).toEqual([
+    '1 jobs have another status than their last event says.',
+  ])
+  expect(
+    await after(`UPDATE jobs SET status = 'pending', finished_at = NULL, error = NULL WHERE status = 'cancelled'`),
+  ).toEqual([
+    '1 ledger rows are of jobs that have not ended.',
+    'The counts of jobs by status do not match the jobs.',
+    '1 jobs have another status than their last event says.',
+  ])
+  expect(await after('UPDATE files SET removed_at = 1')).toEqual([
+    '1 videos are in the library and their files are removed.',
+  ])
+  expect(
+    await after(`INSERT INTO organizations SELECT 'org_x', 'x', plan, status, NULL, NULL, 1 FROM organizations;
+    UPDATE files SET organization_id = 'org_x' WHERE purpose = 'output'`),
+  ).toEqual(["1 videos are in the library of another organization than their file's."])
+  expect(await after(`UPDATE files SET job_id = (SELECT id FROM jobs WHERE status = 'cancelled')`)).toEqual([
+    '2 files are of jobs that have made none.',
+  ])
 })
