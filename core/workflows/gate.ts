@@ -54,16 +54,27 @@ export function openGate({
     const { key } = found
     const others = underWay.get(key)
     if (others) return void others.push(waiting)
-    const before = await store.executions.cached(organizationId, key)
-    if (before !== undefined && (await store.executions.reuse(organizationId, id, { jobId: before, at: Date.now() })))
-      return
+    // From here on whoever comes with the same work waits, whatever has to be waited for here.
     underWay.set(key, [])
+    let taken = false
+    try {
+      const before = await store.executions.cached(organizationId, key)
+      taken =
+        before !== undefined && (await store.executions.reuse(organizationId, id, { jobId: before, at: Date.now() }))
+    } catch (thrown) {
+      letGo(key)
+      throw thrown
+    }
+    if (taken) return letGo(key)
     queue([waiting])
-    void ended(job).finally(() => {
-      const waited = underWay.get(key) ?? []
-      underWay.delete(key)
-      for (const one of waited) pass(one)
-    })
+    void ended(job).finally(() => letGo(key))
+  }
+
+  /** Those who waited for the result look again: it is there, or one of them makes it. */
+  function letGo(key: string): void {
+    const waited = underWay.get(key) ?? []
+    underWay.delete(key)
+    for (const one of waited) pass(one)
   }
 
   /** A store that cannot be asked is no reason not to do the work. */

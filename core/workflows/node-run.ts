@@ -80,10 +80,14 @@ export function openNodeRunner({
     return withMedia(prepared, taken)
   }
 
-  return Object.assign(runNode, { undo: run.undo })
+  return Object.assign(runNode, { undo: (ran: Ran) => run.undo(ran) })
 }
 
-const withModel = ({ stream: _, ...inputs }: Record<string, unknown>, model: string): object => ({ ...inputs, model })
+function withModel(inputs: Record<string, unknown>, model: string): object {
+  const request: Record<string, unknown> = { ...inputs, model }
+  delete request.stream
+  return request
+}
 
 /** The same for every attempt of a job, so that a second one makes what the first would have made. */
 function seedOf(jobId: string): number {

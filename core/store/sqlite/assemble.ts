@@ -193,7 +193,7 @@ export function assemble(parts: {
       cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
       reuse: (organizationId, jobId, from) => ask('executions.reuse', { organizationId, jobId, from }),
     },
-    onMoves: writer.onMoves,
+    onMoves: listener => writer.onMoves(listener),
     recovery: writer.recovery,
     stats: () => ({
       ...writer.stats(),

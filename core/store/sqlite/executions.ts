@@ -95,7 +95,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
       const holder = execution.idempotency ? keyHolder(execution, execution.idempotency) : undefined
       if (holder !== undefined) return holder
       const { createdAt: at, definition, nodes } = execution
-      const plan: PlannedNode[] = nodes.map(({ reuses: _, ...node }) => node)
+      const plan: PlannedNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
       const { lastInsertRowid } = insert.run(
         execution.organizationId,
         execution.id,

@@ -28,7 +28,7 @@ export const memoryOf = ({ tally, moves, flow }: Writing): TransactionMemory => 
       flow.forget()
     }
   },
-  write: tally.write,
+  write: () => tally.write(),
   forget() {
     tally.forget()
     moves.forget()

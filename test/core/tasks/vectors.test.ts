@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { prepareInputs, shape } from '../../../core/tasks/prepare.ts'
-import type { Task } from '../../../core/tasks/tasks.ts'
+import type { TextTask } from '../../../core/tasks/tasks.ts'
 import { catalogOf } from './_catalog.ts'
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 const base64 = (...numbers: number[]) => Buffer.from(Float32Array.from(numbers).buffer).toString('base64')
-function refusal(task: Task, body: object): [string, string | undefined] {
+function refusal(task: TextTask, body: object): [string, string | undefined] {
   try {
     prepareInputs(task, body, catalogOf())
   } catch (thrown) {
@@ -16,7 +16,7 @@ function refusal(task: Task, body: object): [string, string | undefined] {
 }
 /** Prepares, lets `answer` play the engine, shapes. */
 function through(
-  task: Task,
+  task: TextTask,
   body: object,
   catalog: ReturnType<typeof catalogOf>,
   answer: (body: never, at: number) => unknown,
