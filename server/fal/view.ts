@@ -1,10 +1,11 @@
 import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord, LogLine } from '../../core/store/store.ts'
+import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
 import { JsonText } from '../route.ts'
 import { errorType } from '../slug/errors.ts'
-import { errorOf, hasEnded, logView, outputOf } from '../slug/view.ts'
+import { errorOf, logView, outputOf } from '../slug/view.ts'
 import { falFailure } from './errors.ts'
 
 /** Where the request is asked about. fal's Python client follows these as they are. */

@@ -3,11 +3,12 @@ import { Failure } from '../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { logLevels } from '../../core/tasks/generation/protocol.ts'
+import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
-import { findRequest, hasEnded, logView, requestView, statusView } from './view.ts'
+import { findRequest, logView, requestView, statusView } from './view.ts'
 
 const tag = 'Generation'
 const One = z.object({ id: z.string() })

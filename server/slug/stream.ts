@@ -3,12 +3,13 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
+import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { EventStream } from '../sse.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
 import { wantsLogs } from './requests.ts'
-import { findRequest, hasEnded, statusView } from './view.ts'
+import { findRequest, statusView } from './view.ts'
 
 /** fal's client takes a stream for dead after 15 s of silence. */
 const pingMs = 10_000

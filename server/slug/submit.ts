@@ -2,12 +2,13 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
+import type { MediaKind } from '../../core/media/take.ts'
 import type { Model } from '../../core/models/model.ts'
 import { closeSlugs } from '../../core/models/slugs.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { withMedia } from '../../core/tasks/generation/media.ts'
-import { type MediaKind, type MediaWish, prepareGeneration } from '../../core/tasks/generation/prepare.ts'
+import { type MediaWish, prepareGeneration } from '../../core/tasks/generation/prepare.ts'
 import type { GenerationTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
@@ -53,7 +54,10 @@ export async function submitGeneration(
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
   // What it names may have been taken over long ago, and be gone from where it was.
   const before = await submittedBefore(call, [slug, body])
-  if (before) return { job: before, replayed: true, model, syncMode: prepared.syncMode }
+  if (before) {
+    call.letBodyGo()
+    return { job: before, replayed: true, model, syncMode: prepared.syncMode }
+  }
   const taken = await takeAll(call, id, prepared.media)
   call.letBodyGo()
   const wish = { id, task, modelId: model.id, slug, ...(terms ? { terms } : {}) }

@@ -2,11 +2,12 @@ import { Failure } from '../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../core/ids.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { JobRecord } from '../../core/store/store.ts'
+import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { errorHeaders } from '../errors.ts'
 import { JsonText } from '../route.ts'
 import { errorType, slugErrorBody } from './errors.ts'
-import { hasEnded, requestView, urlsOf } from './view.ts'
+import { requestView, urlsOf } from './view.ts'
 
 /**
  * Resolves with the job once it has ended, or as it is when `waitMs` are over. A job that nothing was begun of within

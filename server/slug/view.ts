@@ -4,6 +4,7 @@ import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
 import type { JobRecord, LogLine } from '../../core/store/store.ts'
 import type { GenerationResult } from '../../core/tasks/generation/result.ts'
 import { isGeneration } from '../../core/tasks/tasks.ts'
+import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
 import { errorType } from './errors.ts'
@@ -12,9 +13,6 @@ type View = Record<string, unknown>
 
 const seconds = (ms: number) => Math.floor(ms / 1000)
 const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
-
-export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
-  status === 'completed' || status === 'failed' || status === 'cancelled'
 
 const missing = (id: string) => new Failure('not_found', `Request ${id.slice(0, 64)} was not found.`)
 

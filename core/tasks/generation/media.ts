@@ -1,12 +1,13 @@
 import { Failure } from '../../failure.ts'
+import type { MediaKind } from '../../media/take.ts'
 import type { FileRecord } from '../../store/store.ts'
-import { type MediaKind, makesPictures, type PreparedGeneration } from './prepare.ts'
+import { makesPictures, type PreparedGeneration } from './prepare.ts'
 import type { GenerationInputs } from './protocol.ts'
+import { mostFrames } from './request.ts'
 import { ratioLike, resolutions, type Size, sizeLike, sizeOf } from './size.ts'
 
 export type Taken = Partial<Record<MediaKind, Pick<FileRecord, 'id' | 'width' | 'height' | 'durationMs'>>>
 
-const mostFrames = 300
 /** What is made of a video that is sent: a minute at 30 frames a second. */
 const mostInterpolated = 1_800
 

@@ -1,13 +1,12 @@
 import { randomInt } from 'node:crypto'
 import type { z } from 'zod'
+import type { MediaKind } from '../../media/take.ts'
 import type { Model } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask } from '../tasks.ts'
 import type { GenerationInputs } from './protocol.ts'
-import { type GenerationRequest, generationRequests, otherNames, presets } from './request.ts'
+import { type GenerationRequest, generationRequests, mostFrames, otherNames, presets } from './request.ts'
 import { pictureSize, rounded, type Size, sizeOf, usualResolutions } from './size.ts'
-
-export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
 
 /** A picture, video or sound that the request names and that is not here yet. */
 export interface MediaWish {
@@ -36,7 +35,6 @@ export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'>
 type Issue = z.core.$ZodIssue
 type Body = Record<string, unknown>
 
-const mostFrames = 300
 /** Seeds that every engine takes. */
 const seeds = 2 ** 31
 

@@ -7,6 +7,9 @@ import { pictureSizes, resolutions } from './size.ts'
  * the specification's; names are fal's where the specification has none. Unknown members are passed over.
  */
 
+/** Of a video that is made. */
+export const mostFrames = 300
+
 /** Steps, frames and frames a second. */
 export const presets = {
   fast_draft: { num_inference_steps: 10, num_frames: 41, fps: 16 },
@@ -57,7 +60,7 @@ const pictures = {
   output_format: z.enum(['png', 'jpeg', 'jpg', 'webp']).nullish(),
 }
 const moving = {
-  num_frames: z.int().min(1).max(300).nullish(),
+  num_frames: z.int().min(1).max(mostFrames).nullish(),
   fps: z.int().min(1).max(60).nullish(),
   duration: z
     .union([z.number().min(0.01).max(300), z.string().regex(/^\d{1,3}(\.\d{1,3})?s?$/)])

@@ -2,12 +2,13 @@ import type { Limits } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { Ran, RunJob } from '../../jobs/run.ts'
+import type { MediaKind } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
 import { isGeneration } from '../tasks.ts'
 import { type Completed, converse } from './converse.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
-import { type MediaKind, makesPictures } from './prepare.ts'
+import { makesPictures } from './prepare.ts'
 import { type GenerationCall, type GenerationInputs, generatePath } from './protocol.ts'
 import type { GenerationResult } from './result.ts'
 
@@ -44,8 +45,8 @@ export function openGenerationRunner(owners: Wish): RunJob {
     async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
       const entry = registry.catalog().get(job.modelId)
       const { task } = job
-      if (!entry || !isGeneration(task))
-        throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
+      if (!entry || !isGeneration(task) || !entry.tasks.includes(task))
+        throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${task}.`)
       const { stored, inputs } = await inputsOf(job)
       await using workspace = await files.workspace(job.id)
       const { folder } = workspace
