@@ -1,10 +1,9 @@
 import { lookup as lookUp } from 'node:dns'
-import { isIP } from 'node:net'
 import { Agent, type Dispatcher } from 'undici'
 import type { Config } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
-import { isPublic, isWithin, networkOf } from './address.ts'
+import { hop, hopRules, mayReach, portOf, Refused } from './hop.ts'
 
 export interface Answer {
   address: string
@@ -34,9 +33,6 @@ interface Wish {
 /** The body is larger than what was asked for; told apart because the caller can do something about it. */
 export class TooLarge extends Error {}
 
-/** Why nothing was fetched: for the log only. Who sends an address learns nothing about what is behind it. */
-class Refused extends Error {}
-
 const redirects = 3
 const resolveAll: Resolve = (name, done) => lookUp(name, { all: true }, done)
 
@@ -48,22 +44,8 @@ const resolveAll: Resolve = (name, done) => lookUp(name, { all: true }, done)
  */
 export function openFetcher(wish: Wish) {
   const { media, log, resolve = resolveAll, ports = [80, 443], connectMs = 5_000, totalMs = 10_000 } = wish
-  const allowed = media.allowed_addresses.map(networkOf)
-  const mayReach = (address: string, port: number): boolean =>
-    isWithin(address, allowed) || (isPublic(address) && ports.includes(port))
-
-  /** The address of one hop; throws where it is refused before anything is resolved. */
-  function checked(text: string, from?: URL): URL {
-    const url = new URL(text, from)
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new Refused('scheme')
-    if (from?.protocol === 'https:' && url.protocol !== 'https:') throw new Refused('from https to http')
-    if (url.username !== '' || url.password !== '') throw new Refused('user name')
-    if (allowed.length === 0 && !ports.includes(portOf(url))) throw new Refused('port')
-    const literal = url.hostname.replace(/^\[|\]$/g, '')
-    if (isIP(literal) !== 0 && !mayReach(literal, portOf(url))) throw new Refused('address')
-    if (media.allowed_hosts && !media.allowed_hosts.some(host => covers(host, url.hostname))) throw new Refused('host')
-    return url
-  }
+  const rules = hopRules(media, ports)
+  const hopTo = (text: string, from?: URL) => hop(text, from, rules)
 
   /** One connection, to an address that was looked at. */
   const agentFor = (url: URL): Agent =>
@@ -76,7 +58,7 @@ export function openFetcher(wish: Wish) {
         lookup(name, _options, done) {
           resolve(name, (cause, answers) => {
             if (cause) return done(cause, [])
-            const wrong = answers.length === 0 || answers.some(({ address }) => !mayReach(address, portOf(url)))
+            const wrong = answers.length === 0 || answers.some(({ address }) => !mayReach(address, portOf(url), rules))
             return wrong ? done(new Refused('address'), []) : done(null, answers)
           })
         },
@@ -84,7 +66,7 @@ export function openFetcher(wish: Wish) {
     })
 
   /** The answer, read to its end; or where it sends us. */
-  async function hop(url: URL, order: FetchOrder, signal: AbortSignal, taken: (piece: Uint8Array) => unknown) {
+  async function ask(url: URL, order: FetchOrder, signal: AbortSignal, taken: (piece: Uint8Array) => unknown) {
     const agent = agentFor(url)
     try {
       const { statusCode, headers, body } = await agent.request({
@@ -109,12 +91,12 @@ export function openFetcher(wish: Wish) {
   }
 
   async function follow(order: FetchOrder, signal: AbortSignal, taken: (piece: Uint8Array) => unknown): Promise<void> {
-    let url = checked(order.url)
+    let url = hopTo(order.url)
     for (let followed = 0; ; followed++) {
-      const next = await hop(url, order, signal, taken)
+      const next = await ask(url, order, signal, taken)
       if (next === undefined) return
       if (followed === redirects) throw new Refused('redirects')
-      url = checked(next, url)
+      url = hopTo(next, url)
     }
   }
 
@@ -145,14 +127,6 @@ export type Fetcher = ReturnType<typeof openFetcher>
 
 export const fetchRefusal =
   'The address could not be fetched. It must be a public http or https address that answers with the file itself within 10 seconds.'
-
-const portOf = (url: URL): number => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
-
-/** Whether an entry of `allowed_hosts` means this host; `*.example.com` means every name below it. */
-function covers(entry: string, host: string): boolean {
-  const [wanted, name] = [entry.toLowerCase(), host.replace(/\.$/, '')]
-  return wanted.startsWith('*.') ? name.endsWith(wanted.slice(1)) : name === wanted
-}
 
 async function read(
   body: Dispatcher.ResponseData['body'],

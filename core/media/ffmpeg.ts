@@ -99,7 +99,8 @@ export function openFfmpeg({ environment, ...wish }: Wish) {
       const { ffmpeg } = await required()
       const from = [...guarded, '-ss', (atMs / 1000).toFixed(3), '-i', `file:${path}`]
       const into = ['-map', '0:v:0', '-frames:v', '1', '-f', 'image2pipe', '-c:v', 'png', 'pipe:1']
-      const args = ['-v', 'error', '-nostdin', '-threads', '1', ...from, ...into]
+      // Its own bound on the processor's time holds where this server is killed and cannot end it.
+      const args = ['-v', 'error', '-nostdin', '-timelimit', '60', '-threads', '1', ...from, ...into]
       const picture = await run({ file: ffmpeg, args, signal, maxOutput: 128 << 20 })
       if (picture.length === 0) throw new Failure('invalid_video', `The video has no frame at ${atMs} ms.`)
       return picture
