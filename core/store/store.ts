@@ -1,7 +1,31 @@
-import type { Failure } from '../failure.ts'
-import type { logLevels } from '../tasks/generation/protocol.ts'
-import type { Task } from '../tasks/tasks.ts'
+import type {
+  NewOrganization,
+  NewToken,
+  Organization,
+  TokenChange,
+  TokenRecord,
+  TokenStatus,
+  VerifiableToken,
+} from './account-records.ts'
+import type { FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } from './file-records.ts'
+import type {
+  FinishedJob,
+  JobClaim,
+  JobEvent,
+  JobFilter,
+  JobOutcome,
+  JobRecord,
+  JobStatus,
+  NewJob,
+  StoredReply,
+  WaitingJob,
+} from './job-records.ts'
 import type { ExecutionEvent, ExecutionStore, Moves, WorkflowStore } from './workflows.ts'
+
+// What the store takes and gives, by subject.
+export * from './account-records.ts'
+export * from './file-records.ts'
+export * from './job-records.ts'
 
 /**
  * The durable state of the platform. Every method is one atomic transaction: when its promise resolves, what it did
@@ -147,309 +171,4 @@ export interface StoreStats {
   commands: number
   lateResults: number
   ledgerRows: number
-}
-
-export interface NewOrganization {
-  id: string
-  name: string
-  plan: Plan
-  /** Requests a minute; null takes the plan's figure, 0 is unlimited. */
-  requestsPerMinute: number | null
-  jobsPerMinute: number | null
-  createdAt: number
-}
-export interface Organization extends NewOrganization {
-  status: 'active' | 'disabled'
-}
-
-export const plans = ['free', 'pro', 'enterprise'] as const
-export type Plan = (typeof plans)[number]
-
-export const scopes = ['user:read', 'user:write', 'admin:read', 'admin:write'] as const
-export type Scope = (typeof scopes)[number]
-
-export type TokenStatus = 'active' | 'disabled' | 'revoked' | 'expired'
-
-export interface NewToken {
-  id: string
-  /** The 12 characters inside the secret by which the row is found. */
-  publicId: string
-  organizationId: string
-  name: string
-  scopes: Scope[]
-  /** HMAC-SHA256 of the whole secret, 32 bytes. */
-  digest: Uint8Array
-  /** Its last four characters. */
-  hint: string
-  /** Model ids or globs that it may use; null means all. */
-  models: string[] | null
-  createdAt: number
-  expiresAt: number | null
-  /** Id of the token that created it; null for the command line. */
-  createdBy: string | null
-}
-
-export interface TokenRecord extends Omit<NewToken, 'digest' | 'publicId'> {
-  status: TokenStatus
-  lastUsedAt: number | null
-}
-
-export type TokenChange = Partial<Pick<NewToken, 'name' | 'scopes' | 'expiresAt' | 'models'>> & {
-  status?: 'active' | 'disabled'
-}
-
-/** What authentication needs of a token and its organization, in one row. */
-export interface VerifiableToken {
-  id: string
-  organizationId: string
-  organizationName: string
-  organizationStatus: 'active' | 'disabled'
-  plan: Plan
-  requestsPerMinute: number | null
-  jobsPerMinute: number | null
-  name: string
-  scopes: Scope[]
-  digest: Buffer
-  hint: string
-  models: string[] | null
-  status: 'active' | 'disabled' | 'revoked'
-  createdAt: number
-  expiresAt: number | null
-  lastUsedAt: number | null
-}
-
-export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
-export type JobStatus = (typeof jobStatuses)[number]
-
-export interface NewJob {
-  id: string
-  organizationId: string
-  tokenId: string
-  task: Task
-  modelId: string
-  /** The slug under which it was asked for; null for one that came by its model. */
-  slug: string | null
-  /** JSON text. */
-  inputs: string
-  /** Higher is sooner. */
-  priority: number
-  /**
-   * Its place among the jobs of its organization and model: the lowest is first. Microseconds of its arrival, less a
-   * head start of a minute for each point of priority: so that what is urgent overtakes, and nothing is overtaken for
-   * ever.
-   */
-  rank: number
-  maxAttempts: number
-  /** It fails unless it has begun by then, epoch milliseconds. */
-  startBy: number | null
-  /** How long one attempt may run, milliseconds. */
-  timeoutMs: number | null
-  /** How long it and its files are kept after its end, milliseconds; null: until they are removed. */
-  retentionMs: number | null
-  /** When it may start; at or before `createdAt` means at once, whatever the clock does later. */
-  notBefore: number
-  createdAt: number
-  metadata: string | null
-  /** Scope of the key is organization, method and route: the caller has folded those in. */
-  idempotency: { key: string; bodyHash: string } | null
-}
-
-export interface JobRecord extends Omit<NewJob, 'idempotency'> {
-  kind: 'async' | 'sync'
-  status: JobStatus
-  /** Attempts that count against `maxAttempts`: a released one does not. */
-  attempt: number
-  /** How often it was claimed, whether that was charged or not: the fencing token. */
-  claims: number
-  boot: string | null
-  engineId: string | null
-  /** JSON text of the task's result, or null. */
-  result: string | null
-  error: JobError | null
-  usage: Usage | null
-  /** Millionths of the currency unit. */
-  cost: number | null
-  updatedAt: number
-  startedAt: number | null
-  finishedAt: number | null
-  /** When it is forgotten; null before its end, and where it is kept. */
-  expiresAt: number | null
-  /** The node of an execution that it is for. */
-  parent: { executionId: string; nodeId: string } | null
-}
-
-export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
-
-/** What the queue needs to know of a job that waits. */
-export interface WaitingJob {
-  id: string
-  organizationId: string
-  modelId: string
-  rank: number
-}
-
-export interface JobFilter {
-  limit: number
-  /** Where the page before ended (`next`, or the id of its last job). */
-  after?: string
-  status?: JobStatus
-  task?: Task
-  modelId?: string
-  kind?: 'async' | 'sync'
-  /** Jobs of this execution. */
-  executionId?: string
-  /** Epoch milliseconds. */
-  createdAfter?: number
-  createdBefore?: number
-  /** Exact values by name. */
-  metadata?: Record<string, string>
-}
-
-export const jobEventTypes = [
-  'job.created',
-  'job.started',
-  'job.retrying',
-  'job.completed',
-  'job.failed',
-  'job.cancelled',
-] as const
-export type JobEventType = (typeof jobEventTypes)[number]
-
-export interface JobEvent {
-  /** Grows with every event of the installation. */
-  sequence: number
-  type: JobEventType
-  jobId: string
-  attempt: number
-  at: number
-}
-
-export interface LogLine {
-  at: number
-  level: (typeof logLevels)[number]
-  message: string
-}
-
-export interface StoredReply {
-  bodyHash: string
-  status: number
-  body: string
-  jobId: string | null
-  createdAt: number
-}
-
-export const filePurposes = ['upload', 'input', 'output', 'thumbnail'] as const
-export type FilePurpose = (typeof filePurposes)[number]
-
-export interface NewFile {
-  id: string
-  organizationId: string
-  purpose: FilePurpose
-  /** As a reader would save it. */
-  name: string
-  contentType: string
-  bytes: number
-  /** Hex. */
-  sha256: string
-  width: number | null
-  height: number | null
-  durationMs: number | null
-  /** The job that made it or was given it. */
-  jobId: string | null
-  createdAt: number
-  /** Null: kept until it is removed. */
-  expiresAt: number | null
-}
-export interface FileRecord extends NewFile {
-  /** When it was removed or ran out; its bytes may be gone since. */
-  removedAt: number | null
-}
-
-export interface NewLibraryItem {
-  /** The id of its video file. */
-  id: string
-  organizationId: string
-  jobId: string
-  task: Task
-  modelId: string
-  prompt: string
-  seed: number
-  fps: number
-  numFrames: number
-  thumbnailId: string | null
-  createdAt: number
-}
-export interface LibraryItem extends NewLibraryItem {
-  file: FileRecord
-}
-
-export interface LibraryFilter {
-  limit: number
-  after?: string
-  /** Words that the prompt holds, in any case. */
-  search?: string
-  modelId?: string
-  createdAfter?: number
-  createdBefore?: number
-}
-
-/**
- * The right to end one attempt. A job record as `claim` returned it is one. `claims` and not `attempt` is the fence:
- * giving a job back uncharged makes the attempt number come twice, the count of claims never does.
- */
-export interface JobClaim {
-  organizationId: string
-  id: string
-  boot: string | null
-  claims: number
-}
-
-export interface Usage {
-  inputTokens: number
-  outputTokens: number
-}
-
-/** What its run has said is added to the job's log: JSON text of LogLine[], or null. */
-export type JobOutcome =
-  | {
-      status: 'completed'
-      result: string
-      usage: Usage
-      cost: number
-      engineId: string | null
-      at: number
-      logs: string | null
-      /** What it made, entered together with its end: their bytes are on the disk already. */
-      files: NewFile[]
-      library: NewLibraryItem[]
-      /** What the inputs came to, where they are known only now: JSON text. */
-      inputs?: string
-      /** Under which the same work finds the result again. */
-      cacheKey?: string
-    }
-  /** `retryAt` null: no further attempt. */
-  | {
-      status: 'failed'
-      error: JobError
-      retryAt: number | null
-      engineId: string | null
-      at: number
-      logs: string | null
-    }
-
-/** A job after its end, as it is billed: what was said is not part of it. A synchronous call is kept as this alone. */
-export interface FinishedJob {
-  id: string
-  organizationId: string
-  tokenId: string
-  task: Task
-  modelId: string
-  status: 'completed' | 'failed' | 'cancelled'
-  error: JobError | null
-  usage: Usage
-  cost: number
-  engineId: string | null
-  createdAt: number
-  startedAt: number | null
-  finishedAt: number
 }
