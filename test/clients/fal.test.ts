@@ -9,7 +9,7 @@ beforeAll(async () => {
   const tasks = ['slug/text-to-image', 'slug/image-to-image', 'slug/text-to-video']
   app = await startApp({
     models: [fakeModel('acme/dream', [], { tasks, concurrency: 2 })],
-    limits: { sync_wait: '5s' },
+    limits: { sync_wait: '30s' },
   })
 })
 afterAll(() => app[Symbol.asyncDispose]())
@@ -116,7 +116,7 @@ describe.each(Object.keys(ways))('fal’s client %s', way => {
       input: { prompt: 'a cat mode:hang', image_size: size },
     })
     const status = () => fal.queue.status(slug, { requestId })
-    await expect.poll(async () => (await status()).status, { timeout: 10_000 }).toBe('IN_PROGRESS')
+    await expect.poll(async () => (await status()).status, { timeout: 20_000 }).toBe('IN_PROGRESS')
     await expect(fal.queue.result(slug, { requestId })).rejects.toMatchObject({
       status: 400,
       body: { detail: 'Request is still in progress' },

@@ -159,7 +159,7 @@ test('a video that is removed is gone: from the list, from its addresses, from t
       'output_expired',
     ])
   }
-  await expect.poll(stored).toEqual([])
+  await expect.poll(stored, { timeout: 10_000 }).toEqual([])
   expect(((await (await app.fetch(`/api/jobs/${item!.job_id}`)).json()) as { status: string }).status).toBe('completed')
   expect((await app.fetch(`/slug/requests/${item!.job_id.replace('job_', 'q_')}`)).status).toBe(410)
   expect(existsSync(join(app.dataDir, 'work'))).toBe(true)

@@ -35,7 +35,9 @@ const at = (url: string, options: Parameters<TestApp['fetch']>[1] = {}) => {
   return app.fetch(url.slice(app.url.length), options)
 }
 const statusOf = async ({ status_url }: Submitted) => ((await (await at(status_url)).json()) as Submitted).status
-const ended = (request: Submitted) => expect.poll(() => statusOf(request), { timeout: 15_000 }).toBe('COMPLETED')
+const until = (request: Submitted, status: string) =>
+  expect.poll(() => statusOf(request), { timeout: 20_000 }).toBe(status)
+const ended = (request: Submitted) => until(request, 'COMPLETED')
 const facts = async (response: Response) => ({
   status: response.status,
   body: (await response.json()) as Record<string, unknown>,
@@ -45,7 +47,7 @@ const facts = async (response: Response) => ({
 })
 
 test('the walk of a request, with the statuses and members that fal’s clients require', async () => {
-  const first = await submit('mode:slow,ms=600,steps=3')
+  const first = await submit('mode:hang')
   const second = await submit('a cat')
   const { request_id } = second
   expect(second).toEqual({
@@ -61,12 +63,13 @@ test('the walk of a request, with the statuses and members that fal’s clients 
   const waiting = await facts(await at(second.status_url))
   expect(waiting).toMatchObject({ status: 202, requestId: request_id, body: { status: 'IN_QUEUE', ...urls } })
   expect(waiting.body.queue_position).toBeTypeOf('number')
-  await expect.poll(() => statusOf(first)).toBe('IN_PROGRESS')
+  await until(first, 'IN_PROGRESS')
   const running = await facts(await at(first.status_url))
   expect([running.status, running.body.logs]).toEqual([202, []])
   const early = await at(first.response_url)
   expect([early.status, await early.text()]).toEqual([400, '{"detail":"Request is still in progress"}'])
   expect(early.headers.get('x-fal-request-id')).toBe(first.request_id)
+  await at(first.cancel_url, { method: 'PUT' })
 
   await ended(second)
   const done = await facts(await at(`${second.status_url}?logs=1`))
@@ -95,7 +98,7 @@ test('the id alone says which request is meant: clients leave parts of the app�
 
 test('cancel: told, told again, too late, and of nobody', async () => {
   const running = await submit('mode:hang')
-  await expect.poll(() => statusOf(running)).toBe('IN_PROGRESS')
+  await until(running, 'IN_PROGRESS')
   const cancel = async (url: string) => facts(await at(url, { method: 'PUT' }))
   const told = { status: 202, body: { status: 'CANCELLATION_REQUESTED', request_id: running.request_id } }
   expect(await cancel(running.cancel_url)).toMatchObject(told)
@@ -158,7 +161,7 @@ test.each([
 
 test('who does not want to wait for the start is told so, and that it was his own wish', async () => {
   const running = await submit('mode:hang')
-  await expect.poll(() => statusOf(running)).toBe('IN_PROGRESS')
+  await until(running, 'IN_PROGRESS')
   const impatient = await submit('a cat', { 'x-fal-request-timeout': '1' })
   await ended(impatient)
   const response = await at(impatient.response_url)
