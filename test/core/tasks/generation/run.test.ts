@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sharp from 'sharp'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openCpu } from '../../../../core/cpu/cpu.ts'
 import { Failure } from '../../../../core/failure.ts'
 import { type Files, openFiles } from '../../../../core/files/files.ts'
@@ -309,11 +309,15 @@ test('all files of a job together are bounded', async () => {
 describe('cancel', () => {
   const cancelled = new Failure('cancelled', 'The job was cancelled.')
 
+  /** How many of its requests the engine saw given up. */
+  const aborts = () => fleet.output.recent(model.id).filter(({ text }) => text.startsWith('aborted ')).length
+
   test.each(['hang', 'late', 'slow,ms=60000', 'ignore,ms=100'])(
-    'in mode %s: at once, and nothing is left',
+    'in mode %s: at once, the engine hears of it, and nothing is left',
     async mode => {
       const abort = new AbortController()
       const before = kept()
+      const heard = aborts()
       const began = Promise.withResolvers<void>()
       const running = refusal(jobOf('slug/text-to-image', { prompt: `mode:${mode}` }), {
         signal: abort.signal,
@@ -324,10 +328,31 @@ describe('cancel', () => {
       abort.abort(cancelled)
       expect(await running).toBe(cancelled)
       expect(performance.now() - at).toBeLessThan(250)
+      await vi.waitFor(() => expect(aborts()).toBe(heard + 1), { timeout: 2_000, interval: 5 })
+      expect(performance.now() - at).toBeLessThan(500)
       expect(kept()).toEqual(before)
       await expect.poll(workspaces).toEqual([])
     },
   )
+
+  test('an engine that goes on all the same is killed, and the next job has a new one', async () => {
+    const abort = new AbortController()
+    const starts = () => fleet.snapshot().models[model.id]!.engineStarts
+    await run(jobOf('slug/text-to-image', {}))
+    const before = starts()
+    const began = Promise.withResolvers<void>()
+    const running = refusal(jobOf('slug/text-to-image', { prompt: 'mode:ignore,ms=60000' }), {
+      signal: abort.signal,
+      progress: () => began.resolve(),
+    })
+    await began.promise
+    abort.abort(cancelled)
+    expect(await running).toBe(cancelled)
+    const gone = () => fleet.snapshot().residents.every(({ state }) => state !== 'ready')
+    await vi.waitFor(() => expect(gone()).toBe(true), { timeout: 5_000, interval: 20 })
+    expect((await run(jobOf('slug/text-to-image', {}))).result.images).toHaveLength(1)
+    expect(starts()).toBe(before + 1)
+  })
 
   test('before it began', async () => {
     expect(await refusal(jobOf('slug/text-to-image', {}), { signal: AbortSignal.abort(cancelled) })).toBe(cancelled)
