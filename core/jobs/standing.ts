@@ -94,8 +94,11 @@ function waiting(job: JobRecord, facts: Facts): NonNullable<Standing['waitingFor
     }
     case 'loading':
       return {
-        reason: 'model_loading',
-        detail: `The model ${name} is being loaded.`,
+        // A reason while it loads is that of the start before, which failed.
+        reason: activity.reason ? 'engine_failing' : 'model_loading',
+        detail: activity.reason
+          ? `The model ${name} is being started again: ${activity.reason}`
+          : `The model ${name} is being loaded.`,
         etaMs: plus(activity.etaMs, queueMs),
       }
     case 'unavailable':

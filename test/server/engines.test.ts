@@ -138,18 +138,24 @@ describe('an engine that ends at its start', () => {
     for (const code of codes) expect(['worker_error', 'model_warming_up', 'no_capacity']).toContain(code)
   })
 
-  test('a job tries three times, then fails with the reason', async () => {
+  test('a job waits for it, uncharged, and says why; and can be cancelled', async () => {
     const made = await app.fetch('/api/jobs', {
       body: { task: 'std/embeddings', model_id: 'dead-job', inputs: { input: 'a' } },
     })
     const { id } = (await made.json()) as { id: string }
-    const job = (await (await app.fetch(`/api/jobs/${id}?wait=50`)).json()) as {
-      status: string
-      attempts: number
-      error: { code: string; message: string }
-    }
-    expect([job.status, job.attempts, job.error.code]).toEqual(['failed', 3, 'worker_error'])
-    expect(job.error.message).toContain(lastWords)
+    const look = async () =>
+      (await (await app.fetch(`/api/jobs/${id}`)).json()) as {
+        status: string
+        attempts: number
+        waiting_for: { reason: string; detail: string } | null
+      }
+    // Past the fifth failure its starts are spaced out, and it still waits.
+    await expect.poll(() => starts('dead-job'), { timeout: 50_000, interval: 200 }).toBeGreaterThanOrEqual(5)
+    const job = await look()
+    expect(job).toMatchObject({ status: 'pending', attempts: 0, waiting_for: { reason: 'engine_failing' } })
+    expect(job.waiting_for!.detail).toContain(lastWords)
+    const cancelled = await app.fetch(`/api/jobs/${id}/cancel`, { method: 'POST' })
+    expect(await cancelled.json()).toMatchObject({ status: 'cancelled', waiting_for: null })
   })
 
   test('a program that is not there is named', async () => {

@@ -143,6 +143,18 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<Facts>, standin
     { etaMs: 11_000, waitingFor: { reason: 'model_loading', detail: "The model 'm' is being loaded.", etaMs: 7_000 } },
   ],
   [
+    'a model that is started again after it failed',
+    {},
+    { slots: 0, activity: activity({ status: 'loading', reason: 'It exited (3).', engineFailures: 1 }) },
+    {
+      waitingFor: {
+        reason: 'engine_failing',
+        detail: "The model 'm' is being started again: It exited (3).",
+        etaMs: null,
+      },
+    },
+  ],
+  [
     'a model that is not loaded and has no room',
     {},
     { slots: 0, activity: activity({ status: 'cold', reason: 'All memory is in use.' }) },
