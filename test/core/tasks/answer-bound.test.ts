@@ -8,7 +8,7 @@ import { catalogOf } from './_catalog.ts'
 const limits = Limits.parse({ engine_answer: 1000, engine_embedding: 100 })
 const texts = (count: number) => Array.from({ length: count }, (_, at) => `text ${at}`)
 
-test.each<[string, Task, object, number]>([
+test.each<[string, TextTask, object, number]>([
   ['a chat', 'std/chat-completion', { messages: [{ role: 'user', content: 'a' }] }, 1000],
   ['a few vectors', 'std/embeddings', { input: texts(10) }, 1000],
   ['many vectors', 'std/embeddings', { input: texts(2048) }, 204_800],
