@@ -161,7 +161,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
     await using workspace = await files.workspace(sender.jobId ?? newId('job'))
     const path = join(workspace.folder, 'sent')
     await using handle = await open(path, 'wx', 0o600)
-    await bring(sender, field, source, kind, piece => handle.writeFile(piece))
+    await bring(sender, field, source, kind, piece => handle.writeFile(piece).catch(unwritten))
     return await keepRecording(sender, path, kind)
   }
 
@@ -201,6 +201,12 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
   }
 }
 export type Media = ReturnType<typeof openMedia>
+
+/** Told apart from what goes wrong with the address that it comes from. */
+function unwritten(cause: NodeJS.ErrnoException): never {
+  if (cause.code !== 'ENOSPC') throw Failure.from(cause)
+  throw new Failure('disk_full', 'There is no room on the disk for what was sent. Try again later.', { cause })
+}
 
 const gone = (field: string) =>
   new Failure('not_found', `'${field}' names a file whose content is gone. Send it again.`)

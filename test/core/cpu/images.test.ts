@@ -61,6 +61,19 @@ describe('a picture is what its bytes say', () => {
   })
 })
 
+test('threads come and go, and the library stays', async () => {
+  for (let at = 0; at < 5; at++) {
+    const other = openCpu()
+    await expect(other.image(png, rules)).resolves.toMatchObject({ format: 'png' })
+    const broken = other.image(jpeg, rules).then(
+      () => 'whole',
+      () => 'broken off',
+    )
+    await other.close()
+    expect(['whole', 'broken off']).toContain(await broken)
+  }
+})
+
 describe('a picture is drawn anew', () => {
   test('without metadata, and without what lay behind it', async () => {
     const secret = 'taken at home'
