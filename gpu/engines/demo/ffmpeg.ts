@@ -4,9 +4,16 @@ import { Failure } from '../../../core/failure.ts'
 /** Last words of a program that are repeated, in characters. */
 const lastWords = 600
 
-/** Files only, whatever an input says that it refers to, and one core a program. */
+/** One core a program. */
 const careful = ['-hide_banner', '-nostdin', '-v', 'error', '-y', '-threads', '1', '-filter_threads', '1']
-export const fromFile = (path: string): string[] => ['-protocol_whitelist', 'file,pipe', '-i', `file:${path}`]
+
+/** Kinds of files that hold what they show; none is a list of other files. */
+const containers = 'mov,mp4,matroska,webm,avi,mpegts,mp3,wav,flac,ogg,aac,asf,flv,caf,aiff'
+export const fromFile = (path: string): string[] =>
+  [
+    ['-protocol_whitelist', 'file,pipe', '-format_whitelist', containers],
+    ['-i', `file:${path}`],
+  ].flat()
 
 /** How every video is written: plays everywhere, from its first bytes on, and the same bytes for the same frames. */
 export const asMp4 = (path: string): string[] =>
@@ -47,6 +54,8 @@ export function startFfmpeg(program: string, args: readonly string[], signal: Ab
       signal.removeEventListener('abort', kill)
       if (signal.aborted) return reject(signal.reason as Error)
       if (code === 0 && !broken) return resolve()
+      const encoder = /Unknown encoder '(\w+)'/.exec(words)?.[1]
+      if (encoder) return reject(lacking(program, encoder))
       const how = broken?.message ?? (code === null ? `was ended by ${by}` : `ended with ${code}`)
       reject(new Failure('worker_error', `ffmpeg ${how}${words ? `: ${words.trim()}` : ''}.`))
     })
@@ -62,12 +71,18 @@ const missing = (program: string, cause: unknown): Failure =>
     { cause },
   )
 
+const lacking = (program: string, encoder: string): Failure =>
+  new Failure(
+    'unsupported_task',
+    `Videos are written with ${encoder}, which '${program}' was built without. Install an ffmpeg that has it, or name one with --ffmpeg.`,
+  )
+
 const found = new Set<string>()
 
 /** Throws Failure `unsupported_task`, which says what to install, where there is no ffmpeg. */
-export async function checkFfmpeg(program: string): Promise<void> {
+export async function checkFfmpeg(program: string, signal: AbortSignal): Promise<void> {
   if (found.has(program)) return
-  const { child, ended } = startFfmpeg(program, ['-version'], AbortSignal.timeout(20_000))
+  const { child, ended } = startFfmpeg(program, ['-version'], signal)
   child.stdin?.end()
   child.stdout?.resume()
   await ended

@@ -25,7 +25,7 @@ export function openGenerate({ stepMs, ffmpeg }: { stepMs: number; ffmpeg: strin
   const handle: Handler = async (body, reply) => {
     const { task, inputs, folder } = readCall(body)
     // Before the first message, so that it is a refusal: trying again does not install a program.
-    if (isVideo(task)) await checkFfmpeg(ffmpeg)
+    if (isVideo(task)) await checkFfmpeg(ffmpeg, reply.signal)
     const { signal } = reply
     const say = async (message: EngineMessage) => {
       signal.throwIfAborted()

@@ -1,7 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import { type Canvas, shade } from './canvas.ts'
 import { fromFile, startFfmpeg } from './ffmpeg.ts'
-import type { Size } from './images.ts'
 import type { Work } from './work.ts'
 
 /** Samples a second that are read for drawing. */
@@ -29,8 +28,12 @@ export async function readSound({ inputs, ffmpeg, signal }: Work, path: string):
   return new Int16Array(new Uint8Array(bytes).buffer, 0, bytes.length >> 1)
 }
 
-/** Draws the sound around a moment (in seconds) as bars, what has been heard brighter than what is to come. */
-export function openWaveform(sound: Int16Array, { width, height }: Size): (canvas: Canvas, time: number) => void {
+/**
+ * Draws the sound around a moment (in seconds) as bars, what has been heard brighter than what is to come, on copies of
+ * the ground, which is darkened there.
+ */
+export function openWaveform(sound: Int16Array, ground: Canvas): (canvas: Canvas, time: number) => void {
+  const { width, height } = ground
   const bar = Math.max(2, Math.round(width / 160))
   const bars = Math.floor(width / bar)
   const perBar = Math.max(1, Math.floor((seen * rate) / bars))
@@ -43,8 +46,8 @@ export function openWaveform(sound: Int16Array, { width, height }: Size): (canva
       most = Math.max(most, Math.abs(sound[at]!))
     return most / loudest
   }
+  shade(ground, { left: 0, top: middle - tallest, width, height: 2 * tallest }, 110)
   return (canvas, time) => {
-    shade(canvas, { left: 0, top: middle - tallest, width, height: 2 * tallest }, 110)
     // Bars stand for fixed parts of the sound, so that they move and do not flicker.
     const first = Math.round((time * rate) / perBar) - (bars >> 1)
     for (let index = 0; index < bars; index++) {

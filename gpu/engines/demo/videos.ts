@@ -1,4 +1,5 @@
-import { type Canvas, openCanvas } from './canvas.ts'
+import { setImmediate as turn } from 'node:timers/promises'
+import { byRows, type Canvas, openCanvas } from './canvas.ts'
 import { count } from './counter.ts'
 import { asAac, fromFile } from './ffmpeg.ts'
 import { evenSize, film } from './film.ts'
@@ -41,16 +42,17 @@ export const speechToVideo: Draw = async work => {
   const sound = await readSound(work, audio!)
   const caption = await captionOf(work, { left: 0, top: 0, ...size }, 'middle')
   const ground = openCanvas(size.width, size.height)
-  if (image) flatten(await readImage(image, size, 'cover'), ground)
+  if (image) await flatten(await readImage(image, size, 'cover'), ground, work.signal)
   else await patternOf(work, seed, size)(ground, 0, work.signal)
   caption(ground)
-  const wave = openWaveform(sound, size)
+  const wave = openWaveform(sound, ground)
   const seconds = String(total / fps)
   return film(
     work,
     size,
     async (canvas, index) => {
       canvas.data.set(ground.data)
+      await turn()
       wave(canvas, (index + 0.5) / fps)
       count(canvas, index + 1, total)
     },
@@ -59,10 +61,13 @@ export const speechToVideo: Draw = async work => {
 }
 
 /** What is transparent becomes black. */
-function flatten(from: Canvas, to: Canvas): void {
-  for (let at = 0; at < to.data.length; at += 4) {
-    const alpha = from.data[at + 3]! + 1
-    for (let channel = at; channel < at + 3; channel++) to.data[channel] = (from.data[channel]! * alpha) >> 8
-    to.data[at + 3] = 255
-  }
+async function flatten(from: Canvas, to: Canvas, signal: AbortSignal): Promise<void> {
+  const rowBytes = to.width * 4
+  await byRows(to.height, signal, y => {
+    for (let at = y * rowBytes; at < (y + 1) * rowBytes; at += 4) {
+      const alpha = from.data[at + 3]! + 1
+      for (let channel = at; channel < at + 3; channel++) to.data[channel] = (from.data[channel]! * alpha) >> 8
+      to.data[at + 3] = 255
+    }
+  })
 }

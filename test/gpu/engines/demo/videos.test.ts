@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { callOf, type Demo, greys, made, newFolder, probe, startDemo } from './_engine.ts'
 
@@ -194,4 +194,28 @@ test('an ffmpeg that breaks is told of with its own words', async () => {
     type: 'failed',
     error: { invalid: false, message: expect.stringMatching(/^ffmpeg ended with 1: .*No such file/) },
   })
+})
+
+test('an ffmpeg without the encoder of videos is no reason to try again', async () => {
+  const program = join(newFolder(), 'ffmpeg')
+  writeFileSync(
+    program,
+    `#!/bin/sh\nfor last; do :; done\n[ "$last" = -version ] && exec ffmpeg -version\nexec ffmpeg $(echo "$@" | sed s/libx264/libnone/)\n`,
+    { mode: 0o755 },
+  )
+  const poor = await startDemo(['--step-ms', '0', '--ffmpeg', program])
+  const { messages } = await poor.generate(callOf('text-to-video'))
+  expect(messages.at(-1)).toMatchObject({
+    type: 'failed',
+    error: { invalid: true, message: expect.stringMatching(/^Videos are written with libnone, which .* without/) },
+  })
+}, 30_000)
+
+test('a playlist in the place of a video opens no other file', async () => {
+  const other = await made('other.mp4', '-f lavfi -i testsrc=s=64x64:d=1')
+  const video = join(dirname(other), 'list.mp4')
+  writeFileSync(video, 'ffconcat version 1.0\nfile other.mp4\n')
+  expect(await probe(video)).toMatchObject({ width: 64 })
+  const { messages } = await demo.generate(callOf('video-interpolation', { video, width: 64, height: 64 }))
+  expect(messages.at(-1)).toMatchObject({ type: 'failed' })
 })
