@@ -11,6 +11,8 @@ export interface Sent {
   body?: string | Readable | undefined
   headers?: Record<string, string> | undefined
   signal: AbortSignal | undefined
+  /** A connection on which nothing moves for this long is dead. Milliseconds; for ever when left out. */
+  silenceMs?: number | undefined
 }
 
 /**
@@ -18,7 +20,7 @@ export interface Sent {
  * token never reaches another host. Node's own client and not fetch, which refuses some hundred port numbers.
  * Rejects with the error of the system, or the signal's reason.
  */
-export function send({ method, url, token, body, headers: more, signal }: Sent): Promise<IncomingMessage> {
+export function send({ method, url, token, body, headers: more, signal, silenceMs }: Sent): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
@@ -31,6 +33,8 @@ export function send({ method, url, token, body, headers: more, signal }: Sent):
     const request = url.startsWith('https:') ? secureRequest : plainRequest
     const sending = request(url, { method, headers, agent: false, ...(signal ? { signal } : {}) }, resolve)
     sending.on('error', reject)
+    if (silenceMs !== undefined)
+      sending.setTimeout(silenceMs, () => sending.destroy(new Error(`nothing came for ${silenceMs / 1000} s`)))
     if (typeof body === 'object') body.on('error', cause => sending.destroy(cause)).pipe(sending)
     else sending.end(body)
   })

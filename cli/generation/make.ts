@@ -60,13 +60,13 @@ export async function makeAll(
         if (orders.length > 1) terminal.json(documents)
         else if (documents[0]) terminal.json(documents[0])
       }
-      for (const [at, { failure }] of outcomes.entries()) {
-        if (!failure || interrupts.cancel.aborted) continue
-        if (orders.length === 1) throw failure
-        const named = new Failure(failure.code, `${labels[at]}: ${failure.message}`, { details: failure.details ?? [] })
-        terminal.failed(named, json)
-        terminal.leaveWith(exitCodeOf(failure))
-      }
+      if (interrupts.cancel.aborted) return
+      tell(
+        terminal,
+        orders,
+        outcomes.map(({ failure }) => failure),
+        json,
+      )
     } finally {
       display.close()
     }
@@ -81,12 +81,36 @@ async function submitOnly(
   display: Display,
   { cancel }: Interrupts,
 ): Promise<void> {
-  const created = await Promise.all(
+  const settled = await Promise.allSettled(
     orders.map(({ request }) => submitJob(connect, request, { signal: cancel, onTrouble: display.say })),
   )
   display.close()
-  if (json) terminal.json(orders.length > 1 ? created : created[0])
-  else for (const { id } of created) terminal.print(id)
+  const created = settled.filter(one => one.status === 'fulfilled').map(({ value }) => value)
+  if (!json) for (const { id } of created) terminal.print(id)
+  else if (orders.length > 1) terminal.json(created)
+  else if (created[0]) terminal.json(created[0])
+  tell(
+    terminal,
+    orders,
+    settled.map(one => (one.status === 'rejected' ? failureOf(one.reason) : undefined)),
+    json,
+  )
+}
+
+/** Throws why the only order failed; of several says of each that did why. */
+function tell(
+  terminal: Terminal,
+  orders: readonly Order[],
+  failures: readonly (Failure | undefined)[],
+  json: boolean,
+): void {
+  for (const [at, failure] of failures.entries()) {
+    if (!failure) continue
+    if (orders.length === 1) throw failure
+    const { code, message, details = [] } = failure
+    terminal.failed(new Failure(code, `${orders[at]!.label}: ${message}`, { details }), json)
+    terminal.leaveWith(exitCodeOf(failure))
+  }
 }
 
 async function makeOne(
@@ -150,7 +174,7 @@ async function toItsEnd(
     signal: AbortSignal.any([leave, known.signal]),
     onChange: moment => display.change(at, moment),
     onTrouble: sentence =>
-      display.say(sentence === undefined ? 'Connected again.' : `${sentence} ${id} is looked for again.`),
+      display.say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
   })
   try {
     return await Promise.race([followed, cancelled])

@@ -81,7 +81,7 @@ async function again(saving: Saving, work: () => Promise<void>): Promise<void> {
       saving.signal.throwIfAborted()
       const pause = pausesMs[attempt]
       if (pause === undefined || !(thrown instanceof Failure) || !thrown.retryable) throw thrown
-      saving.onTrouble(`${thrown.message} Trying again.`)
+      saving.onTrouble(`Trying again. ${thrown.message}`)
       await sleep(pause, undefined, { signal: saving.signal })
     }
   }

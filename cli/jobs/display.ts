@@ -28,6 +28,7 @@ export function openDisplay(
     since: begunAt,
     /** Nothing is shown of it before anything is known, nor when it is over. */
     shown: false,
+    over: false,
     said: undefined as Said | undefined,
   }))
   let drawnLines = 0
@@ -45,7 +46,7 @@ export function openDisplay(
     const lines = jobs
       .filter(job => job.shown)
       .map(job => progressLine(job.label.padEnd(widest), job.moment, now() - job.at, now() - job.since, width))
-    const text = erased() + lines.join('\r\n')
+    const text = erased() + lines.join('\n')
     drawnLines = lines.length
     drawnAt = now()
     if (text !== '') stderr.write(text)
@@ -71,6 +72,7 @@ export function openDisplay(
   return {
     change(index: number, moment: Moment): void {
       const job = jobs[index]!
+      if (job.over) return
       job.moment = moment
       job.at = now()
       job.shown = true
@@ -83,7 +85,7 @@ export function openDisplay(
     },
     /** The job has no line any more: what there is to say of its end is said elsewhere. */
     end(index: number): void {
-      jobs[index]!.shown = false
+      Object.assign(jobs[index]!, { shown: false, over: true })
       draw()
     },
     say,

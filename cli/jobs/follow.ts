@@ -71,7 +71,7 @@ export async function followJob(connect: () => Client, id: string, following: Fo
     let heard = false
     try {
       const both = AbortSignal.any([signal, held.signal])
-      for await (const event of connect().stream(`${jobPath(id)}/events`, undefined, both, { silenceMs })) {
+      for await (const event of connect().stream(`${jobPath(id)}/events`, undefined, both, silenceMs)) {
         clearTimeout(timer)
         const after = afterEvent(moment, event)
         if (!after) continue

@@ -19,6 +19,9 @@ export type Created = z.output<typeof Created>
 /** Before a submission that did not come through is put again; a server that starts again is there by then. */
 const pausesMs = [1_000, 2_000, 4_000, 8_000, 15_000] as const
 
+/** A server fetches what addresses name before it answers. Milliseconds. */
+const silenceMs = 180_000
+
 /** What was thrown, when the same submission may go through in a moment; else thrown on. */
 function passing(thrown: unknown): Failure {
   const failure = Failure.from(thrown)
@@ -38,13 +41,14 @@ export async function submitJob(
   const headers = { 'idempotency-key': randomUUID() }
   for (let attempt = 0; ; attempt++) {
     try {
-      return await connect().ask({ method: 'POST', path: '/api/jobs', body, headers, answer: Created, signal })
+      const path = '/api/jobs'
+      return await connect().ask({ method: 'POST', path, body, headers, answer: Created, signal, silenceMs })
     } catch (thrown) {
       signal.throwIfAborted()
       const failure = passing(thrown)
       const pause = pausesMs[attempt]
       if (pause === undefined) throw thrown
-      onTrouble(`${failure.message} Trying again.`)
+      onTrouble(`Trying again. ${failure.message}`)
       await sleep(Math.max(pause, Math.min(failure.retryAfterMs ?? 0, 30_000)), undefined, { signal })
     }
   }
@@ -54,7 +58,7 @@ export async function submitJob(
 export async function cancelJob(connect: () => Client, id: string, signal: AbortSignal): Promise<Job | undefined> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return await connect().ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job, signal })
+      return await connect().ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job, signal, silenceMs })
     } catch (thrown) {
       signal.throwIfAborted()
       if (thrown instanceof Failure && thrown.code === 'job_already_finished') return undefined

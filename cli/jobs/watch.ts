@@ -114,7 +114,8 @@ async function watchOne(
           display.change(at, moment)
           reader?.look()
         },
-        onTrouble: sentence => say(sentence ?? 'Connected again.'),
+        onTrouble: sentence =>
+          say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
       })
     })()
     display.end(at)
