@@ -44,8 +44,11 @@ export const speechToVideo: Draw = async work => {
   const ground = openCanvas(size.width, size.height)
   if (image) await flatten(await readImage(image, size, 'cover'), ground, work.signal)
   else await patternOf(work, seed, size)(ground, 0, work.signal)
+  await turn()
   caption(ground)
+  await turn()
   const wave = openWaveform(sound, ground)
+  await turn()
   const seconds = String(total / fps)
   return film(
     work,
