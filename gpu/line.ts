@@ -38,6 +38,9 @@ export interface Waiter {
   refuse(failure: Failure): void
 }
 
+/** What somebody asks a line for, and how long he is willing to wait. */
+export type LineWish = Pick<Waiter, 'slot' | 'grant' | 'refuse'> & { waitMs: number; background?: boolean }
+
 /** One model's standing: who waits for it, which engines it has, and how it has been doing. */
 export interface Line {
   model: Model

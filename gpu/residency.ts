@@ -1,13 +1,11 @@
 import { nextStep, occupantsOf, type Rules } from './advance.ts'
 import { failedAgain } from './backoff.ts'
 import { defaultRules, type Effects } from './effects.ts'
-import type { Line, Resident, Waiter } from './line.ts'
+import type { Line, LineWish, Resident, Waiter } from './line.ts'
 import * as lines from './line.ts'
 import { blend } from './pace.ts'
 import type { Place } from './place.ts'
 import { openRoster } from './roster.ts'
-
-type LineWish = Pick<Waiter, 'slot' | 'grant' | 'refuse'> & { waitMs: number; background?: boolean }
 
 /**
  * Which models are loaded where: a state machine with one writer. Events come in as calls, decisions go out as
@@ -105,10 +103,7 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     if (resident.state === 'ready' && resident.leases === 0) armIdle(resident)
   }
 
-  function armIdle(resident: Resident): void {
-    const until = lines.idleUntil(resident)
-    if (until !== null) arm(until)
-  }
+  const armIdle = (resident: Resident): void => arm(lines.idleUntil(resident) ?? Number.POSITIVE_INFINITY)
 
   /** Brings every line that wants something as far as it can get now; whoever has waited longest comes first. */
   function pump(): void {
@@ -175,8 +170,8 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     }
   }
 
-  function stop(resident: Resident, reason: string, kill = false): void {
-    if (resident.state === 'stopping' && !kill) return
+  function stop(resident: Resident | undefined, reason: string, kill = false): void {
+    if (!resident || (resident.state === 'stopping' && !kill)) return
     resident.state = 'stopping'
     effects.stop(resident, reason, kill)
   }
@@ -248,11 +243,8 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       failed(resident, reason, effects.now())
       stop(resident, reason, true)
     },
-    /** An engine goes on with what was given up: it is killed, which is no failure to start, and so delays no other. */
-    deaf(engineId: string, reason: string): void {
-      const resident = residents.get(engineId)
-      if (resident) stop(resident, reason, true)
-    },
+    /** It goes on with what was given up: it is killed, which is no failure and so delays no other. */
+    deaf: (engineId: string, reason: string): void => void stop(residents.get(engineId), reason, true),
     /** What an engine turned out to take; a booking only grows, for too little is what kills the next one. */
     measured(engineId: string, bytes: number): void {
       const resident = residents.get(engineId)
@@ -281,9 +273,8 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       for (const of of all.values()) {
         lines.refuseLate(of, now)
         for (const resident of lines.alive(of)) {
-          const until = lines.idleUntil(resident)
-          if (until !== null && now >= until) stop(resident, 'idle')
-          else if (until !== null) arm(until)
+          if (now >= (lines.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) stop(resident, 'idle')
+          else armIdle(resident)
         }
         for (const waiter of of.waiting) arm(waiter.deadline)
       }

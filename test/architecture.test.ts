@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
+import { executionStatuses, nodeStatuses } from '../core/dag/advance.ts'
 import { jobStatuses } from '../core/store/store.ts'
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
@@ -52,7 +53,7 @@ test('only cli/app.ts knows the server and the GPUs at once', () => {
 })
 
 /** Inside core, a folder may import those on its left. */
-const order = ['store', 'accounts', 'models', 'files', 'jobs', 'workflows', 'batches', 'webhooks']
+const order = ['dag', 'store', 'accounts', 'models', 'files', 'jobs', 'workflows', 'batches', 'webhooks']
 test('inside core, what comes later is not known earlier', () => {
   const folder = (path: string) => order.indexOf(path.split('/')[1] ?? '')
   const wrong = sources
@@ -95,12 +96,14 @@ test('only the entry ends the process', () => {
   ).toEqual([])
 })
 
-test('the states of a job are the same words in the code and in the schema of the store', () => {
+test('the states of jobs, executions and nodes are the same words in the code and in the schema of the store', () => {
   const schema = files
     .filter(path => path.startsWith('core/store/sqlite/migrations/'))
     .map(read)
     .join('\n')
-  for (const status of jobStatuses) expect(schema).toContain(`'${status}'`)
+  for (const status of [...jobStatuses, ...executionStatuses]) expect(schema).toContain(`'${status}'`)
+  // That a node runs is told by its job.
+  for (const status of nodeStatuses.filter(one => one !== 'running')) expect(schema).toContain(`'${status}'`)
 })
 
 test('every path that the README names exists', () => {

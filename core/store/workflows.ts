@@ -1,5 +1,5 @@
-import type { ExecutionStatus, NodeStatus } from '../workflows/advance.ts'
-import type { Dag, Parameters } from '../workflows/definition.ts'
+import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
+import type { Dag, Parameters } from '../dag/definition.ts'
 import type { JobError, JobEventType, Usage, WaitingJob } from './store.ts'
 
 /** A workflow as it is written down. Every version is kept as long as the workflow. */

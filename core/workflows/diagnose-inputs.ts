@@ -1,5 +1,5 @@
+import type { WorkflowNode } from '../dag/definition.ts'
 import { failureOf } from '../schemas/issues.ts'
-import type { WorkflowNode } from './definition.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import type { TypeIssue } from './diagnostics.ts'
 import type { Segment } from './references.ts'

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import type { Dag, Parameters, WorkflowNode } from '../dag/definition.ts'
 import { referencesIn } from './bind.ts'
-import type { Dag, Parameters, WorkflowNode } from './definition.ts'
 import { diagnoseInputs, type Given } from './diagnose-inputs.ts'
 import type { TypeIssue, Warning } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'

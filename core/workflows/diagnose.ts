@@ -1,4 +1,4 @@
-import type { Dag, Parameters } from './definition.ts'
+import type { Dag, Parameters } from '../dag/definition.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
 import type { Diagnostics, TypeIssue, Warning } from './diagnostics.ts'
 import { edgesOf, graphOf, impliedEdges, nodeReferences, shortestCycle } from './graph.ts'

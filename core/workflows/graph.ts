@@ -1,5 +1,5 @@
+import type { Dag } from '../dag/definition.ts'
 import { referencesIn } from './bind.ts'
-import type { Dag } from './definition.ts'
 import type { Reference } from './references.ts'
 
 export interface Edge {

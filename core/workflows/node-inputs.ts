@@ -1,4 +1,5 @@
 import { canonicalHash } from '../canonical.ts'
+import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import { linked } from '../files/links.ts'
 import type { JobRecord, Store } from '../store/store.ts'
@@ -6,7 +7,6 @@ import type { NodeResult } from '../store/workflows.ts'
 import type { GenerationResult } from '../tasks/generation/result.ts'
 import { isGeneration } from '../tasks/tasks.ts'
 import { bind, referencesIn, Unresolved } from './bind.ts'
-import type { WorkflowNode } from './definition.ts'
 import type { Frozen } from './frozen.ts'
 import { ReferenceFault } from './references.ts'
 

@@ -1,5 +1,5 @@
+import type { Parameter, Parameters, ParameterType } from '../dag/definition.ts'
 import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
-import type { Parameter, Parameters, ParameterType } from './definition.ts'
 import { jsonType, type Kinds, mayFit } from './schema-walk.ts'
 
 const media: ReadonlySet<ParameterType> = new Set(['image', 'audio', 'video', 'file'])

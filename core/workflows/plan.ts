@@ -1,7 +1,7 @@
+import type { Dag } from '../dag/definition.ts'
 import { newId } from '../ids.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
 import { taskNamed } from '../tasks/task-types.ts'
-import type { Dag } from './definition.ts'
 import { edgesOf, type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
 
 /** What must be done before what: what is drawn and what references imply. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
-import { Dag, Parameter } from '../../core/workflows/definition.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
 import { ranksOf } from '../../core/workflows/graph.ts'
 import { dependencies } from '../../core/workflows/plan.ts'

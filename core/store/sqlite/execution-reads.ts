@@ -1,4 +1,4 @@
-import type { ExecutionStatus, NodeStatus } from '../../workflows/advance.ts'
+import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import type { JobError, JobStatus } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, ExecutionStore, NodeResult, WorkflowDefinition } from '../workflows.ts'
 import type { Connection } from './database.ts'

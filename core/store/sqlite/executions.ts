@@ -1,5 +1,5 @@
+import { begin, type ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
-import { begin, type ExecutionStatus } from '../../workflows/advance.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import type { PlannedNode } from './flow.ts'

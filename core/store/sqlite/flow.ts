@@ -1,5 +1,5 @@
-import type { ExecutionStatus, NodeStatus } from '../../workflows/advance.ts'
-import { advance, type Consequences, isOver, type Plan, type Standing } from '../../workflows/advance.ts'
+import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
+import { advance, type Consequences, isOver, type Plan, type Standing } from '../../dag/advance.ts'
 import type { ExecutionError, NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
@@ -36,7 +36,7 @@ const mostKept = 256
 
 /**
  * Moves executions on, inside the transaction in which a job of theirs begins or ends: what follows is decided by
- * core/workflows/advance.ts, and written down here. What it keeps in memory is a copy of the rows, and is dropped
+ * core/dag/advance.ts, and written down here. What it keeps in memory is a copy of the rows, and is dropped
  * whenever a transaction is undone.
  */
 export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>) {

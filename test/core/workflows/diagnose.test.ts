@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { Dag, Parameter } from '../../../core/workflows/definition.ts'
+import { Dag, Parameter } from '../../../core/dag/definition.ts'
 import { diagnose } from '../../../core/workflows/diagnose.ts'
 import type { Offer } from '../../../core/workflows/diagnose-node.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Dag } from '../../../core/workflows/definition.ts'
+import { Dag } from '../../../core/dag/definition.ts'
 import {
   edgesOf,
   graphOf,

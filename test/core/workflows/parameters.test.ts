@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { Parameter } from '../../../core/dag/definition.ts'
 import type { Failure } from '../../../core/failure.ts'
-import { Parameter } from '../../../core/workflows/definition.ts'
 import { fillParameters } from '../../../core/workflows/parameters.ts'
 
 const declared = Object.fromEntries(

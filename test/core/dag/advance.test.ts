@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { advance, begin, isOver, type Plan, type Standing } from '../../../core/workflows/advance.ts'
+import { advance, begin, isOver, type Plan, type Standing } from '../../../core/dag/advance.ts'
 
 /** `a>b c>d`, with a question mark behind nodes whose failure is borne: `a?>b`. */
 function planOf(text: string, onFailure: Plan['onFailure'] = 'fail_fast') {
