@@ -219,6 +219,9 @@ test('the engine gets paths instead of ids, its own name for the model, and what
   expect(heard).toMatchObject({ task: 'slug/image-to-video', model: 'painter', extra: { shift: 3 }, mask: null })
   expect(heard.image).toBe(files.pathOf(file))
   expect(job.inputs).toContain(file.id)
+  // A job may wait for longer than its inputs are kept without one.
+  const late = await files.keep(organizationId, picture, { ...facts, expiresAt: Date.now() - 1 })
+  await run(jobOf('slug/image-to-video', { image_url: 'x' }, { image: late }))
   await files.remove(organizationId, file.id)
   const failure = await refusal(job)
   expect([failure.code, failure.param, failure.retryable]).toEqual(['not_found', 'image_url', false])
