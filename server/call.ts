@@ -40,6 +40,8 @@ export class Call {
   bodyHash: string | undefined
   /** Files that came inside the body, by the short address that stands in the body in their place. */
   inline: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map()
+  /** Members of a large body as JSON text; an empty object stands in the body in their place. */
+  texts: ReadonlyMap<string, string> = new Map()
   /** Gives back what the body is counted as; set while it is counted. */
   letBodyGo: () => void = () => {}
 

@@ -85,9 +85,14 @@ async function bodyOf(route: Route, call: Call): Promise<unknown> {
   }
   const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
   const hash = call.req.headers['idempotency-key'] !== undefined
-  const read = await cpu.readBody(bytes, config.limits, { hash, files: bytes.length > usual })
+  const read = await cpu.readBody(bytes, config.limits, {
+    hash,
+    files: bytes.length > usual,
+    asText: route.bodyTexts,
+  })
   call.bodyHash = read.hash
   call.inline = read.inline
+  call.texts = read.texts
   return read.value
 }
 

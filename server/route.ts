@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { type Bucket, bucketOf } from '../core/accounts/plan.ts'
+import type { TextWish } from '../core/cpu/body-work.ts'
 import type { Failure } from '../core/failure.ts'
 import type { Scope } from '../core/store/store.ts'
 import type { Call } from './call.ts'
@@ -30,6 +31,8 @@ interface RouteFacts<P, Q, B, R> {
   example?: B extends z.ZodType ? z.input<B> : undefined
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
+  /** Members of the body that come in `call.texts` where it is large. */
+  bodyTexts?: TextWish
   /** Absent where the answer is not JSON. */
   response?: R
   /** Of success; 200 by default. */

@@ -8,6 +8,14 @@ export interface BodyWish {
   hash: boolean
   /** Whether the files inside it are taken out. */
   files: boolean
+  /** What is wanted as text, because it is only passed on. */
+  asText?: TextWish | undefined
+}
+
+/** Members of the body that are objects, and what is left out of those. */
+export interface TextWish {
+  members: readonly string[]
+  without: readonly string[]
 }
 
 /** A request body as a value. */
@@ -19,6 +27,8 @@ export interface ReadBody {
    * their place. So they reach the loop without being copied, decoded or looked at there.
    */
   inline: Map<string, Uint8Array<ArrayBuffer>>
+  /** What was wanted as text, as JSON; an empty object stands in its place in the value. */
+  texts: Map<string, string>
 }
 
 /** Shorter ones are as well left where they are. */
@@ -28,12 +38,28 @@ const leastLength = 16 << 10
  * Parses a body from outside, for a thread as well as for the loop. Throws Failure `invalid_json`, and `invalid_value`
  * for a file that is not base64.
  */
-export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files }: BodyWish): ReadBody {
+export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files, asText }: BodyWish): ReadBody {
   const value = parseJson(body, bounds)
   // Of what was sent, files and all.
   const hashed = hash ? canonicalHash(value) : undefined
   const inline = new Map<string, Uint8Array<ArrayBuffer>>()
-  return { value: files ? withoutFiles(value, '', inline) : value, hash: hashed, inline }
+  const left = files ? withoutFiles(value, '', inline) : value
+  return { value: left, hash: hashed, inline, texts: asText ? textsIn(left, asText) : new Map<string, string>() }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
+
+function textsIn(value: unknown, { members, without }: TextWish): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (const name of isObject(value) ? members : []) {
+    const member = (value as Record<string, unknown>)[name]
+    if (!isObject(member)) continue
+    for (const one of without) delete member[one]
+    texts.set(name, JSON.stringify(member))
+    ;(value as Record<string, unknown>)[name] = {}
+  }
+  return texts
 }
 
 function withoutFiles(value: unknown, path: string, inline: ReadBody['inline']): unknown {

@@ -89,10 +89,10 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
         ? prepare(task, body, catalog, bounds, hash)
         : askAboutRequest<Prepared>({ do: 'prepare', task, body, catalog, bounds, hash }, [body])
     },
-    /** `readBodyValue`, likewise. */
+    /** `readBodyValue`, likewise. What is wanted as text comes so only where that saves the loop anything. */
     readBody(body: Buffer, bounds: JsonBounds, wish: BodyWish): ReadBody | Promise<ReadBody> {
       return body.length <= inlineBytes && fewValues(body)
-        ? readBodyValue(body, bounds, wish)
+        ? readBodyValue(body, bounds, { ...wish, asText: undefined })
         : askAboutRequest<ReadBody>({ do: 'read', body, bounds, wish }, [body])
     },
     /** `shape` of core/tasks, likewise. */

@@ -71,11 +71,16 @@ const termsOf = (body: Create): JobTerms => ({
 })
 const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : Math.round(seconds * 1000))
 
-/** Under which names the caller has sent the model and the inputs, and what they are. */
-function wishOf(body: Create) {
+/** Under which names the caller has sent the model and the inputs, and what they are: large inputs are JSON text. */
+function wishOf(body: Create, call: Call) {
   const modelField = body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id'
   const inputsField = (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs'
-  return { modelField, inputsField, modelId: body[modelField], inputs: body[inputsField]! } as const
+  return {
+    modelField,
+    inputsField,
+    modelId: body[modelField],
+    inputs: call.texts.get(inputsField) ?? body[inputsField]!,
+  } as const
 }
 
 /** The same Failure, of the fields under which they were sent. */
@@ -93,20 +98,18 @@ function renamed(thrown: unknown, named: (field: string) => string): unknown {
 
 interface TextWish {
   task: TextTask
-  modelId: string
-  /** As the caller sent them, or as JSON text with the model in it. */
-  inputs: object | string
+  /** The inputs as the endpoint of the task would take them, as JSON text. */
+  text: string
   terms: JobTerms
   /** What an idempotency key stands for. */
   body: unknown
 }
 
 /** What is wrong with the inputs is said at the submit and not when their turn comes. */
-export async function submitText(call: Call, { task, modelId, inputs, terms, body }: TextWish): Promise<JobRecord> {
+export async function submitText(call: Call, { task, text, terms, body }: TextWish): Promise<JobRecord> {
   const { config, cpu, registry } = call.owners
   const before = await submittedBefore(call, body)
   if (before) return before
-  const text = typeof inputs === 'string' ? inputs : requestText(inputs, modelId)
   if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
     throw new Failure(
       'payload_too_large',
@@ -120,8 +123,10 @@ export async function submitText(call: Call, { task, modelId, inputs, terms, bod
   return (await submitJob(call, body, { task, modelId: model, inputs: text, terms })).job
 }
 
-/** A job is not streamed, and its model is the one that it was submitted for. */
-function requestText(inputs: object, model: string): string {
+/** A job is not streamed, and its model is the one that it was submitted for. What is text already has neither. */
+function requestText(inputs: object | string, model: string): string {
+  if (typeof inputs === 'string')
+    return `${inputs.slice(0, -1)}${inputs === '{}' ? '' : ','}"model":${JSON.stringify(model)}}`
   const { stream: _, ...request } = { ...inputs, model } as Record<string, unknown>
   return JSON.stringify(request)
 }
@@ -145,17 +150,19 @@ function targetOf(
 }
 
 async function create(body: Create, call: Call): Promise<JobRecord> {
-  const { modelField, inputsField, modelId: given, inputs } = wishOf(body)
+  const { modelField, inputsField, modelId: given, inputs } = wishOf(body, call)
   const target = targetOf(body, given, call)
   const terms = termsOf(body)
   const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
   const named = (field: string) => own[field] ?? `${inputsField}.${field}`
   try {
-    if ('slug' in target) return (await submitGeneration(call, { target, body: inputs, terms })).job
-    const { modelId, task } = target
-    if (isGeneration(task))
-      return (await submitGeneration(call, { target: { modelId, task }, body: inputs, terms })).job
-    return await submitText(call, { task, modelId, inputs, terms, body })
+    if (!('slug' in target) && !isGeneration(target.task)) {
+      const text = requestText(inputs, target.modelId)
+      return await submitText(call, { task: target.task, text, terms, body })
+    }
+    // Short even where it came as text: the files have been taken out of it.
+    const sent = typeof inputs === 'string' ? (JSON.parse(inputs) as object) : inputs
+    return (await submitGeneration(call, { target: target as Target, body: sent, terms })).job
   } catch (thrown) {
     throw renamed('slug' in target ? ofSlug(thrown) : thrown, named)
   }
@@ -178,6 +185,7 @@ export const createRoute = route({
   description:
     'Once the answer with the id is there, the job survives crashes and restarts. An `Idempotency-Key` header makes a repeated submission return the same job for 24 hours. Pictures, videos and sounds may stand in the inputs as addresses, as ids of files, or as `data:` addresses.',
   largeBody: true,
+  bodyTexts: { members: ['inputs', 'input', 'payload'], without: ['model', 'stream'] },
   body: Create,
   example: {
     task: 'std/embeddings',

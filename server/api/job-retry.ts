@@ -45,5 +45,5 @@ export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord
     const again = await submitGeneration(call, { target, body: sentAgain(job), terms })
     return again.job
   }
-  return submitText(call, { task, modelId, inputs: job.inputs, terms, body })
+  return submitText(call, { task, text: job.inputs, terms, body })
 }

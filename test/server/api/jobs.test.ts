@@ -169,6 +169,24 @@ describe('a job', () => {
     expect((await end(made.body.id)).status).toBe('completed')
   })
 
+  test.each(['inputs', 'input', 'payload'])('whose %s are large is read in a thread, and is the same', async name => {
+    const input = Array.from({ length: 500 }, (_, at) => `${at} ${'x'.repeat(200)}`)
+    const made = await ask('POST', '/api/jobs', {
+      task: 'std/embeddings',
+      model_id: 'far',
+      [name]: { input, model: 'another', stream: true, dimensions: null },
+      metadata: { ref: 'large' },
+    })
+    expect(made.status, made.text).toBe(202)
+    const job = await end(made.body.id)
+    expect([job.status, job.result.data.length]).toEqual(['completed', 500])
+    expect(job.inputs).toEqual({ input, dimensions: null, model: 'far' })
+    const wrong = await ask('POST', '/api/jobs', { ...wish('a'), inputs: undefined, [name]: { input: [...input, 5] } })
+    expect([wrong.status, wrong.body.error!.param]).toEqual([400, expect.stringContaining(`${name}.input`)])
+    const none = await ask('POST', '/api/jobs', { ...wish('a'), inputs: undefined, [name]: input })
+    expect([none.status, none.body.error!.param]).toEqual([400, name])
+  })
+
   test.each([
     ['webhook_url', 'https://example.com/hook'],
     ['webhook_events', ['job.completed']],
