@@ -93,6 +93,7 @@ export const generateRoutes = [
       const prefer = preferenceOf(call.req.headers.prefer)
       const { job, model, syncMode } = await submit(call, params.slug, body)
       const wait = !prefer.later && (syncMode || prefer.wait)
+      if (prefer.later) call.header('preference-applied', 'respond-async')
       if (!wait) return accepted(call, job)
       return (await answerInSync(call, job, model, prefer.waitMs)) satisfies JsonText
     },

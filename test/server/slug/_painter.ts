@@ -1,4 +1,5 @@
 import { expect, vi } from 'vitest'
+import { generationTasks } from '../../../core/tasks/tasks.ts'
 import type { TestApp } from '../../_app.ts'
 import { fakeModel } from '../../_app.ts'
 
@@ -8,13 +9,7 @@ export const small = { prompt: 'a cat', image_size: { width: 64, height: 64 }, n
 export const painters = [
   fakeModel('painter', [], {
     slug: 'fake/paint',
-    tasks: [
-      'slug/text-to-image',
-      'slug/image-to-image',
-      'slug/inpainting',
-      'slug/text-to-video',
-      'slug/image-to-video',
-    ],
+    tasks: [...generationTasks],
   }),
   fakeModel('solo', [], {
     slug: 'fake/solo',

@@ -239,6 +239,50 @@ test('a picture that is sent along is checked, kept as a file, and reaches the e
   }
 })
 
+test('what comes out of one goes into the next: a film with more frames, a film as long as what is spoken', async () => {
+  const film = await until(app, await submitted(app, video, { num_frames: 8, fps: 4 }), 'COMPLETED')
+  const more = { video_url: film.video.url as string, image_size: undefined, num_frames: undefined, fps: 12 }
+  const smooth = await until(app, await submitted(app, 'fake/paint/video-interpolation', more), 'COMPLETED')
+  expect(smooth.result).toMatchObject({ num_frames: 24, fps: 12, width: 64, height: 64, duration_seconds: 2 })
+  const image = await until(app, await submitted(app, 'fake/paint/text-to-image'), 'COMPLETED')
+  const spoken = {
+    image_url: image.images[0].url as string,
+    audio_url: `data:audio/wav;base64,${silence(1.5).toString('base64')}`,
+    num_frames: undefined,
+    fps: 10,
+  }
+  const speech = await until(app, await submitted(app, 'fake/paint/speech-to-video', spoken), 'COMPLETED')
+  expect(speech.result).toMatchObject({ num_frames: 15, fps: 10, duration_seconds: 1.5 })
+  const inputs = JSON.parse(speech.logs[0].message as string)
+  expect(inputs).toMatchObject({ audio: expect.stringContaining('/files/') as string })
+  const long = { ...spoken, audio_url: `data:audio/wav;base64,${silence(31).toString('base64')}` }
+  const refused = await ask(app, '/slug/fake/paint/speech-to-video', { body: { ...small, ...long } })
+  expect([refused.status, refused.body.error.code, refused.body.error.param]).toEqual([
+    400,
+    'invalid_audio',
+    'audio_url',
+  ])
+}, 60_000)
+
+/** Seconds of it, as a WAV of 8 kHz. */
+function silence(seconds: number): Buffer {
+  const data = Buffer.alloc(Math.round(seconds * 8_000), 128)
+  const head = Buffer.alloc(44)
+  head.write('RIFF')
+  head.writeUInt32LE(36 + data.length, 4)
+  head.write('WAVEfmt ', 8)
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(8_000, 24)
+  head.writeUInt32LE(8_000, 28)
+  head.writeUInt16LE(1, 32)
+  head.writeUInt16LE(8, 34)
+  head.write('data', 36)
+  head.writeUInt32LE(data.length, 40)
+  return Buffer.concat([head, data])
+}
+
 test('what is wrong is said about a large body like about a small one', async () => {
   const image_url = `data:image/png;base64,${Buffer.alloc(3 << 20, 'x').toString('base64')}`
   const answer = await ask(app, '/slug/fake/paint/image-to-image', { body: { ...small, image_url } })
