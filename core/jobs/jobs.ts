@@ -1,40 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
-import type { Fleet } from '../fleet.ts'
-import type { Log } from '../log.ts'
-import type { Model } from '../models/model.ts'
-import type { JobRecord, LogLine, NewJob, Store, WaitingJob } from '../store/store.ts'
+import type { JobRecord, LogLine, NewJob, WaitingJob } from '../store/store.ts'
 import { openArrivals } from './arrivals.ts'
-import { openDispatch } from './dispatch.ts'
-import { openDue } from './due.ts'
-import { type Outlook, openFacts } from './facts.ts'
-import { openLive } from './live.ts'
+import type { Outlook } from './facts.ts'
 import { allLines } from './log-lines.ts'
-import { openPace } from './pace.ts'
-import { openQueue, waitingOf } from './queue.ts'
-import { openRefill } from './refill.ts'
-import type { RunJob } from './run.ts'
-import { openRuns } from './runs.ts'
+import { type JobsWish, openParts } from './parts.ts'
+import { waitingOf } from './queue.ts'
 import { type Standing, standingOf } from './standing.ts'
-import { openSweep } from './sweep.ts'
-import { openWaiters } from './waiters.ts'
-
-export interface JobsWish {
-  store: Store
-  fleet: Pick<Fleet, 'lease' | 'snapshot'>
-  /** The models as configured now, disabled ones too. */
-  models: { find(id: string): Model | undefined }
-  run: RunJob
-  /** The share of an organization, 1 or more. */
-  weightOf: (organizationId: string) => number
-  log: Log
-  clock?: { now(): number }
-  /** How many slots are held at once, in all and of one model. */
-  slots?: number
-  slotsPerModel?: number
-  /** The net below the wake-ups. */
-  tickMs?: number
-}
 
 /** After a drain has interrupted a run, how long it gets to end before its job is given back over its head. */
 const interruptGraceMs = 2_000
@@ -47,73 +19,11 @@ const shuttingDown = () =>
  * with what the store holds.
  */
 export function openJobs(wish: JobsWish) {
-  const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = wish
-  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = wish
-  const queue = openQueue({ weightOf })
-  const pace = openPace()
-  const waiters = openWaiters()
+  const { store, log } = wish
+  const parts = openParts(wish)
+  const { queue, waiters, live, due, runs, dispatch, facts, clock, begun } = parts
   const rankOf = openArrivals(clock)
-  const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
-  const live = openLive({ now: clock.now, failed })
-  const refill = openRefill({ store: store.jobs, queue, log, filled: modelId => dispatch.look(modelId) })
-  const find = (id: string) => models.find(id)
-  const due = openDue({
-    store: store.jobs,
-    clock,
-    log,
-    woken(jobs) {
-      for (const job of jobs) queue.offer(job)
-      for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.look(modelId)
-    },
-    expired(jobs) {
-      for (const job of jobs) {
-        queue.remove(waitingOf(job), job.notBefore <= clock.now())
-        ended(job)
-      }
-    },
-  })
-  const runs = openRuns({
-    store: store.jobs,
-    run,
-    queue,
-    live,
-    pace,
-    log,
-    clock,
-    dispatch: () => dispatch,
-    ended,
-    delayed: due.at,
-  })
-  const dispatch = openDispatch({
-    fleet,
-    find,
-    queue,
-    refill,
-    log,
-    begin: runs.begin,
-    unwritten: () => runs.size - dispatch.held(),
-    slots,
-    slotsPerModel,
-  })
-  const sweep = openSweep({ store: store.jobs, clock, log, busy: () => runs.size > 0 })
-  const facts = openFacts({ fleet, models, queue, live, pace, dispatch, clock })
   let draining = false
-  const tick = setInterval(() => {
-    due.tick()
-    refill.wake()
-    dispatch.lookAtAll()
-  }, tickMs).unref()
-
-  function ended(job: JobRecord): void {
-    waiters.tell(job)
-    live.moved(job)
-  }
-
-  const begun = refill.begin().then(() => {
-    if (draining) return
-    due.look()
-    dispatch.lookAtAll()
-  })
 
   return {
     /** Resolves after the commit: from then on the job survives a crash. The same idempotency key finds the same job. */
@@ -125,10 +35,7 @@ export function openJobs(wish: JobsWish) {
       if (replayed) return submitted
       if (job.startBy !== null) due.at(job.startBy)
       if (wanted.notBefore > wanted.createdAt) due.at(wanted.notBefore)
-      else {
-        queue.offer(waitingOf(job))
-        dispatch.look(job.modelId)
-      }
+      else parts.wait([waitingOf(job)])
       live.moved(job)
       return submitted
     },
@@ -145,7 +52,7 @@ export function openJobs(wish: JobsWish) {
       runs.stop(id, new Failure('cancelled', `The job ${id} was cancelled.`))
       queue.remove(waitingOf(job), job.finishedAt === now && job.startedAt === null && job.notBefore <= now)
       dispatch.look(job.modelId)
-      ended(job)
+      parts.ended(job)
       return job
     },
 
@@ -171,10 +78,7 @@ export function openJobs(wish: JobsWish) {
     followOrganization: live.followOrganization,
 
     /** Jobs that the store has made by itself: from now on they wait here. */
-    queued(those: readonly WaitingJob[]): void {
-      for (const job of those) queue.offer(job)
-      for (const modelId of new Set(those.map(job => job.modelId))) dispatch.look(modelId)
-    },
+    queued: (those: readonly WaitingJob[]): void => void begun.then(() => parts.wait(those)),
 
     /** Jobs that the store has ended by itself: those that run are told. */
     withdrawn(those: readonly WaitingJob[]): void {
@@ -183,7 +87,10 @@ export function openJobs(wish: JobsWish) {
         runs.stop(job.id, new Failure('cancelled', `The job ${job.id} was cancelled with its execution.`))
         queue.remove(job, !began)
         live.moved(job)
-        void store.jobs.find(job.organizationId, job.id).then(now => now && waiters.tell(now))
+        store.jobs.find(job.organizationId, job.id).then(
+          now => now && waiters.tell(now),
+          (thrown: unknown) => log.warn('A job that was ended could not be read', { job: job.id }, thrown),
+        )
       }
       for (const modelId of new Set(those.map(job => job.modelId))) dispatch.look(modelId)
     },
@@ -205,10 +112,7 @@ export function openJobs(wish: JobsWish) {
      */
     async drain(deadlineMs: number): Promise<{ released: number }> {
       draining = true
-      clearInterval(tick)
-      dispatch.close()
-      runs.drain()
-      await Promise.allSettled([refill.close(), begun, due.close(), sweep.close()])
+      await parts.close()
       await Promise.race([runs.done(), delay(deadlineMs, undefined, { ref: false })])
       const released = runs.size
       runs.stopAll(shuttingDown())
@@ -219,5 +123,6 @@ export function openJobs(wish: JobsWish) {
     },
   }
 }
+export type { JobsWish } from './parts.ts'
 export type { Standing } from './standing.ts'
 export type Jobs = ReturnType<typeof openJobs>

@@ -1,0 +1,124 @@
+import type { Fleet } from '../fleet.ts'
+import type { Log } from '../log.ts'
+import type { Model } from '../models/model.ts'
+import type { JobRecord, Store, WaitingJob } from '../store/store.ts'
+import { openDispatch } from './dispatch.ts'
+import { openDue } from './due.ts'
+import { openFacts } from './facts.ts'
+import { openLive } from './live.ts'
+import { openPace } from './pace.ts'
+import { openQueue, waitingOf } from './queue.ts'
+import { openRefill } from './refill.ts'
+import type { RunJob } from './run.ts'
+import { openRuns } from './runs.ts'
+import { openSweep } from './sweep.ts'
+import { openWaiters } from './waiters.ts'
+
+export interface JobsWish {
+  store: Store
+  fleet: Pick<Fleet, 'lease' | 'snapshot'>
+  /** The models as configured now, disabled ones too. */
+  models: { find(id: string): Model | undefined }
+  run: RunJob
+  /** The share of an organization, 1 or more. */
+  weightOf: (organizationId: string) => number
+  log: Log
+  clock?: { now(): number }
+  /** How many slots are held at once, in all and of one model. */
+  slots?: number
+  slotsPerModel?: number
+  /** The net below the wake-ups. */
+  tickMs?: number
+}
+
+/** What jobs are run with, put together: what wakes what. Starts at once with what the store holds. */
+export function openParts(wish: JobsWish) {
+  const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = wish
+  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = wish
+  const queue = openQueue({ weightOf })
+  const pace = openPace()
+  const waiters = openWaiters()
+  const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
+  const live = openLive({ now: clock.now, failed })
+  const refill = openRefill({ store: store.jobs, queue, log, filled: modelId => dispatch.look(modelId) })
+  const due = openDue({
+    store: store.jobs,
+    clock,
+    log,
+    woken: wait,
+    expired(jobs) {
+      for (const job of jobs) {
+        queue.remove(waitingOf(job), job.notBefore <= clock.now())
+        ended(job)
+      }
+    },
+  })
+  const runs = openRuns({
+    store: store.jobs,
+    run,
+    queue,
+    live,
+    pace,
+    log,
+    clock,
+    dispatch: () => dispatch,
+    ended,
+    delayed: due.at,
+  })
+  const dispatch = openDispatch({
+    fleet,
+    find: id => models.find(id),
+    queue,
+    refill,
+    log,
+    begin: runs.begin,
+    unwritten: () => runs.size - dispatch.held(),
+    slots,
+    slotsPerModel,
+  })
+  const sweep = openSweep({ store: store.jobs, clock, log, busy: () => runs.size > 0 })
+  const facts = openFacts({ fleet, models, queue, live, pace, dispatch, clock })
+  const tick = setInterval(() => {
+    due.tick()
+    refill.wake()
+    dispatch.lookAtAll()
+  }, tickMs).unref()
+
+  /** These wait from now on. */
+  function wait(jobs: readonly WaitingJob[]): void {
+    for (const job of jobs) queue.offer(job)
+    for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.look(modelId)
+  }
+
+  function ended(job: JobRecord): void {
+    waiters.tell(job)
+    live.moved(job)
+  }
+
+  const begun = refill.begin().then(() => {
+    due.look()
+    dispatch.lookAtAll()
+  })
+
+  return {
+    queue,
+    waiters,
+    live,
+    due,
+    runs,
+    dispatch,
+    facts,
+    clock,
+    wait,
+    ended,
+    /** Settles when what waited before has been counted. */
+    begun,
+    /** Takes up nothing more; what runs goes on. */
+    async close(): Promise<void> {
+      clearInterval(tick)
+      dispatch.close()
+      runs.drain()
+      await Promise.allSettled([refill.close(), begun, due.close(), sweep.close()])
+    },
+  }
+}
