@@ -6,7 +6,7 @@ import { refused, usage } from '../exit-codes.ts'
 import { make } from '../generation/command.ts'
 import { checkReadable } from '../generation/media.ts'
 import { offeredBy } from '../generation/models.ts'
-import { type GenerationOptions, withEverything } from '../generation/options.ts'
+import { type GenerationOptions, withEverything, withPrompt } from '../generation/options.ts'
 import { namesOf, type Offered, targetOf } from '../generation/target.ts'
 import { interruptible } from '../interruption.ts'
 import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../options.ts'
@@ -34,7 +34,7 @@ interface Options extends ChatOptions, GenerationOptions {
  * says which.
  */
 export function define(command: Command, terminal: Terminal): void {
-  withDataDir(withJson(command))
+  withPrompt(withDataDir(withJson(command)))
     .description(
       'Asks a model once. A chat model: the answer is streamed to standard output; the question is the prompt, with what is piped in below it, and reasoning goes to standard error. A model that makes pictures or videos, by its id or its slug: the job is followed, the file saved, and its path printed.',
     )

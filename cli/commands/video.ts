@@ -6,7 +6,7 @@ import { refused, usage } from '../exit-codes.ts'
 import { make } from '../generation/command.ts'
 import { checkReadable } from '../generation/media.ts'
 import { offeredBy } from '../generation/models.ts'
-import { type GenerationOptions, readTask, withGeneration } from '../generation/options.ts'
+import { type GenerationOptions, readTask, withGeneration, withPrompt } from '../generation/options.ts'
 import { isVideo, nameOf, namesOf, targetOf } from '../generation/target.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
@@ -26,7 +26,7 @@ const formats = ['16:9', '9:16', '1:1'] as const
 
 /** `infer video <model> --prompt …`: a video, or the same one in every shape at once. */
 export function define(command: Command, terminal: Terminal): void {
-  withGeneration(withDataDir(withJson(command)))
+  withGeneration(withPrompt(withDataDir(withJson(command))))
     .description(
       'Makes a video and saves it: the job is followed, its progress shown on standard error, and the path of the file printed. With --all-formats three videos are made at once, one for each shape; what became of each is told, and those that came out are kept.',
     )

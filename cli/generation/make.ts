@@ -139,7 +139,9 @@ async function makeOne(
     const saved = await saveMade(job, place, connect, terminal, { signal: leave, topic, suffix, onTrouble: trouble })
     if (!json) {
       display.say(suffix === '' ? summaryOf(job) : `${label}: ${summaryOf(job)}`)
-      for (const path of saved) terminal.print(path)
+      display.aside(() => {
+        for (const path of saved) terminal.print(path)
+      })
     }
     return { job, saved }
   } catch (thrown) {

@@ -78,12 +78,16 @@ export function readTask(text: string): GenerationTask {
 const choice = (flags: string, description: string, choices: readonly string[]): Option =>
   new Option(flags, description).choices(choices)
 
+/** What a model is asked with, whatever it makes. */
+export const withPrompt = (command: Command): Command =>
+  command
+    .option('--prompt <text>', 'the same as the words; also piped in')
+    .option('--seed <number>', 'the same number gives the same result', readCount(0, Number.MAX_SAFE_INTEGER))
+
 /** Flags of every command that makes something. */
 export const withGeneration = (command: Command): Command =>
   command
-    .option('--prompt <text>', 'what is to be seen; also as words, or piped in')
     .option('--negative-prompt <text>', 'what is not to be seen')
-    .option('--seed <number>', 'the same number gives the same result', readCount(0, Number.MAX_SAFE_INTEGER))
     .option('--frames <count>', 'frames of the video, 1 to 300', readCount(1, 300))
     .option('--fps <count>', 'frames a second, 1 to 60', readCount(1, 60))
     .option('--steps <count>', 'steps of the model, 1 to 50: more is sharper and slower', readCount(1, 50))

@@ -63,9 +63,10 @@ export function openDisplay(
     }, restMs)
   }
 
-  const say = (text: string): void => {
+  /** Writes something else, to either stream, above the lines. */
+  const aside = (write: () => void): void => {
     erase()
-    terminal.remark(text)
+    write()
     draw()
   }
 
@@ -88,7 +89,8 @@ export function openDisplay(
       Object.assign(jobs[index]!, { shown: false, over: true })
       draw()
     },
-    say,
+    aside,
+    say: (text: string): void => aside(() => terminal.remark(text)),
     close(): void {
       clearInterval(timer)
       clearTimeout(soon)

@@ -18,8 +18,9 @@ export function statusText(status: string, paint: Paint): string {
 export function noteOf(job: Job): string {
   const moment = momentOf(job)
   if (job.status === 'pending') {
-    const place = moment.queuePosition === null ? [] : [`${moment.queuePosition} before it`]
-    return [...place, reasonText(moment)].filter(text => text !== '').join(', ')
+    const reason = reasonText(moment)
+    const before = moment.queuePosition ?? 0
+    return [...(before > 0 ? [`${before} before it`] : []), ...(reason === '' ? [] : [reason])].join(', ')
   }
   if (job.status === 'processing') {
     const done = moment.progress === null ? [] : [`${percentOf(moment.progress)} %`]

@@ -33,16 +33,25 @@ function passing(thrown: unknown): Failure {
  * Submits a job that survives the server. A submission of which nobody knows whether it came through is put again under
  * the same key, and so makes one job. Throws what the server refuses, and the signal's reason.
  */
-export async function submitJob(
+export async function submitJob(connect: () => Client, body: JobRequest, terms: Submitting): Promise<Created> {
+  return submit(connect, { path: '/api/jobs', body, answer: Created }, terms)
+}
+
+export interface Submitting {
+  signal: AbortSignal
+  onTrouble: (sentence: string) => void
+}
+
+/** The same for whatever the server begins with one request. */
+export async function submit<S extends z.ZodType>(
   connect: () => Client,
-  body: JobRequest,
-  { signal, onTrouble }: { signal: AbortSignal; onTrouble: (sentence: string) => void },
-): Promise<Created> {
+  request: { path: string; body: unknown; answer: S },
+  { signal, onTrouble }: Submitting,
+): Promise<z.output<S>> {
   const headers = { 'idempotency-key': randomUUID() }
   for (let attempt = 0; ; attempt++) {
     try {
-      const path = '/api/jobs'
-      return await connect().ask({ method: 'POST', path, body, headers, answer: Created, signal, silenceMs })
+      return await connect().ask({ method: 'POST', ...request, headers, signal, silenceMs })
     } catch (thrown) {
       signal.throwIfAborted()
       const failure = passing(thrown)
@@ -55,13 +64,21 @@ export async function submitJob(
 }
 
 /** Cancels a job, and tries until the server has heard it. Resolves with the record; undefined when it had already ended. */
-export async function cancelJob(connect: () => Client, id: string, signal: AbortSignal): Promise<Job | undefined> {
+export const cancelJob = (connect: () => Client, id: string, signal: AbortSignal): Promise<Job | undefined> =>
+  cancel(connect, { path: `${jobPath(id)}/cancel`, answer: Job }, signal)
+
+/** The same for whatever the server can be told to end. */
+export async function cancel<S extends z.ZodType>(
+  connect: () => Client,
+  request: { path: string; answer: S },
+  signal: AbortSignal,
+): Promise<z.output<S> | undefined> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return await connect().ask({ method: 'POST', path: `${jobPath(id)}/cancel`, answer: Job, signal, silenceMs })
+      return await connect().ask({ method: 'POST', ...request, signal, silenceMs })
     } catch (thrown) {
       signal.throwIfAborted()
-      if (thrown instanceof Failure && thrown.code === 'job_already_finished') return undefined
+      if (thrown instanceof Failure && finished.has(thrown.code)) return undefined
       const pause = pausesMs[attempt]
       passing(thrown)
       if (pause === undefined) throw thrown
@@ -69,3 +86,5 @@ export async function cancelJob(connect: () => Client, id: string, signal: Abort
     }
   }
 }
+
+const finished: ReadonlySet<string> = new Set(['job_already_finished', 'execution_already_finished'])

@@ -121,7 +121,7 @@ async function watchOne(
     display.end(at)
     if (job.status !== 'completed') {
       const failure = endedBadly(job)
-      if (!json) terminal.failed(failure, false)
+      if (!json) display.aside(() => terminal.failed(failure, false))
       terminal.leaveWith(exitCodeOf(failure))
       return job
     }
@@ -129,16 +129,20 @@ async function watchOne(
       const topic = madeBy(job).prompt ?? model_id
       const saved = await saveMade(job, place, connect, terminal, { signal, topic, suffix: '', onTrouble: say })
       say(summaryOf(job))
-      if (!json) for (const path of saved) terminal.print(path)
+      if (!json)
+        display.aside(() => {
+          for (const path of saved) terminal.print(path)
+        })
       return { ...job, saved }
     }
-    if (!json) terminal.print([`${id} ${job.status}`, summaryOf(job)].filter(text => text !== '').join('  '))
+    const line = [`${id} ${job.status}`, summaryOf(job)].filter(text => text !== '').join('  ')
+    if (!json) display.aside(() => terminal.print(line))
     return job
   } catch (thrown) {
     signal.throwIfAborted()
     display.end(at)
     const failure = failureOf(thrown)
-    terminal.failed(failure, json)
+    display.aside(() => terminal.failed(failure, json))
     terminal.leaveWith(exitCodeOf(failure))
     return undefined
   }

@@ -143,3 +143,23 @@ test.skipIf(!hasTerminal)('in a terminal: a bar for each, that goes when it has 
   expect(screen.everything()).toContain('\u001b[2A\u001b[J')
   expect(readdirSync(folder)).toHaveLength(3)
 })
+
+test.skipIf(!hasTerminal)(
+  'in a terminal: what is printed stands on lines of its own, above the bars that go on',
+  async () => {
+    const open: ServerResponse[] = []
+    const { env, folder } = await setUp([clip, clip, clip], (response, at) => {
+      open[at] = response
+      const working = snapshot(record({ status: 'processing' }))
+      streams([working], { hold: true })(response, undefined as never, undefined as never)
+    })
+    const screen = inTerminal(['video', 'clip/fast', 'A cat', '--all-formats', '--out', folder], env)
+    await screen.sees('1:1   ──')
+    open[0]!.end(event('job.completed', {}))
+    await screen.sees('seed 9')
+    await screen.sees(`\u001b[J${folder}/a-cat-9-16x9.mp4\r\n`)
+    await screen.sees('9:16  ──')
+    for (const response of open.slice(1)) response.end(event('job.completed', {}))
+    expect(await screen.ends()).toBe(0)
+  },
+)

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { type Given, namesOf, type Offered, targetOf } from '../../../cli/generation/target.ts'
+import { type GenerationTask, generationTasks } from '../../../core/tasks/tasks.ts'
+
+const short = (task: string) => task.slice('slug/'.length)
+const demo: Offered = {
+  model_id: 'infer/demo',
+  tasks: [...generationTasks],
+  slugs: Object.fromEntries(generationTasks.map(task => [task, `demo/${short(task)}`])),
+}
+const wan: Offered = {
+  model_id: 'wan',
+  tasks: ['slug/text-to-video'],
+  slugs: { 'slug/text-to-video': 'wan/v2.2/fast' },
+}
+const both: Offered = { model_id: 'both', tasks: ['std/chat-completion', 'slug/text-to-image'], slugs: {} }
+const chat: Offered = { model_id: 'chat', tasks: ['std/chat-completion'], slugs: {} }
+const models = [chat, demo, wan, both]
+
+const nothing: Given = { image: false, mask: false, video: false, audio: false }
+const target = (name: string, given: Partial<Given> = {}, more: Parameters<typeof targetOf>[3] = {}) =>
+  targetOf(models, name, { ...nothing, ...given }, more)
+const isVideo = (task: GenerationTask) => task.includes('video')
+
+test.each<[name: string, given: Partial<Given>, modelId: string, task: GenerationTask]>([
+  ['demo/text-to-image', {}, 'infer/demo', 'slug/text-to-image'],
+  ['infer/demo/text-to-video', {}, 'infer/demo', 'slug/text-to-video'],
+  ['demo/image-to-video', { image: true }, 'infer/demo', 'slug/image-to-video'],
+  ['demo', { image: true, mask: true }, 'infer/demo', 'slug/inpainting'],
+  ['infer/demo', { image: true, audio: true }, 'infer/demo', 'slug/speech-to-video'],
+  ['infer/demo', { video: true }, 'infer/demo', 'slug/video-interpolation'],
+  ['wan', {}, 'wan', 'slug/text-to-video'],
+  ['wan/v2.2/fast', {}, 'wan', 'slug/text-to-video'],
+  ['wan/v2.2/fast/text-to-video', {}, 'wan', 'slug/text-to-video'],
+  ['wan/text-to-video', {}, 'wan', 'slug/text-to-video'],
+  ['both', {}, 'both', 'slug/text-to-image'],
+])('%s with %j', (name, given, modelId, task) => expect(target(name, given)).toEqual({ modelId, task }))
+
+test.each(['chat', 'nothing', 'demo/', 'wan/v2.2', ''])('%j makes nothing', name =>
+  expect(target(name)).toBeUndefined(),
+)
+
+test('what is only for videos, and what was asked for, narrow it down', () => {
+  expect(target('demo', {}, { only: isVideo })?.task).toBe('slug/text-to-video')
+  expect(target('demo', { image: true }, { only: isVideo })?.task).toBe('slug/image-to-video')
+  expect(target('demo', { image: true }, { asked: 'slug/image-to-image' })?.task).toBe('slug/image-to-image')
+})
+
+test.each<[name: string, given: Partial<Given>, more: Parameters<typeof targetOf>[3], said: string]>([
+  ['demo', {}, {}, "'demo' does several things. Say which with --task: text-to-image, image-to-image,"],
+  ['demo', { image: true }, {}, 'Say which with --task'],
+  ['demo/inpainting', { image: true }, {}, 'Inpainting needs --mask <file>.'],
+  ['demo/text-to-image', { audio: true }, {}, 'Text-to-image takes no --audio.'],
+  ['demo/text-to-image', {}, { asked: 'slug/inpainting' }, 'does not do inpainting: its tasks are text-to-image.'],
+  ['demo/text-to-image', {}, { only: isVideo }, 'does not make that'],
+  ['both', {}, { only: isVideo }, 'does not make that: its tasks are text-to-image.'],
+])('%s with %j is refused', (name, given, more, said) => expect(() => target(name, given, more)).toThrow(said))
+
+test('a model that is switched off says so', () => {
+  expect(() => targetOf([{ ...wan, enabled: false }], 'wan', nothing)).toThrow("The model 'wan' is disabled.")
+})
+
+test('names for sentences: none of a chat model', () => {
+  expect(models.flatMap(namesOf)).toEqual([
+    'infer/demo',
+    ...generationTasks.map(task => `demo/${short(task)}`),
+    'wan',
+    'wan/v2.2/fast',
+    'both',
+  ])
+})
