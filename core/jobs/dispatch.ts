@@ -82,7 +82,7 @@ export function openDispatch({
     const desk = deskOf(modelId)
     if (!model && waiting > 0) return sendAway(modelId, desk)
     const wanted = model?.enabled && !desk.cooling ? Math.min(waiting, room(desk), ahead) : 0
-    while (model && desk.asked.size < wanted) ask(model, desk)
+    if (model) for (let missing = wanted - desk.asked.size; missing > 0; missing--) ask(model, desk)
     for (const one of [...desk.asked].slice(wanted)) {
       desk.asked.delete(one)
       one.abort()

@@ -45,7 +45,8 @@ export function openDue({
 
   async function all(): Promise<void> {
     try {
-      for (let more = true; more && !closed; ) {
+      for (let more = true; more; ) {
+        if (closed) return
         const due = await store.nextDue()
         if (due === null) return
         const now = clock.now()

@@ -93,7 +93,7 @@ export function openLive({ now, failed }: { now: () => number; failed: (thrown: 
         get ranMs() {
           return performance.now() - since
         },
-        lines: ring.lines,
+        lines: () => ring.lines(),
       }
       runs.set(id, run)
       return run

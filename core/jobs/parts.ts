@@ -39,7 +39,7 @@ export function openParts(wish: JobsWish) {
   const pace = openPace()
   const waiters = openWaiters()
   const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
-  const live = openLive({ now: clock.now, failed })
+  const live = openLive({ now: () => clock.now(), failed })
   const refill = openRefill({ store: store.jobs, queue, log, filled: modelId => dispatch.look(modelId) })
   const due = openDue({
     store: store.jobs,
@@ -71,7 +71,7 @@ export function openParts(wish: JobsWish) {
     queue,
     refill,
     log,
-    begin: runs.begin,
+    begin: (turn, lease) => runs.begin(turn, lease),
     unwritten: () => runs.size - dispatch.held(),
     slots,
     slotsPerModel,

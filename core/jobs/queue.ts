@@ -160,7 +160,7 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
     },
 
     /** A want that could not be answered: it is asked again. */
-    missed: lines.missed,
+    missed: (want: Want): void => lines.missed(want),
 
     /** How many jobs would be taken before this one as things are; undefined: it does not wait here. */
     position(job: WaitingJob): number | undefined {
@@ -176,7 +176,7 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
     /** The models for which jobs wait or have run. */
     models: (): string[] => Array.from(lines.all(), ([modelId]) => modelId),
     /** How many jobs wait, how many of them are in memory, and of how many pairs of model and organization. */
-    stats: lines.stats,
+    stats: () => lines.stats(),
   }
 }
 export type Queue = ReturnType<typeof openQueue>

@@ -36,7 +36,8 @@ export function openRefill({
 
   async function pump(): Promise<void> {
     try {
-      for (let want = queue.wanted(); want && !closed; want = queue.wanted()) {
+      for (let want = queue.wanted(); want; want = queue.wanted()) {
+        if (closed) return queue.missed(want)
         await read(want)
         filled(want.modelId)
         // A thousand organizations are a thousand looks: others have their turns in between.
@@ -57,7 +58,8 @@ export function openRefill({
   return {
     /** Counts what waits, before anything else comes: so whatever comes later is known to be new. Never rejects. */
     async begin(): Promise<void> {
-      for (let waitMs = 100; !closed; waitMs = Math.min(2 * waitMs, 5_000)) {
+      for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 5_000)) {
+        if (closed) return
         try {
           queue.begin(await store.backlog())
           return wake()

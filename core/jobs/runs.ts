@@ -162,7 +162,7 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     },
     /** Whoever does not listen is overtaken: its result will come late and change nothing. */
     giveBackAll: async (): Promise<void> =>
-      void (await Promise.allSettled([...running.values()].map(({ job }) => job && store.release(job, 0)))),
+      void (await Promise.allSettled([...running.values()].flatMap(({ job }) => (job ? [store.release(job, 0)] : [])))),
   }
 }
 

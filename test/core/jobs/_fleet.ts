@@ -78,7 +78,7 @@ export function slotsOnly({ slots = 32 } = {}) {
               reject(signal!.reason as Error)
             },
           }
-          signal?.addEventListener('abort', waiter.leave, { once: true })
+          signal?.addEventListener('abort', () => waiter.leave(), { once: true })
           lineOf(model.id).waiting.add(waiter)
           give(model.id)
         })

@@ -16,7 +16,7 @@ export function memoryStore(): Store {
     return row?.status === 'processing' && row.claims === claim.claims ? row : undefined
   }
   const jobs: Partial<Jobs> = {
-    async submit({ idempotency: _, ...job }: NewJob) {
+    async submit(job: NewJob) {
       const row: JobRecord = {
         ...job,
         notBefore: Math.max(job.notBefore, job.createdAt),

@@ -52,9 +52,9 @@ test('T-DUR-5: a hundred thousand jobs that wait are counted at once, held by th
     held: number
     rss: number
   }
-  console.log(
+  process.stdout.write(
     `backlog: ${pending} pending, ready after ${said.readyMs} ms at ${said.ready} MB, ` +
-      `${run} run in ${said.ranMs} ms, ${said.held} held, ${said.rss} MB at the end`,
+      `${run} run in ${said.ranMs} ms, ${said.held} held, ${said.rss} MB at the end\n`,
   )
   expect(said.counted.waiting).toBe(pending)
   expect(said.readyMs).toBeLessThan(5_000)
