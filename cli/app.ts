@@ -110,15 +110,15 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     store,
     fleet,
     models: registry,
-    weightOf: shares.of,
+    weightOf: id => shares.of(id),
     log,
     run: openNodeRunner({
       work,
       media,
       run: openTaskRunner({
-        text: openTextRunner({ registry, cpu, limits: config.limits }),
+        text: openTextRunner({ registry, cpu, media, limits: config.limits }),
         generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
-        used: throughput.used,
+        used: (modelId, usage) => throughput.used(modelId, usage),
       }),
     }),
   })

@@ -175,6 +175,27 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
 
   return {
     /**
+     * A picture as a data: URL, for an engine that takes it inside its request; nothing of it is kept. `value` is as in
+     * `take`, and so is what it rejects with.
+     */
+    async picture(sender: Sender, field: string, value: string): Promise<string> {
+      const origins = [sender.origin, config.public_url ?? sender.origin]
+      const work = async () => {
+        const sent = await bytesOf(sender, field, readSource(value, field, origins), 'image')
+        const { bytes, format } = await cpu.redraw(sent, pictureRules, 'image', { give: true })
+        return `data:image/${format};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}`
+      }
+      try {
+        const { organizationId, signal } = sender
+        return await ofOrganization.take(organizationId, signal, () => ofAll.take('', signal, work))
+      } catch (thrown) {
+        sender.signal?.throwIfAborted()
+        if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown
+        throw about(thrown, field, 'image')
+      }
+    },
+
+    /**
      * `value` names it, or is its content where that came inside the request. Rejects with Failure `invalid_value`
      * (neither address nor file), `url_fetch_failed`, `not_found`, `invalid_image`, `invalid_video`, `invalid_audio`,
      * `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`, `disk_full`, or the reason of the

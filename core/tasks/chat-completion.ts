@@ -7,6 +7,7 @@ import { engineFault, parseAnswer, secondOf, textOf, tokenCount, usageBody, usag
 import { type Catalog, checkFeatures, extraFields, modelFor } from './catalog.ts'
 import { finishReason } from './finish-reason.ts'
 import { chatLogprobs } from './logprobs.ts'
+import { markPictures } from './pictures.ts'
 import type { Prepared, Shaped } from './prepared.ts'
 import { streamOptions } from './stream-options.ts'
 
@@ -43,8 +44,10 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   checkTogether(request)
   checkFeatures(usedFeatures(request), entry)
   const stream = request.stream === true
+  const { messages, pictures } = markPictures(request.messages)
   const body: Record<string, unknown> = { model: entry.traits.upstreamId }
   for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
+  body.messages = messages
   const limit = request.max_completion_tokens ?? request.max_tokens
   if (limit !== null && limit !== undefined && request.max_completion_tokens == null) body.max_tokens = limit
   if (request.response_format) body.response_format = withoutDialect(request.response_format)
@@ -68,6 +71,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
     path: entry.traits.paths['std/chat-completion']!,
     bodies: [JSON.stringify(body)],
     stream,
+    ...(pictures.length > 0 ? { pictures } : {}),
     want: {
       task: 'std/chat-completion',
       modelId: entry.id,
@@ -96,12 +100,6 @@ function checkTogether(request: ChatRequest): void {
     if (!Array.isArray(message.content)) return
     message.content.forEach((part, place) => {
       const param = `messages[${at}].content[${place}]`
-      if (part.type === 'image_url' && !part.image_url.url.startsWith('data:'))
-        throw new Failure(
-          'unsupported_parameter',
-          'Images are taken as data: URLs (base64); this server does not fetch them from an address.',
-          { param: `${param}.image_url.url` },
-        )
       if (part.type === 'file' && !inline.test(part.file.file_data ?? ''))
         throw new Failure(
           'unsupported_parameter',

@@ -5,6 +5,14 @@ import type { EmbeddingsWant } from './embeddings.ts'
 import type { RerankWant } from './rerank.ts'
 import type { ScoreWant } from './score.ts'
 
+/** A picture that a request names by its address. */
+export interface PictureWish {
+  /** What stands in its place in the body. */
+  mark: string
+  param: string
+  value: string
+}
+
 /** A request that has been checked and put into the engine's words. */
 export interface Prepared {
   modelId: string
@@ -13,6 +21,8 @@ export interface Prepared {
   /** JSON bodies for the engine; more than one only where a score is had from several rerank calls. */
   bodies: (string | Uint8Array)[]
   stream: boolean
+  /** Pictures that are still to be put into the bodies; absent where there are none. */
+  pictures?: PictureWish[]
   /** Of the body as it came, where it was asked for. */
   bodyHash?: string
   /** What `shape` must know to put the answer into the caller's words. */

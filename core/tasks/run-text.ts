@@ -2,20 +2,24 @@ import type { Limits } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
 import type { Ran, RunJob } from '../jobs/run.ts'
+import type { Media } from '../media/take.ts'
 import { costOf } from '../models/cost.ts'
 import type { Registry } from '../models/registry.ts'
 import { answerBound } from './answer-bound.ts'
 import { ask } from './ask.ts'
+import { withPictures } from './pictures.ts'
 import { isGeneration } from './tasks.ts'
 
 /** Runs jobs that are answered in words and numbers: the same preparing and shaping as for a caller on the line. */
 export function openTextRunner({
   registry,
   cpu,
+  media,
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   cpu: Pick<Cpu, 'prepare' | 'shape'>
+  media: Pick<Media, 'picture'>
   limits: Limits
 }): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
@@ -23,7 +27,9 @@ export function openTextRunner({
     if (isGeneration(task)) throw new Failure('unsupported_task', `The task ${task} is not answered in text.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
-    const prepared = await cpu.prepare(task, Buffer.from(job.inputs), registry.catalog(), limits)
+    const checked = await cpu.prepare(task, Buffer.from(job.inputs), registry.catalog(), limits)
+    const sender = { organizationId: job.organizationId, origin: '', jobId: job.id, signal }
+    const prepared = await withPictures(checked, ({ param, value }) => media.picture(sender, param, value))
     const answers: Buffer[] = []
     for (const call of prepared.bodies)
       answers.push(await ask(lease, prepared.path, call, answerBound(prepared.want, limits), signal))

@@ -8,6 +8,7 @@ import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
 import { ask } from '../../core/tasks/ask.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
+import { withPictures } from '../../core/tasks/pictures.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import type { TextTask } from '../../core/tasks/tasks.ts'
 import { readBody } from '../body.ts'
@@ -50,11 +51,11 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
   const kept = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const keyed = idempotencyKeyOf(call) !== undefined
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits, keyed)
-  const prepared = ready instanceof Promise ? await ready : ready
-  call.bodyHash = prepared.bodyHash
+  const checked = ready instanceof Promise ? await ready : ready
+  call.bodyHash = checked.bodyHash
   // Reading a large body takes a while, in which the configuration may have changed.
-  modelFor(task, prepared.modelId, registry.catalog())
-  const model = registry.find(prepared.modelId)!
+  modelFor(task, checked.modelId, registry.catalog())
+  const model = registry.find(checked.modelId)!
   if (!modelAllowed(call.caller.token.models, model.id))
     throw new Failure(
       'model_not_allowed',
@@ -62,10 +63,11 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
       { param: 'model' },
     )
 
-  if (kept !== undefined && !prepared.stream) return respondLater(call, task, model, kept)
+  if (kept !== undefined && !checked.stream) return respondLater(call, task, model, kept)
   // What was wrong with the request was said before this: it uses up no key.
   using hold = keyed ? await holdKey(call) : undefined
   if (hold?.reply) return replay(call, hold.reply)
+  const prepared = checked.pictures ? await withPicturesOf(call, checked) : checked
   const job: CallJob = { id: newId('job'), task, modelId: model.id, createdAt, startedAt: null, engineId: null }
   call.job = job
   const waitMs = Math.min(model.dispatch_wait_ms, prefer.waitMs)
@@ -136,6 +138,12 @@ function record(call: Call, job: CallJob, model: Model, end: StreamEnd, attempt:
     cost: costOf(model.price, usage),
     finishedAt: Date.now(),
   })
+}
+
+/** Pictures that are named by their addresses are fetched before a slot is asked for, which others could use. */
+function withPicturesOf(call: Call, checked: Prepared): Promise<Prepared> {
+  const sender = { organizationId: call.caller.organizationId, origin: originOf(call), signal: call.gone }
+  return withPictures(checked, ({ param, value }) => call.owners.media.picture(sender, param, value))
 }
 
 function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {

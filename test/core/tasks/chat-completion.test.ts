@@ -99,12 +99,6 @@ test.each<[string, object, string, string | undefined]>([
     'invalid_value',
     'tool_choice',
   ],
-  [
-    'an image by address',
-    { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://169.254.169.254/' } }] }] },
-    'unsupported_parameter',
-    'messages[0].content[0].image_url.url',
-  ],
 ])('%s is refused', (_, more, code, param) => expect(refusal(more)).toEqual([code, param]))
 
 test.each<[string, object, string]>([
