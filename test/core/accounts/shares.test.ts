@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { openShares } from '../../../core/accounts/shares.ts'
+import { keptLog, openTestStore } from '../store/_store.ts'
+
+test('the share of an organization is that of its plan; who is not known yet has the smallest, and is looked up', async () => {
+  await using opened = await openTestStore()
+  const { organizations } = opened.store
+  const make = (id: string, plan: 'free' | 'pro' | 'enterprise') =>
+    organizations.create({ id, name: id, plan, requestsPerMinute: null, jobsPerMinute: null, createdAt: 0 })
+  await make('org_free', 'free')
+  await make('org_pro', 'pro')
+  await make('org_enterprise', 'enterprise')
+  const shares = openShares({ store: organizations, log: keptLog().log })
+  await shares.read()
+  expect(['org_free', 'org_pro', 'org_enterprise'].map(id => shares.of(id))).toEqual([1, 2, 4])
+  await make('org_new', 'enterprise')
+  expect(shares.of('org_new')).toBe(1)
+  await expect.poll(() => shares.of('org_new'), { timeout: 10_000 }).toBe(4)
+})
+
+test('a store that cannot be read takes nobody what is known', async () => {
+  const { log, lines } = keptLog()
+  let broken = false
+  const list = async () => {
+    if (broken) throw new Error('no disk')
+    return [
+      {
+        id: 'org_a',
+        name: 'a',
+        plan: 'pro',
+        status: 'active',
+        requestsPerMinute: null,
+        jobsPerMinute: null,
+        createdAt: 0,
+      },
+    ] as const
+  }
+  const shares = openShares({ store: { list: async () => [...(await list())] }, log })
+  await shares.read()
+  broken = true
+  await shares.read()
+  expect(shares.of('org_a')).toBe(2)
+  expect(lines.filter(line => line.includes('no disk'))).toHaveLength(1)
+})
