@@ -38,7 +38,7 @@ export interface Answer {
 export async function ask(app: TestApp, path: string, options?: Parameters<TestApp['fetch']>[1]): Promise<Answer> {
   const response = await app.fetch(path, options)
   const text = await response.text()
-  return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json }
+  return { status: response.status, headers: response.headers, text, body: JSON.parse(text) }
 }
 
 /** Submits, and resolves with the id of the request. */
@@ -49,7 +49,7 @@ export async function submitted(app: TestApp, slug: string, body: object = {}, h
 }
 
 export const statusOf = async (app: TestApp, id: string, query = ''): Promise<Json> =>
-  (await ask(app, `/slug/requests/${id}/status${query}`)).body as Json
+  (await ask(app, `/slug/requests/${id}/status${query}`)).body
 
 /** Resolves with the status once the request is in that state. */
 export async function until(app: TestApp, id: string, status: string): Promise<Json> {
