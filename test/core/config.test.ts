@@ -103,7 +103,7 @@ test('the schema describes itself to editors', () => {
 test('the command line prints the schema and checks a file by it', async () => {
   expect(json(await infer(['config', 'schema']))).toEqual(configSchema())
   const dataDir = temporaryFolder()
-  const missing = await infer(['config', 'check', '--data-dir', dataDir])
+  const missing = await infer(['config', 'check', join(dataDir, 'infer.yaml')])
   expect([missing.exitCode, missing.stderr]).toEqual([74, expect.stringContaining('infer.yaml') as string])
   const path = join(dataDir, 'mine.yaml')
   writeFileSync(path, example)
