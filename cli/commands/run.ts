@@ -40,7 +40,11 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .argument('<model>', 'id or slug of the model')
     .argument('[prompt...]', 'the question, or what is to be seen; standard input alone when left out')
-    .option('--image <file>', 'show the model an image file or address; for chat repeatable', collect)
+    .option(
+      '--image <file>',
+      'an image file or address: for chat any, repeatable; to work on PNG or JPEG up to 10 MiB',
+      collect,
+    )
     .optionsGroup('Chat:')
     .option('--system <text>', 'an instruction that stands before everything')
     .option('--temperature <number>', 'how freely words are chosen, 0 to 2', readNumber(0, 2))

@@ -104,7 +104,7 @@ export const withEverything = (command: Command): Command =>
   withGeneration(command)
     .option('--mask <file>', 'where the image may change: white may, black stays')
     .option('--video <file>', 'the video to work on, a file or an address')
-    .option('--audio <file>', 'the sound to work on, a file or an address')
+    .option('--audio <file>', 'the sound to work on, a file up to 25 MiB or an address')
     .option('--strength <number>', 'how far the result may leave the given image, 0 to 1', readNumber(0, 1))
     .option('--size <WxH>', 'width and height in pixels, such as 1024x768', readSize)
     .option('--count <number>', 'how many pictures, 1 to 4', readCount(1, 4))
