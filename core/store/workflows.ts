@@ -104,6 +104,7 @@ export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempoten
 export interface ExecutionError {
   code: 'node_failed' | 'timeout'
   nodeId: string | null
+  task: string | null
   cause: JobError | null
 }
 
@@ -165,6 +166,8 @@ export interface ExecutionStore {
   /** The execution, its nodes, the first jobs and the events, in one transaction. The same idempotency key finds the same one. */
   create(execution: NewExecution): Promise<{ execution: ExecutionRecord; replayed: boolean }>
   find(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
+  /** The same without the definition's dag (an empty one): cheap, however many nodes there are. */
+  summary(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
   nodes(organizationId: string, id: string): Promise<ExecutionNode[]>
   /** Newest first, without the definition's dag (an empty one). */
   list(
@@ -190,7 +193,7 @@ export interface ExecutionStore {
   remove(organizationId: string, id: string, at: number): Promise<true | undefined>
   /** How these nodes have ended, and what they gave. */
   results(organizationId: string, id: string, nodeIds: readonly string[]): Promise<Record<string, NodeResult>>
-  /** The job that has had the result of the same work before, and still has it. */
+  /** The job that has had the result of the same work before, and still has it with all its files. */
   cached(organizationId: string, key: string): Promise<string | undefined>
   /** A pending node takes over the result of another job instead of running. False: it is not pending any more. */
   reuse(organizationId: string, jobId: string, from: { jobId: string; at: number }): Promise<boolean>

@@ -30,20 +30,28 @@ const nodeTypes: Partial<Record<ExecutionEvent['type'], string>> = {
 const last = /^workflow_execution\.(completed|failed|cancelled|timed_out)$/
 
 /** The record of an event; undefined for one that means nothing to whoever follows an execution. */
-async function recordOf(event: ExecutionEvent, execution: ExecutionRecord, call: Call): Promise<SseRecord | undefined> {
+async function recordOf(
+  event: ExecutionEvent,
+  tasks: ReadonlyMap<string, string>,
+  call: Call,
+): Promise<SseRecord | undefined> {
   const { nodeId, sequence, at } = event
   const type = nodeTypes[event.type] ?? (event.type.startsWith('job.') ? undefined : event.type)
   if (type === undefined) return undefined
-  const { organizationId, id } = execution
+  const { executionId: id } = event
+  const { store, organizationId } = { store: call.owners.store.executions, ...call.caller }
   const data: Record<string, unknown> = { execution_id: id }
-  if (nodeId === null) data.execution = executionSummary(execution)
-  else {
+  if (nodeId === null) {
+    const execution = await store.summary(organizationId, id)
+    if (!execution) return undefined
+    data.execution = executionSummary(execution)
+  } else {
     Object.assign(data, { node_id: nodeId, job_id: event.jobId, attempt: event.attempt })
     if (type.endsWith('.completed') || type.endsWith('.failed') || type.endsWith('.cached')) {
-      const ended = (await call.owners.store.executions.results(organizationId, id, [nodeId]))[nodeId]
+      const ended = (await store.results(organizationId, id, [nodeId]))[nodeId]
       if (ended?.error) data.error = ended.error
       if (ended?.result && ended.result.length <= longestResult)
-        data.result = shownResult(execution.definition.dag.nodes[nodeId]!.task, ended, call)
+        data.result = shownResult(tasks.get(nodeId)!, ended, call)
     }
   }
   return record(type, at, eventId(sequence), JSON.stringify(data))
@@ -87,20 +95,19 @@ async function followExecution(call: Call): Promise<void> {
     // Read after the place in the log: what happens in between is told twice rather than not at all.
     const first = await findExecution(id, call)
     const shown = await shownExecution(first, call, { withNodes: true })
+    const tasks = new Map(Object.entries(first.definition.dag.nodes).map(([node, { task }]) => [node, task]))
     stream.send(snapshot(sequence, JSON.stringify({ execution: shown })))
     for (;;) {
       const page = await store.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize })
       for (const event of page) {
         sequence = event.sequence
-        const execution = await store.executions.find(organizationId, id)
-        if (!execution) return
-        const told = await recordOf(event, execution, call)
+        const told = await recordOf(event, tasks, call)
         if (told) stream.send(told)
         await stream.caughtUp()
         if (stream.ended || last.test(event.type)) return
       }
       if (page.length > 0) continue
-      const execution = await store.executions.find(organizationId, id)
+      const execution = await store.executions.summary(organizationId, id)
       // It had ended before the place from which the reader goes on, or was deleted.
       if (!execution || execution.finishedAt !== null) {
         if ((await store.events.ofExecution(organizationId, { sequence, executionId: id, limit: 1 })).length > 0)

@@ -109,7 +109,7 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
   parent_execution_id: execution.parentExecutionId,
 })
 
-function errorOf({ error, definition, timeoutMs }: ExecutionRecord): object | null {
+function errorOf({ error, timeoutMs }: ExecutionRecord): object | null {
   if (error === null) return null
   if (error.code === 'timeout')
     return {
@@ -117,13 +117,13 @@ function errorOf({ error, definition, timeoutMs }: ExecutionRecord): object | nu
       message: `The execution exceeded its timeout of ${timeoutMs / 1000} s.`,
       type: 'timeout_error',
     }
-  const { nodeId, cause } = error
+  const { nodeId, task, cause } = error
   return {
     code: 'node_failed',
     message: `Node '${nodeId}' failed: ${cause?.message ?? 'its job was cancelled.'}`,
     type: 'execution_error',
     node_id: nodeId,
-    task: nodeId === null ? null : (definition.dag.nodes[nodeId]?.task ?? null),
+    task,
     cause: cause && { code: cause.code, message: cause.message, type: cause.type },
   }
 }

@@ -78,7 +78,9 @@ export const executionRoutes = [
     description:
       'Once the answer is there the execution survives crashes and restarts. A workflow that cannot run is refused with `invalid_graph`, and nothing of it exists.',
     params: One,
-    body: Terms.extend({ version: z.int().min(1).optional().describe('The newest when absent.') }),
+    body: Terms.extend({ version: z.int().min(1).optional().describe('The newest when absent.') }).meta({
+      id: 'ExecuteWorkflow',
+    }),
     example: { input_params: { topic: 'cats' } },
     response: Answer,
     status: 202,
@@ -99,7 +101,7 @@ export const executionRoutes = [
       parameters: z.record(z.string(), Parameter).nullish(),
       name: WorkflowFields.shape.name.optional(),
       on_failure: WorkflowFields.shape.on_failure,
-    }),
+    }).meta({ id: 'RunWorkflow' }),
     example: {
       dag: {
         nodes: {
@@ -186,7 +188,7 @@ export const executionRoutes = [
     tag,
     summary: 'Read the nodes of an execution',
     params: One,
-    response: z.object({ nodes: z.array(ExecutionNodeObject) }),
+    response: z.object({ nodes: z.array(ExecutionNodeObject) }).meta({ id: 'ExecutionNodes' }),
     handle: async ({ params }, call) => {
       const { id, organizationId } = await findExecution(params.id, call)
       const nodes = await call.owners.store.executions.nodes(organizationId, id)
@@ -201,7 +203,7 @@ export const executionRoutes = [
     tag,
     summary: 'Read one node, with its inputs and its whole result',
     params: One.extend({ node: z.string() }),
-    response: z.object({ node: ExecutionNodeObject }),
+    response: z.object({ node: ExecutionNodeObject }).meta({ id: 'ExecutionNodeAnswer' }),
     handle: async ({ params }, call) => {
       const { store } = call.owners
       const { id, organizationId } = await findExecution(params.id, call)
@@ -240,10 +242,12 @@ export const executionRoutes = [
     summary: 'Do an execution again, from where it failed, from the start, or from a node',
     description: 'A new execution; results of the nodes that are not done again are taken over.',
     params: One,
-    body: z.object({
-      from: z.string().max(64).default('failed').describe('`failed`, `start`, or the id of a node.'),
-      input_params: z.record(z.string(), z.unknown()).optional().describe('Those of the first when absent.'),
-    }),
+    body: z
+      .object({
+        from: z.string().max(64).default('failed').describe('`failed`, `start`, or the id of a node.'),
+        input_params: z.record(z.string(), z.unknown()).optional().describe('Those of the first when absent.'),
+      })
+      .meta({ id: 'RetryExecution' }),
     example: { from: 'failed' },
     response: Answer,
     status: 202,
@@ -273,7 +277,9 @@ export const executionRoutes = [
     tag,
     summary: 'Delete an execution that has ended, with its jobs and files',
     params: One,
-    response: z.object({ id: z.string(), object: z.literal('workflow_execution'), deleted: z.literal(true) }),
+    response: z
+      .object({ id: z.string(), object: z.literal('workflow_execution'), deleted: z.literal(true) })
+      .meta({ id: 'ExecutionDeleted' }),
     handle: async ({ params }, call) => {
       const { id, organizationId } = await findExecution(params.id, call)
       await call.owners.store.executions.remove(organizationId, id, Date.now())

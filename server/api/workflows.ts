@@ -135,7 +135,9 @@ export const workflowRoutes = [
     scope: 'user:write',
     tag,
     summary: 'Look a workflow over without writing it down',
-    body: z.object({ dag: Dag, parameters: z.record(z.string(), Parameter).nullish() }),
+    body: z
+      .object({ dag: Dag, parameters: z.record(z.string(), Parameter).nullish() })
+      .meta({ id: 'WorkflowToValidate' }),
     example: { dag: example.dag, parameters: example.parameters },
     response: z
       .object({
@@ -196,7 +198,7 @@ export const workflowRoutes = [
     tag,
     summary: 'Change fields of a workflow',
     params: One,
-    body: WorkflowFields.partial(),
+    body: WorkflowFields.partial().meta({ id: 'WorkflowChange' }),
     example: { name: 'Another name' },
     response: Diagnosed,
     handle: ({ params, body }, call) => change(call, params.id, body),
@@ -210,7 +212,9 @@ export const workflowRoutes = [
     description: 'Refused while one of its executions goes on, unless `?force=true` cancels them.',
     params: One,
     query: z.object({ force: z.enum(['true', 'false']).default('false') }),
-    response: z.object({ id: z.string(), object: z.literal('workflow'), deleted: z.literal(true) }),
+    response: z
+      .object({ id: z.string(), object: z.literal('workflow'), deleted: z.literal(true) })
+      .meta({ id: 'WorkflowDeleted' }),
     handle: async ({ params, query }, call) => {
       const { id } = await findWorkflow(params.id, call)
       if (query.force === 'true') await cancelAll(call, id)
@@ -225,13 +229,13 @@ export const workflowRoutes = [
     tag,
     summary: 'Copy a workflow',
     params: One,
-    body: z.object({ name: z.string().trim().min(1).max(256).optional() }).optional(),
+    body: z.object({ name: WorkflowFields.shape.name.optional() }).meta({ id: 'WorkflowCopy' }),
     example: { name: 'A copy' },
     response: Diagnosed,
     status: 201,
     handle: async ({ params, body }, call) => {
       const { onFailure, name, ...definition } = await findWorkflow(params.id, call)
-      return create(call, { ...definition, name: body?.name ?? `${name} (copy)`.slice(0, 256), on_failure: onFailure })
+      return create(call, { ...definition, name: body.name ?? `${name} (copy)`.slice(0, 256), on_failure: onFailure })
     },
   }),
 ]

@@ -172,6 +172,7 @@ export function assemble(parts: {
         return { execution: made, replayed: holder !== null }
       },
       find: async (organizationId, id) => reader.executions.find(organizationId, id),
+      summary: async (organizationId, id) => reader.executions.summary(organizationId, id),
       nodes: async (organizationId, id) => reader.executions.nodes(organizationId, id),
       list: async (organizationId, filter) => reader.executions.list(organizationId, filter),
       async cancel(organizationId, id, at) {

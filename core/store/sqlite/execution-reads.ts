@@ -2,6 +2,7 @@ import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import type { JobError, JobStatus } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, ExecutionStore, NodeResult, WorkflowDefinition } from '../workflows.ts'
 import type { Connection } from './database.ts'
+import { cancelledError } from './job-end.ts'
 
 interface ExecutionRow {
   number: number
@@ -11,6 +12,7 @@ interface ExecutionRow {
   workflow_id: string | null
   workflow_version: number | null
   definition: string
+  dag: string | null
   input_params: string
   priority: number
   status: ExecutionStatus
@@ -25,6 +27,14 @@ interface ExecutionRow {
   timeout_at: number | null
   finished_at: number | null
   expires_at: number | null
+  nodes: number
+  running: number
+  completed: number
+  failed: number
+  skipped: number
+  input_tokens: number
+  output_tokens: number
+  cost: number
 }
 
 interface NodeRow {
@@ -47,16 +57,20 @@ const mostLooked = 1_000
 
 /** What is read of executions; short statements on a read-only connection. */
 export function executionReads(connection: Connection) {
-  const columns = `number, organization_id, id, token_id, workflow_id, workflow_version, input_params, priority, status,
-    error, timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, started_at, timeout_at, finished_at,
-    expires_at`
+  const columns = `number, organization_id, id, token_id, workflow_id, workflow_version, definition, input_params, priority,
+    status, error, timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, started_at, timeout_at, finished_at,
+    expires_at, nodes, running, completed, failed, skipped, input_tokens, output_tokens, cost`
+  const from = 'FROM executions JOIN execution_plans ON execution = number'
   const one = connection.prepare<[string, string], ExecutionRow>(
-    `SELECT definition, ${columns} FROM executions WHERE organization_id = ? AND id = ?`,
+    `SELECT dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`,
   )
   // Without the graph, which may be large.
+  const short = connection.prepare<[string, string], ExecutionRow>(
+    `SELECT NULL AS dag, ${columns} ${from} WHERE organization_id = ? AND id = ?`,
+  )
   const page = (where: string) =>
     connection.prepare<unknown[], ExecutionRow>(
-      `SELECT json_remove(definition, '$.dag') AS definition, ${columns} FROM executions
+      `SELECT NULL AS dag, ${columns} ${from}
        WHERE organization_id = ? AND id < ? ${where} ORDER BY id DESC LIMIT ?`,
     )
   const newest = page('')
@@ -68,15 +82,6 @@ export function executionReads(connection: Connection) {
      LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
      WHERE n.execution = ? ORDER BY n.node`,
   )
-  const tally = connection.prepare<[number], { status: NodeStatus; job: JobStatus | null; nodes: number }>(
-    `SELECT n.status, jobs.status AS job, count(*) AS nodes FROM execution_nodes AS n
-     LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
-     WHERE n.execution = ? GROUP BY n.status, jobs.status`,
-  )
-  const used = connection.prepare<[number], { input: number; output: number; cost: number }>(
-    `SELECT coalesce(sum(input_tokens), 0) AS input, coalesce(sum(output_tokens), 0) AS output,
-       coalesce(sum(cost), 0) AS cost FROM jobs WHERE execution = ? AND node IS NOT NULL`,
-  )
   const nextDue = connection
     .prepare<[], number | null>(
       'SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL AND timeout_at IS NOT NULL',
@@ -87,9 +92,9 @@ export function executionReads(connection: Connection) {
     .pluck()
   const resultOf = connection.prepare<
     [number, string],
-    { status: NodeStatus; result: string | null; error: string | null }
+    { status: NodeStatus; job_status: JobStatus | null; result: string | null; error: string | null }
   >(
-    `SELECT n.status, jobs.error, CASE WHEN n.status = 'completed' THEN job_results.result END AS result
+    `SELECT n.status, jobs.status AS job_status, jobs.error, CASE WHEN n.status = 'completed' THEN job_results.result END AS result
      FROM executions AS e JOIN execution_nodes AS n ON n.execution = e.number
      LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
      LEFT JOIN job_results ON job_results.number = jobs.number
@@ -103,18 +108,16 @@ export function executionReads(connection: Connection) {
     .pluck()
 
   function record(row: ExecutionRow): ExecutionRecord {
-    const counts = tally.all(row.number)
-    const total = (which: (of: (typeof counts)[number]) => boolean) =>
-      counts.filter(which).reduce((sum, of) => sum + of.nodes, 0)
-    const usage = used.get(row.number)!
-    const definition = JSON.parse(row.definition) as WorkflowDefinition
     return {
       id: row.id,
       organizationId: row.organization_id,
       tokenId: row.token_id,
       workflowId: row.workflow_id,
       workflowVersion: row.workflow_version,
-      definition: { ...definition, dag: definition.dag ?? { nodes: {}, edges: [] } },
+      definition: {
+        ...(JSON.parse(row.definition) as WorkflowDefinition),
+        dag: row.dag === null ? { nodes: {}, edges: [] } : (JSON.parse(row.dag) as WorkflowDefinition['dag']),
+      },
       inputParams: JSON.parse(row.input_params) as Record<string, unknown>,
       priority: row.priority,
       timeoutMs: row.timeout_ms,
@@ -130,14 +133,14 @@ export function executionReads(connection: Connection) {
       timeoutAt: row.timeout_at,
       expiresAt: row.expires_at,
       progress: {
-        total: total(() => true),
-        completed: total(({ status }) => status === 'completed'),
-        failed: total(({ status }) => status === 'failed' || status === 'timed_out'),
-        skipped: total(({ status }) => status === 'skipped' || status === 'cancelled'),
-        running: total(({ status, job }) => status === 'ready' && job === 'processing'),
+        total: row.nodes,
+        completed: row.completed,
+        failed: row.failed,
+        skipped: row.skipped,
+        running: row.running,
       },
-      usage: { inputTokens: usage.input, outputTokens: usage.output },
-      cost: usage.cost,
+      usage: { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
+      cost: row.cost,
     }
   }
 
@@ -148,9 +151,13 @@ export function executionReads(connection: Connection) {
 
   return {
     find,
+    summary(organizationId: string, id: string): ExecutionRecord | undefined {
+      const row = short.get(organizationId, id)
+      return row && record(row)
+    },
     nodes(organizationId: string, id: string): ExecutionNode[] {
-      const row = one.get(organizationId, id)
-      return row ? nodes.all(row.number).map(nodeOf) : []
+      const number = numberOf.get(organizationId, id)
+      return number === undefined ? [] : nodes.all(number).map(nodeOf)
     },
     list(
       organizationId: string,
@@ -177,13 +184,18 @@ export function executionReads(connection: Connection) {
         nodeIds.flatMap(nodeId => {
           const row = resultOf.get(number, nodeId)
           if (!row) return []
-          const { status, result, error } = row
-          return [[nodeId, { status, result, error: error === null ? null : (JSON.parse(error) as JobError) }]]
+          return [[nodeId, { status: row.status, result: row.result, error: errorOf(row) }]]
         }),
       )
     },
     cached: (organizationId: string, key: string): string | undefined => cached.get(key, organizationId),
   }
+}
+
+/** What a node has failed of. A job that was cancelled has no error of its own. */
+function errorOf({ status, job_status, error }: Pick<NodeRow, 'status' | 'job_status' | 'error'>): JobError | null {
+  if (error !== null) return JSON.parse(error) as JobError
+  return status === 'failed' && job_status === 'cancelled' ? cancelledError : null
 }
 
 const nodeOf = (row: NodeRow): ExecutionNode => ({
@@ -194,7 +206,7 @@ const nodeOf = (row: NodeRow): ExecutionNode => ({
   jobId: row.job_id,
   attempts: row.cached ? 0 : (row.attempt ?? 0),
   cached: row.cached === 1,
-  error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+  error: errorOf(row),
   startedAt: row.cached ? row.at : row.started_at,
   finishedAt: row.cached ? row.at : row.finished_at,
 })

@@ -14,15 +14,21 @@ interface ExecutionRow {
   status: ExecutionStatus
 }
 
+/** After so many jobs a sweep leaves the rest to the next one. */
+const mostForgotten = 500
+
 const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
 /** What the writer does to executions as a whole; how they go on when a job ends is in flow.ts. */
 export function executionCommands(connection: Connection, writing: Writing) {
   const { flow } = writing
   const insert = connection.prepare(
-    `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, definition, plan, on_failure,
-       input_params, priority, status, timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, on_failure, priority, status,
+       timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, nodes, completed)
+     VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const insertPlan = connection.prepare(
+    'INSERT INTO execution_plans (execution, definition, input_params, plan, dag) VALUES (?, ?, ?, ?, ?)',
   )
   const insertNode = connection.prepare(
     `INSERT INTO execution_nodes (execution, node, node_id, task, model_id, on_error, status, job_id, cached, at)
@@ -50,6 +56,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
     .pluck()
   const giveAway = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')
   const drops = [
+    'DELETE FROM execution_plans WHERE execution = ?',
     'DELETE FROM execution_nodes WHERE execution = ?',
     'DELETE FROM events WHERE execution = ?',
     'DELETE FROM executions WHERE number = ?',
@@ -71,7 +78,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
   const takeOver = connection.prepare(
     'UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ? AND node = ?',
   )
-  const cacheable = connection
+  const completed = connection
     .prepare<[string, string], number>(
       `SELECT 1 FROM jobs WHERE organization_id = ? AND id = ? AND status = 'completed'`,
     )
@@ -80,13 +87,15 @@ export function executionCommands(connection: Connection, writing: Writing) {
   const forgetJob = openForget(connection, writing)
 
   /** A job whose result another execution uses as well goes over to that one. */
-  function forget({ number }: ExecutionRow, at: number): void {
-    for (const job of ownJobs.all(number)) {
+  function forget({ number }: ExecutionRow, at: number): number {
+    const jobs = ownJobs.all(number)
+    for (const job of jobs) {
       const other = usedElsewhere.get(job.id, number)
       if (other === undefined) forgetJob(job, at)
       else giveAway.run(other, job.number)
     }
     for (const drop of drops) drop.run(number)
+    return jobs.length
   }
 
   return {
@@ -95,6 +104,13 @@ export function executionCommands(connection: Connection, writing: Writing) {
       const holder = execution.idempotency ? keyHolder(execution, execution.idempotency) : undefined
       if (holder !== undefined) return holder
       const { createdAt: at, definition, nodes } = execution
+      const done = new Set(nodes.flatMap(({ reuses }, node) => (reuses === null ? [] : [node])))
+      for (const { nodeId, reuses } of nodes)
+        if (reuses !== null && completed.get(execution.organizationId, reuses) === undefined)
+          throw new Failure(
+            'conflict',
+            `The result of node '${nodeId}' was deleted meanwhile. Retry from the start, or from that node.`,
+          )
       const plan: PlannedNode[] = nodes.map(node => ({ ...node, reuses: undefined }))
       const { lastInsertRowid } = insert.run(
         execution.organizationId,
@@ -102,10 +118,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
         execution.tokenId,
         execution.workflowId,
         execution.workflowVersion,
-        JSON.stringify(definition),
-        JSON.stringify(plan),
         definition.onFailure,
-        JSON.stringify(execution.inputParams),
         execution.priority,
         execution.timeoutMs,
         execution.retentionMs,
@@ -113,9 +126,18 @@ export function executionCommands(connection: Connection, writing: Writing) {
         execution.parentExecutionId,
         at,
         at,
+        nodes.length,
+        done.size,
       )
       const number = Number(lastInsertRowid)
-      const done = new Set(nodes.flatMap(({ reuses }, node) => (reuses === null ? [] : [node])))
+      const { dag, ...facts } = definition
+      insertPlan.run(
+        number,
+        JSON.stringify(facts),
+        JSON.stringify(execution.inputParams),
+        JSON.stringify(plan),
+        JSON.stringify(dag),
+      )
       const standing = begin({ nodes, onFailure: definition.onFailure }, done)
       for (const [node, { nodeId, task, modelId, onError, reuses }] of nodes.entries())
         insertNode.run(
@@ -147,7 +169,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
     /** Those that have been ended now. */
     'executions.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
       return late.all(now, limit).map(row => {
-        flow.stop(row.number, 'timed_out', now, { code: 'timeout', nodeId: null, cause: null })
+        flow.stop(row.number, 'timed_out', now, { code: 'timeout', nodeId: null, task: null, cause: null })
         return { organizationId: row.organization_id, id: row.id }
       })
     },
@@ -162,11 +184,15 @@ export function executionCommands(connection: Connection, writing: Writing) {
       return true
     },
 
-    /** How many were forgotten. */
+    /** How many were forgotten. Others wait for the writer meanwhile, so that it stops early where they were large. */
     'executions.sweep'({ now, limit }: { now: number; limit: number }): number {
-      const ended = over.all(now, limit)
-      for (const row of ended) forget(row, now)
-      return ended.length
+      let [forgotten, jobs] = [0, 0]
+      for (const row of over.all(now, limit)) {
+        if (jobs >= mostForgotten) break
+        jobs += forget(row, now)
+        forgotten++
+      }
+      return forgotten
     },
 
     /** False: the node does not wait any more, or the other job is not there any more. */
@@ -180,7 +206,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
       from: { jobId: string; at: number }
     }): boolean {
       const own = waitingNode.get(organizationId, jobId)
-      if (!own || cacheable.get(organizationId, from.jobId) === undefined) return false
+      if (!own || completed.get(organizationId, from.jobId) === undefined) return false
       forgetJob(own, from.at)
       takeOver.run(from.jobId, own.execution, own.node)
       flow.taken(own.execution, own.node, from.at)

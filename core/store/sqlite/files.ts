@@ -48,12 +48,17 @@ export function openFileRows(connection: Connection) {
   const entered = connection.prepare<[string, string], { thumbnail_id: string | null }>(
     'DELETE FROM library WHERE organization_id = ? AND id = ? RETURNING thumbnail_id',
   )
+  // Whoever took over the result would get addresses of files that are gone.
+  const uncache = connection.prepare(
+    'DELETE FROM cached_results WHERE job_id = (SELECT job_id FROM files WHERE id = ?)',
+  )
   const ofJob = connection.prepare<[string, string], { id: string }>(
     'SELECT id FROM files WHERE job_id = ? AND removed_at IS NULL AND organization_id = ?',
   )
 
   const remove = (organizationId: string, id: string, at: number): void => {
     mark.run(at, id)
+    uncache.run(id)
     const thumbnail = entered.get(organizationId, id)?.thumbnail_id
     if (thumbnail) mark.run(at, thumbnail)
   }

@@ -1,8 +1,9 @@
 import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import { advance, type Consequences, isOver, type Plan, type Standing } from '../../dag/advance.ts'
+import type { Usage } from '../store.ts'
 import type { ExecutionError, NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
+import { cancelledError, type EndingRow, endingColumns, nothing, openEnd, type Writing } from './job-end.ts'
 
 /** A node as it was planned; its number is its place in the plan. */
 export type PlannedNode = Omit<NewExecutionNode, 'reuses'>
@@ -31,8 +32,17 @@ interface ExecutionRow {
   plan: string
 }
 
-/** Of so many executions the standing is kept between two events; another one is read again from its rows. */
-const mostKept = 256
+/** Of executions with so many nodes together the standing is kept between two events; others are read again from their rows. */
+const mostNodesKept = 100_000
+
+/** How a job of an execution has ended. */
+interface JobEnd {
+  status: 'completed' | 'failed' | 'cancelled'
+  /** Whether it was running. */
+  ran: boolean
+  usage: Usage
+  cost: number
+}
 
 /**
  * Moves executions on, inside the transaction in which a job of theirs begins or ends: what follows is decided by
@@ -43,7 +53,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
   const { events, moves, tally } = writing
   const execution = connection.prepare<[number], ExecutionRow>(
     `SELECT number, organization_id, id, token_id, priority, status, timeout_ms, on_failure, plan FROM executions
-     WHERE number = ?`,
+     JOIN execution_plans ON execution = number WHERE number = ?`,
   )
   const statuses = connection.prepare<[number], { node: number; status: NodeStatus; job: string | null }>(
     `SELECT execution_nodes.node, execution_nodes.status, jobs.status AS job FROM execution_nodes
@@ -61,6 +71,11 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     `UPDATE executions SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms
      WHERE number = ?`,
   )
+  const count = connection.prepare(
+    `UPDATE executions SET running = running + ?, completed = completed + ?, failed = failed + ?, skipped = skipped + ?,
+       input_tokens = input_tokens + ?, output_tokens = output_tokens + ?, cost = cost + ?, updated_at = ?
+     WHERE number = ?`,
+  )
   const insertJob = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, priority, rank, status, attempt, max_attempts,
        claims, crashes, not_before, timeout_ms, created_at, updated_at, execution, node)
@@ -72,11 +87,17 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
   )
   const kept = new Map<number, Live>()
+  let nodesKept = 0
   let endJob: ReturnType<typeof openEnd> | undefined
 
   function load(number: number): Live {
     const known = kept.get(number)
-    if (known) return known
+    if (known) {
+      // The one that was used last is given up last.
+      kept.delete(number)
+      kept.set(number, known)
+      return known
+    }
     const row = execution.get(number)!
     const nodes = JSON.parse(row.plan) as PlannedNode[]
     const rows = statuses.all(number)
@@ -100,9 +121,24 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
   }
 
   function keep(live: Live): Live {
-    if (kept.size >= mostKept) kept.delete(kept.keys().next().value!)
     kept.set(live.number, live)
+    nodesKept += live.plan.nodes.length
+    while (nodesKept > mostNodesKept && kept.size > 1) drop(kept.keys().next().value!)
     return live
+  }
+
+  function drop(number: number): void {
+    nodesKept -= kept.get(number)?.plan.nodes.length ?? 0
+    kept.delete(number)
+  }
+
+  function counted(
+    number: number,
+    at: number,
+    { running = 0, completed = 0, failed = 0, skipped = 0 },
+    { usage, cost }: Pick<JobEnd, 'usage' | 'cost'> = { usage: nothing, cost: 0 },
+  ): void {
+    count.run(running, completed, failed, skipped, usage.inputTokens, usage.outputTokens, cost, at, number)
   }
 
   function changed(live: Live): void {
@@ -150,6 +186,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     error: () => ExecutionError,
   ): void {
     for (const node of ready) release(live, node, at)
+    if (skip.length > 0) counted(live.number, at, { skipped: skip.length })
     for (const node of skip) {
       setNode.run('skipped', at, live.number, node)
       events.addOfExecution(live.number, live.organizationId, 'workflow_execution.node.skipped', at, node)
@@ -163,11 +200,11 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     live.status = status
     setEnded.run(status, error && JSON.stringify(error), at, at, at, live.number)
     events.addOfExecution(live.number, live.organizationId, `workflow_execution.${status as 'completed'}`, at)
-    kept.delete(live.number)
+    drop(live.number)
   }
 
-  const firstFailure = connection.prepare<[number], { node_id: string; error: string | null }>(
-    `SELECT node_id, jobs.error FROM execution_nodes
+  const firstFailure = connection.prepare<[number], { node_id: string; task: string; error: string | null }>(
+    `SELECT node_id, execution_nodes.task, jobs.error FROM execution_nodes
      LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
      WHERE execution_nodes.execution = ? AND execution_nodes.status = 'failed' AND on_error = 'fail'
      ORDER BY execution_nodes.at, execution_nodes.node LIMIT 1`,
@@ -177,7 +214,8 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     return {
       code: 'node_failed',
       nodeId: first?.node_id ?? null,
-      cause: first?.error ? JSON.parse(first.error) : errorOf('cancelled', 0, 'The job of the node was cancelled.'),
+      task: first?.task ?? null,
+      cause: first?.error ? (JSON.parse(first.error) as ExecutionError['cause']) : cancelledError,
     }
   }
 
@@ -204,6 +242,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     claimed(number: number, node: number, at: number): void {
       const live = load(number)
       live.standing.status[node] = 'running'
+      counted(number, at, { running: 1 })
       if (live.status === 'pending') {
         live.status = 'running'
         setBegun.run(at, at + live.timeoutMs, at, number)
@@ -213,17 +252,19 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     },
 
     /** A job of it waits again. */
-    givenBack(number: number, node: number): void {
+    givenBack(number: number, node: number, at: number): void {
       const live = load(number)
+      counted(number, at, { running: -1 })
       if (live.standing.status[node] === 'running') live.standing.status[node] = 'ready'
       changed(live)
     },
 
     /** A job of it has ended. */
-    jobEnded(number: number, node: number, status: 'completed' | 'failed' | 'cancelled', at: number): void {
+    jobEnded(number: number, node: number, { status, ran, ...spent }: JobEnd, at: number): void {
       const live = load(number)
       if (isOver(live.standing.status[node]!)) return
       const how = status === 'completed' ? 'completed' : 'failed'
+      counted(number, at, { running: ran ? -1 : 0, [how]: 1 }, spent)
       setNode.run(how, at, number, node)
       heed(live, advance(live.plan, live.standing, node, how), at, nodeFailed(live))
     },
@@ -231,6 +272,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     /** A node has its result without having run. */
     taken(number: number, node: number, at: number): void {
       const live = load(number)
+      counted(number, at, { completed: 1 })
       setNode.run('completed', at, number, node)
       events.addOfExecution(number, live.organizationId, 'workflow_execution.node.cached', at, node)
       heed(live, advance(live.plan, live.standing, node, 'completed'), at, nodeFailed(live))
@@ -240,14 +282,18 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     stop(number: number, how: 'cancelled' | 'timed_out', at: number, error: ExecutionError | null): void {
       const live = load(number)
       const { status } = live.standing
+      const over = { running: 0, failed: 0, skipped: 0 }
       for (const [node, before] of status.entries()) {
         if (isOver(before)) continue
         const after = how === 'timed_out' && before === 'running' ? 'timed_out' : 'cancelled'
+        over[after === 'timed_out' ? 'failed' : 'skipped']++
+        if (before === 'running') over.running--
         status[node] = after
         live.standing.open--
         setNode.run(after, at, number, node)
         if (before !== 'pending') withdraw(live, node, at)
       }
+      counted(number, at, over)
       end(live, how, at, error)
       changed(live)
     },
@@ -255,6 +301,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     /** A transaction was undone: what is known of executions may not be so. */
     forget(): void {
       kept.clear()
+      nodesKept = 0
     },
   }
   return flow

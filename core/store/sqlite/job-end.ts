@@ -37,7 +37,7 @@ export interface End {
   cost?: number
 }
 
-const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
+export const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /** What the writer's commands share. */
 export interface Writing {
@@ -95,7 +95,8 @@ export function openEnd(connection: Connection, { ledger, tally, events, flow }:
       },
     ])
     events.add(row.number, row.organization_id, `job.${status}`, row.attempt, at, row.execution, row.node)
-    if (row.execution !== null && row.node !== null) flow.jobEnded(row.execution, row.node, status, at)
+    if (row.execution !== null && row.node !== null)
+      flow.jobEnded(row.execution, row.node, { status, ran: row.status === 'processing', usage, cost }, at)
   }
 }
 
@@ -104,3 +105,6 @@ export function errorOf(code: FailureCode, attempt: number, sentence: string): J
   const { message, type, retryable } = new Failure(code, sentence)
   return { code, message, type, retryable, attempt }
 }
+
+/** What a node has failed of whose job somebody cancelled. */
+export const cancelledError = errorOf('cancelled', 0, 'The job of the node was cancelled.')

@@ -94,7 +94,7 @@ export function jobCommands(connection: Connection, writing: Writing) {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
         tally.move('processing', 'pending')
         events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
-        if (row.execution !== null && row.node !== null) flow.givenBack(row.execution, row.node)
+        if (row.execution !== null && row.node !== null) flow.givenBack(row.execution, row.node, at)
       }
       return true
     },

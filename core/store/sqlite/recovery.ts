@@ -13,7 +13,7 @@ export function recoverJobs(
   connection: Connection,
   { at, ...writing }: Writing & { at: number },
 ): { requeued: number; crashed: number } {
-  const { boot, tally, events } = writing
+  const { boot, tally, events, flow } = writing
   const interrupted = connection
     .prepare<[string], EndingRow & { crashes: number }>(
       `SELECT ${endingColumns}, crashes FROM jobs WHERE status = 'processing' AND boot <> ?`,
@@ -35,6 +35,7 @@ export function recoverJobs(
         if (row.crashes + 1 < mostCrashes) {
           requeue.run(at, row.number)
           events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
+          if (row.execution !== null && row.node !== null) flow.givenBack(row.execution, row.node, at)
         } else end(row, { status: 'failed', at, error: errorOf('worker_crashed', row.attempt, sentence) })
       }
       tally.move('processing', 'pending', interrupted.length - hopeless.length)
@@ -47,7 +48,7 @@ export function recoverJobs(
 /** Gives back, uncharged, what this boot is still running: a server that ends in order does not count as a crash. */
 export function releaseOwn(
   connection: Connection,
-  { boot, tally, events, at }: Pick<Writing, 'boot' | 'tally' | 'events'> & { at: number },
+  { boot, tally, events, flow, at }: Pick<Writing, 'boot' | 'tally' | 'events' | 'flow'> & { at: number },
 ): void {
   const release = connection.prepare<
     [string],
@@ -59,8 +60,10 @@ export function releaseOwn(
   connection
     .transaction(() => {
       const released = release.all(boot)
-      for (const job of released)
-        events.add(job.number, job.organization_id, 'job.retrying', job.attempt, at, job.execution, job.node)
+      for (const { number, organization_id, attempt, execution, node } of released) {
+        events.add(number, organization_id, 'job.retrying', attempt, at, execution, node)
+        if (execution !== null && node !== null) flow.givenBack(execution, node, at)
+      }
       tally.move('processing', 'pending', released.length)
       tally.write()
     })

@@ -7,12 +7,17 @@ interface WorkflowRow {
   id: string
   version: number
   definition: string
+  dag: string | null
   created_at: number
   updated_at: number
 }
 
-const definitionOf = ({ name, description, region, timeout, onFailure, parameters, dag }: WorkflowDefinition) =>
-  JSON.stringify({ name, description, region, timeout, onFailure, parameters, dag } satisfies WorkflowDefinition)
+/** What is read of every workflow, apart from the graph, which may be large. */
+const factsOf = ({ name, description, region, timeout, onFailure, parameters }: WorkflowDefinition) =>
+  JSON.stringify({ name, description, region, timeout, onFailure, parameters } satisfies Omit<
+    WorkflowDefinition,
+    'dag'
+  >)
 
 /** What the writer does to workflows. A version once written is never changed. */
 export function workflowCommands(connection: Connection) {
@@ -21,11 +26,11 @@ export function workflowCommands(connection: Connection) {
      VALUES (?, ?, ?, ?, 1, ?, ?)`,
   )
   const insertVersion = connection.prepare(
-    `INSERT INTO workflow_versions (organization_id, workflow_id, version, definition, created_at)
-     VALUES (?, ?, ?, ?, ?)`,
+    `INSERT INTO workflow_versions (organization_id, workflow_id, version, created_at, definition, dag)
+     VALUES (?, ?, ?, ?, ?, ?)`,
   )
-  const current = connection.prepare<[string, string], { version: number; definition: string }>(
-    `SELECT w.version, definition FROM workflows AS w JOIN workflow_versions AS v
+  const current = connection.prepare<[string, string], { version: number; definition: string; dag: string }>(
+    `SELECT w.version, definition, dag FROM workflows AS w JOIN workflow_versions AS v
        ON v.organization_id = w.organization_id AND v.workflow_id = w.id AND v.version = w.version
      WHERE w.organization_id = ? AND w.id = ?`,
   )
@@ -46,7 +51,7 @@ export function workflowCommands(connection: Connection) {
     'workflows.create'(workflow: NewWorkflow): void {
       const { organizationId, id, name, createdAt: at } = workflow
       insert.run(organizationId, id, name, name.toLowerCase(), at, at)
-      insertVersion.run(organizationId, id, 1, definitionOf(workflow), at)
+      insertVersion.run(organizationId, id, 1, at, factsOf(workflow), JSON.stringify(workflow.dag))
     },
 
     /** False: the organization has no such workflow. */
@@ -70,9 +75,10 @@ export function workflowCommands(connection: Connection) {
           'version_conflict',
           `The workflow ${id} was changed meanwhile: it is at version ${now.version}, not ${expected}. Read it again.`,
         )
-      const next = { ...(JSON.parse(now.definition) as WorkflowDefinition), ...change }
+      const { dag, ...facts } = change
+      const next = { ...(JSON.parse(now.definition) as WorkflowDefinition), ...facts }
       update.run(next.name, next.name.toLowerCase(), now.version + 1, at, organizationId, id)
-      insertVersion.run(organizationId, id, now.version + 1, definitionOf(next), at)
+      insertVersion.run(organizationId, id, now.version + 1, at, factsOf(next), dag ? JSON.stringify(dag) : now.dag)
       return true
     },
 
@@ -97,22 +103,21 @@ export function workflowReads(connection: Connection) {
   const from = `FROM workflows AS w JOIN workflow_versions AS v
     ON v.organization_id = w.organization_id AND v.workflow_id = w.id`
   const newest = connection.prepare<[string, string], WorkflowRow>(
-    `SELECT definition, ${columns} ${from} AND v.version = w.version WHERE w.organization_id = ? AND w.id = ?`,
+    `SELECT definition, dag, ${columns} ${from} AND v.version = w.version WHERE w.organization_id = ? AND w.id = ?`,
   )
   const versioned = connection.prepare<[string, string, number], WorkflowRow>(
-    `SELECT definition, ${columns} ${from} WHERE w.organization_id = ? AND w.id = ? AND v.version = ?`,
+    `SELECT definition, dag, ${columns} ${from} WHERE w.organization_id = ? AND w.id = ? AND v.version = ?`,
   )
   const page = connection.prepare<[string, number, number, string, string, number], WorkflowRow>(
-    `SELECT json_remove(definition, '$.dag') AS definition, ${columns} ${from} AND v.version = w.version
+    `SELECT definition, NULL AS dag, ${columns} ${from} AND v.version = w.version
      WHERE w.organization_id = ? AND (w.updated_at < ? OR (w.updated_at = ? AND w.id < ?)) AND instr(w.folded, ?) > 0
      ORDER BY w.updated_at DESC, w.id DESC LIMIT ?`,
   )
 
   const record = (row: WorkflowRow): WorkflowRecord => {
-    const definition = JSON.parse(row.definition) as WorkflowDefinition
     return {
-      ...definition,
-      dag: definition.dag ?? { nodes: {}, edges: [] },
+      ...(JSON.parse(row.definition) as WorkflowDefinition),
+      dag: row.dag === null ? { nodes: {}, edges: [] } : (JSON.parse(row.dag) as WorkflowDefinition['dag']),
       id: row.id,
       organizationId: row.organization_id,
       version: row.version,

@@ -56,7 +56,7 @@ function serve(
 ): void {
   const tell = (message: FromWriter) => port.postMessage(message)
   const writing = openWriting(connection, boot)
-  const { tally, events, moves } = writing
+  const { tally, events, moves, flow } = writing
   const group = openGroup(connection, openCommands(connection, writing), memoryOf(writing), () =>
     rmSync(placesIn(dataDir).ballast, { force: true }),
   )
@@ -145,7 +145,7 @@ function serve(
 
   function close(): void {
     try {
-      if (role === 'server') quietly(() => releaseOwn(connection, { boot, tally, events, at: Date.now() }))
+      if (role === 'server') quietly(() => releaseOwn(connection, { boot, tally, events, flow, at: Date.now() }))
       dirty = true
       checkpoint()
       connection.close()

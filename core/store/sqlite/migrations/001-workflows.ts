@@ -16,8 +16,9 @@ CREATE TABLE workflow_versions (
   organization_id TEXT NOT NULL,
   workflow_id TEXT NOT NULL,
   version INTEGER NOT NULL,
-  definition TEXT NOT NULL CHECK (json_type(definition) = 'object'),
   created_at INTEGER NOT NULL,
+  definition TEXT NOT NULL CHECK (json_type(definition) = 'object'),
+  dag TEXT NOT NULL,
   PRIMARY KEY (organization_id, workflow_id, version),
   FOREIGN KEY (organization_id, workflow_id) REFERENCES workflows (organization_id, id)
 ) STRICT;
@@ -29,10 +30,7 @@ CREATE TABLE executions (
   token_id TEXT NOT NULL,
   workflow_id TEXT,
   workflow_version INTEGER,
-  definition TEXT NOT NULL,
-  plan TEXT NOT NULL,
   on_failure TEXT NOT NULL CHECK (on_failure IN ('fail_fast', 'continue')),
-  input_params TEXT NOT NULL,
   priority INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed', 'cancelled', 'timed_out')),
   error TEXT CHECK (json_type(error) = 'object'),
@@ -46,6 +44,15 @@ CREATE TABLE executions (
   timeout_at INTEGER,
   finished_at INTEGER,
   expires_at INTEGER,
+  nodes INTEGER NOT NULL,
+  running INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
+  completed INTEGER NOT NULL,
+  failed INTEGER NOT NULL DEFAULT 0,
+  skipped INTEGER NOT NULL DEFAULT 0,
+  input_tokens INTEGER NOT NULL DEFAULT 0,
+  output_tokens INTEGER NOT NULL DEFAULT 0,
+  cost INTEGER NOT NULL DEFAULT 0,
+  CHECK (running + completed + failed + skipped <= nodes),
   UNIQUE (organization_id, id),
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
@@ -55,6 +62,15 @@ CREATE INDEX executions_expiring ON executions (expires_at) WHERE expires_at IS 
 CREATE TRIGGER executions_end_once BEFORE UPDATE OF status ON executions WHEN OLD.finished_at IS NOT NULL BEGIN
   SELECT RAISE(ABORT, 'an execution that has ended does not change any more');
 END;
+
+-- What never changes and may be large: apart, because a row is written anew whenever anything in it changes.
+CREATE TABLE execution_plans (
+  execution INTEGER NOT NULL PRIMARY KEY REFERENCES executions (number),
+  definition TEXT NOT NULL,
+  input_params TEXT NOT NULL,
+  plan TEXT NOT NULL,
+  dag TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE execution_nodes (
   execution INTEGER NOT NULL REFERENCES executions (number),
