@@ -1,5 +1,6 @@
 import { eventRoutes } from './api/events.ts'
 import { executionEventRoutes } from './api/execution-events.ts'
+import { executionListRoutes } from './api/execution-list.ts'
 import { executionRoutes } from './api/executions.ts'
 import { jobRoutes } from './api/jobs.ts'
 import { libraryRoutes } from './api/library.ts'
@@ -35,6 +36,7 @@ export const routes: readonly Route[] = [
   ...falRoutes,
   ...workflowRoutes,
   ...executionRoutes,
+  ...executionListRoutes,
   ...executionEventRoutes,
   ...libraryRoutes,
   ...fileRoutes,

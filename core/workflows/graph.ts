@@ -1,5 +1,6 @@
 import type { Dag } from '../dag/definition.ts'
 import { referencesIn } from './bind.ts'
+import { reachOf } from './reach.ts'
 import type { Reference } from './references.ts'
 
 export interface Edge {
@@ -73,41 +74,32 @@ export function ranksOf({ nodes, successors, predecessors }: Graph): string[][] 
 }
 
 /** One of the shortest cycles, its first node again at its end; undefined when there is none. */
-export function shortestCycle({ nodes, successors }: Graph): string[] | undefined {
-  let best: string[] | undefined
-  for (const start of nodes) {
-    const before = new Map<string, string>()
-    let found = false
+export function shortestCycle(graph: Graph): string[] | undefined {
+  if (ranksOf(graph)) return undefined
+  const { nodes } = graph
+  const numbers = new Map(nodes.map((node, at) => [node, at]))
+  const after = nodes.map(node => graph.successors.get(node)!.map(next => numbers.get(next)!))
+  const before = new Int32Array(nodes.length)
+  let best: number[] | undefined
+  for (let start = 0; start < nodes.length; start++) {
+    before.fill(-1)
     const most: number = best ? best.length - 2 : nodes.length
-    for (let ring = [start], length = 1; ring.length > 0 && !found && length <= most; length++) {
-      const next: string[] = []
+    for (let ring = [start], length = 1; ring.length > 0 && before[start] === -1 && length <= most; length++) {
+      const next: number[] = []
       for (const node of ring)
-        for (const after of successors.get(node)!) {
-          if (before.has(after)) continue
-          before.set(after, node)
-          if (after === start) found = true
-          else next.push(after)
-        }
+        for (const one of after[node]!)
+          if (before[one] === -1) {
+            before[one] = node
+            next.push(one)
+          }
       ring = next
     }
-    if (!found) continue
+    if (before[start] === -1) continue
     const cycle = [start]
-    for (let node = before.get(start)!; node !== start; node = before.get(node)!) cycle.unshift(node)
+    for (let node = before[start]!; node !== start; node = before[node]!) cycle.unshift(node)
     best = [start, ...cycle]
   }
-  return best
-}
-
-/** Whether a way leads from one node to the other. */
-export function leads({ successors }: Graph, from: string, to: string): boolean {
-  const seen = new Set([from])
-  const open = [from]
-  for (let node = open.pop(); node !== undefined; node = open.pop())
-    for (const after of successors.get(node)!) {
-      if (after === to) return true
-      if (!seen.has(after)) open.push((seen.add(after), after))
-    }
-  return false
+  return best?.map(node => nodes[node]!)
 }
 
 /**
@@ -119,12 +111,13 @@ export function impliedEdges(
   references: readonly NodeReference[],
 ): { implied: (Edge & { by: NodeReference })[]; circular: NodeReference[] } {
   const known = new Set(drawn.nodes)
+  const reach = reachOf(drawn)
   const asked = new Map<string, Edge & { by: NodeReference }>()
   for (const by of references) {
     const { target: from, node: to } = by
     const key = JSON.stringify([from, to])
     if (from === to || !known.has(from) || asked.has(key)) continue
-    if (!drawn.predecessors.get(to)!.includes(from) && !leads(drawn, from, to)) asked.set(key, { from, to, by })
+    if (!reach.has(from, to)) asked.set(key, { from, to, by })
   }
   const all = [...asked.values()]
   const own = edgesOf(drawn)
@@ -132,8 +125,11 @@ export function impliedEdges(
   const implied: typeof all = []
   const circular: NodeReference[] = []
   for (const edge of all) {
-    if (leads(graphOf(drawn.nodes, [...own, ...implied]), edge.to, edge.from)) circular.push(edge.by)
-    else implied.push(edge)
+    if (reach.has(edge.to, edge.from)) circular.push(edge.by)
+    else {
+      implied.push(edge)
+      reach.add(edge.from, edge.to)
+    }
   }
   return { implied, circular }
 }

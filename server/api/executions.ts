@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { executionStatuses } from '../../core/dag/advance.ts'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
@@ -10,8 +9,6 @@ import { route } from '../route.ts'
 import {
   ExecutionNodeObject,
   ExecutionObject,
-  ExecutionSummary,
-  executionSummary,
   findExecution,
   shownExecution,
   shownNode,
@@ -40,6 +37,8 @@ const wishOf = (
   definition: WorkflowDefinition,
   workflow: ExecutionWish['workflow'],
   terms: Terms,
+  /** What an idempotency key stands for: what was sent, whatever has become of the workflow since. */
+  asked: unknown,
 ): ExecutionWish => {
   const retention = call.owners.config.limits.job_retention
   return {
@@ -52,7 +51,7 @@ const wishOf = (
     timeout: terms.timeout,
     retentionMs: retention === 0 ? null : retention,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
-    idempotency: idempotencyOf(call, [terms, workflow ?? definition.dag]),
+    idempotency: idempotencyOf(call, asked),
     offer: offerFor(call),
   }
 }
@@ -87,7 +86,10 @@ export const executionRoutes = [
     handle: async ({ params, body: { version, ...terms } }, call) => {
       const workflow = await findWorkflow(params.id, call, version)
       const made = { id: workflow.id, version: workflow.version }
-      return answer(call, await call.owners.executions.execute(wishOf(call, workflow, made, terms)))
+      return answer(
+        call,
+        await call.owners.executions.execute(wishOf(call, workflow, made, terms, [params.id, version ?? null, terms])),
+      )
     },
   }),
   route({
@@ -116,47 +118,12 @@ export const executionRoutes = [
     },
     response: Answer,
     status: 202,
-    handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, call) => {
+    handle: async ({ body }, call) => {
+      const { dag, parameters, name, on_failure, ...terms } = body
       const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
-      return answer(call, await call.owners.executions.execute(wishOf(call, definition, null, terms)))
+      return answer(call, await call.owners.executions.execute(wishOf(call, definition, null, terms, body)))
     },
   }),
-  ...(['/api/workflow-executions', '/api/workflows/:id/executions'] as const).map(path =>
-    route({
-      method: 'GET',
-      path,
-      scope: 'user:read',
-      tag,
-      summary: path.endsWith(':id/executions')
-        ? 'List executions of a workflow, newest first'
-        : 'List executions, newest first',
-      params: z.object({ id: z.string().optional() }),
-      query: z.object({
-        workflow_id: z.string().max(64).optional(),
-        status: z.enum(executionStatuses).optional(),
-        created_after: z.coerce.number().int().min(0).optional().describe('Unix seconds.'),
-        metadata: z.record(z.string(), z.string()).optional(),
-        limit: z.coerce.number().int().min(1).max(100).default(20),
-        after: z.string().max(64).optional(),
-      }),
-      response: z
-        .object({ executions: z.array(ExecutionSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })
-        .meta({ id: 'ExecutionPage' }),
-      handle: async ({ params, query }, call) => {
-        const workflowId = params.id ?? query.workflow_id
-        if (params.id !== undefined) await findWorkflow(params.id, call)
-        const { executions, next } = await call.owners.store.executions.list(call.caller.organizationId, {
-          limit: query.limit,
-          ...(query.after === undefined ? {} : { after: query.after }),
-          ...(workflowId === undefined ? {} : { workflowId }),
-          ...(query.status === undefined ? {} : { status: query.status }),
-          ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
-          ...(query.metadata === undefined ? {} : { metadata: query.metadata }),
-        })
-        return { executions: executions.map(executionSummary), has_more: next !== null, next_cursor: next }
-      },
-    }),
-  ),
   route({
     method: 'GET',
     path: '/api/workflow-executions/:id',
@@ -256,16 +223,14 @@ export const executionRoutes = [
       const { definition, workflowId, workflowVersion } = before
       const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
       const terms: Terms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
-      const wish = wishOf(call, definition, workflow, terms)
+      const wish = wishOf(call, definition, workflow, terms, [before.id, body])
       const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
-      const key = idempotencyOf(call, [before.id, body])
       return answer(
         call,
         await call.owners.executions.retry(before, from, {
           ...wish,
           timeout: before.timeoutMs / 1000,
           metadata: before.metadata,
-          idempotency: key,
         }),
       )
     },

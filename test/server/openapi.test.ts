@@ -142,6 +142,19 @@ function compiler(): Ajv2020 {
   return ajv
 }
 const twoNames = ['/slug/requests/batch']
+const mayBeEmpty = /\/(rotate|duplicate|execute|retry)$/
+/** A workflow, or an execution that has ended. */
+async function ofWorkflow(path: string): Promise<string> {
+  const exampleOf = (of: string) => api.paths[of]!.post!.requestBody!.content['application/json'].example
+  if (!path.startsWith('/api/workflow-executions/')) {
+    const made = await app.fetch('/api/workflows', { body: { ...exampleOf('/api/workflows/run'), name: 'x' } })
+    return ((await made.json()) as { workflow: { id: string } }).workflow.id
+  }
+  const begun = await app.fetch('/api/workflows/run', { body: exampleOf('/api/workflows/run') })
+  const { execution } = (await begun.json()) as { execution: { id: string } }
+  await (await app.fetch(`/api/workflow-executions/${execution.id}?wait=60`)).body?.cancel()
+  return execution.id
+}
 /** The slugs in paths are those of a model that makes pictures. */
 const withSlug = (path: string) => path.replace(/\{(slug|path)\}/, 'pictures/text-to-image')
 const validatorOf = (ajv: Ajv2020, name: string) => ajv.compile({ $ref: `api#/components/schemas/${name}` })
@@ -230,12 +243,13 @@ describe('what is answered is what is written', () => {
       // What a slug requires is known when the slug is; and some have two names for what they require.
       expect([path, operation.requestBody.required]).toEqual([
         path,
-        !path.endsWith('/rotate') && method !== 'patch' && path === withSlug(path) && !twoNames.includes(path),
+        !mayBeEmpty.test(path) && method !== 'patch' && path === withSlug(path) && !twoNames.includes(path),
       ])
       // One of its own: it is changed.
       const made = await app.fetch(`/api/organizations/${app.organizationId}/tokens`, { body: { name: 'x' } })
       const { token } = (await made.json()) as { token: { id: string } }
-      const filled = withSlug(path).replace('{organization}', app.organizationId).replace('{id}', token.id)
+      const id = await (path.startsWith('/api/workflow') ? ofWorkflow(path) : token.id)
+      const filled = withSlug(path).replace('{organization}', app.organizationId).replace('{id}', id)
       const response = await app.fetch(filled, {
         method: method.toUpperCase(),
         body: example,
@@ -261,6 +275,7 @@ describe('what is answered is what is written', () => {
     expect(text.map(({ path }) => path).toSorted((a, b) => a.localeCompare(b))).toEqual([
       '/api/events',
       '/api/jobs/{id}/events',
+      '/api/workflow-executions/{id}/events',
       '/files/{id}/{name}',
       '/files/{id}/{name}',
       '/files/{id}/{name}/{part}',

@@ -4,6 +4,7 @@ import type { Usage } from '../store.ts'
 import type { ExecutionError, NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { cancelledError, type EndingRow, endingColumns, nothing, openEnd, type Writing } from './job-end.ts'
+import { openKept } from './kept.ts'
 
 /** A node as it was planned; its number is its place in the plan. */
 export type PlannedNode = Omit<NewExecutionNode, 'reuses'>
@@ -31,9 +32,6 @@ interface ExecutionRow {
   on_failure: Plan['onFailure']
   plan: string
 }
-
-/** Of executions with so many nodes together the standing is kept between two events; others are read again from their rows. */
-const mostNodesKept = 100_000
 
 /** How a job of an execution has ended. */
 interface JobEnd {
@@ -86,18 +84,12 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
   const jobOf = connection.prepare<[string, string], EndingRow & { rank: number }>(
     `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
   )
-  const kept = new Map<number, Live>()
-  let nodesKept = 0
+  const kept = openKept<Live>(({ plan }) => plan.nodes.length)
   let endJob: ReturnType<typeof openEnd> | undefined
 
   function load(number: number): Live {
     const known = kept.get(number)
-    if (known) {
-      // The one that was used last is given up last.
-      kept.delete(number)
-      kept.set(number, known)
-      return known
-    }
+    if (known) return known
     const row = execution.get(number)!
     const nodes = JSON.parse(row.plan) as PlannedNode[]
     const rows = statuses.all(number)
@@ -117,19 +109,8 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       plan: { nodes, onFailure: row.on_failure },
       standing: { status, missing, open: status.filter(one => !isOver(one)).length },
     }
-    return keep(live)
-  }
-
-  function keep(live: Live): Live {
-    kept.set(live.number, live)
-    nodesKept += live.plan.nodes.length
-    while (nodesKept > mostNodesKept && kept.size > 1) drop(kept.keys().next().value!)
+    kept.keep(number, live)
     return live
-  }
-
-  function drop(number: number): void {
-    nodesKept -= kept.get(number)?.plan.nodes.length ?? 0
-    kept.delete(number)
   }
 
   function counted(
@@ -200,7 +181,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     live.status = status
     setEnded.run(status, error && JSON.stringify(error), at, at, at, live.number)
     events.addOfExecution(live.number, live.organizationId, `workflow_execution.${status as 'completed'}`, at)
-    drop(live.number)
+    kept.drop(live.number)
   }
 
   const firstFailure = connection.prepare<[number], { node_id: string; task: string; error: string | null }>(
@@ -223,7 +204,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     /** An execution was created: its first nodes get their jobs. `taken` have their results already. */
     begun(number: number, { release: ready, ended, ...standing }: Standing & Consequences, at: number): void {
       const row = execution.get(number)!
-      const live = keep({
+      const live: Live = {
         number,
         organizationId: row.organization_id,
         id: row.id,
@@ -233,7 +214,8 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
         timeoutMs: row.timeout_ms,
         plan: { nodes: JSON.parse(row.plan) as PlannedNode[], onFailure: row.on_failure },
         standing: { status: standing.status, missing: standing.missing, open: standing.open },
-      })
+      }
+      kept.keep(number, live)
       events.addOfExecution(number, row.organization_id, 'workflow_execution.created', at)
       heed(live, { release: ready, skip: [], ended }, at, nodeFailed(live))
     },
@@ -301,7 +283,6 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     /** A transaction was undone: what is known of executions may not be so. */
     forget(): void {
       kept.clear()
-      nodesKept = 0
     },
   }
   return flow

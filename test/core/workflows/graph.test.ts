@@ -5,11 +5,11 @@ import {
   edgesOf,
   graphOf,
   impliedEdges,
-  leads,
   nodeReferences,
   ranksOf,
   shortestCycle,
 } from '../../../core/workflows/graph.ts'
+import { reachOf } from '../../../core/workflows/reach.ts'
 
 /** `a>b c>d`: edges; a name alone is a node without any. */
 function graph(text: string) {
@@ -92,17 +92,44 @@ describe('of any graph', () => {
     )
   })
 
-  test('what leads there is what the ranks are made of', () => {
+  test('what can be reached is what a search finds, also when edges come later', () => {
     fc.assert(
-      fc.property(edges, names, names, (drawn, from, to) => {
-        const built = graphOf(all, drawn)
-        const reached = new Set<string>()
-        const walk = (node: string): void => {
-          for (const after of built.successors.get(node)!) if (!reached.has(after)) walk((reached.add(after), after))
+      fc.property(edges, edges, (drawn, later) => {
+        const reach = reachOf(graphOf(all, drawn))
+        for (const { from, to } of later) if (from !== to) reach.add(from, to)
+        const built = graphOf(all, [...drawn, ...later])
+        for (const from of all) {
+          const reached = new Set<string>()
+          const walk = (node: string): void => {
+            for (const after of built.successors.get(node)!) if (!reached.has(after)) walk((reached.add(after), after))
+          }
+          walk(from)
+          expect(all.filter(to => reach.has(from, to))).toEqual(all.filter(to => reached.has(to)))
         }
-        walk(from)
-        expect(leads(built, from, to)).toBe(reached.has(to))
       }),
     )
+  })
+
+  test('two thousand nodes whose references all lead backwards are looked over in less than it takes to notice', () => {
+    const count = 2_000
+    const nodes = Array.from({ length: count }, (_, at) => `n${at}`)
+    const drawn = graphOf(
+      nodes,
+      nodes.slice(1).flatMap((to, at) => [
+        { from: nodes[at]!, to },
+        { from: nodes[at >> 1]!, to },
+      ]),
+    )
+    const references = nodes.slice(0, -1).flatMap((node, at) =>
+      [1, 7, 100].map(further => {
+        const target = nodes[Math.min(at + further, count - 1)]!
+        return { node, path: '', target, reference: { source: '', root: 'nodes' as const, path: [target] } }
+      }),
+    )
+    const before = performance.now()
+    const { implied, circular } = impliedEdges(drawn, references)
+    expect([implied.length, circular.length > 5_000]).toEqual([0, true])
+    // A search for each of them took half a minute.
+    expect(performance.now() - before).toBeLessThan(5_000)
   })
 })

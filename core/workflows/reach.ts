@@ -1,0 +1,69 @@
+import type { Graph } from './graph.ts'
+
+/**
+ * Which nodes can be reached from which, over one edge or more, as a table of bits: for 2,000 nodes half a megabyte
+ * and some milliseconds, where a search for every question takes seconds.
+ */
+export function reachOf({ nodes, successors }: Graph) {
+  const numbers = new Map(nodes.map((node, at) => [node, at]))
+  const after = nodes.map(node => successors.get(node)!.map(next => numbers.get(next)!))
+  const words = Math.ceil(nodes.length / 32)
+  const table = new Int32Array(nodes.length * words)
+  const has = (from: number, to: number): boolean => ((table[from * words + (to >> 5)]! >> (to & 31)) & 1) === 1
+
+  /** Takes over what the other node reaches, and the node itself. True when that is more than before. */
+  function join(from: number, to: number): boolean {
+    const [target, source] = [from * words, to * words]
+    let more = !has(from, to)
+    table[target + (to >> 5)]! |= 1 << (to & 31)
+    for (let word = 0; word < words; word++) {
+      const before = table[target + word]!
+      const now = before | table[source + word]!
+      if (now === before) continue
+      table[target + word] = now
+      more = true
+    }
+    return more
+  }
+
+  // From the ends to the beginnings one pass is enough; every circle in the graph takes a few more.
+  const order = endsFirst(after)
+  for (let more = true; more; ) {
+    more = false
+    for (const node of order) for (const next of after[node]!) if (join(node, next)) more = true
+  }
+
+  return {
+    has: (from: string, to: string): boolean => has(numbers.get(from)!, numbers.get(to)!),
+    /** From now on there is this edge too. */
+    add(from: string, to: string): void {
+      const [first, second] = [numbers.get(from)!, numbers.get(to)!]
+      if (has(first, second)) return
+      join(first, second)
+      for (let node = 0; node < nodes.length; node++) if (node !== first && has(node, first)) join(node, first)
+    },
+  }
+}
+
+/** The nodes so that each comes after those it leads to, as far as circles allow. */
+function endsFirst(after: readonly (readonly number[])[]): number[] {
+  const order: number[] = []
+  const seen = new Uint8Array(after.length)
+  const path: { node: number; next: number }[] = []
+  for (let start = 0; start < after.length; start++) {
+    if (seen[start]) continue
+    seen[start] = 1
+    path.push({ node: start, next: 0 })
+    for (let step = path.at(-1); step; step = path.at(-1)) {
+      const next = after[step.node]![step.next++]
+      if (next === undefined) {
+        order.push(step.node)
+        path.pop()
+      } else if (!seen[next]) {
+        seen[next] = 1
+        path.push({ node: next, next: 0 })
+      }
+    }
+  }
+  return order
+}

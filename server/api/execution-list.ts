@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { executionStatuses } from '../../core/dag/advance.ts'
+import { Failure } from '../../core/failure.ts'
+import { isId } from '../../core/ids.ts'
+import type { Call } from '../call.ts'
+import { route } from '../route.ts'
+import { ExecutionSummary, executionSummary } from './execution-record.ts'
+import { findWorkflow } from './workflow-record.ts'
+
+const tag = 'Workflow executions'
+const Filter = z.object({
+  status: z.enum(executionStatuses).optional(),
+  created_after: z.coerce.number().int().min(0).optional().describe('Unix seconds.'),
+  metadata: z.record(z.string(), z.string()).optional(),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  after: z.string().max(64).optional(),
+})
+const Page = z
+  .object({ executions: z.array(ExecutionSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })
+  .meta({ id: 'ExecutionPage' })
+
+async function list(
+  call: Call,
+  { status, created_after, metadata, limit, after }: z.output<typeof Filter>,
+  workflowId: string | undefined,
+): Promise<z.input<typeof Page>> {
+  if (after !== undefined && !(after.startsWith('exec_') && isId(after)))
+    throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
+  const { executions, next } = await call.owners.store.executions.list(call.caller.organizationId, {
+    limit,
+    ...(after === undefined ? {} : { after }),
+    ...(workflowId === undefined ? {} : { workflowId }),
+    ...(status === undefined ? {} : { status }),
+    ...(created_after === undefined ? {} : { createdAfter: created_after * 1000 }),
+    ...(metadata === undefined ? {} : { metadata }),
+  })
+  return { executions: executions.map(executionSummary), has_more: next !== null, next_cursor: next }
+}
+
+export const executionListRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/workflow-executions',
+    scope: 'user:read',
+    tag,
+    summary: 'List executions, newest first',
+    query: Filter.extend({ workflow_id: z.string().max(64).optional() }),
+    response: Page,
+    handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id),
+  }),
+  route({
+    method: 'GET',
+    path: '/api/workflows/:id/executions',
+    scope: 'user:read',
+    tag,
+    summary: 'List executions of a workflow, newest first',
+    params: z.object({ id: z.string() }),
+    query: Filter,
+    response: Page,
+    handle: async ({ params, query }, call) => list(call, query, (await findWorkflow(params.id, call)).id),
+  }),
+]
