@@ -9,6 +9,8 @@ import type { Log } from '../log.ts'
 export interface Workspace extends AsyncDisposable {
   /** Absolute. */
   folder: string
+  /** It is to go only so many milliseconds after it was disposed of: an engine may not have heard yet that it is over. */
+  linger(ms: number): void
 }
 
 const untrue = (name: string, why: string) =>
@@ -23,7 +25,18 @@ export async function openWorkspaces(parent: string, log: Log) {
   async function make(jobId: string): Promise<Workspace> {
     if (!isId(jobId)) throw new Error('a workspace is of a job')
     const folder = await mkdtemp(join(root, `${jobId}-`))
-    return { folder, [Symbol.asyncDispose]: () => clear(folder, log) }
+    let lingerMs = 0
+    return {
+      folder,
+      linger(ms) {
+        lingerMs = ms
+      },
+      // What a stop of the server leaves is removed at the next start.
+      async [Symbol.asyncDispose]() {
+        if (lingerMs > 0) setTimeout(() => void clear(folder, log), lingerMs).unref()
+        else await clear(folder, log)
+      },
+    }
   }
 
   return {

@@ -15,7 +15,7 @@ import type { GenerationResult } from './result.ts'
 interface Wish extends OutputOwners {
   files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace'>
   registry: Pick<Registry, 'find' | 'catalog'>
-  limits: Pick<Limits, 'output_size'>
+  limits: Pick<Limits, 'output_size' | 'cancel_grace'>
 }
 
 const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
@@ -50,6 +50,9 @@ export function openGenerationRunner(owners: Wish): RunJob {
       const { stored, inputs } = await inputsOf(job)
       await using workspace = await files.workspace(job.id)
       const { folder } = workspace
+      // An engine that writes into a folder that is gone may fall over, with all that it does for others.
+      const stay = () => workspace.linger(2 * limits.cancel_grace)
+      signal.addEventListener('abort', stay, { once: true })
       const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
       const began = performance.now()
       const completed = await converse(lease, entry.traits.paths[task] ?? generatePath, call, signal, report)

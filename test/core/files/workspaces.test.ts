@@ -181,3 +181,15 @@ test('a data directory behind a link works all the same', async () => {
   await using file = await workspaces.open(join(workspace.folder, 'x'), most)
   expect(await file.readFile('utf8')).toBe('x')
 })
+
+test('one that lingers is there for whoever still writes, and gone soon after', async () => {
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  let folder: string
+  {
+    await using workspace = await workspaces.make(newId('job'))
+    folder = workspace.folder
+    workspace.linger(200)
+  }
+  writeFileSync(join(folder, 'late'), 'x')
+  await expect.poll(() => existsSync(folder), { timeout: 5_000 }).toBe(false)
+})

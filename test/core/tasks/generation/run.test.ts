@@ -27,7 +27,7 @@ import { fakeModel } from '../../../_app.ts'
 
 const organizationId = newId('org')
 const model = Model.parse(fakeModel('painter', [], { tasks: [...generationTasks], extra_params: ['shift'] }))
-const limits = { link_lifetime: 86_400_000, output_size: 4 << 20 }
+const limits = { link_lifetime: 86_400_000, output_size: 4 << 20, cancel_grace: 100 }
 
 let dataDir: string
 let store: Store
