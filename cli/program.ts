@@ -48,6 +48,18 @@ export const entries: readonly Entry[] = [
     summary: 'list, follow, cancel and repeat jobs',
     load: () => import('./commands/job.ts'),
   },
+  {
+    name: 'workflow',
+    group: daily,
+    summary: 'run, check, draw and keep workflows of several tasks',
+    load: () => import('./commands/workflow.ts'),
+  },
+  {
+    name: 'execution',
+    group: daily,
+    summary: 'list, follow, cancel and repeat runs of workflows',
+    load: () => import('./commands/execution.ts'),
+  },
   { name: 'serve', group: server, summary: 'run the server', load: () => import('./commands/serve.ts') },
   { name: 'status', group: server, summary: 'see what the server does', load: () => import('./commands/status.ts') },
   { name: 'logs', group: server, summary: 'read the logs', load: () => import('./commands/logs.ts') },

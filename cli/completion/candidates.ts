@@ -5,6 +5,7 @@ import type { Terminal } from '../terminal.ts'
 import { recentJobs } from './job-ids.ts'
 import { type KnownModel, knownModels, knownSlugs } from './model-ids.ts'
 import { type Place, placeBehind } from './place.ts'
+import { knownWorkflows, nodesOfExecution, recentExecutions } from './workflow-ids.ts'
 
 export interface Candidate {
   value: string
@@ -52,9 +53,16 @@ async function valuesAt(place: Place): Promise<Candidates> {
   const name = nameOf(what)
   if (what.argChoices) return { all: what.argChoices.map(value => ({ value, description: '' })), paths: 'none' }
   if (name === 'data-dir' || name === 'directory' || name === 'folder') return { all: [], paths: 'directories' }
-  if (/^(file|path|source|config|image|mask|video|audio|out)s?$/.test(name)) return { all: [], paths: 'files' }
+  if (/^(file|path|source|config|image|mask|video|audio|out|params)s?$/.test(name)) return { all: [], paths: 'files' }
   if (path[0] === 'job' && /^ids?$/.test(name))
     return { all: await recentJobs(given.get('--data-dir'), path[1]), paths: 'none' }
+  if (path[0] === 'execution' && name === 'id')
+    return { all: await recentExecutions(given.get('--data-dir'), path[1]), paths: 'none' }
+  if (name === 'from' && path[0] === 'execution') return { all: await nodesOf(place), paths: 'none' }
+  if (name === 'workflow') {
+    const takesFile = path[1] === 'run' || path[1] === 'graph'
+    return { all: await knownWorkflows(given.get('--data-dir')), paths: takesFile ? 'files' : 'none' }
+  }
   if (path[0] === 'job' && name === 'task') return named(tasks)
   if (name === 'task') return named(generationTasks.map(task => task.slice('slug/'.length)))
   if (name === 'priority') return named(['low', 'normal', 'high'])
@@ -62,6 +70,17 @@ async function valuesAt(place: Place): Promise<Candidates> {
   if (/^models?$/.test(name) || (name === 'id' && path[0] === 'model'))
     return { all: modelsFor(await knownModels(given.get('--data-dir')), taskOf[path[0] ?? '']), paths: 'none' }
   return nothing
+}
+
+/** Where an execution can be begun again: at a node of the one that stands before, or at these two. */
+async function nodesOf({ given, positionals }: Place): Promise<Candidate[]> {
+  const [id] = positionals
+  const nodes = id === undefined ? [] : await nodesOfExecution(given.get('--data-dir'), id)
+  const usual = [
+    { value: 'failed', description: 'what has not been done' },
+    { value: 'start', description: 'everything' },
+  ]
+  return [...usual, ...nodes]
 }
 
 /** What a value is, from the long flag or, where that says less, from its placeholder: `--config <path>` is a path. */

@@ -9,6 +9,8 @@ export interface Place {
   wanted: { option: Option } | { argument: Argument } | 'command' | 'option' | 'nothing'
   /** Values of options that stand before, by their long flag. */
   given: ReadonlyMap<string, string>
+  /** The arguments that stand before. */
+  positionals: readonly string[]
 }
 
 /** Finds the place behind the words, walking down the commands. `program` knows the commands that the words name. */
@@ -18,7 +20,7 @@ export function placeBehind(program: Command, words: readonly string[], current:
   const given = new Map<string, string>()
   let pending: Option | undefined
   let ended = false
-  let positionals = 0
+  const positionals: string[] = []
 
   for (const word of words) {
     if (pending) {
@@ -35,11 +37,11 @@ export function placeBehind(program: Command, words: readonly string[], current:
         if (takes) pending = option
       }
     } else {
-      const below = positionals === 0 ? command.commands.find(one => one.name() === word) : undefined
+      const below = positionals.length === 0 ? command.commands.find(one => one.name() === word) : undefined
       if (below) {
         command = below
         path.push(word)
-      } else positionals++
+      } else positionals.push(word)
     }
   }
 
@@ -49,12 +51,12 @@ export function placeBehind(program: Command, words: readonly string[], current:
       const option = current.includes('=') ? optionNamed(command, current.split('=')[0] ?? '') : undefined
       return option ? { option } : 'option'
     }
-    if (command.commands.length > 0 && positionals === 0) return 'command'
+    if (command.commands.length > 0 && positionals.length === 0) return 'command'
     const { registeredArguments: known } = command
-    const argument = known[positionals] ?? (known.at(-1)?.variadic ? known.at(-1) : undefined)
+    const argument = known[positionals.length] ?? (known.at(-1)?.variadic ? known.at(-1) : undefined)
     return argument ? { argument } : 'nothing'
   })()
-  return { path, command, wanted, given }
+  return { path, command, wanted, given, positionals }
 }
 
 const optionNamed = (command: Command, flag: string): Option | undefined =>

@@ -26,7 +26,7 @@ const kinds: Record<Medium, string> = {
 }
 
 /** Whether it is for the server to fetch or to look up: an address, a data: URL, the id of a file. */
-const isAddress = (value: string): boolean => /^(https?:\/\/|data:|file-[0-9A-Z]{26}$)/i.test(value)
+export const isAddress = (value: string): boolean => /^(https?:\/\/|data:|file-[0-9A-Z]{26}$)/i.test(value)
 
 /** Whether a file can be read at all; said before anything is asked of a server. Throws with exit code 74. */
 export function checkReadable(what: string, value: string): void {
@@ -59,16 +59,16 @@ export interface Parcel {
  * An address as it is; a small file as a `data:` URL, a large one as what has to be sent first. Throws usage for a file
  * that is too large or not of the kind.
  */
-export function mediaOf(what: Medium, value: string): string | Parcel {
+export function mediaOf(what: Medium, value: string, flag = `--${what}`): string | Parcel {
   if (isAddress(value)) return value
   try {
     const { size } = statSync(value)
     if (size > largest[what])
       throw usage(
-        `${basename(value)} has ${sizeText(size)}; --${what} takes at most ${sizeText(largest[what])}. Make it smaller.`,
+        `${basename(value)} has ${sizeText(size)}; ${flag} takes at most ${sizeText(largest[what])}. Make it smaller.`,
       )
     const type = mediaType(headOf(value), value)
-    if (!type || !fits(what, type)) throw usage(`${value} is not ${kinds[what]}; that is what --${what} takes.`)
+    if (!type || !fits(what, type)) throw usage(`${value} is not ${kinds[what]}; that is what ${flag} takes.`)
     if (size > largestInside) return { path: value, type, size }
     return `data:${type};base64,${readFileSync(value, 'base64')}`
   } catch (cause) {

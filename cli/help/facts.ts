@@ -83,6 +83,24 @@ export const factsOf: Record<string, Facts> = {
   run: generation,
   video: generation,
   job: generation,
+  workflow: {
+    ...generation,
+    files: ['infer.yaml', ...generation.files],
+    exits: {
+      ...generation.exits,
+      1: `${exits[1]}; a run failed or was cancelled`,
+      65: 'a workflow cannot be run, or a file is not what it should be',
+      75: 'an execution goes on, and was not waited for any longer',
+    },
+  },
+  execution: {
+    ...generation,
+    exits: {
+      ...generation.exits,
+      1: `${exits[1]}; a run failed or was cancelled`,
+      75: 'an execution goes on, and was not waited for any longer',
+    },
+  },
   chat: client,
   embed: client,
   rerank: client,

@@ -1,0 +1,24 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+import { ExecutionAnswer, executionPath } from './execution.ts'
+import { findExecution } from './find.ts'
+
+/** `infer execution cancel <id>`: ends it, with all that runs of it. */
+export function define(command: Command, terminal: Terminal): void {
+  const cancel = withDataDir(withJson(command.command('cancel')))
+    .summary('cancel an execution with all that runs of it')
+    .description('Cancels an execution: nodes that wait will not run, those that run are ended. What is done stays.')
+    .argument('<id>', 'the execution, or the end of its id')
+    .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const client = openClient(dataDirectory(dataDir))
+      const id = await findExecution(client, text)
+      const path = `${executionPath(id)}/cancel`
+      const { execution } = await client.ask({ method: 'POST', path, answer: ExecutionAnswer })
+      if (json) terminal.json(execution)
+      else terminal.print(`${id} is cancelled.`)
+    })
+  withExamples(cancel, [['infer execution cancel 7QK2M9XD', 'by the end of its id']])
+}

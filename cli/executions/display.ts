@@ -1,0 +1,139 @@
+import type { WriteStream } from 'node:tty'
+import type { Graph } from '../../core/workflows/graph.ts'
+import { lineFor, progressLine, type Said } from '../jobs/progress-line.ts'
+import { printable } from '../paint.ts'
+import { lengthText } from '../quantities-text.ts'
+import { drawLine } from '../status/line.ts'
+import type { Terminal } from '../terminal.ts'
+import { drawGraph } from '../workflows/draw.ts'
+import { isOver } from './execution.ts'
+import { asJob, labelOf, stateText } from './label.ts'
+import { type RunMoment, unknownRun } from './moment.ts'
+
+/** How often a terminal is drawn at most, and how often at least: time goes on. Milliseconds. */
+const drawEveryMs = 100
+const tickMs = 1_000
+/** Below the graph: nodes that wait or run, a line each. */
+const mostLines = 6
+
+/**
+ * Shows how an execution is getting on, on standard error: on a terminal the graph, over and over in the same place, with
+ * a line below it for each node that waits or runs; in a pipe one plain line for each change. With `quiet` nothing but
+ * what is said. `graph` is undefined where only the nodes are known.
+ */
+export function openRunDisplay(
+  terminal: Terminal,
+  {
+    title,
+    graph,
+    quiet = false,
+    now = () => performance.now(),
+  }: {
+    title: string
+    graph: Graph
+    quiet?: boolean
+    now?: () => number
+  },
+) {
+  const { stderr, remarkPaint: paint } = terminal
+  const moving = !quiet && Boolean((stderr as Partial<WriteStream>).isTTY)
+  const begunAt = now()
+  const told = new Map<string, Said>()
+  let run: RunMoment = unknownRun
+  let drawnLines = 0
+  let drawnAt = Number.NEGATIVE_INFINITY
+  let closed = false
+
+  function frame(): string[] {
+    const width = Math.max(20, (stderr.columns || 80) - 1)
+    const height = Math.max(6, (stderr.rows || 24) - 1)
+    const moments = [...run.nodes]
+    const live = moments.filter(([, { status }]) => status === 'running' || status === 'ready')
+    const done = moments.filter(([, { status }]) => isOver(status)).length
+    const head = `${printable(title)}  ${done} of ${graph.nodes.length}  ${lengthText((now() - begunAt) / 1000)}`
+    const lines = detailLines(live, width)
+    const room = { width, height: height - lines.length - 1 }
+    const picture = {
+      graph,
+      label: (nodes: readonly string[]) => labelOf(nodes, run, now()),
+      live: new Set(live.map(([node]) => node)),
+    }
+    const drawn = drawGraph(picture, room).map(line => drawLine(line, width, paint))
+    return [paint.strong(head), ...drawn, ...lines]
+  }
+
+  /** What waits or runs longest first; what only counts is told by the graph already. */
+  function detailLines(
+    live: [string, RunMoment['nodes'] extends ReadonlyMap<string, infer One> ? One : never][],
+    width: number,
+  ) {
+    const shown = live.slice(0, live.length > mostLines ? mostLines - 1 : mostLines)
+    const widest = Math.max(0, ...shown.map(([node]) => printable(node).length))
+    const lines = shown.map(([node, moment]) =>
+      progressLine(printable(node).padEnd(widest), asJob(moment), 0, now() - (moment.since ?? now()), width),
+    )
+    return live.length > shown.length
+      ? [...lines, paint.faint(`${live.length - shown.length} more wait or run`)]
+      : lines
+  }
+
+  const erased = () => (drawnLines === 0 ? '' : `\r${drawnLines > 1 ? `\u001b[${drawnLines - 1}A` : ''}\u001b[J`)
+  function draw(): void {
+    if (!moving || closed || run.nodes.size === 0) return
+    const lines = frame()
+    const text = erased() + lines.join('\n')
+    drawnLines = lines.length
+    drawnAt = now()
+    stderr.write(text)
+  }
+  const timer = moving ? setInterval(draw, tickMs) : undefined
+  let soon: NodeJS.Timeout | undefined
+  function drawSoon(): void {
+    const restMs = drawEveryMs - (now() - drawnAt)
+    if (restMs <= 0) return draw()
+    soon ??= setTimeout(() => {
+      soon = undefined
+      draw()
+    }, restMs)
+  }
+
+  /** In a pipe: what has become of each node since it was told. */
+  function tell(): void {
+    for (const [node, moment] of run.nodes) {
+      if (moment.status === 'pending') continue
+      const line = lineFor(asJob(moment), told.get(node), now())
+      if (!line) continue
+      told.set(node, line.said)
+      const more = moment.error ? `: ${printable(moment.error)}` : ''
+      const state = moment.status === 'completed' ? `, ${stateText(moment, now())}` : more
+      terminal.remark(`${printable(node)}: ${line.text}${state}`)
+    }
+  }
+
+  const change = (moment: RunMoment): void => {
+    run = moment
+    if (moving) drawSoon()
+    else if (!quiet) tell()
+  }
+  const say = (text: string): void => {
+    if (drawnLines > 0) stderr.write(erased())
+    drawnLines = 0
+    terminal.remark(text)
+    draw()
+  }
+
+  return {
+    change,
+    say,
+    /** The last picture stays. */
+    close(): void {
+      if (closed) return
+      clearTimeout(soon)
+      clearInterval(timer)
+      draw()
+      if (drawnLines > 0) stderr.write('\n')
+      closed = true
+    },
+  }
+}
+export type RunDisplay = ReturnType<typeof openRunDisplay>

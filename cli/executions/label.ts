@@ -1,0 +1,60 @@
+import type { Moment } from '../jobs/moment.ts'
+import { percentOf } from '../jobs/progress-line.ts'
+import { printable } from '../paint.ts'
+import { lengthText } from '../quantities-text.ts'
+import type { Span } from '../status/line.ts'
+import type { Label } from '../workflows/draw.ts'
+import type { NodeMoment, RunMoment } from './moment.ts'
+
+const signs: Record<string, [sign: string, look: NonNullable<Span['look']>]> = {
+  pending: ['○', 'faint'],
+  ready: ['◌', 'name'],
+  running: ['●', 'warning'],
+  completed: ['✓', 'good'],
+  failed: ['✗', 'bad'],
+  timed_out: ['✗', 'bad'],
+  skipped: ['–', 'faint'],
+  cancelled: ['–', 'faint'],
+}
+const signOf = (status: string) => signs[status] ?? signs.pending!
+
+/** A box is as wide before its node runs as it is afterwards. */
+const stateWidth = 11
+
+export const tookText = (ms: number): string => (ms < 9_950 ? `${(ms / 1000).toFixed(1)} s` : lengthText(ms / 1000))
+
+/** How a node stands, in as few words as a box takes. */
+export function stateText(moment: NodeMoment | undefined, now: number): string {
+  if (!moment) return ''
+  const { status, progress, queuePosition, since, until, durationMs, cached } = moment
+  if (status === 'pending') return ''
+  if (status === 'ready') return queuePosition === null || queuePosition === 0 ? 'waiting' : `${queuePosition} before`
+  if (status === 'running')
+    return progress === null || progress === 0 ? tookText(now - (since ?? now)) : `${percentOf(progress)} %`
+  if (status === 'completed')
+    return cached ? 'cached' : tookText(durationMs ?? (since === null || until === null ? 0 : until - since))
+  return status.replace('_', ' ')
+}
+
+/** What stands in the box of a node, or of several that share one. */
+export function labelOf(nodes: readonly string[], run: RunMoment, now: number): Label {
+  const [first] = nodes
+  if (nodes.length === 1) {
+    const moment = run.nodes.get(first!)
+    const [sign, look] = signOf(moment?.status ?? 'pending')
+    return { lines: [`${sign} ${printable(first!)}`, stateText(moment, now).padEnd(stateWidth)], look }
+  }
+  const counts = new Map<string, number>()
+  for (const node of nodes) {
+    const [sign] = signOf(run.nodes.get(node)?.status ?? 'pending')
+    counts.set(sign, (counts.get(sign) ?? 0) + 1)
+  }
+  const told = [...counts].map(([sign, count]) => `${sign} ${count}`).join(' ')
+  return { lines: [`${nodes.length} more`, told.padEnd(stateWidth)] }
+}
+
+/** The moment of a node in the words of jobs: both are told in the same lines. */
+export const asJob = (moment: NodeMoment): Moment => ({
+  ...moment,
+  status: moment.status === 'ready' ? 'pending' : moment.status === 'running' ? 'processing' : moment.status,
+})

@@ -1,0 +1,66 @@
+import { type Command, Option } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { executionStatuses } from '../../core/dag/advance.ts'
+import { openClient } from '../client.ts'
+import { statusText } from '../jobs/draw.ts'
+import { readSince } from '../jobs/list.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
+import { type Paint, printable } from '../paint.ts'
+import { lengthText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { findWorkflow } from '../workflows/workflow.ts'
+import { type Execution, ExecutionPage } from './execution.ts'
+import { listPath } from './find.ts'
+import { tookText } from './label.ts'
+
+interface Options {
+  workflow?: string
+  status?: string
+  since?: number
+  limit: number
+  json?: boolean
+  dataDir?: string
+}
+
+/** `infer execution list`: which workflows were run, and what became of it. */
+export function define(command: Command, terminal: Terminal): void {
+  const list = withDataDir(withJson(command.command('list')))
+    .summary('list the executions, the newest first')
+    .description('Lists the executions of the organization, the newest first.')
+    .option('--workflow <workflow>', 'only those of this workflow, by its id or its name')
+    .addOption(new Option('--status <status>', 'only those in this state').choices([...executionStatuses]))
+    .option('--since <time>', 'only those since then: 30m, 2h, 7d or a date', (text: string) => readSince(text))
+    .option('--limit <count>', 'how many at most, 1 to 100', readCount(1, 100), 20)
+    .action(async ({ workflow, status, since, limit, json, dataDir }: Options) => {
+      const client = openClient(dataDirectory(dataDir))
+      const workflow_id = workflow === undefined ? undefined : (await findWorkflow(client, workflow)).workflow.id
+      const path = listPath({ workflow_id, status, created_after: since, limit })
+      const page = await client.ask({ method: 'GET', path, answer: ExecutionPage })
+      if (json) return terminal.json(page)
+      if (page.executions.length === 0) return terminal.remark('There is no such execution.')
+      terminal.table(
+        ['id', 'status', 'workflow', 'done', 'age', 'took', 'note'],
+        page.executions.map(one => rowOf(one, Date.now() / 1000, terminal.paint)),
+      )
+      if (page.has_more && limit < 100)
+        terminal.remark(`There are more. Show them: --limit ${Math.min(100, limit * 5)}`)
+    })
+  withExamples(list, [
+    ['infer execution list', 'the newest twenty'],
+    ['infer execution list --workflow Story --status failed', 'what went wrong with one workflow'],
+  ])
+}
+
+const rowOf = (
+  { id, status, workflow_id, progress, created_at, duration_ms, error }: Execution,
+  now: number,
+  paint: Paint,
+): string[] => [
+  id,
+  statusText(status, paint),
+  workflow_id ?? 'a file',
+  progress ? `${progress.completed} of ${progress.total}` : '-',
+  lengthText(now - created_at),
+  duration_ms == null ? '-' : tookText(duration_ms),
+  printable(error?.message ?? '').replaceAll(/\s+/g, ' '),
+]

@@ -1,0 +1,46 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { refused } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { type LogLine, logsOf } from '../jobs/log-reader.ts'
+import { lineText } from '../jobs/logs.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import type { Terminal } from '../terminal.ts'
+import { ExecutionAnswer, executionPath } from './execution.ts'
+import { findExecution } from './find.ts'
+
+interface Options {
+  node?: string
+  json?: boolean
+  dataDir?: string
+}
+
+/** `infer execution logs <id>`: what the jobs of its nodes have said. */
+export function define(command: Command, terminal: Terminal): void {
+  const logs = withDataDir(withJson(command.command('logs')))
+    .summary('read what the nodes of an execution have said')
+    .description('Prints what the jobs of an execution have said, oldest first, each line with its node before it.')
+    .argument('<id>', 'the execution, or the end of its id')
+    .option('--node <node>', 'only this node')
+    .action((text: string, { node: only, json, dataDir }: Options) =>
+      interruptible(terminal, async signal => {
+        const client = openClient(dataDirectory(dataDir))
+        const path = executionPath(await findExecution(client, text, signal))
+        const { execution } = await client.ask({ method: 'GET', path, answer: ExecutionAnswer, signal })
+        const nodes = (execution.nodes ?? []).filter(({ node_id }) => only === undefined || node_id === only)
+        if (only !== undefined && nodes.length === 0)
+          throw refused('not_found', `The execution ${execution.id} has no node '${printable(only)}'.`)
+        const lines: (LogLine & { node_id: string })[] = []
+        for (const { node_id, job_id } of nodes)
+          if (job_id) for (const line of await logsOf(client, job_id, signal)) lines.push({ node_id, ...line })
+        lines.sort((a, b) => a.timestamp.localeCompare(b.timestamp))
+        if (json) return terminal.json({ logs: lines })
+        const { paint } = terminal
+        for (const line of lines) terminal.print(`${paint.name(printable(line.node_id))} ${lineText(line, paint)}`)
+        if (lines.length === 0) terminal.remark('Nothing was said.')
+      }),
+    )
+  withExamples(logs, [['infer execution logs 7QK2M9XD --node paint', 'of one node']])
+}

@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { agrees } from '../question.ts'
+import type { Terminal } from '../terminal.ts'
+import { executionPath } from './execution.ts'
+import { findExecution } from './find.ts'
+
+interface Options {
+  yes?: boolean
+  json?: boolean
+  dataDir?: string
+}
+
+/** `infer execution delete <id>`: forgets an execution that has ended, with its jobs and files. */
+export function define(command: Command, terminal: Terminal): void {
+  const remove = withDataDir(withJson(command.command('delete')))
+    .summary('delete an execution that has ended, with its files')
+    .description(
+      'Deletes an execution that has ended, with its jobs and their files. One that goes on has to be cancelled first.',
+    )
+    .argument('<id>', 'the execution, or the end of its id')
+    .option('--yes', 'do not ask')
+    .action((text: string, { yes, json, dataDir }: Options) =>
+      interruptible(terminal, async signal => {
+        const client = openClient(dataDirectory(dataDir))
+        const id = await findExecution(client, text, signal)
+        if (!yes) {
+          if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
+          if (!(await agrees(`Delete ${id} with its files?`, false, terminal, signal))) return
+        }
+        const deleted = await client.ask({ method: 'DELETE', path: executionPath(id), answer: z.unknown(), signal })
+        if (json) terminal.json(deleted)
+        else terminal.print(`${id} is deleted.`)
+      }),
+    )
+  withExamples(remove, [['infer execution delete 7QK2M9XD --yes', 'without being asked']])
+}

@@ -1,0 +1,30 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+import { ExecutionAnswer, executionPath } from './execution.ts'
+import { findExecution } from './find.ts'
+
+/** `infer execution retry <id>`: the same again, as a new execution that takes over what is done. */
+export function define(command: Command, terminal: Terminal): void {
+  const retry = withDataDir(withJson(command.command('retry')))
+    .summary('do an execution again, from where it failed')
+    .description(
+      'Does an execution that has ended again, as a new one, and prints its id. What is done already is taken over.',
+    )
+    .argument('<id>', 'the execution, or the end of its id')
+    .option('--from <node>', 'failed, start, or a node: it and what comes after it is done again', 'failed')
+    .action(async (text: string, { from, dataDir, json }: { from: string; dataDir?: string; json?: boolean }) => {
+      const client = openClient(dataDirectory(dataDir))
+      const path = `${executionPath(await findExecution(client, text))}/retry`
+      const { execution } = await client.ask({ method: 'POST', path, body: { from }, answer: ExecutionAnswer })
+      if (json) return terminal.json(execution)
+      terminal.print(execution.id)
+      if (terminal.isTerminal) terminal.remark(`Follow it: infer execution watch ${execution.id}`)
+    })
+  withExamples(retry, [
+    ['infer execution retry 7QK2M9XD', 'from where it failed'],
+    ['infer execution retry exec_… --from paint', 'a node, and what comes after it'],
+  ])
+}

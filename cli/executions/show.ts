@@ -1,0 +1,69 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { drawRows } from '../help/manual.ts'
+import { statusText, valuesOf } from '../jobs/draw.ts'
+import { reasonText } from '../jobs/progress-line.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { type Paint, printable } from '../paint.ts'
+import { timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { type Execution, ExecutionAnswer, type ExecutionNode, executionPath } from './execution.ts'
+import { findExecution } from './find.ts'
+import { asJob, stateText, tookText } from './label.ts'
+import { momentOf, unknownRun } from './moment.ts'
+
+/** `infer execution show <id>`: an execution with its nodes. */
+export function define(command: Command, terminal: Terminal): void {
+  const show = withDataDir(withJson(command.command('show')))
+    .summary('show one execution with its nodes')
+    .description('Shows one execution: its state, what it was given, and how each of its nodes stands or ended.')
+    .argument('<id>', 'the execution, or the end of its id')
+    .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const client = openClient(dataDirectory(dataDir))
+      const id = await findExecution(client, text)
+      const { execution } = await client.ask({ method: 'GET', path: executionPath(id), answer: ExecutionAnswer })
+      if (json) return terminal.json(execution)
+      const { paint } = terminal
+      const width = terminal.isTerminal ? Math.max(40, (terminal.stdout.columns || 80) - 26) : 0
+      const facts = factsOf(execution, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
+      const given = valuesOf(execution.input_params, width)
+      const parameters =
+        given.length === 0 ? [] : ['', paint.strong('parameters'), ...drawRows(given, Number.MAX_SAFE_INTEGER)]
+      terminal.print([...facts, ...parameters, ''].join('\n'))
+      const run = momentOf(unknownRun, execution, 0)
+      terminal.table(
+        ['node', 'status', 'model', 'took', 'job', 'note'],
+        (execution.nodes ?? []).map(node => {
+          const moment = run.nodes.get(node.node_id)!
+          const { node_id: name, model_id: model, job_id: job, status } = node
+          const took = status === 'completed' ? stateText(moment, 0) : '-'
+          const note = noteOf(node, reasonText(asJob(moment)))
+          return [printable(name), statusText(status, paint), printable(model), took, job ?? '-', note]
+        }),
+      )
+    })
+  withExamples(show, [
+    ['infer execution show 7QK2M9XD', 'by the end of its id'],
+    ['infer execution show exec_… --json', 'the record as the API gives it'],
+  ])
+}
+
+const noteOf = ({ error, queue_position: place }: ExecutionNode, reason: string): string =>
+  error
+    ? printable(error.message).replaceAll(/\s+/g, ' ')
+    : [...(place ? [`${place} before it`] : []), reason].filter(text => text !== '').join(', ')
+
+function factsOf(execution: Execution, paint: Paint): [name: string, value: string][] {
+  const { id, status, error, workflow_id, workflow_version, created_at, duration_ms, parent_execution_id } = execution
+  const rows: [string, string | undefined][] = [
+    ['id', id],
+    ['status', statusText(status, paint)],
+    ['error', error ? printable(error.message) : undefined],
+    ['workflow', workflow_id ? `${workflow_id}, version ${workflow_version ?? '?'}` : undefined],
+    ['submitted', timeText(created_at * 1000)],
+    ['took', duration_ms == null ? undefined : tookText(duration_ms)],
+    ['retry of', parent_execution_id ?? undefined],
+  ]
+  return rows.filter((row): row is [string, string] => row[1] !== undefined)
+}

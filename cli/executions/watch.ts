@@ -1,0 +1,82 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { type Graph, graphOf } from '../../core/workflows/graph.ts'
+import { dependencies } from '../../core/workflows/plan.ts'
+import { type Client, openClient } from '../client.ts'
+import { interruptible } from '../interruption.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+import { Diagnosed, workflowPath } from '../workflows/workflow.ts'
+import { checkFolder, conclude } from './carry-out.ts'
+import { openRunDisplay } from './display.ts'
+import { type Execution, ExecutionAnswer, executionPath } from './execution.ts'
+import { findExecution } from './find.ts'
+import { followExecution } from './follow.ts'
+
+interface Options {
+  out?: string
+  json?: boolean
+  dataDir?: string
+}
+
+/** `infer execution watch <id>`: how an execution is getting on, until it has ended, and what it makes. */
+export function define(command: Command, terminal: Terminal): void {
+  const watch = withDataDir(withJson(command.command('watch')))
+    .summary('follow an execution to its end')
+    .description(
+      'Follows an execution until it has ended, as infer workflow run does: then texts are printed, files saved, and their paths printed. Ctrl-C stops following; the execution goes on.',
+    )
+    .argument('<id>', 'the execution, or the end of its id')
+    .option('--out <folder>', 'where to save files; the current folder when left out')
+    .action((text: string, { out, json = false, dataDir }: Options) => {
+      checkFolder(out)
+      return interruptible(terminal, signal =>
+        watchExecution(terminal, () => openClient(dataDirectory(dataDir)), text, { out, json, signal }),
+      )
+    })
+  withExamples(watch, [
+    ['infer execution watch 7QK2M9XD', 'by the end of its id'],
+    ['infer execution watch exec_… --out made/', 'with the files in a folder'],
+  ])
+}
+
+async function watchExecution(
+  terminal: Terminal,
+  connect: () => Client,
+  text: string,
+  { out, json, signal }: { out: string | undefined; json: boolean; signal: AbortSignal },
+): Promise<void> {
+  const id = await findExecution(connect(), text, signal)
+  const path = executionPath(id)
+  const { execution } = await connect().ask({ method: 'GET', path, answer: ExecutionAnswer, signal })
+  const graph = await graphFor(connect(), execution, signal)
+  const display = openRunDisplay(terminal, { title: id, graph, quiet: json })
+  try {
+    const ended = await followExecution(connect, id, {
+      signal,
+      onChange: display.change,
+      onTrouble: sentence =>
+        display.say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
+    })
+    const interrupts = { cancel: signal, leave: signal }
+    await conclude(terminal, connect, ended, display, interrupts, { graph, out, json })
+  } finally {
+    display.close()
+  }
+}
+
+/** What depends on what, from the version of the workflow that it executes; of a file that was run, nobody knows. */
+async function graphFor(client: Client, execution: Execution, signal: AbortSignal): Promise<Graph> {
+  const { workflow_id: id, workflow_version: version, nodes = [], edges } = execution
+  const names = nodes.map(({ node_id }) => node_id)
+  if (edges) return graphOf(names, edges)
+  if (!id) return graphOf(names, [])
+  const path = `${workflowPath(id)}${version == null ? '' : `?version=${version}`}`
+  try {
+    return dependencies((await client.ask({ method: 'GET', path, answer: Diagnosed, signal })).workflow.dag)
+  } catch {
+    signal.throwIfAborted()
+    // It was deleted meanwhile.
+    return graphOf(names, [])
+  }
+}

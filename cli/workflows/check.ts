@@ -1,0 +1,51 @@
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { dataDirectory, readConfig } from '../../core/config.ts'
+import { defaultModels } from '../../core/models/defaults.ts'
+import { diagnose } from '../../core/workflows/diagnose.ts'
+import { blockingOf, type Diagnostics } from '../../core/workflows/diagnostics.ts'
+import { offerOf } from '../../core/workflows/offer.ts'
+import { openClient } from '../client.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+import { readDocument, type WorkflowDocument } from './document.ts'
+import { hasServer } from './server.ts'
+import { admit, Validation } from './workflow.ts'
+
+/** `infer workflow check <file>`: whether a file can be run, and what is odd about it. */
+export function define(command: Command, terminal: Terminal): void {
+  const check = withDataDir(withJson(command.command('check')))
+    .summary('check a workflow file before it is run')
+    .description(
+      'Checks a workflow file: its graph, its references, the models and the types of what flows from node to node. By the models of the server, or of infer.yaml where none runs. Ends with 65 when it cannot be run; what is only odd is said on standard error.',
+    )
+    .argument('<file>', 'the workflow, JSON or YAML')
+    .action(async (path: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const document = readDocument(path)
+      const diagnostics = await diagnosed(document, dataDirectory(dataDir))
+      if (json) {
+        const valid = blockingOf(diagnostics).length === 0
+        terminal.json({ valid, diagnostics })
+        if (!valid) terminal.leaveWith(exitCodes.data)
+        return
+      }
+      admit(terminal, diagnostics)
+      const count = Object.keys(document.dag.nodes).length
+      terminal.print(`${path} can be run: ${count === 1 ? 'one node' : `${count} nodes`}.`)
+    })
+  withExamples(check, [['infer workflow check story.yaml', 'whether it can be run, and if not, where it is wrong']])
+}
+
+async function diagnosed({ dag, parameters = null }: WorkflowDocument, dataDir: string): Promise<Diagnostics> {
+  if (hasServer(dataDir)) {
+    const body = { dag, parameters }
+    const path = '/api/workflows/validate'
+    return (await openClient(dataDir).ask({ method: 'POST', path, body, answer: Validation })).diagnostics
+  }
+  const { traitsOf } = await import('../../gpu/presets/presets.ts')
+  const { models } = readConfig(join(dataDir, 'infer.yaml'), false, traitsOf)
+  const offered = models.length > 0 ? models : defaultModels()
+  const offer = offerOf({ find: id => offered.find(model => model.id === id) }, () => true)
+  return diagnose(dag, parameters ?? undefined, offer)
+}

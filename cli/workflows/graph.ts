@@ -1,0 +1,65 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import type { Dag } from '../../core/dag/definition.ts'
+import { dependencies } from '../../core/workflows/plan.ts'
+import { openClient } from '../client.ts'
+import { usage } from '../exit-codes.ts'
+import { withDataDir, withExamples } from '../options.ts'
+import { printable } from '../paint.ts'
+import { drawLine } from '../status/line.ts'
+import type { Terminal } from '../terminal.ts'
+import { isFile, readDocument } from './document.ts'
+import { drawGraph } from './draw.ts'
+import { dotOf, mermaidOf } from './export.ts'
+import { svgOf } from './svg.ts'
+import { findWorkflow } from './workflow.ts'
+
+interface Options {
+  svg?: boolean
+  mermaid?: boolean
+  dot?: boolean
+  dataDir?: string
+}
+
+/** A pipe has no width of its own. Columns. */
+const pipeWidth = 120
+
+/** `infer workflow graph <file|id|name>`: draws what must be done before what. */
+export function define(command: Command, terminal: Terminal): void {
+  const graph = withDataDir(command.command('graph'))
+    .summary('draw the graph of a workflow')
+    .description(
+      'Draws the graph of a workflow: boxes and lines in the terminal, or as SVG, Mermaid or Graphviz DOT on standard output.',
+    )
+    .argument('<workflow>', 'a file, or the id or the name of a workflow')
+    .option('--svg', 'as an SVG picture, for light and dark pages')
+    .option('--mermaid', 'as a Mermaid flowchart')
+    .option('--dot', 'as Graphviz DOT')
+    .action(async (text: string, { svg, mermaid, dot, dataDir }: Options) => {
+      if ([svg, mermaid, dot].filter(Boolean).length > 1) throw usage('Choose one of --svg, --mermaid and --dot.')
+      const { name, dag } = isFile(text)
+        ? readDocument(text)
+        : (await findWorkflow(openClient(dataDirectory(dataDir)), text)).workflow
+      if (svg) return terminal.print(svgOf(name, dag))
+      if (mermaid) return terminal.print(mermaidOf(dag))
+      if (dot) return terminal.print(dotOf(name, dag))
+      const width = terminal.isTerminal ? Math.max(20, terminal.stdout.columns || 80) : pipeWidth
+      const drawn = drawGraph(
+        { graph: dependencies(dag), label: nodes => labelOf(nodes, dag) },
+        { width, height: Number.POSITIVE_INFINITY },
+      )
+      for (const line of drawn) terminal.print(drawLine(line, width, terminal.paint).trimEnd())
+    })
+  withExamples(graph, [
+    ['infer workflow graph story.yaml', 'in the terminal'],
+    ['infer workflow graph Story --svg > story.svg', 'a picture'],
+    ['infer workflow graph Story --mermaid', 'for a page in Markdown'],
+  ])
+}
+
+const labelOf = (nodes: readonly string[], dag: Dag): { lines: [string, string] } => {
+  const [id = ''] = nodes
+  return nodes.length === 1
+    ? { lines: [printable(id), printable(dag.nodes[id]!.task.replace(/^\w+\//, ''))] }
+    : { lines: [`${nodes.length} more`, ''] }
+}

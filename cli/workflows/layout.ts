@@ -1,0 +1,269 @@
+import { type Edge, type Graph, ranksOf } from '../../core/workflows/graph.ts'
+import { ordered } from './order.ts'
+
+/** A node as it is drawn, or several that share one box because there is no room for all. Columns and lines from 0. */
+export interface Box {
+  id: string
+  /** The nodes that it stands for: one, or those of which only the number is told. */
+  nodes: readonly string[]
+  left: number
+  top: number
+  width: number
+  height: number
+}
+
+/** A line from the bottom of one thing to the top of one in the next rank. */
+export interface Link {
+  from: { x: number; y: number }
+  to: { x: number; y: number }
+  /** What begins the line and what ends it; a passage is neither a node nor a box. */
+  source: string
+  target: string
+}
+
+export interface Layout {
+  width: number
+  height: number
+  boxes: Box[]
+  links: Link[]
+  /** Lines that only pass a rank, on their way from one before it to one behind it. */
+  passages: { x: number; top: number; bottom: number }[]
+  /** Between two ranks: where the lines from above lead to those below, and the height there is for them. */
+  channels: { top: number; height: number; nets: Net[] }[]
+}
+
+/** Lines that are drawn as one: all of its sources lead to all of its targets. Columns. */
+export interface Net {
+  sources: number[]
+  targets: number[]
+  /** The line of the channel on which it goes sideways; 0 where it goes straight down. */
+  track: number
+}
+
+export interface Measures {
+  /** How wide the text in the box of these nodes is. */
+  textWidth: (nodes: readonly string[]) => number
+  /** Lines of text in a box. */
+  lines: number
+  /** Columns that there are. */
+  width: number
+}
+
+/** Between two boxes of a rank. */
+const gap = 2
+/** The border and a space on each side. */
+const frame = 4
+
+interface Item {
+  id: string
+  /** Empty for a passage. */
+  nodes: readonly string[]
+  width: number
+}
+
+const isPassage = ({ nodes }: Item): boolean => nodes.length === 0
+
+/**
+ * Puts the nodes of a graph into ranks from top to bottom, each below all that must be done before it, with as few
+ * crossing lines as some sweeps find. Nodes that have no room in their rank share one box. Pure. Undefined for a graph
+ * with a cycle.
+ */
+export function layOut(graph: Graph, measures: Measures): Layout | undefined {
+  const ranks = ranksOf(graph)
+  if (!ranks) return undefined
+  const { items, edges } = folded(ranks, graph, measures)
+  const sorted = ordered(
+    items.map(rank => rank.map(({ id }) => id)),
+    edges,
+  )
+  const byId = new Map(items.flat().map(item => [item.id, item]))
+  const rows = sorted.map(rank => rank.map(id => byId.get(id)!))
+  const centres = placed(rows, edges, measures.width)
+  return assembled(rows, edges, centres, measures.lines + 2)
+}
+
+/** Ranks in which there is room for every item, with passages for the edges that skip ranks. */
+function folded(
+  ranks: readonly string[][],
+  { successors }: Graph,
+  { textWidth, width }: Measures,
+): { items: Item[][]; edges: Edge[] } {
+  const rankOf = new Map<string, number>()
+  const boxOf = new Map<string, string>()
+  const wide = (nodes: readonly string[]) => {
+    const text = textWidth(nodes) + frame
+    // Odd, so that every box has a middle and straight lines stay straight.
+    return text + 1 - (text % 2)
+  }
+  const items = ranks.map((rank, at): Item[] => {
+    const each = rank.map(id => ({ id, nodes: [id], width: wide([id]) }))
+    const room = (kept: readonly Item[]) => kept.reduce((sum, one) => sum + one.width + gap, -gap)
+    let kept = each
+    let rest: string[] = []
+    while (
+      kept.length > 0 &&
+      room(kept) + (rest.length > 0 ? gap + wide(rest) : 0) > width &&
+      rest.length < rank.length
+    ) {
+      kept = kept.slice(0, -1)
+      rest = rank.slice(kept.length)
+    }
+    // One alone is cut rather than counted.
+    if (rest.length === 1 && kept.length === 0) [kept, rest] = [each, []]
+    const more = rest.length > 0 ? [{ id: `\u0000${at}`, nodes: rest, width: wide(rest) }] : []
+    const all = [...kept, ...more]
+    for (const item of all) for (const node of item.nodes) boxOf.set(node, item.id)
+    for (const { id } of all) rankOf.set(id, at)
+    return all
+  })
+  const edges = new Map<string, Edge>()
+  const join = (from: string, to: string) => void edges.set(JSON.stringify([from, to]), { from, to })
+  for (const [node, others] of successors)
+    for (const other of others) {
+      const [from, to] = [boxOf.get(node)!, boxOf.get(other)!]
+      let last = from
+      // Lines from one box share their way.
+      for (let rank = rankOf.get(from)! + 1; rank < rankOf.get(to)!; rank++) {
+        const id = `\u0001${rank} ${from}`
+        if (!rankOf.has(id)) {
+          rankOf.set(id, rank)
+          items[rank]!.push({ id, nodes: [], width: 1 })
+        }
+        join(last, id)
+        last = id
+      }
+      join(last, to)
+    }
+  return { items, edges: [...edges.values()] }
+}
+
+/** The column of the middle of each item: below the middle of what leads to it, as far as there is room. */
+function placed(rows: readonly Item[][], edges: readonly Edge[], width: number): Map<string, number> {
+  const before = new Map<string, string[]>()
+  for (const { from, to } of edges) before.set(to, [...(before.get(to) ?? []), from])
+  const centres = new Map<string, number>()
+  const middle = Math.floor((Math.max(...rows.map(widthOf), 1) - 1) / 2)
+  for (const row of rows) {
+    const wished = row.map(({ id }) => {
+      const above = (before.get(id) ?? []).map(one => centres.get(one)!)
+      return above.length === 0 ? middle : above.reduce((sum, one) => sum + one, 0) / above.length
+    })
+    const lefts: number[] = []
+    for (const [at, item] of row.entries()) {
+      const wish = Math.round(wished[at]! - (item.width - 1) / 2)
+      lefts.push(at === 0 ? wish : Math.max(wish, lefts[at - 1]! + row[at - 1]!.width + gap))
+    }
+    // What was pushed aside was pushed to the right: all of it goes back by the half.
+    const pushed = row.map((item, at) => lefts[at]! + (item.width - 1) / 2 - wished[at]!)
+    const shift = Math.round(pushed.reduce((sum, one) => sum + one, 0) / Math.max(1, row.length))
+    for (let at = row.length - 1, limit = width; at >= 0; limit = lefts[at]! - gap, at--)
+      lefts[at] = Math.min(lefts[at]! - shift, limit - row[at]!.width)
+    for (let at = 0, limit = 0; at < row.length; limit = lefts[at]! + row[at]!.width + gap, at++)
+      lefts[at] = Math.max(lefts[at]!, limit)
+    for (const [at, item] of row.entries()) centres.set(item.id, lefts[at]! + (item.width - 1) / 2)
+  }
+  const left = Math.min(...rows.flat().map(({ id, width: own }) => centres.get(id)! - (own - 1) / 2), Infinity)
+  for (const [id, centre] of centres) centres.set(id, centre - left)
+  return centres
+}
+
+const widthOf = (row: readonly Item[]): number => row.reduce((sum, item) => sum + item.width + gap, -gap)
+
+function assembled(
+  rows: readonly Item[][],
+  edges: readonly Edge[],
+  centres: ReadonlyMap<string, number>,
+  boxHeight: number,
+): Layout {
+  const after = new Map<string, string[]>()
+  for (const { from, to } of edges) after.set(from, [...(after.get(from) ?? []), to])
+  const layout: Layout = { width: 0, height: 0, boxes: [], links: [], passages: [], channels: [] }
+  let top = 0
+  for (const [at, row] of rows.entries()) {
+    for (const item of row) {
+      const x = centres.get(item.id)!
+      const left = x - (item.width - 1) / 2
+      layout.width = Math.max(layout.width, left + item.width)
+      if (isPassage(item)) layout.passages.push({ x, top, bottom: top + boxHeight - 1 })
+      else layout.boxes.push({ id: item.id, nodes: item.nodes, left, top, width: item.width, height: boxHeight })
+    }
+    const bottom = top + boxHeight
+    const nets = netsOf(row, rows[at + 1] ?? [], after, centres)
+    const height = nets.length === 0 ? 0 : Math.max(1, ...nets.map(({ track }) => track + 1))
+    if (at < rows.length - 1) layout.channels.push({ top: bottom, height, nets })
+    for (const { id } of row)
+      for (const to of after.get(id) ?? [])
+        layout.links.push({
+          from: { x: centres.get(id)!, y: bottom - 1 },
+          to: { x: centres.get(to)!, y: bottom + height },
+          source: id,
+          target: to,
+        })
+    layout.height = bottom
+    top = bottom + height
+  }
+  return layout
+}
+
+/**
+ * Items that lead to the same targets share one net; nets that would run over each other get tracks of their own. Where
+ * several nets lead to one box each reaches it in a column of its own, so that nobody takes one for the other.
+ */
+function netsOf(
+  row: readonly Item[],
+  below: readonly Item[],
+  after: ReadonlyMap<string, string[]>,
+  centres: ReadonlyMap<string, number>,
+): Net[] {
+  const nets = new Map<string, { sources: number[]; ids: readonly string[]; targets: number[] }>()
+  for (const { id } of row) {
+    const ids = [...new Set(after.get(id) ?? [])].sort((a, b) => centres.get(a)! - centres.get(b)!)
+    if (ids.length === 0) continue
+    const key = JSON.stringify(ids)
+    const net = nets.get(key)
+    if (net) net.sources.push(centres.get(id)!)
+    else nets.set(key, { sources: [centres.get(id)!], ids, targets: [] })
+  }
+  const middleOf = ({ sources }: { sources: number[] }) => sources.reduce((sum, x) => sum + x, 0) / sources.length
+  for (const { id, width } of below) {
+    const centre = centres.get(id)!
+    const coming = [...nets.values()].filter(({ ids }) => ids.includes(id)).sort((a, b) => middleOf(a) - middleOf(b))
+    const straight = coming.findIndex(net => net.sources.length === 1 && net.sources[0] === centre)
+    const anchor = straight < 0 ? (coming.length - 1) / 2 : straight
+    const most = Math.max(0, (width - 3) / 2)
+    for (const [at, net] of coming.entries())
+      net.targets.push(centre + Math.max(-most, Math.min(most, (at - anchor) * 2)))
+  }
+  return tracked([...nets.values()].map(({ sources, targets }) => ({ sources, targets, track: 0 })))
+}
+
+const isStraight = ({ sources, targets }: Net): boolean =>
+  sources.length === 1 && targets.length === 1 && sources[0] === targets[0]
+const reach = ({ sources, targets }: Net): [number, number] => [
+  Math.min(...sources, ...targets),
+  Math.max(...sources, ...targets),
+]
+
+/**
+ * A line that comes down in a column in which another goes up from below must turn above it. Where two nets ask that of
+ * each other the first one wins, and the lines touch.
+ */
+function tracked(nets: Net[]): Net[] {
+  const open = new Set(nets.filter(net => !isStraight(net)))
+  const taken: { track: number; from: number; to: number }[] = []
+  const mustWait = (net: Net) =>
+    [...open].some(other => other !== net && other.sources.some(x => net.targets.includes(x)))
+  while (open.size > 0) {
+    const net = [...open].find(one => !mustWait(one)) ?? [...open][0]!
+    open.delete(net)
+    const [from, to] = reach(net)
+    const above = nets
+      .filter(other => other !== net && !open.has(other) && !isStraight(other))
+      .filter(other => other.sources.some(x => net.targets.includes(x)))
+    let track = above.length === 0 ? 0 : Math.max(...above.map(other => other.track)) + 1
+    while (taken.some(one => one.track === track && one.from <= to + 1 && from <= one.to + 1)) track++
+    net.track = track
+    taken.push({ track, from, to })
+  }
+  return nets
+}

@@ -1,0 +1,44 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { timeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { WorkflowPage } from './workflow.ts'
+
+/** `infer workflow list [words]`: the workflows that are written down. */
+export function define(command: Command, terminal: Terminal): void {
+  const list = withDataDir(withJson(command.command('list')))
+    .summary('list the workflows, the one that was changed last first')
+    .description('Lists the workflows of the organization that are written down, the one that was changed last first.')
+    .argument('[words]', 'what the name holds')
+    .option('--limit <count>', 'how many at most, 1 to 100', readCount(1, 100), 20)
+    .action(
+      async (
+        words: string | undefined,
+        { limit, dataDir, json }: { limit: number; dataDir?: string; json?: boolean },
+      ) => {
+        const query = new URLSearchParams({ limit: String(limit), include: 'dag', ...(words ? { q: words } : {}) })
+        const path = `/api/workflows?${query.toString()}`
+        const page = await openClient(dataDirectory(dataDir)).ask({ method: 'GET', path, answer: WorkflowPage })
+        if (json) return terminal.json(page)
+        if (page.workflows.length === 0) return terminal.remark('There is no such workflow.')
+        terminal.table(
+          ['id', 'version', 'nodes', 'changed', 'name'],
+          page.workflows.map(({ id, version, dag, updated_at, name }) => [
+            id,
+            String(version),
+            String(Object.keys(dag?.nodes ?? {}).length),
+            timeText(updated_at * 1000),
+            printable(name),
+          ]),
+        )
+        if (page.has_more) terminal.remark(`There are more. Show them: --limit ${Math.min(100, limit * 5)}`)
+      },
+    )
+  withExamples(list, [
+    ['infer workflow list', 'the newest twenty'],
+    ['infer workflow list story --json', 'as the API gives it'],
+  ])
+}

@@ -1,0 +1,50 @@
+import type { Dag, Parameters } from '../../core/dag/definition.ts'
+import { Failure } from '../../core/failure.ts'
+import { referencesIn } from '../../core/workflows/bind.ts'
+import { fillParameters } from '../../core/workflows/parameters.ts'
+import { usedParameters } from '../../core/workflows/plan.ts'
+import { ReferenceFault } from '../../core/workflows/references.ts'
+import type { Client } from '../client.ts'
+import { usage } from '../exit-codes.ts'
+import { sendFile } from '../generation/media.ts'
+import type { Terminal } from '../terminal.ts'
+import { isParcel } from './values.ts'
+
+/** Throws usage, in the words of the command line, when the values are not what the workflow takes. */
+export function checkValues(values: Readonly<Record<string, unknown>>, dag: Dag, declared: Parameters | null): void {
+  const references = Object.values(dag.nodes)
+    .flatMap(({ inputs }) => referencesIn(inputs))
+    .flatMap(({ reference }) => (reference instanceof ReferenceFault ? [] : [reference]))
+  // What is sent first becomes an address.
+  const checked = Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, isParcel(value) ? value.path : value]),
+  )
+  try {
+    fillParameters(checked, declared, usedParameters(references))
+  } catch (thrown) {
+    if (!(thrown instanceof Failure)) throw thrown
+    const { code, message, param = '', details } = thrown
+    const wrong = details ?? [{ code, message, path: param }]
+    const missing = wrong
+      .filter(one => one.code === 'missing_required_parameter')
+      .map(({ path }) => path.replace('input_params.', ''))
+    const [first] = missing
+    throw usage(
+      first === undefined
+        ? message.replace(/^'input_params\.([^']*)'/, "The parameter '$1'")
+        : `The workflow needs ${missing.length === 1 ? `the parameter '${first}'` : `the parameters ${missing.map(one => `'${one}'`).join(', ')}`}. Give it: ${missing.map(one => `--param ${one}=…`).join(' ')}`,
+    )
+  }
+}
+
+/** The values with files that are too large for a request sent ahead, and their addresses in their places. */
+export async function sendParcels(
+  values: Readonly<Record<string, unknown>>,
+  client: Client,
+  terminal: Terminal,
+): Promise<Record<string, unknown>> {
+  const sent: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(values))
+    sent[name] = isParcel(value) ? await sendFile(client, value, terminal) : value
+  return sent
+}

@@ -1,0 +1,46 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { agrees } from '../question.ts'
+import type { Terminal } from '../terminal.ts'
+import { findWorkflow, workflowPath } from './workflow.ts'
+
+interface Options {
+  yes?: boolean
+  force?: boolean
+  dataDir?: string
+  json?: boolean
+}
+
+/** `infer workflow delete <id|name>`: forgets a workflow; its executions stay. */
+export function define(command: Command, terminal: Terminal): void {
+  const remove = withDataDir(withJson(command.command('delete')))
+    .summary('delete a workflow; its executions stay')
+    .description(
+      'Deletes a workflow. Its executions stay. While one of them goes on it is refused, unless --force cancels it.',
+    )
+    .argument('<workflow>', 'its id or its name')
+    .option('--yes', 'do not ask')
+    .option('--force', 'cancel the executions that go on')
+    .action((text: string, { yes, force, dataDir, json }: Options) =>
+      interruptible(terminal, async signal => {
+        const client = openClient(dataDirectory(dataDir))
+        const { workflow } = await findWorkflow(client, text, signal)
+        if (!yes) {
+          if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
+          const question = `Delete the workflow '${printable(workflow.name)}' (${workflow.id})?`
+          if (!(await agrees(question, false, terminal, signal))) return
+        }
+        const path = `${workflowPath(workflow.id)}${force ? '?force=true' : ''}`
+        const deleted = await client.ask({ method: 'DELETE', path, answer: z.unknown(), signal })
+        if (json) terminal.json(deleted)
+        else terminal.print(`${workflow.id} is deleted.`)
+      }),
+    )
+  withExamples(remove, [['infer workflow delete Story --yes', 'without being asked']])
+}

@@ -1,0 +1,151 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import type { Dag, Parameters } from '../../core/dag/definition.ts'
+import { dependencies } from '../../core/workflows/plan.ts'
+import type { Client } from '../client.ts'
+import { checkFolder, conclude, goesOn, toItsEnd } from '../executions/carry-out.ts'
+import { openRunDisplay } from '../executions/display.ts'
+import { type Execution, ExecutionAnswer } from '../executions/execution.ts'
+import { usage } from '../exit-codes.ts'
+import { readPriority } from '../generation/options.ts'
+import { withInterrupts } from '../jobs/interrupt.ts'
+import { submit } from '../jobs/submit.ts'
+import { readDuration, withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+import { isFile, readDocument, readParameters } from './document.ts'
+import { checkValues, sendParcels } from './parameters.ts'
+import { hasServer, withServer } from './server.ts'
+import { type GivenParameter, readParameter, valuesOf } from './values.ts'
+import { admit, findWorkflow, Validation, workflowPath } from './workflow.ts'
+
+interface Options {
+  param?: GivenParameter[]
+  params?: string
+  priority?: number | string
+  timeout?: number
+  out?: string
+  wait: boolean
+  json?: boolean
+  dataDir?: string
+}
+
+/** What is to be run, and how it is asked for. */
+interface Order {
+  name: string
+  dag: Dag
+  parameters: Parameters | null
+  path: string
+  body: object
+}
+
+/** `infer workflow run <file|id|name>`: carries a workflow out, shows how it goes, prints and saves what comes out. */
+export function define(command: Command, terminal: Terminal): void {
+  const run = withDataDir(withJson(command.command('run')))
+    .summary('run a workflow, from a file or from the server')
+    .description(
+      'Runs a workflow: a JSON or YAML file, or one that is written down on the server, by its id or its name. On a terminal the graph is drawn with the state of each node; in a pipe each change is one line, on standard error. At the end texts are printed, files saved, and their paths printed. Ctrl-C cancels the run, a second one leaves it. Where no server runs, one is started for as long as the run takes.',
+    )
+    .argument('<workflow>', 'a file, or the id or the name of a workflow')
+    .option('--param <name=value>', 'a parameter, repeatable; name=@path reads a file', readParameter)
+    .option('--params <file>', 'parameters from a file, JSON or YAML; --param wins')
+    .option('--priority <level>', 'low, normal, high or -100 to 100: who is sooner in the queue', readPriority)
+    .option(
+      '--timeout <time>',
+      'how long the run may take, such as 10m; what the workflow says otherwise',
+      readDuration,
+    )
+    .option('--out <folder>', 'where to save files; the current folder when left out')
+    .option('--no-wait', 'print the id of the execution and leave; infer execution watch follows it')
+    .action((workflow: string, options: Options) => runWorkflow(terminal, workflow, options))
+  withExamples(run, [
+    ['infer workflow run story.yaml --param topic="a cat"', 'a file, without writing it down'],
+    ['infer workflow run Story --param photo=@cat.png --out made/', 'by its name, with a picture'],
+    ['infer workflow run wf_… --params values.json --json', 'the record as the API gives it'],
+  ])
+}
+
+async function runWorkflow(terminal: Terminal, workflow: string, options: Options): Promise<void> {
+  const { param = [], params, out, wait, json = false } = options
+  const dataDir = dataDirectory(options.dataDir)
+  checkFolder(out)
+  const fromFile = params === undefined ? {} : readParameters(params)
+  const document = isFile(workflow) ? readDocument(workflow) : undefined
+  const valuesFor = (dag: Dag, declared: Parameters | null) => {
+    const values = valuesOf(fromFile, param, declared)
+    checkValues(values, dag, declared)
+    return values
+  }
+  // What is wrong with a file is said before a server is started for it.
+  if (document) valuesFor(document.dag, document.parameters ?? null)
+  if (!wait && !hasServer(dataDir))
+    throw usage('No server is running that would go on with it. Start one with infer serve, or leave out --no-wait.')
+
+  await withServer(terminal, dataDir, connect =>
+    withInterrupts(terminal, async interrupts => {
+      const { cancel: asked, leave } = interrupts
+      const order = document
+        ? await checkedFile(terminal, connect(), document, json, asked)
+        : await checkedWorkflow(terminal, connect(), workflow, json, asked)
+      const { name, dag, parameters, path, body } = order
+      const values = await sendParcels(valuesFor(dag, parameters), connect(), terminal)
+      const graph = dependencies(dag)
+      const display = openRunDisplay(terminal, { title: name, graph, quiet: json || !wait })
+      let execution: Execution | undefined
+      try {
+        const terms = {
+          input_params: values,
+          ...(options.priority === undefined ? {} : { priority: options.priority }),
+          ...(options.timeout === undefined ? {} : { timeout: Math.max(1, Math.round(options.timeout / 1000)) }),
+        }
+        const request = { path, body: { ...body, ...terms }, answer: ExecutionAnswer }
+        ;({ execution } = await submit(connect, request, { signal: leave, onTrouble: display.say }))
+        if (!wait) {
+          if (json) terminal.json(execution)
+          else terminal.print(execution.id)
+          return
+        }
+        if (!json) display.say(`${name}: ${execution.id}`)
+        execution = await toItsEnd(connect, execution.id, display, interrupts)
+        await conclude(terminal, connect, execution, display, interrupts, { graph, out, json })
+      } finally {
+        display.close()
+        if (leave.aborted && execution && goesOn(execution))
+          terminal.remark(`${execution.id} goes on. Follow it: infer execution watch ${execution.id}`)
+      }
+    }),
+  )
+}
+
+async function checkedFile(
+  terminal: Terminal,
+  client: Client,
+  document: ReturnType<typeof readDocument>,
+  quiet: boolean,
+  signal: AbortSignal,
+): Promise<Order> {
+  const { name, dag, parameters = null, on_failure, timeout } = document
+  const path = '/api/workflows/validate'
+  const asked = { method: 'POST', path, body: { dag, parameters }, answer: Validation, signal } as const
+  admit(terminal, (await client.ask(asked)).diagnostics, { quiet })
+  const body = {
+    name,
+    dag,
+    parameters,
+    ...(on_failure === undefined ? {} : { on_failure }),
+    ...(timeout === undefined ? {} : { timeout }),
+  }
+  return { name, dag, parameters, path: '/api/workflows/run', body }
+}
+
+async function checkedWorkflow(
+  terminal: Terminal,
+  client: Client,
+  text: string,
+  quiet: boolean,
+  signal: AbortSignal,
+): Promise<Order> {
+  const { workflow, diagnostics } = await findWorkflow(client, text, signal)
+  admit(terminal, diagnostics, { quiet })
+  const { id, name, dag, parameters = null, version } = workflow
+  return { name, dag, parameters, path: `${workflowPath(id)}/execute`, body: { version } }
+}

@@ -1,0 +1,38 @@
+import { remote } from '../../core/config.ts'
+import { openLog } from '../../core/log.ts'
+import { type Client, openClient } from '../client.ts'
+import { runningServer } from '../server-file.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** What runs when the work is over was left by a second Ctrl-C: it goes back to the queue. Milliseconds. */
+const drainTimeoutMs = 1_000
+
+/** Whether there is a server to speak to: one that INFER_URL names, or one that runs on the data directory. */
+export const hasServer = (dataDir: string): boolean => remote() !== undefined || runningServer(dataDir) !== undefined
+
+/**
+ * Does work with a server. Where none runs one is started in this process, on the same data directory, for as long as
+ * the work takes; it is said on standard error.
+ */
+export async function withServer(
+  terminal: Terminal,
+  dataDir: string,
+  work: (connect: () => Client) => Promise<void>,
+): Promise<void> {
+  const connect = () => openClient(dataDir)
+  if (hasServer(dataDir)) return work(connect)
+  terminal.remark(`No server is running on ${dataDir}, so one is started for this run.`)
+  const { openApp } = await import('../app.ts')
+  const app = await openApp({
+    dataDir,
+    configPath: undefined,
+    listen: '127.0.0.1:0',
+    drainTimeoutMs,
+    log: openLog('error'),
+  })
+  try {
+    await work(connect)
+  } finally {
+    await app.close()
+  }
+}

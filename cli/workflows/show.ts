@@ -1,0 +1,33 @@
+import type { Command } from 'commander'
+import { stringify } from 'yaml'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import type { Terminal } from '../terminal.ts'
+import { findWorkflow } from './workflow.ts'
+
+/** `infer workflow show <id|name>`: the definition, as a file that can be run. */
+export function define(command: Command, terminal: Terminal): void {
+  const show = withDataDir(withJson(command.command('show')))
+    .summary('show a workflow as a file that can be run')
+    .description(
+      'Prints a workflow as YAML: what is printed can be kept, changed and run or created again. What keeps it from being run, and what is odd about it, is said on standard error.',
+    )
+    .argument('<workflow>', 'its id or its name')
+    .action(async (text: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const found = await findWorkflow(openClient(dataDirectory(dataDir)), text)
+      if (json) return terminal.json(found)
+      const { workflow, diagnostics } = found
+      const { name, description, region, timeout, on_failure, parameters, dag } = workflow
+      const whole = { name, description, region, timeout, on_failure, parameters, dag }
+      const said = Object.entries(whole).filter(([, value]) => value !== null && value !== undefined)
+      terminal.remark(`${workflow.id}, version ${workflow.version}`)
+      terminal.print(printable(stringify(Object.fromEntries(said), { lineWidth: 0 })).trimEnd())
+      for (const { message } of [...diagnostics.warnings, ...diagnostics.type_issues]) terminal.warn(printable(message))
+    })
+  withExamples(show, [
+    ['infer workflow show Story > story.yaml', 'kept as a file'],
+    ['infer workflow show wf_… --json', 'as the API gives it'],
+  ])
+}

@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs'
+import { InvalidArgumentError } from 'commander'
+import type { Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
+import { misfit } from '../../core/workflows/parameters.ts'
+import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
+import { isAddress, mediaOf, type Parcel } from '../generation/media.ts'
+
+/** `name=value` as it was typed. */
+export interface GivenParameter {
+  name: string
+  text: string
+}
+
+export function readParameter(text: string, before: GivenParameter[] = []): GivenParameter[] {
+  const at = text.indexOf('=')
+  if (at <= 0) throw new InvalidArgumentError('Write it as name=value; name=@file reads a file.')
+  const name = text.slice(0, at)
+  if (before.some(one => one.name === name)) throw new InvalidArgumentError(`'${name}' is given twice.`)
+  return [...before, { name, text: text.slice(at + 1) }]
+}
+
+const media = { image: 'image', audio: 'audio', video: 'video' } as const
+const isMedium = (type: ParameterType | undefined): type is keyof typeof media =>
+  type !== undefined && Object.hasOwn(media, type)
+
+/**
+ * The value of a parameter: JSON where that is of the declared type, the text itself otherwise. `@path` is what stands
+ * in a file; of pictures, videos and sound it is the file itself, as a `data:` URL, or as a parcel where it is too large
+ * for one. Without a declared type: JSON where it is some. Throws usage.
+ */
+export function valueOf({ name, text }: GivenParameter, declared: Parameter | undefined): unknown {
+  const type = declared?.type
+  if (isMedium(type)) {
+    if (text.startsWith('@')) return mediaOf(media[type], text.slice(1), `--param ${name}`)
+    if (isAddress(text)) return text
+    throw usage(`'${name}' is of type ${type}. Give a file as --param ${name}=@path, or an address.`)
+  }
+  const said = text.startsWith('@') ? fileText(name, text.slice(1)) : text
+  if (type === 'string' || type === 'file') return said
+  const json = jsonOf(said)
+  return json !== undefined && (type === undefined || misfit(json.value, type) === undefined) ? json.value : said
+}
+
+/** Everything that a run is given: `--params` first, over it each `--param`. */
+export const valuesOf = (
+  fromFile: Readonly<Record<string, unknown>>,
+  given: readonly GivenParameter[],
+  declared: Parameters | null,
+): Record<string, unknown> => ({
+  ...fromFile,
+  ...Object.fromEntries(
+    given.map(one => [
+      one.name,
+      valueOf(one, declared && Object.hasOwn(declared, one.name) ? declared[one.name] : undefined),
+    ]),
+  ),
+})
+
+export const isParcel = (value: unknown): value is Parcel =>
+  value !== null && typeof value === 'object' && 'path' in value && 'size' in value && 'type' in value
+
+function jsonOf(text: string): { value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) as unknown }
+  } catch {
+    return undefined
+  }
+}
+
+function fileText(name: string, path: string): string {
+  try {
+    // A newline at the end comes from the editor, not from the text.
+    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  } catch (cause) {
+    throw new CommandFailure(
+      exitCodes.io,
+      'invalid_value',
+      `The file ${path} of the parameter '${name}' cannot be read: ${(cause as Error).message}.`,
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { Dag, Parameter } from '../../core/dag/definition.ts'
+import { isId } from '../../core/ids.ts'
+import { blockingOf, type Diagnostics } from '../../core/workflows/diagnostics.ts'
+import type { Client } from '../client.ts'
+import { CommandFailure, exitCodes, refused, usage } from '../exit-codes.ts'
+import { printable } from '../paint.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** What the API says of a workflow, as far as the command line speaks of it. */
+export const Workflow = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  description: z.string().nullish(),
+  version: z.number(),
+  parameters: z.record(z.string(), Parameter).nullish(),
+  dag: Dag.optional(),
+  created_at: z.number(),
+  updated_at: z.number(),
+})
+export type Workflow = z.output<typeof Workflow>
+
+export const WorkflowPage = z.looseObject({
+  workflows: z.array(Workflow),
+  has_more: z.boolean().default(false),
+  next_cursor: z.string().nullish(),
+})
+
+const DiagnosticsAnswer = z
+  .looseObject({ type_issues: z.array(z.looseObject({})), warnings: z.array(z.looseObject({})) })
+  .transform(found => found as unknown as Diagnostics)
+export const Diagnosed = z.looseObject({ workflow: Workflow.extend({ dag: Dag }), diagnostics: DiagnosticsAnswer })
+export type Diagnosed = z.output<typeof Diagnosed>
+export const Validation = z.looseObject({ valid: z.boolean(), diagnostics: DiagnosticsAnswer })
+
+export const workflowPath = (id: string): string => `/api/workflows/${encodeURIComponent(id)}`
+
+/** Workflows that the word is the name of, or a part of it, those that were changed last first. */
+const searched = (client: Client, word: string, signal?: AbortSignal) =>
+  client.ask({
+    method: 'GET',
+    path: `/api/workflows?${new URLSearchParams({ q: word.slice(0, 256), limit: '100' }).toString()}`,
+    answer: WorkflowPage,
+    ...(signal ? { signal } : {}),
+  })
+
+/** The workflow with this id or this name. Throws `not_found`, and usage where several have the name. */
+export async function findWorkflow(client: Client, text: string, signal?: AbortSignal): Promise<Diagnosed> {
+  const id = text.startsWith('wf_') && isId(text) ? text : await idOf(client, text, signal)
+  return client.ask({ method: 'GET', path: workflowPath(id), answer: Diagnosed, ...(signal ? { signal } : {}) })
+}
+
+async function idOf(client: Client, name: string, signal?: AbortSignal): Promise<string> {
+  const { workflows } = await searched(client, name, signal)
+  const found = workflows.filter(one => one.name === name)
+  if (found.length > 1)
+    throw usage(
+      `Several workflows are called '${printable(name)}'. Give the id of one: ${found.map(({ id }) => id).join(', ')}.`,
+    )
+  if (found[0]) return found[0].id
+  const near = workflows.slice(0, 5).map(one => `'${printable(one.name)}'`)
+  throw refused(
+    'not_found',
+    `There is no workflow with the id or the name '${printable(name)}', and no such file. ${near.length > 0 ? `Do you mean ${near.join(' or ')}?` : 'See: infer workflow list'}`,
+  )
+}
+
+/**
+ * Throws, with exit code 65, when anything keeps the workflow from being run: each fault as a sentence, with its node
+ * and its place. What is only odd is said on standard error.
+ */
+export function admit(terminal: Terminal, diagnostics: Diagnostics, { quiet = false } = {}): void {
+  const blocking = blockingOf(diagnostics)
+  if (!quiet)
+    for (const one of [...diagnostics.warnings, ...diagnostics.type_issues])
+      if (!blocking.includes(one)) terminal.warn(printable(one.message))
+  if (blocking.length === 0) return
+  throw new CommandFailure(
+    exitCodes.data,
+    'invalid_graph',
+    `The workflow cannot run: ${blocking.length === 1 ? 'something is' : `${blocking.length} things are`} wrong.`,
+    {
+      details: blocking.map(({ code, message, node_id: node, path }) => ({
+        code,
+        message: printable(message),
+        path: printable(node === undefined ? (path ?? 'dag') : `nodes.${node}${path === undefined ? '' : `.${path}`}`),
+      })),
+    },
+  )
+}
