@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { advance, begin, type ExecutionStatus, isOver, type Standing } from '../../../core/dag/advance.ts'
+import type { JobRecord, Store } from '../../../core/store/store.ts'
+import { completed, newJob, openTestStore, organizationId, type TestStore } from './_store.ts'
+import { newExecution } from './_workflows.ts'
+
+// The store moves executions on with core/dag/advance.ts, between commits that may be undone and run again. Whatever
+// happens in whatever order, what it holds is what the same events make of the pure function.
+let opened: TestStore
+let store: Store
+beforeAll(async () => {
+  opened = await openTestStore()
+  store = opened.store
+})
+afterAll(() => opened[Symbol.asyncDispose]())
+
+const letters = [...'abcdefghij']
+const graphs = fc.record({
+  size: fc.integer({ min: 1, max: letters.length }),
+  edges: fc.array(fc.tuple(fc.nat(9), fc.nat(9)), { maxLength: 20, size: 'max' }),
+  borne: fc.subarray(letters),
+  onFailure: fc.constantFrom('fail_fast' as const, 'continue' as const),
+})
+/** What somebody does to a node, and whether another command of the same commit fails. */
+const deeds = fc.array(
+  fc.record({
+    pick: fc.nat(),
+    deed: fc.constantFrom('claim', 'complete', 'complete', 'fail', 'retry', 'release', 'cancel job', 'again' as const),
+    undone: fc.boolean(),
+  }),
+  { minLength: 5, maxLength: 60, size: 'max' },
+)
+
+const failure = (retryAt: number | null) => ({
+  status: 'failed' as const,
+  error: { code: 'worker_error' as const, message: 'It broke.', type: 'server_error', retryable: true, attempt: 1 },
+  retryAt,
+  engineId: null,
+  at: Date.now(),
+  logs: null,
+})
+
+test('any graph, any order of claims and ends, some commits undone: the store stands where the rules say', async () => {
+  const taken = newJob()
+  await store.jobs.submit(taken)
+  const property = fc.asyncProperty(
+    graphs,
+    deeds,
+    fc.option(fc.constantFrom('cancelled' as const, 'timed_out' as const)),
+    async ({ size, edges, borne, onFailure }, does, stop) => {
+      const names = letters.slice(0, size)
+      const nodes = Object.fromEntries(
+        names.map((name, from) => [
+          name,
+          [...new Set(edges.filter(([a, b]) => a === from && a < b && b < size).map(([, to]) => letters[to]!))],
+        ]),
+      )
+      const { modelId: _, ...made } = newExecution({ nodes, borne, onFailure })
+      const plan = { nodes: made.nodes, onFailure }
+      await store.executions.create(made)
+      const { release: _r, skip: _s, ended: _e, ...standing } = begin(plan)
+      let status: ExecutionStatus = 'pending'
+      const claims = new Map<number, JobRecord>()
+
+      /** The command, in one commit with one that fails where that is wished. */
+      async function commit<T>(command: Promise<T>, undone: boolean): Promise<T> {
+        if (undone) await expect(store.jobs.submit(taken)).rejects.toThrow()
+        return command
+      }
+      const heed = (after: ReturnType<typeof advance>) => {
+        if (after.ended) status = after.ended
+      }
+      const jobOf = (node: number) => made.nodes[node]!.jobId
+
+      for (const { pick, deed, undone } of does) {
+        const live = [...standing.status.keys()].filter(node => !isOver(standing.status[node]!))
+        if (live.length === 0) break
+        const node = live[pick % live.length]!
+        const now = standing.status[node]!
+        const claim = claims.get(node)
+        if (deed === 'claim') {
+          const claimed = await commit(store.jobs.claim(organizationId, jobOf(node), Date.now()), undone)
+          expect(claimed !== undefined).toBe(now === 'ready')
+          if (!claimed) continue
+          claims.set(node, claimed)
+          standing.status[node] = 'running'
+          if (status === 'pending') status = 'running'
+        } else if (deed === 'cancel job') {
+          if (now === 'pending') continue
+          await commit(store.jobs.cancel(organizationId, jobOf(node), Date.now()), undone)
+          heed(advance(plan, standing, node, 'failed'))
+        } else if (claim && now === 'running') {
+          if (deed === 'retry' || deed === 'release') {
+            const back = deed === 'retry' ? store.jobs.settle(claim, failure(1)) : store.jobs.release(claim, 0)
+            await commit<unknown>(back, undone)
+            standing.status[node] = 'ready'
+          } else {
+            const outcome = deed === 'fail' ? failure(null) : completed()
+            // Told twice in one commit, it counts once.
+            const twice = deed === 'again' ? store.jobs.settle(claim, outcome) : undefined
+            const { settled } = await commit(store.jobs.settle(claim, outcome), undone)
+            expect([(await twice)?.settled ?? true, settled]).toEqual([true, twice === undefined])
+            heed(advance(plan, standing, node, deed === 'fail' ? 'failed' : 'completed'))
+          }
+        }
+        await compare(made.id, standing, status)
+      }
+      if (stop && standing.open > 0 && (stop === 'cancelled' || status === 'running')) {
+        if (stop === 'cancelled') await store.executions.cancel(organizationId, made.id, Date.now())
+        else await store.executions.expire(Date.now() + 10_000_000, 1_000)
+        status = stop
+        for (const [node, before] of standing.status.entries())
+          if (!isOver(before)) standing.status[node] = before === 'running' ? stop : 'cancelled'
+        // What comes later finds it over.
+        for (const claim of claims.values()) await store.jobs.settle(claim, completed())
+      }
+      await compare(made.id, standing, status)
+      if (!['pending', 'running'].includes(status)) await store.executions.remove(organizationId, made.id, Date.now())
+      else await store.executions.cancel(organizationId, made.id, Date.now())
+    },
+  )
+  await fc.assert(property, { numRuns: Number(process.env.RUNS ?? 40) })
+  expect(opened.fatal).toEqual([])
+}, 120_000)
+
+async function compare(id: string, { status: nodes }: Standing, status: ExecutionStatus): Promise<void> {
+  const execution = (await store.executions.summary(organizationId, id))!
+  const held = (await store.executions.nodes(organizationId, id)).map(node => node.status)
+  expect([execution.status, held]).toEqual([status, nodes])
+  const many = (...those: string[]) => nodes.filter(node => those.includes(node)).length
+  expect(execution.progress).toEqual({
+    total: nodes.length,
+    completed: many('completed'),
+    failed: many('failed', 'timed_out'),
+    skipped: many('skipped', 'cancelled'),
+    running: many('running'),
+  })
+}
