@@ -1,4 +1,4 @@
-import type { Graph } from '../../core/workflows/graph.ts'
+import { type Graph, ranksOf } from '../../core/workflows/graph.ts'
 import { cut, type Line, padded, type Span, widthOf } from '../status/line.ts'
 import { type Layout, layOut, type Net } from './layout.ts'
 import { listed } from './listed.ts'
@@ -32,14 +32,22 @@ const widestText = 24
  * rank; where those have none either, ranks around what is live. A graph with a cycle is a list of its nodes. Pure.
  */
 export function drawGraph({ graph, label, live = new Set() }: Picture, room: Room): Line[] {
+  const ranks = ranksOf(graph)?.length ?? Number.POSITIVE_INFINITY
   const textLines = Math.max(1, ...graph.nodes.map(node => label([node]).lines.length))
   for (let lines = textLines; lines >= 1; lines--) {
     const textWidth = (nodes: readonly string[]) => {
       const each = label(nodes).lines.slice(0, lines).map(widthOf)
       return Math.max(1, Math.min(Math.max(...each), widestText, room.width - 4))
     }
-    const layout = layOut(graph, { textWidth, lines, width: room.width })
-    if (layout && layout.height <= room.height) return drawLayout(layout, label, lines)
+    // A chain of hundreds is not laid out, ten times a second, only to be found too high.
+    if (ranks * (lines + 3) - 1 > room.height) continue
+    for (let width = room.width, attempt = 0; attempt < 3 && width > 0; attempt++) {
+      const layout = layOut(graph, { textWidth, lines, width })
+      if (!layout || layout.height > room.height) break
+      if (layout.width <= room.width) return drawLayout(layout, label, lines)
+      // Lines that go past need room as well.
+      width -= layout.width - room.width
+    }
   }
   return listed({ graph, label, live }, room)
 }

@@ -97,19 +97,13 @@ function folded(
   }
   const items = ranks.map((rank, at): Item[] => {
     const each = rank.map(id => ({ id, nodes: [id], width: wide([id]) }))
-    const room = (kept: readonly Item[]) => kept.reduce((sum, one) => sum + one.width + gap, -gap)
-    let kept = each
-    let rest: string[] = []
-    while (
-      kept.length > 0 &&
-      room(kept) + (rest.length > 0 ? gap + wide(rest) : 0) > width &&
-      rest.length < rank.length
-    ) {
-      kept = kept.slice(0, -1)
-      rest = rank.slice(kept.length)
-    }
+    let room = each.reduce((sum, one) => sum + one.width + gap, -gap)
+    let count = each.length
+    while (count > 0 && room + (count < rank.length ? gap + wide(rank.slice(count)) : 0) > width)
+      room -= each[--count]!.width + gap
     // One alone is cut rather than counted.
-    if (rest.length === 1 && kept.length === 0) [kept, rest] = [each, []]
+    if (rank.length === 1) count = 1
+    const [kept, rest] = [each.slice(0, count), rank.slice(count)]
     const more = rest.length > 0 ? [{ id: `\u0000${at}`, nodes: rest, width: wide(rest) }] : []
     const all = [...kept, ...more]
     for (const item of all) for (const node of item.nodes) boxOf.set(node, item.id)
