@@ -85,7 +85,8 @@ async function bodyOf(route: Route, call: Call): Promise<unknown> {
   }
   const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
   const hash = call.req.headers['idempotency-key'] !== undefined
-  const read = await cpu.readBody(bytes, config.limits, {
+  const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }
+  const read = await cpu.readBody(bytes, bounds, {
     hash,
     files: bytes.length > usual,
     asText: route.bodyTexts,

@@ -31,6 +31,8 @@ interface RouteFacts<P, Q, B, R> {
   example?: B extends z.ZodType ? z.input<B> : undefined
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
+  /** How many members a body may have where it needs more than others. */
+  members?: number
   /** Members of the body that come in `call.texts` where it is large. */
   bodyTexts?: TextWish
   /** Absent where the answer is not JSON. */

@@ -2,6 +2,8 @@ import { z } from 'zod'
 
 const mostNodes = 2_000
 const mostEdges = 10_000
+/** What JSON of a workflow of that size may have in members. */
+export const mostMembers = 100_000
 
 /** A node's name in references: what may follow a dot there, and a little more that has to be quoted. */
 const NodeId = z

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Dag, Parameter } from '../../core/dag/definition.ts'
+import { canonicalHash } from '../../core/canonical.ts'
+import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionWish } from '../../core/workflows/executions.ts'
@@ -37,10 +38,11 @@ const wishOf = (
   definition: WorkflowDefinition,
   workflow: ExecutionWish['workflow'],
   terms: Terms,
-  /** What an idempotency key stands for: what was sent, whatever has become of the workflow since. */
-  asked: unknown,
 ): ExecutionWish => {
   const retention = call.owners.config.limits.job_retention
+  // A key stands for what was sent and for where it was sent, whatever has become of the workflow since.
+  const { bodyHash, params } = call
+  call.bodyHash = canonicalHash([params, bodyHash ?? null])
   return {
     organizationId: call.caller.organizationId,
     tokenId: call.caller.tokenId,
@@ -51,7 +53,7 @@ const wishOf = (
     timeout: terms.timeout,
     retentionMs: retention === 0 ? null : retention,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
-    idempotency: idempotencyOf(call, asked),
+    idempotency: idempotencyOf(call, undefined),
     offer: offerFor(call),
   }
 }
@@ -86,10 +88,7 @@ export const executionRoutes = [
     handle: async ({ params, body: { version, ...terms } }, call) => {
       const workflow = await findWorkflow(params.id, call, version)
       const made = { id: workflow.id, version: workflow.version }
-      return answer(
-        call,
-        await call.owners.executions.execute(wishOf(call, workflow, made, terms, [params.id, version ?? null, terms])),
-      )
+      return answer(call, await call.owners.executions.execute(wishOf(call, workflow, made, terms)))
     },
   }),
   route({
@@ -98,6 +97,7 @@ export const executionRoutes = [
     scope: 'user:write',
     tag,
     summary: 'Execute a workflow that is not written down',
+    members: mostMembers,
     body: Terms.extend({
       dag: Dag,
       parameters: z.record(z.string(), Parameter).nullish(),
@@ -118,10 +118,9 @@ export const executionRoutes = [
     },
     response: Answer,
     status: 202,
-    handle: async ({ body }, call) => {
-      const { dag, parameters, name, on_failure, ...terms } = body
+    handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, call) => {
       const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
-      return answer(call, await call.owners.executions.execute(wishOf(call, definition, null, terms, body)))
+      return answer(call, await call.owners.executions.execute(wishOf(call, definition, null, terms)))
     },
   }),
   route({
@@ -223,7 +222,7 @@ export const executionRoutes = [
       const { definition, workflowId, workflowVersion } = before
       const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
       const terms: Terms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
-      const wish = wishOf(call, definition, workflow, terms, [before.id, body])
+      const wish = wishOf(call, definition, workflow, terms)
       const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
       return answer(
         call,

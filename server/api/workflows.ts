@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Dag, Parameter } from '../../core/dag/definition.ts'
+import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
@@ -94,6 +94,7 @@ export const workflowRoutes = [
     summary: 'Write a workflow down',
     description:
       'A workflow that cannot run yet is taken all the same: what is wrong or odd stands in `diagnostics`, and keeps it from being executed where it must.',
+    members: mostMembers,
     body: WorkflowFields,
     example,
     response: Diagnosed,
@@ -135,6 +136,7 @@ export const workflowRoutes = [
     scope: 'user:write',
     tag,
     summary: 'Look a workflow over without writing it down',
+    members: mostMembers,
     body: z
       .object({ dag: Dag, parameters: z.record(z.string(), Parameter).nullish() })
       .meta({ id: 'WorkflowToValidate' }),
@@ -183,6 +185,7 @@ export const workflowRoutes = [
     description:
       'What is not sent takes its default. `If-Match: "<version>"` refuses the change where another one came first.',
     params: One,
+    members: mostMembers,
     body: WorkflowFields,
     example,
     response: Diagnosed,
@@ -198,6 +201,7 @@ export const workflowRoutes = [
     tag,
     summary: 'Change fields of a workflow',
     params: One,
+    members: mostMembers,
     body: WorkflowFields.partial().meta({ id: 'WorkflowChange' }),
     example: { name: 'Another name' },
     response: Diagnosed,

@@ -391,7 +391,7 @@ test('executions are forgotten when their time is over, not before and not while
 })
 
 test('executions are listed newest first, by workflow, status, time and what they carry', async () => {
-  const made = []
+  const made: Awaited<ReturnType<typeof begin>>[] = []
   for (let at = 0; at < 5; at++)
     made.push(
       await begin(
