@@ -122,7 +122,10 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     const decision = decideRetry({ failure: end, overrun, attempt, maxAttempts, now: facts.at, random: Math.random() })
     if (decision.do === 'release') {
       if (!draining) dispatch().refused(job.modelId, end)
-      if ((await ends.release(job)) && !draining) queue.offer(waitingOf(job))
+      if (!(await ends.release(job)) || draining) return
+      queue.offer(waitingOf(job))
+      // Its deadline was not looked for while it ran, and counts again.
+      if (job.startBy !== null) delayed(job.startBy)
       return
     }
     const retryAt = decision.do === 'retry' ? decision.at : null

@@ -157,6 +157,27 @@ test('a job that has not begun by its deadline fails, and leaves the queue', asy
   await jobs.drain(0)
 })
 
+test('a job that was given back has its deadline again, though nothing was due while it ran', async () => {
+  let skew = 0
+  const hand = byHand()
+  const jobs = open(hand.run, { clock: { now: () => Date.now() + skew }, tickMs: 10 })
+  const { job } = await jobs.submit(newJob({ startBy: Date.now() + 50_000 }))
+  const [run] = await hand.begun(1)
+  // Something else becomes due meanwhile: that look finds no deadline of a job that runs.
+  const other = (await jobs.submit(newJob({ createdAt: Date.now(), notBefore: Date.now() + 1_000, modelId: 'other' })))
+    .job
+  skew = 2_000
+  const [, second] = await hand.begun(2)
+  expect(second!.job.id).toBe(other.id)
+  second!.finish()
+  skew = 60_000
+  await expect.poll(() => store.jobs.nextDue()).toBeNull()
+  const ended = jobs.wait(job.id, never)
+  run!.fail(new Failure('no_capacity', 'It cannot now.', { retryAfterMs: 60_000 }))
+  expect(await ended).toMatchObject({ status: 'failed', error: { code: 'timeout' } })
+  await jobs.drain(0)
+})
+
 test('a job that is to begin later begins then, and says so until then', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
