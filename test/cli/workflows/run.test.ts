@@ -7,6 +7,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { stringify } from 'yaml'
 import { fakeModel, startApp } from '../../_app.ts'
 import { entry, infer, json, temporaryFolder } from '../_infer.ts'
+import { event, streams } from '../_jobs.ts'
+import { answer, fakeServer } from '../_server.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
 
 const fixtures = join(import.meta.dirname, '../../fixtures/workflows')
@@ -211,6 +213,31 @@ test('Ctrl-C cancels the run; begun and left, it is followed and cancelled later
   expect((await run('execution', 'cancel', left)).stdout).toBe(`${left} is cancelled.\n`)
   const { executions } = json(await run('execution', 'list', '--json')) as { executions: { status: string }[] }
   expect(executions.map(({ status }) => status)).toEqual(['cancelled', 'cancelled'])
+})
+
+test('a second Ctrl-C leaves, and says how to come back', async () => {
+  const id = 'exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA'
+  const execution = { id, status: 'running', created_at: 1, nodes: [] }
+  const server = await fakeServer(({ path }, response) => {
+    if (path.endsWith('/validate'))
+      return answer(response, 200, { valid: true, diagnostics: { type_issues: [], warnings: [] } })
+    if (path.endsWith('/run')) return answer(response, 202, { execution })
+    // It says nothing to the cancel, as a server does that hangs.
+    if (path.endsWith('/events'))
+      streams([event('snapshot', { execution })], { hold: true })(response, {} as never, {} as never)
+  })
+  const path = join(temporaryFolder(), 'flow.yaml')
+  writeFileSync(path, stringify(slow))
+  const child = start(['workflow', 'run', path], { INFER_URL: server.url, INFER_TOKEN: 'sk-test' })
+  await child.says(id)
+  child.kill('SIGINT')
+  await child.says(/Cancelling exec_/)
+  child.kill('SIGINT')
+  const { exitCode, stderr } = await child.ended
+  expect([exitCode, stderr]).toEqual([
+    130,
+    expect.stringContaining(`${id} goes on. Follow it: infer execution watch ${id}`),
+  ])
 })
 
 test('a server that is killed and comes again on another port brings the end all the same', async () => {

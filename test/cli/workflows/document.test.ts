@@ -1,0 +1,56 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { readDocument, readParameters } from '../../../cli/workflows/document.ts'
+import { dotOf, mermaidOf } from '../../../cli/workflows/export.ts'
+import { svgOf } from '../../../cli/workflows/svg.ts'
+import { Dag } from '../../../core/dag/definition.ts'
+import { temporaryFolder } from '../_infer.ts'
+
+function written(name: string, text: string): string {
+  const path = join(temporaryFolder(), name)
+  writeFileSync(path, text)
+  return path
+}
+const node = { task: 'std/completion' }
+
+test('a whole workflow, and a graph alone that is named after its file', () => {
+  const whole = readDocument(
+    written('a.json', JSON.stringify({ name: 'Story', timeout: 5, dag: { nodes: { a: node } } })),
+  )
+  expect([whole.name, whole.timeout, whole.dag.edges]).toEqual(['Story', 5, []])
+  const alone = readDocument(written('my flow.yaml', 'nodes: { a: { task: std/completion } }'))
+  expect([alone.name, Object.keys(alone.dag.nodes)]).toEqual(['my flow', ['a']])
+})
+
+test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
+  ['a.json', '{', /a\.json is no JSON: /, 65],
+  ['a.yaml', 'a: [', /a\.yaml is no YAML: /, 65],
+  ['a.yaml', 'hello', /a\.yaml is no workflow\./, 65],
+  ['a.yaml', 'dag: { nodes: { a: {} } }', /a\.yaml is no workflow\. .*dag\.nodes\.a\.task/, 65],
+  ['a.yaml', 'dag: { nodes: { a: { task: x } }, edges: [a] }', /dag\.edges\[0\]/, 65],
+])('%s with %j is refused', (name, text, message, exitCode) => {
+  const path = written(name, text)
+  expect(() => readDocument(path)).toThrow(
+    expect.objectContaining({ message: expect.stringMatching(message), exitCode }),
+  )
+})
+
+test('a file that is not there, and parameters that are none', () => {
+  expect(() => readDocument('/nonexistent/a.yaml')).toThrow(expect.objectContaining({ exitCode: 74 }))
+  expect(() => readParameters(written('p.yaml', '- a'))).toThrow(/holds no parameters/)
+  expect(readParameters(written('p.yaml', 'topic: cats\nn: 3'))).toEqual({ topic: 'cats', n: 3 })
+})
+
+test('names from outside are text in every picture, whatever they hold', () => {
+  const { nodes } = Dag.parse({ nodes: { plain: node, 'end #1;': node } })
+  // Quotes are no part of the ids that the API takes.
+  const dag = { nodes: { '<script>&"]': nodes.plain!, ...nodes }, edges: [] }
+  const svg = svgOf('</title><script>', dag)
+  expect(svg).not.toContain('<script')
+  expect(svg).toContain('&#60;script&#62;&#38;&#34;]')
+  expect(mermaidOf(dag)).toContain('["#60;script#62;#38;#quot;]<br/>std/completion"]')
+  expect(mermaidOf(dag)).toContain('["end #35;1;<br/>')
+  expect(dotOf('a "b"', dag)).toContain('digraph "a \\"b\\"" {')
+  expect(dotOf('x', dag)).toContain('"<script>&\\"]" [label="<script>&\\"]\\nstd/completion"];')
+})
