@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Dag } from '../../core/dag/definition.ts'
 
 const WaitingFor = z.looseObject({
   reason: z.string(),
@@ -45,8 +46,7 @@ export const Execution = z.looseObject({
     .looseObject({ total: z.number(), completed: z.number(), failed: z.number(), skipped: z.number() })
     .optional(),
   parent_execution_id: z.string().nullish(),
-  /** What must be done before what. */
-  edges: z.array(z.object({ from: z.string(), to: z.string() })).optional(),
+  dag: Dag.optional(),
 })
 export type Execution = z.output<typeof Execution>
 

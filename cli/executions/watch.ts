@@ -1,15 +1,14 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { type Graph, graphOf } from '../../core/workflows/graph.ts'
+import { graphOf } from '../../core/workflows/graph.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
 import { type Client, openClient } from '../client.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
-import { Diagnosed, workflowPath } from '../workflows/workflow.ts'
 import { checkFolder, conclude } from './carry-out.ts'
 import { openRunDisplay } from './display.ts'
-import { type Execution, ExecutionAnswer, executionPath } from './execution.ts'
+import { ExecutionAnswer, executionPath } from './execution.ts'
 import { findExecution } from './find.ts'
 import { followExecution } from './follow.ts'
 
@@ -47,9 +46,11 @@ async function watchExecution(
   { out, json, signal }: { out: string | undefined; json: boolean; signal: AbortSignal },
 ): Promise<void> {
   const id = await findExecution(connect(), text, signal)
-  const path = executionPath(id)
+  const path = `${executionPath(id)}?include=dag`
   const { execution } = await connect().ask({ method: 'GET', path, answer: ExecutionAnswer, signal })
-  const graph = await graphFor(connect(), execution, signal)
+  const names = (execution.nodes ?? []).map(({ node_id }) => node_id)
+  // A server that does not tell what is executed tells its nodes.
+  const graph = execution.dag ? dependencies(execution.dag) : graphOf(names, [])
   const display = openRunDisplay(terminal, { title: id, graph, quiet: json })
   try {
     const ended = await followExecution(connect, id, {
@@ -62,21 +63,5 @@ async function watchExecution(
     await conclude(terminal, connect, ended, display, interrupts, { graph, out, json })
   } finally {
     display.close()
-  }
-}
-
-/** What depends on what, from the version of the workflow that it executes; of a file that was run, nobody knows. */
-async function graphFor(client: Client, execution: Execution, signal: AbortSignal): Promise<Graph> {
-  const { workflow_id: id, workflow_version: version, nodes = [], edges } = execution
-  const names = nodes.map(({ node_id }) => node_id)
-  if (edges) return graphOf(names, edges)
-  if (!id) return graphOf(names, [])
-  const path = `${workflowPath(id)}${version == null ? '' : `?version=${version}`}`
-  try {
-    return dependencies((await client.ask({ method: 'GET', path, answer: Diagnosed, signal })).workflow.dag)
-  } catch {
-    signal.throwIfAborted()
-    // It was deleted meanwhile.
-    return graphOf(names, [])
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { executionStatuses, nodeStatuses } from '../../core/dag/advance.ts'
+import { Dag } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { linked } from '../../core/files/links.ts'
 import { isId } from '../../core/ids.ts'
@@ -80,6 +81,7 @@ export const ExecutionObject = ExecutionFacts.extend({
     .nullable()
     .describe('By node, what it keeps of its result; null until the execution has completed.'),
   nodes: z.array(ExecutionNodeObject).optional(),
+  dag: Dag.optional().describe('What is executed, with `?include=dag`.'),
 }).meta({ id: 'Execution' })
 
 /** An execution without its nodes, as it stands in lists and events. */
@@ -187,7 +189,7 @@ export function shownResult(task: string, { result }: Pick<NodeResult, 'result'>
 export async function shownExecution(
   execution: ExecutionRecord,
   call: Call,
-  { withNodes }: { withNodes: boolean },
+  { withNodes, withDag = false }: { withNodes: boolean; withDag?: boolean },
 ): Promise<z.input<typeof ExecutionObject>> {
   const { store } = call.owners
   const { organizationId, id, definition, status } = execution
@@ -208,6 +210,7 @@ export async function shownExecution(
   return {
     ...executionSummary(execution),
     outputs: status === 'completed' ? kept : null,
+    ...(withDag ? { dag: definition.dag } : {}),
     ...(withNodes
       ? {
           nodes: nodes.map(node => ({

@@ -132,7 +132,10 @@ export const executionRoutes = [
     description: 'With `?wait=30` the answer comes when it has ended, or after that many seconds.',
     params: One,
     query: z.object({
-      include: z.enum(['nodes', 'none']).default('nodes'),
+      include: z
+        .enum(['nodes', 'dag', 'none'])
+        .default('nodes')
+        .describe('`dag` is the nodes, and with them the definition that is executed.'),
       wait: z.coerce.number().min(0).max(120).default(0),
     }),
     response: Answer,
@@ -144,7 +147,12 @@ export const executionRoutes = [
       }
       if (running(execution))
         call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
-      return { execution: await shownExecution(execution, call, { withNodes: query.include === 'nodes' }) }
+      return {
+        execution: await shownExecution(execution, call, {
+          withNodes: query.include !== 'none',
+          withDag: query.include === 'dag',
+        }),
+      }
     },
   }),
   route({
@@ -258,10 +266,10 @@ async function endOf(id: string, seconds: number, call: Call): Promise<void> {
   const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(seconds * 1000))])
   const { promise, resolve } = Promise.withResolvers<void>()
   const look = () =>
-    void store.executions.find(call.caller.organizationId, id).then(now => {
+    void store.executions.summary(call.caller.organizationId, id).then(now => {
       if (!now || !running(now)) resolve()
     }, resolve)
-  const stop = executions.follow(id, look)
+  const stop = executions.follow(id, ended => ended && resolve())
   enough.addEventListener('abort', () => resolve(), { once: true })
   look()
   await promise

@@ -258,6 +258,18 @@ test('the same work is done once, at the same time and later', async () => {
   expect(second.nodes[0]!.result).toEqual(first.nodes[0]!.result)
 })
 
+test('what is executed is told where it is asked for', async () => {
+  const dag = { nodes: { a: chat('x'), b: chat(said('a')) }, edges: [] }
+  const { id } = await run(dag)
+  const read = async (query: string) => {
+    const response = await app.fetch(`/api/workflow-executions/${id}${query}`)
+    return ((await response.json()) as { execution: { dag?: object; nodes?: object[] } }).execution
+  }
+  expect((await read('')).dag).toBeUndefined()
+  const told = await read('?include=dag')
+  expect([told.dag, told.nodes]).toMatchObject([dag, [{ node_id: 'a' }, { node_id: 'b' }]])
+})
+
 test('what cannot run is refused with all reasons, and nothing of it exists', async () => {
   const { status, body } = await post('/api/workflows/run', {
     dag: {
