@@ -134,6 +134,32 @@ test('jobs are offered by their ids, those that the command is for', async () =>
   expect(seen.every(({ path }) => path === '/api/jobs?limit=20')).toBe(true)
 })
 
+test('workflows, executions and the nodes of one', async () => {
+  const ids = ['exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA', 'exec_01K2ZZZZZZ7QK2M9XDBBBBBBBB'] as const
+  const of = (id: string, status: string) => ({ id, status, created_at: 1 })
+  const { url } = await fakeServer(({ path }, response) => {
+    if (path.startsWith('/api/workflows?'))
+      return answer(response, 200, {
+        workflows: [{ id: 'wf_1', name: 'Story', version: 1, created_at: 1, updated_at: 1 }],
+      })
+    if (path.startsWith('/api/workflow-executions?'))
+      return answer(response, 200, { executions: [of(ids[0], 'running'), of(ids[1], 'failed')] })
+    const nodes = [{ node_id: 'paint', task: 'slug/text-to-image', model_id: 'm', status: 'failed' }]
+    answer(response, 200, { execution: { ...of(ids[1], 'failed'), nodes } })
+  })
+  const env = { INFER_URL: url, INFER_TOKEN: 'x' }
+  expect(await complete(['workflow', 'run', ''], env)).toEqual({ values: ['wf_1'], paths: 'files' })
+  expect(await complete(['workflow', 'show', ''], env)).toEqual({ values: ['wf_1'], paths: 'none' })
+  expect(await complete(['workflow', 'check', ''], env)).toEqual({ values: [], paths: 'files' })
+  expect((await complete(['execution', 'show', ''], env)).values).toEqual([...ids])
+  expect((await complete(['execution', 'cancel', ''], env)).values).toEqual([ids[0]])
+  expect((await complete(['execution', 'retry', ids[1], '--from', ''], env)).values).toEqual([
+    'failed',
+    'start',
+    'paint',
+  ])
+})
+
 test('without a server they come from the configuration of the data directory that is named', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'infer.yaml'), 'models:\n  - { id: "qwen3:8b", engine: remote, url: "http://h/v1" }\n')
