@@ -317,7 +317,7 @@ describe('x-request-id', () => {
       ask('/api/jobs', { body: {} }),
       ask('/api/jobs', { body: '{' }),
       ask('/api/jobs', { method: 'DELETE' }),
-      ask('/api/jobs', { body: `"${'x'.repeat(2 << 20)}"` }),
+      ask('/slug/requests/batch', { body: `"${'x'.repeat(2 << 20)}"` }),
       ask('/api/jobs', { body: 'a', headers: { 'content-type': 'text/plain' } }),
       ask('/api/jobs', { body: { task: 'std/embeddings', model_id: 'fake', inputs: { input: 'a' } } }),
       ask('/std/v1/chat/completions', { body: chat }),
