@@ -10,6 +10,7 @@ const looking = {
   ledger: 'Checking the chain of the ledger',
   references: 'Checking references',
   jobs: 'Comparing jobs, events and ledger',
+  executions: 'Comparing executions, nodes and jobs',
   files: 'Comparing files and library',
 } as const
 

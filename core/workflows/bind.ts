@@ -91,8 +91,19 @@ export interface FoundReference {
   reference: Reference | ReferenceFault
 }
 
-/** Every reference in the texts of the inputs. */
-export function referencesIn(inputs: unknown): FoundReference[] {
+const alreadyFound = new WeakMap<object, FoundReference[]>()
+
+/** Every reference in the texts of the inputs, which must not be changed afterwards: they are read once, and asked for often. */
+export function referencesIn(inputs: unknown): readonly FoundReference[] {
+  if (typeof inputs !== 'object' || inputs === null) return findReferences(inputs)
+  const before = alreadyFound.get(inputs)
+  if (before) return before
+  const found = findReferences(inputs)
+  alreadyFound.set(inputs, found)
+  return found
+}
+
+function findReferences(inputs: unknown): FoundReference[] {
   const found: FoundReference[] = []
   const visit = (value: unknown, at: readonly Segment[]): void => {
     if (typeof value === 'string') {

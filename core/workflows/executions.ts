@@ -34,6 +34,9 @@ export interface ExecutionWish {
   offer: Offer
 }
 
+/** Hears whether that was the end. */
+export type Follower = (ended: boolean) => void
+
 /** Executions of workflows: created with a commit, moved on by the ends of their jobs, ended exactly once. */
 export function openExecutions({
   store,
@@ -50,7 +53,7 @@ export function openExecutions({
   log: Log
   clock?: { now(): number }
 }) {
-  const followers = new Map<string, Set<() => void>>()
+  const followers = new Map<string, Set<Follower>>()
   const closing = new AbortController()
   const gate = openGate({
     store,
@@ -65,14 +68,17 @@ export function openExecutions({
   store.onMoves(({ released, withdrawn, executions }) => {
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
     if (released.length > 0) gate.released(released)
-    for (const { id } of executions) tell(id)
+    // Many nodes of one may have moved in one commit.
+    const changed = new Map<string, boolean>()
+    for (const { id, ended } of executions) changed.set(id, ended || changed.get(id) === true)
+    for (const [id, ended] of changed) tell(id, ended)
     if (executions.length > 0) timeouts.look()
   })
 
-  function tell(id: string): void {
+  function tell(id: string, ended: boolean): void {
     for (const listener of followers.get(id) ?? [])
       try {
-        listener()
+        listener(ended)
       } catch (thrown) {
         log.error('A follower of an execution failed', { execution: id }, thrown)
       }
@@ -138,8 +144,8 @@ export function openExecutions({
     cancel: (organizationId: string, id: string): Promise<ExecutionRecord | undefined> =>
       store.executions.cancel(organizationId, id, clock.now()),
 
-    /** Calls the listener after every change of the execution, until the answer is called. */
-    follow(id: string, listener: () => void): () => void {
+    /** Calls the listener after every commit that changed the execution, until the answer is called. */
+    follow(id: string, listener: Follower): () => void {
       const those = followers.get(id) ?? new Set()
       followers.set(id, those.add(listener))
       return () => {

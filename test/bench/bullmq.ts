@@ -2,9 +2,20 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Queue, Worker } from 'bullmq'
+import { type FlowJob, FlowProducer, Queue, Worker } from 'bullmq'
 
 const name = 'bench'
+
+/** Children of a job, which run before it. */
+export interface Flow {
+  children: Flow[]
+}
+const jobOf = ({ children }: Flow): FlowJob => ({
+  name: 'job',
+  queueName: name,
+  opts: { attempts: 3 },
+  children: children.map(jobOf),
+})
 
 /** Whether there is a Redis server to hold ours against. */
 export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
@@ -26,6 +37,8 @@ export async function openBullmq(directory: string, concurrency: number) {
   const quiet = () => {}
   queue.on('error', quiet)
   await queue.waitUntilReady()
+  const flows = new FlowProducer({ connection })
+  flows.on('error', quiet)
   let worker: Worker | undefined
   let completed = 0
 
@@ -33,6 +46,8 @@ export async function openBullmq(directory: string, concurrency: number) {
     submit: async (id: string, inputs: string): Promise<void> => {
       await queue.add('job', { inputs }, { jobId: id, attempts: 3 })
     },
+    /** A job that runs when all its children have, and so on down. */
+    flow: (children: Flow[]): Promise<unknown> => flows.add(jobOf({ children })),
     /** Begins to run what is there, each job as nothing. */
     work(): void {
       worker = new Worker(name, async () => ({ ok: true }), { connection, concurrency })
@@ -41,6 +56,7 @@ export async function openBullmq(directory: string, concurrency: number) {
     completed: () => completed,
     async close(): Promise<void> {
       await worker?.close()
+      await flows.close()
       await queue.close()
       server.kill('SIGTERM')
       await Promise.race([once(server, 'exit'), delay(5000, undefined, { ref: false })])

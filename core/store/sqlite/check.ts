@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { StoreRefusal } from '../refusal.ts'
+import { contradictions } from './check-executions.ts'
 import { type Connection, openDatabase } from './database.ts'
 import { placesIn } from './directory.ts'
 import { brokenLinks, ledgerLength } from './ledger.ts'
@@ -21,7 +22,7 @@ export interface CheckWish {
   /** Structure and ledger only: seconds where the whole check takes minutes. */
   quick?: boolean
   /** Hears what is looked at next. */
-  onStep?: (step: 'structure' | 'ledger' | 'references' | 'jobs' | 'files') => void
+  onStep?: (step: 'structure' | 'ledger' | 'references' | 'jobs' | 'executions' | 'files') => void
 }
 
 /**
@@ -107,6 +108,9 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
        WHEN 'job.retrying' THEN 'pending' ELSE substr(type, 5) END`,
     rows => `${rows} jobs have another status than their last event says.`,
   )
+
+  onStep('executions')
+  for (const { sql, sentence } of contradictions) expectNone(sql, sentence)
 
   onStep('files')
   report.files = count('SELECT count(*) FROM files')

@@ -33,6 +33,8 @@ interface ExecutionRow {
   plan: string
 }
 
+const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
+
 /** How a job of an execution has ended. */
 interface JobEnd {
   status: 'completed' | 'failed' | 'cancelled'
@@ -123,7 +125,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
   }
 
   function changed(live: Live): void {
-    moves.change({ organizationId: live.organizationId, id: live.id })
+    moves.change({ organizationId: live.organizationId, id: live.id, ended: !going.has(live.status) })
   }
 
   function release(live: Live, node: number, at: number): void {

@@ -17,6 +17,7 @@ import {
   organizationId,
   temporaryDirectory,
 } from '../_store.ts'
+import { newExecution } from '../_workflows.ts'
 
 const page = 4096
 
@@ -228,4 +229,67 @@ test('what does not belong together is found: events, ledger, counts, files and 
   expect(await after(`UPDATE files SET job_id = (SELECT id FROM jobs WHERE status = 'cancelled')`)).toEqual([
     '2 files are of jobs that have made none.',
   ])
+})
+
+test.for([
+  ['nothing', '', []],
+  [
+    'a node that is over while its job waits',
+    `UPDATE execution_nodes SET status = 'completed' WHERE node_id = 'c'`,
+    [
+      '1 nodes of executions stand otherwise than their jobs.',
+      '2 nodes of executions have completed and their results are not there.',
+      '1 executions have ended with nodes that have not, or go on with nodes that all have.',
+      '2 executions count other nodes than they have.',
+    ],
+  ],
+  [
+    'a node that waits for a job that is not there',
+    `UPDATE jobs SET node = NULL WHERE status = 'pending'`,
+    ['1 nodes of executions are to run and have no job.'],
+  ],
+  [
+    'a result that is gone',
+    `DELETE FROM job_results WHERE number = (SELECT number FROM jobs WHERE status = 'completed' LIMIT 1)`,
+    ['1 nodes of executions have completed and their results are not there.'],
+  ],
+  [
+    'a count',
+    'UPDATE executions SET running = 1 WHERE finished_at IS NULL',
+    ['1 executions count other running nodes than there are.'],
+  ],
+  [
+    'jobs of nobody',
+    `UPDATE jobs SET execution = 77, node = NULL WHERE status = 'cancelled'`,
+    ['3 jobs are of executions that are not there.'],
+  ],
+  [
+    'a result for the same work that nobody has',
+    `INSERT INTO cached_results VALUES ('key', 'job_none')`,
+    ['1 results are kept for the same work and are not there.'],
+  ],
+] as const)('the check compares executions with their jobs: %s', async ([, change, findings]) => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  {
+    await using opened = await openTestStore({ dataDir })
+    const { store } = opened
+    const drawn = { nodes: { a: ['c'], b: [], c: [] }, borne: ['b'] }
+    const going = newExecution(drawn)
+    for (const { modelId: _, ...made } of [going, newExecution(drawn)]) await store.executions.create(made)
+    const [a, b] = await Promise.all(
+      [0, 1].map(node => store.jobs.claim(organizationId, going.nodes[node]!.jobId, Date.now())),
+    )
+    await store.jobs.settle(a!, completed())
+    await store.jobs.cancel(organizationId, b!.id, Date.now())
+    const { executions } = await store.executions.list(organizationId, { limit: 10 })
+    for (const { id, status } of executions)
+      if (status === 'pending') await store.executions.cancel(organizationId, id, 1)
+  }
+  const connection = openDatabase(join(dataDir, 'infer.db'), {})
+  connection.pragma('foreign_keys = OFF')
+  connection.exec(change)
+  connection.close()
+  const found = (await checkDatabase(dataDir)).findings.filter(finding => !finding.startsWith('The counts of jobs'))
+  expect(found).toEqual(findings)
 })

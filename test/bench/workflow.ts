@@ -1,0 +1,172 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Dag } from '../../core/dag/definition.ts'
+import { newId } from '../../core/ids.ts'
+import { openJobs } from '../../core/jobs/jobs.ts'
+import { openLog } from '../../core/log.ts'
+import { openSqliteStore } from '../../core/store/sqlite/store.ts'
+import { openExecutions } from '../../core/workflows/executions.ts'
+import { openFrozen } from '../../core/workflows/frozen.ts'
+import { openNodeRunner, openNodeWork } from '../../core/workflows/node-run.ts'
+import { offerOf } from '../../core/workflows/offer.ts'
+import { slotsOnly } from '../core/jobs/_fleet.ts'
+import { done, runner } from '../core/jobs/_runs.ts'
+import { type Flow, hasRedis, openBullmq } from './bullmq.ts'
+
+/**
+ * Workflows whose nodes cost nothing: a fan of 1,000 nodes (one, 998 side by side that refer to it, one that waits for
+ * all) and a chain of 200 that refer to each other. Milliseconds a node from the call to the end, the share of them in
+ * which the main thread was busy, and one commit with its fsync, in one run. Beside it the nearest that BullMQ's
+ * FlowProducer has, on Redis with `appendfsync always`: a job with 999 children, and 200 jobs each the child of the
+ * next. Prints one line.
+ */
+const rounds = Number(process.argv[2] ?? 3)
+const [fanNodes, chainNodes, slots] = [1_000, 200, 64]
+const organizationId = 'org_bench'
+const limits = { requestsPerMinute: null, jobsPerMinute: null }
+
+const node = (before?: string) => ({
+  model_id: 'none',
+  task: 'std/chat-completion',
+  inputs: { messages: [{ role: 'user', content: before ? `\${nodes.${before}.result.text}` : 'x' }] },
+})
+const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}`)
+const middleOf = (fan: readonly string[]) => fan.slice(1, -1)
+const shapes = {
+  fan: (() => {
+    const fan = names(fanNodes)
+    const last = fan.at(-1)!
+    return Dag.parse({
+      nodes: Object.fromEntries(fan.map((name, at) => [name, node(at === 0 || name === last ? undefined : 'n0')])),
+      edges: middleOf(fan).flatMap(name => [
+        { from: 'n0', to: name },
+        { from: name, to: last },
+      ]),
+    })
+  })(),
+  chain: (() => {
+    const chain = names(chainNodes)
+    return Dag.parse({
+      nodes: Object.fromEntries(chain.map((name, at) => [name, node(chain[at - 1])])),
+      edges: chain.slice(1).map((to, at) => ({ from: chain[at], to })),
+    })
+  })(),
+}
+const fanFlow: Flow[] = Array.from({ length: fanNodes - 1 }, () => ({ children: [] }))
+let chainFlow: Flow[] = []
+for (let at = 1; at < chainNodes; at++) chainFlow = [{ children: chainFlow }]
+
+const directory = mkdtempSync(join(tmpdir(), 'infer-bench-'))
+await using open = new AsyncDisposableStack()
+open.defer(() => rmSync(directory, { recursive: true, force: true }))
+const own = (name: string): string => {
+  mkdirSync(join(directory, name), { mode: 0o700 })
+  return join(directory, name)
+}
+
+const log = openLog('warn')
+const store = await openSqliteStore({
+  dataDir: own('ours'),
+  log,
+  minFreeBytes: 0,
+  ballastBytes: 0,
+  onFatal: failure => {
+    throw failure
+  },
+})
+await store.organizations.create({ id: organizationId, name: 'bench', plan: 'enterprise', ...limits, createdAt: 1 })
+const { fleet, models } = slotsOnly({ slots })
+const frozen = openFrozen(store.executions)
+const work = openNodeWork({ frozen, store: store.executions, registry: models })
+const run = openNodeRunner({
+  work,
+  media: { take: () => Promise.reject(new Error('There are no media here')) },
+  run: runner(async () => ({ ...done, result: '{"text":"done"}' })),
+})
+const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, slots, slotsPerModel: slots, run })
+const executions = openExecutions({ store, jobs, frozen, work, log })
+const offer = { ...offerOf(models, () => true), model: () => ({ enabled: true, tasks: ['std/chat-completion'] }) }
+
+async function ours(dag: Dag): Promise<{ ms: number; busy: number }> {
+  const facts = { name: 'bench', description: null, region: 'Global' as const, timeout: 600, parameters: null }
+  const before = performance.eventLoopUtilization()
+  const start = performance.now()
+  const { execution } = await executions.execute({
+    organizationId,
+    tokenId: 'tok_bench',
+    workflow: null,
+    definition: { ...facts, onFailure: 'fail_fast', dag },
+    inputParams: {},
+    priority: 0,
+    timeout: undefined,
+    retentionMs: null,
+    metadata: null,
+    idempotency: null,
+    offer,
+  })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stop = executions.follow(execution.id, ended => ended && resolve())
+  if ((await store.executions.summary(organizationId, execution.id))!.finishedAt !== null) resolve()
+  await promise
+  stop()
+  const count = Object.keys(dag.nodes).length
+  const ended = await store.executions.summary(organizationId, execution.id)
+  if (ended!.progress.completed !== count) throw new Error(`Only ${ended!.progress.completed} of ${count} completed`)
+  const { active } = performance.eventLoopUtilization(before)
+  return { ms: (performance.now() - start) / count, busy: active / count }
+}
+
+const bullmq = hasRedis ? await openBullmq(own('redis'), slots) : undefined
+bullmq?.work()
+async function theirs(flow: Flow[], count: number): Promise<number> {
+  const all = bullmq!.completed() + count
+  const start = performance.now()
+  await bullmq!.flow(flow)
+  while (bullmq!.completed() < all) await delay(1)
+  return (performance.now() - start) / count
+}
+
+/** Milliseconds of a commit that nothing else shares. */
+async function commit(): Promise<number> {
+  const start = performance.now()
+  await store.replies.keep(newId('req'), { bodyHash: 'x', status: 200, body: '{}', jobId: null, createdAt: Date.now() })
+  return performance.now() - start
+}
+
+const middle = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+await ours(shapes.chain)
+const found: Record<'fan' | 'fanBusy' | 'chain' | 'chainBusy' | 'commit' | 'theirFan' | 'theirChain', number[]> = {
+  fan: [],
+  fanBusy: [],
+  chain: [],
+  chainBusy: [],
+  commit: [],
+  theirFan: [],
+  theirChain: [],
+}
+for (let round = 0; round < rounds; round++) {
+  const fan = await ours(shapes.fan)
+  found.fan.push(fan.ms)
+  found.fanBusy.push(fan.busy)
+  if (bullmq) found.theirFan.push(await theirs(fanFlow, fanNodes))
+  const chain = await ours(shapes.chain)
+  found.chain.push(chain.ms)
+  found.chainBusy.push(chain.busy)
+  if (bullmq) found.theirChain.push(await theirs(chainFlow, chainNodes))
+  for (let time = 0; time < 50; time++) found.commit.push(await commit())
+}
+await executions.close()
+await jobs.drain(0)
+await bullmq?.close()
+await store.close()
+
+const ms = (of: keyof typeof found): string => middle(found[of]).toFixed(2)
+const bound = 3 * middle(found.commit) + 1
+process.stdout.write(
+  `workflow: fan of ${fanNodes}: ${ms('fan')} ms a node, ${ms('fanBusy')} of them busy` +
+    `${bullmq ? ` (BullMQ ${ms('theirFan')})` : ''}; chain of ${chainNodes}: ${ms('chain')} ms a node, ` +
+    `${ms('chainBusy')} busy${bullmq ? ` (BullMQ ${ms('theirChain')})` : ' (BullMQ skipped: there is no redis-server here)'}; ` +
+    `a commit ${ms('commit')} ms, so the bound is ${bound.toFixed(2)} ms; load ${loadavg()[0]!.toFixed(1)}\n`,
+)
