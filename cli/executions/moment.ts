@@ -3,7 +3,8 @@ import type { Moment } from '../jobs/moment.ts'
 import type { SseEvent } from '../sse.ts'
 import { Execution, type ExecutionNode, isOver } from './execution.ts'
 
-/** What is known of a node at one moment. `since` and `until` are on the clock of whoever follows, milliseconds. */
+/** What is known of a node at one moment. `since` is when it began to wait or to run,
+ * `until` when it had ended, on the clock of whoever follows, milliseconds. */
 export interface NodeMoment extends Moment {
   cached: boolean
   error: string | null
@@ -60,8 +61,7 @@ function changed(before: NodeMoment | undefined, now: number, facts: Partial<Nod
   if (before && next.status !== before.status)
     for (const name of ['progress', 'queuePosition', 'etaSeconds', 'waitingFor'] as const)
       if (facts[name] === undefined) Object.assign(next, { [name]: null })
-  if (next.status === 'running') next.since ??= now
-  else if (!isOver(next.status)) next.since = null
+  if (!isOver(next.status) && next.status !== before?.status) next.since = next.status === 'pending' ? null : now
   next.until = isOver(next.status) ? (next.until ?? now) : null
   return next
 }

@@ -95,7 +95,9 @@ function drawLayout(layout: Layout, label: Picture['label'], lines: number): Lin
     let end = 0
     for (const { at, span } of row.sort((a, b) => a.at - b.at)) {
       if (at > end) line.push({ text: ' '.repeat(at - end) })
-      line.push(span)
+      const last = line.at(-1)
+      if (last && at === end && last.look === span.look) last.text += span.text
+      else line.push({ ...span })
       end = at + widthOf(span.text)
     }
     return line

@@ -1,11 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { remote } from '../../core/config.ts'
 import { openLog } from '../../core/log.ts'
 import { type Client, openClient } from '../client.ts'
+import { ExecutionPage } from '../executions/execution.ts'
+import { listPath } from '../executions/find.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** What runs when the work is over was left by a second Ctrl-C: it goes back to the queue. Milliseconds. */
 const drainTimeoutMs = 1_000
+
+/** The exit code of a program that was ended with Ctrl-C: whoever pressed it does not wait for others. */
+const interrupted = 128
+const lookEveryMs = 500
+/** Whoever else was served fetches what came out. */
+const fetchingMs = 3_000
 
 /** Whether there is a server to speak to: one that INFER_URL names, or one that runs on the data directory. */
 export const hasServer = (dataDir: string): boolean => remote() !== undefined || runningServer(dataDir) !== undefined
@@ -32,7 +41,26 @@ export async function withServer(
   })
   try {
     await work(connect)
+    if (terminal.exitCode() < interrupted) await othersEnd(terminal, connect())
   } finally {
     await app.close()
+  }
+}
+
+/** Somebody else may have found this server meanwhile, and run something on it. */
+async function othersEnd(terminal: Terminal, client: Client): Promise<void> {
+  let said = false
+  for (let idleMs = 0; ; ) {
+    const pages = await Promise.all(
+      ['running', 'pending'].map(status =>
+        client.ask({ method: 'GET', path: listPath({ status, limit: 1 }), answer: ExecutionPage }),
+      ),
+    )
+    const idle = pages.every(({ executions }) => executions.length === 0)
+    if (idle && (!said || idleMs >= fetchingMs)) return
+    if (!said) terminal.remark('Another run uses the server that was started for this one; it ends when that has.')
+    said = true
+    idleMs = idle ? idleMs + lookEveryMs : 0
+    await sleep(lookEveryMs)
   }
 }

@@ -16,10 +16,10 @@ const hasFfmpeg = spawnSync('ffprobe', ['-version']).status === 0
 const toy = 'every token of it ran through llama.cpp on your machine.'
 
 /** A data directory on which no server runs. */
-function emptyDirectory(): string {
+function emptyDirectory(models: object[] = []): string {
   const dataDir = temporaryFolder()
   // Small disks are no reason for a test to fail.
-  writeFileSync(join(dataDir, 'infer.yaml'), stringify({ limits: { min_free_disk: 0, ballast: 0 } }))
+  writeFileSync(join(dataDir, 'infer.yaml'), stringify({ models, limits: { min_free_disk: 0, ballast: 0 } }))
   return dataDir
 }
 
@@ -261,6 +261,23 @@ test('a server that is killed and comes again on another port brings the end all
   expect(readdirSync(join(dataDir, 'made'))).toHaveLength(4)
   second.kill('SIGTERM')
   await second.ended
+})
+
+test('a server that one run has started serves another to its end', async () => {
+  const dataDir = emptyDirectory([fakeModel('fake')])
+  const talk = (name: string, ms: number) => {
+    const path = join(dataDir, `${name}.yaml`)
+    writeFileSync(path, stringify({ nodes: { a: chat(`mode:slow,ms=${ms}`) }, edges: [] }))
+    return start(['workflow', 'run', path, '--data-dir', dataDir])
+  }
+  const first = talk('first', 8_000)
+  await first.says(/a: working/)
+  const second = talk('second', 12_000)
+  await second.says(/second: exec_/)
+  const [one, two] = await Promise.all([first.ended, second.ended])
+  expect([one.exitCode, two.exitCode]).toEqual([0, 0])
+  expect(one.stderr).toContain('Another run uses the server')
+  expect(two.stderr).not.toContain('is looked for again')
 })
 
 test.skipIf(!hasTerminal)('in a terminal the graph is drawn, and its last picture stays', async () => {
