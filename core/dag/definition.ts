@@ -14,7 +14,7 @@ const NodeId = z
 
 const Retries = z.object({
   max: z.int().min(0).max(10).describe('Further attempts after the first.'),
-  backoff_ms: z.int().min(0).max(3_600_000).optional(),
+  backoff_ms: z.int().min(0).max(3_600_000).optional().describe('The least time between two attempts.'),
 })
 
 /** One task of a workflow. What is not known is kept and warned of, so that an editor may keep things of its own. */

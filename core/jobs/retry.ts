@@ -11,6 +11,9 @@ export type RetryDecision =
 /** The attempt never began: nothing is wrong with the job, and its model cannot take it now. */
 const notBegun: ReadonlySet<FailureCode> = new Set(['no_capacity', 'model_warming_up', 'queue_full', 'shutting_down'])
 
+/** Whether such a failure says that the attempt never began, so that it counts for nothing. */
+export const neverBegan = (code: FailureCode): boolean => notBegun.has(code)
+
 const firstBackOffMs = 1_000
 const longestBackOffMs = 30_000
 const longestCoolMs = 60_000
@@ -33,7 +36,7 @@ export function decideRetry(facts: {
   random: number
 }): RetryDecision {
   const { failure, overrun = false, attempt, maxAttempts, now, random } = facts
-  if (notBegun.has(failure.code)) return { do: 'release', coolMs: coolingMs(failure) }
+  if (neverBegan(failure.code)) return { do: 'release', coolMs: coolingMs(failure) }
   if (overrun || !failure.retryable || attempt >= maxAttempts) return { do: 'fail' }
   const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), longestBackOffMs)
   return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, Math.round(backOff)) }

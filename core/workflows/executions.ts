@@ -2,7 +2,7 @@ import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
-import type { Store } from '../store/store.ts'
+import type { JobRecord, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesIn } from './bind.ts'
 import { diagnose } from './diagnose.ts'
@@ -138,6 +138,12 @@ export function openExecutions({
         nodes.flatMap(({ nodeId, status, jobId }) => (status === 'completed' && jobId ? [[nodeId, jobId]] : [])),
       )
       return create(wish, { parentExecutionId: id, reuse: reusable(definition.dag, completed, from) })
+    },
+
+    /** What the inputs of a node come to, also of one that runs or has failed; null where that cannot be said. */
+    async inputsOf(job: JobRecord): Promise<unknown> {
+      if (job.inputs !== 'null' || !job.parent) return JSON.parse(job.inputs)
+      return (await work(job).catch(() => undefined))?.inputs ?? null
     },
 
     /** Cancelled once this resolves; what runs is told. Undefined: no such one. Throws `execution_already_finished`. */

@@ -2,6 +2,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { JobRecord, Store, WaitingJob } from '../store/store.ts'
 import type { Moves } from '../store/workflows.ts'
+import { taskNamed } from '../tasks/task-types.ts'
 import type { FrozenExecutions } from './frozen.ts'
 import { isRepeatable } from './node-inputs.ts'
 import type { NodeWorkOf } from './node-run.ts'
@@ -41,7 +42,7 @@ export function openGate({
       ...(typeof seed === 'string' ? { seed: 0 } : { seed }),
       ...(typeof temperature === 'string' ? { temperature: 0 } : { temperature }),
     }
-    return !isRepeatable(node.task, inputs)
+    return !isRepeatable(taskNamed(node.task) ?? node.task, inputs)
   }
 
   async function consider(waiting: WaitingJob): Promise<void> {

@@ -1,4 +1,5 @@
 import { Failure } from '../failure.ts'
+import { neverBegan } from '../jobs/retry.ts'
 import type { Ran, RunJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
@@ -63,9 +64,13 @@ export function openNodeRunner({
 }): RunJob {
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
     if (!job.parent) return run(job, lease, signal, report)
-    const { inputs, model, key } = await work(job)
+    const { node, inputs, model, key } = await work(job)
     const filled = isGeneration(job.task) ? await withFiles(job, inputs, model, signal) : withModel(inputs, job.modelId)
-    const ran = await run({ ...job, inputs: JSON.stringify(filled) }, lease, signal, report)
+    const ran = await run({ ...job, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
+      (thrown: unknown) => {
+        throw backingOff(thrown, node.retries?.backoff_ms)
+      },
+    )
     return { ...ran, inputs: JSON.stringify(inputs), ...(key === null ? {} : { cacheKey: key }) }
   }
 
@@ -81,6 +86,13 @@ export function openNodeRunner({
   }
 
   return Object.assign(runNode, { undo: (ran: Ran) => run.undo(ran) })
+}
+
+/** The failure of an attempt, with the least time that the node wants between it and the next. */
+function backingOff(thrown: unknown, backOffMs = 0): unknown {
+  if (!(thrown instanceof Failure) || neverBegan(thrown.code) || backOffMs <= (thrown.retryAfterMs ?? 0)) return thrown
+  const { code, message, param, facts, details, validation } = thrown
+  return new Failure(code, message, { param, facts, details, validation, cause: thrown, retryAfterMs: backOffMs })
 }
 
 function withModel(inputs: Record<string, unknown>, model: string): object {

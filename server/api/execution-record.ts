@@ -36,7 +36,9 @@ export const ExecutionNodeObject = z
     progress: z.number().nullable(),
     queue_position: z.int().nullable(),
     waiting_for: z.object({ reason: z.string(), detail: z.string(), eta_seconds: z.int().nullable() }).nullable(),
-    resolved_inputs: z.unknown().describe('What the inputs came to; null until it has ended.'),
+    resolved_inputs: z
+      .unknown()
+      .describe('What the inputs come to, where one node is asked for; null where that cannot be said.'),
     result: z.unknown(),
     error: ErrorFacts.nullable(),
     logs_url: z.string().nullable(),

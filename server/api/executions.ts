@@ -179,7 +179,7 @@ export const executionRoutes = [
     params: One.extend({ node: z.string() }),
     response: z.object({ node: ExecutionNodeObject }).meta({ id: 'ExecutionNodeAnswer' }),
     handle: async ({ params }, call) => {
-      const { store } = call.owners
+      const { store, executions } = call.owners
       const { id, organizationId } = await findExecution(params.id, call)
       const node = (await store.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
       if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
@@ -188,7 +188,7 @@ export const executionRoutes = [
       return {
         node: {
           ...shownNode(node, call, standings.get(node.nodeId)),
-          resolved_inputs: job ? JSON.parse(job.inputs) : null,
+          resolved_inputs: job ? await executions.inputsOf(job) : null,
           result: job ? shownResult(node.task, job, call) : null,
         },
       }
