@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => opened[Symbol.asyncDispose]())
 
-const letters = [...'abcdefghij']
+const letters = 'abcdefghij'.split('')
 const graphs = fc.record({
   size: fc.integer({ min: 1, max: letters.length }),
   edges: fc.array(fc.tuple(fc.nat(9), fc.nat(9)), { maxLength: 20, size: 'max' }),

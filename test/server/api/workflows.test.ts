@@ -125,7 +125,11 @@ test.for([
   ['inputs that are a text', { name: 'x', dag: { nodes: { a: chat('x', { inputs: 'x' }) } } }, 'dag.nodes.a.inputs'],
   ['an edge without an end', { name: 'x', dag: { nodes: {}, edges: [{ from: 'a' }] } }, 'dag.edges[0].to'],
   ['too many nodes', { name: 'x', dag: { nodes: many(2001) } }, 'dag.nodes'],
-  ['too many edges', { name: 'x', dag: { nodes: {}, edges: Array(10_001).fill({ from: 'a', to: 'b' }) } }, 'dag.edges'],
+  [
+    'too many edges',
+    { name: 'x', dag: { nodes: {}, edges: Array.from({ length: 10_001 }, () => ({ from: 'a', to: 'b' })) } },
+    'dag.edges',
+  ],
   ['a region of another kind', { name: 'x', dag: chain, region: 'us' }, 'region'],
   ['no time', { name: 'x', dag: chain, timeout: 0 }, 'timeout'],
   ['more time than a day', { name: 'x', dag: chain, timeout: 86_401 }, 'timeout'],
