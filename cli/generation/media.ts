@@ -92,7 +92,12 @@ const Upload = z.looseObject({ upload_url: z.string(), file_url: z.string() })
 const keptSeconds = 3_600
 
 /** Sends a file, and resolves with the address under which the server knows it. */
-export async function sendFile(client: Client, { path, type, size }: Parcel, terminal: Terminal): Promise<string> {
+export async function sendFile(
+  client: Client,
+  { path, type, size }: Parcel,
+  terminal: Terminal,
+  seconds = keptSeconds,
+): Promise<string> {
   const name = basename(path)
   terminal.waiting(`Sending ${printable(name)} (${sizeText(size)})…`)
   try {
@@ -100,7 +105,7 @@ export async function sendFile(client: Client, { path, type, size }: Parcel, ter
       method: 'POST',
       path: '/fal/rest/storage/upload/initiate',
       body: { content_type: type, file_name: name },
-      headers: { 'x-fal-object-lifecycle': JSON.stringify({ expiration_duration_seconds: keptSeconds }) },
+      headers: { 'x-fal-object-lifecycle': JSON.stringify({ expiration_duration_seconds: seconds }) },
       answer: Upload,
     })
     await client.put(upload_url, createReadStream(path), { 'content-type': type, 'content-length': String(size) })

@@ -37,7 +37,13 @@ export function checkValues(values: Readonly<Record<string, unknown>>, dag: Dag,
   }
 }
 
-/** The values with files that are too large for a request sent ahead, and their addresses in their places. */
+/** Nodes take files when they run, which may be long after the run has begun. */
+const keptSeconds = 86_400
+
+/** A node knows files by their ids: under which address the server is reached it does not know. */
+const idIn = (address: string): string => /\/files\/(file-[0-9A-Z]{26})/.exec(address)?.[1] ?? address
+
+/** The values with files that are too large for a request sent ahead, and their ids in their places. */
 export async function sendParcels(
   values: Readonly<Record<string, unknown>>,
   client: Client,
@@ -45,6 +51,6 @@ export async function sendParcels(
 ): Promise<Record<string, unknown>> {
   const sent: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(values))
-    sent[name] = isParcel(value) ? await sendFile(client, value, terminal) : value
+    sent[name] = isParcel(value) ? idIn(await sendFile(client, value, terminal, keptSeconds)) : value
   return sent
 }

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { readSource } from '../../../core/media/source.ts'
+
+const id = 'file-01K2ZZZZZZ7QK2M9XDAAAAAAAA'
+const link = `http://127.0.0.1:8787/files/${id}/a.png?exp=1&sig=x`
+
+test.each<[value: string, origins: string[], source: object]>([
+  ['https://example.com/a.png', ['http://127.0.0.1:8787'], { from: 'http', url: 'https://example.com/a.png' }],
+  [link, ['http://127.0.0.1:8787'], { from: 'link', id, exp: '1', sig: 'x' }],
+  [link, ['', 'http://127.0.0.1:8787'], { from: 'link', id }],
+  // A node of a workflow runs for no request, so it has no origin.
+  [link, ['', ''], { from: 'http', url: link }],
+])('%s with the origins %j', (value, origins, source) => {
+  expect(readSource(value, 'image_url', origins)).toMatchObject(source)
+})
