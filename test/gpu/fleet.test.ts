@@ -243,8 +243,8 @@ describe('load, unload, close', () => {
   test('closing lets running requests end in time, takes no new ones, and leaves no process', async () => {
     const models = ['a', 'b'].map(id => fake(id, ['--grandchild']))
     const { fleet } = await fleetOf(models)
-    const running = chat(fleet, models[0]!, 'mode:slow,ms=300')
     await fleet.load(models[1]!)
+    const running = chat(fleet, models[0]!, 'mode:slow,ms=1500')
     await until(() => fleet.snapshot().residents.some(resident => resident.leases === 1))
     const ids = fleet.snapshot().residents.map(resident => `${resident.engineId}-1`)
     const closed = fleet.close(30_000)
