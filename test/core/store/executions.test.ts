@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { advance, begin, type ExecutionStatus, isOver, type Standing } from '../../../core/dag/advance.ts'
+import { checkDatabase } from '../../../core/store/sqlite/admin.ts'
 import type { JobRecord, Store } from '../../../core/store/store.ts'
-import { completed, newJob, openTestStore, organizationId, type TestStore } from './_store.ts'
+import { completed, newJob, openTestStore, organizationId, type TestStore, temporaryDirectory } from './_store.ts'
 import { newExecution } from './_workflows.ts'
 
 // The store moves executions on with core/dag/advance.ts, between commits that may be undone and run again. Whatever
@@ -137,3 +138,23 @@ async function compare(id: string, { status: nodes }: Standing, status: Executio
     running: many('running'),
   })
 }
+
+test('a store that ends in order counts nothing as running, and goes on where it was', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  const { modelId: _, ...made } = newExecution({ nodes: { a: ['b'], b: [] } })
+  const jobId = made.nodes[0]!.jobId
+  {
+    await using before = await openTestStore({ dataDir })
+    await before.store.executions.create(made)
+    await before.store.jobs.claim(organizationId, jobId, Date.now())
+    expect((await before.store.executions.summary(organizationId, made.id))!.progress.running).toBe(1)
+  }
+  expect((await checkDatabase(dataDir)).findings).toEqual([])
+  await using after = await openTestStore({ dataDir })
+  const now = async () => (await after.store.executions.summary(organizationId, made.id))!
+  expect(await now()).toMatchObject({ status: 'running', progress: { running: 0 } })
+  const claimed = await after.store.jobs.claim(organizationId, jobId, Date.now())
+  await after.store.jobs.settle(claimed!, completed())
+  expect((await now()).progress).toMatchObject({ running: 0, completed: 1 })
+})
