@@ -98,13 +98,13 @@ export class Link {
    * that goes on past the grace is reported as deaf.
    */
   async letGo(): Promise<void> {
-    const { healthPath, cancelGraceMs, endpoint, headers, deaf } = this.options
+    const { healthPath, cancelGraceMs, endpoint, headers } = this.options
     if (healthPath === null) return
     const until = performance.now() + cancelGraceMs
     for (let pauseMs = 20; !this.#death; pauseMs = Math.min(2 * pauseMs, 250)) {
       const running = await stillRunning(endpoint, healthPath, headers)
       if (running <= this.open.size || this.#death) return
-      if (performance.now() >= until) return deaf()
+      if (performance.now() >= until) return this.options.deaf()
       await delay(pauseMs)
     }
   }

@@ -142,7 +142,7 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
         for (const id of step.drain) residents.get(id)!.draining ??= 'turn'
         return
       case 'load':
-        for (const id of step.evict) stop(residents.get(id)!, `to make room for '${of.model.id}'`)
+        for (const id of step.evict) stop(residents.get(id), `to make room for '${of.model.id}'`)
         load(of, step.devices, now)
     }
   }
@@ -244,7 +244,7 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       stop(resident, reason, true)
     },
     /** It goes on with what was given up: it is killed, which is no failure and so delays no other. */
-    deaf: (engineId: string, reason: string): void => void stop(residents.get(engineId), reason, true),
+    deaf: (engineId: string, reason: string): void => stop(residents.get(engineId), reason, true),
     /** What an engine turned out to take; a booking only grows, for too little is what kills the next one. */
     measured(engineId: string, bytes: number): void {
       const resident = residents.get(engineId)

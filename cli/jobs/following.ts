@@ -34,9 +34,9 @@ export interface Followed<Answer, Moment> {
   answer: z.ZodType<Answer>
   before: Moment
   /** What is known after an event; undefined for one that says nothing that is known here. */
-  afterEvent(before: Moment, event: SseEvent): Moment | undefined
-  momentOf(answer: Answer): Moment
-  isOver(moment: Moment): boolean
+  afterEvent: (before: Moment, event: SseEvent) => Moment | undefined
+  momentOf: (answer: Answer) => Moment
+  isOver: (moment: Moment) => boolean
   /** The sentence for somebody who has asked for 30 minutes. */
   givenUp: string
 }

@@ -29,7 +29,7 @@ export function openChoice(
   place: Place,
   hooks: { say: (piece: Piece) => void | Promise<void>; wake: () => void },
 ) {
-  const { native, model, vocabulary, context } = parts
+  const { native, vocabulary, context } = parts
   const { prompt, sampling, limit, signal, showControls, onPrompt } = work
   const bytesOf = (token: Token) => vocabulary.bytes(token, showControls)
   const dropFirstSpace = vocabulary.dropFirstSpace && work.keepFirstSpace !== true

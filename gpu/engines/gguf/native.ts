@@ -1,4 +1,4 @@
-import type { Llama, LlamaContext, LlamaModel, Token } from 'node-llama-cpp'
+import type { Llama, LlamaContext, LlamaModel } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 
 /**

@@ -41,7 +41,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [engine.model('sees', { tasks: ['std/chat-completion'], features: ['images'] })],
     media: { allowed_addresses: ['127.0.0.2'] },
-  } as object)
+  })
 }, 60_000)
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
