@@ -11,8 +11,15 @@ export const eventLifetimeMs = 24 * 3_600_000
  */
 export function openEvents(connection: Connection) {
   const insert = connection.prepare(
-    'INSERT INTO events (number, organization_id, type, attempt, at, execution, node) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    `INSERT INTO events (sequence, number, organization_id, type, attempt, at, execution, node)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   )
+  const read = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
+  const save = connection.prepare('UPDATE last_event SET sequence = ?')
+  /** The number of the last event of this transaction; read anew in each, for another process may have written too. */
+  let last: number | undefined
+  const next = (): number => (last = (last ?? read.get()!) + 1)
+
   return {
     /** Of a job; `execution` and `node` where it is one of an execution. */
     add(
@@ -24,7 +31,7 @@ export function openEvents(connection: Connection) {
       execution: number | null = null,
       node: number | null = null,
     ): void {
-      insert.run(number, organizationId, type, attempt, at, execution, node)
+      insert.run(next(), number, organizationId, type, attempt, at, execution, node)
     },
     /** Of an execution, or of a node of it that has no job. */
     addOfExecution(
@@ -34,7 +41,23 @@ export function openEvents(connection: Connection) {
       at: number,
       node: number | null = null,
     ): void {
-      insert.run(null, organizationId, type, 0, at, execution, node)
+      insert.run(next(), null, organizationId, type, 0, at, execution, node)
+    },
+    /** Which event was the last so far, to come back to when what follows is undone. */
+    mark(): () => void {
+      const then = last
+      return () => {
+        last = then
+      }
+    },
+    /** The last statement of a transaction. */
+    write(): void {
+      if (last !== undefined) save.run(last)
+      last = undefined
+    },
+    /** The transaction was undone. */
+    forget(): void {
+      last = undefined
     },
   }
 }
@@ -77,7 +100,7 @@ export function eventReads(connection: Connection) {
      ORDER BY sequence LIMIT ?`,
   )
   // The last that was given and not the highest that is there: it does not go back when events are forgotten.
-  const last = connection.prepare<[], number>(`SELECT seq FROM sqlite_sequence WHERE name = 'events'`).pluck()
+  const last = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
   return {
     after: (organizationId: string, want: { sequence: number; jobId?: string; limit: number }): JobEvent[] =>
       want.jobId === undefined

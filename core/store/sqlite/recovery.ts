@@ -40,6 +40,7 @@ export function recoverJobs(
       }
       tally.move('processing', 'pending', interrupted.length - hopeless.length)
       tally.write()
+      events.write()
     })
     .immediate()
   return { requeued: interrupted.length - hopeless.length, crashed: hopeless.length }
@@ -66,6 +67,7 @@ export function releaseOwn(
       }
       tally.move('processing', 'pending', released.length)
       tally.write()
+      events.write()
     })
     .immediate()
 }

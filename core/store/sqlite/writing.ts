@@ -20,17 +20,21 @@ export function openWriting(connection: Connection, boot: string): Writing {
 }
 
 /** What of it belongs to a transaction. */
-export const memoryOf = ({ tally, moves, flow }: Writing): TransactionMemory => ({
+export const memoryOf = ({ tally, events, moves, flow }: Writing): TransactionMemory => ({
   mark() {
-    const undo = [tally.mark(), moves.mark()]
+    const undo = [tally.mark(), events.mark(), moves.mark()]
     return () => {
       for (const back of undo) back()
       flow.forget()
     }
   },
-  write: () => tally.write(),
+  write() {
+    tally.write()
+    events.write()
+  },
   forget() {
     tally.forget()
+    events.forget()
     moves.forget()
     flow.forget()
   },
