@@ -5,7 +5,8 @@ import { fakeEngine } from '../_app.ts'
 import { startEngine } from '../_engine.ts'
 import { lastingPort, metric, openHome, percentile, type Server, say, until } from './_home.ts'
 
-const kills = 20
+/** By hand more: `INFER_TEST_KILLS=200`. What was acknowledged meanwhile has to be worked off at the end. */
+const kills = Number(process.env.INFER_TEST_KILLS ?? 20)
 const slots = 8
 const submitters = 12
 
@@ -25,8 +26,8 @@ const jobOf = (key: string) => {
   return { task: 'std/chat-completion', model_id: 'far', inputs: { messages }, metadata: { key } }
 }
 
-test('twenty kill -9 under load: nothing lost, nothing invented, everything billed once', {
-  timeout: 240_000,
+test(`${kills} kill -9 under load: nothing lost, nothing invented, everything billed once`, {
+  timeout: 180_000 + kills * 3_000,
 }, async () => {
   await using engine = await startEngine()
   await using home = openHome()
@@ -118,7 +119,7 @@ test('twenty kill -9 under load: nothing lost, nothing invented, everything bill
   const ids = [...acknowledged.values()]
   const unfinished = async () =>
     (await metric(server, 'infer_jobs', 'pending')) + (await metric(server, 'infer_jobs', 'processing'))
-  await until('all jobs ended', async () => (await unfinished()) === 0, 60_000)
+  await until('all jobs ended', async () => (await unfinished()) === 0, 40_000 + kills * 1_000)
   const wrong: string[] = []
   for (const [key, id] of acknowledged) {
     const job = (await (await server.fetch(`/api/jobs/${id}`)).json()) as {
