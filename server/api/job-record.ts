@@ -51,7 +51,9 @@ const JobFacts = z.object({
   usage: z.object({ input_tokens: z.int(), output_tokens: z.int() }).nullable(),
   cost: z.number().nullable(),
   token_id: z.string(),
-  outputs_reused: z.literal(false).describe('Every job is computed: there is no store of earlier results.'),
+  outputs_reused: z
+    .literal(false)
+    .describe('Every job is computed. A node of a workflow that takes over a result has no job of its own.'),
   metadata: z.unknown(),
 })
 

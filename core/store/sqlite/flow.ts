@@ -100,18 +100,23 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     for (const [at, { successors, onError }] of nodes.entries())
       if (status[at] === 'completed' || (status[at] === 'failed' && onError === 'continue'))
         for (const after of successors) missing[after]!--
+    const standing = { status, missing, open: status.filter(one => !isOver(one)).length }
+    return remember(row, { nodes, onFailure: row.on_failure }, standing)
+  }
+
+  function remember(row: ExecutionRow, plan: Live['plan'], standing: Standing): Live {
     const live: Live = {
-      number,
+      number: row.number,
       organizationId: row.organization_id,
       id: row.id,
       tokenId: row.token_id,
       priority: row.priority,
       status: row.status,
       timeoutMs: row.timeout_ms,
-      plan: { nodes, onFailure: row.on_failure },
-      standing: { status, missing, open: status.filter(one => !isOver(one)).length },
+      plan,
+      standing,
     }
-    kept.keep(number, live)
+    kept.keep(live.number, live)
     return live
   }
 
@@ -206,18 +211,9 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     /** An execution was created: its first nodes get their jobs. `taken` have their results already. */
     begun(number: number, { release: ready, ended, ...standing }: Standing & Consequences, at: number): void {
       const row = execution.get(number)!
-      const live: Live = {
-        number,
-        organizationId: row.organization_id,
-        id: row.id,
-        tokenId: row.token_id,
-        priority: row.priority,
-        status: row.status,
-        timeoutMs: row.timeout_ms,
-        plan: { nodes: JSON.parse(row.plan) as PlannedNode[], onFailure: row.on_failure },
-        standing: { status: standing.status, missing: standing.missing, open: standing.open },
-      }
-      kept.keep(number, live)
+      const { status, missing, open } = standing
+      const plan = { nodes: JSON.parse(row.plan) as PlannedNode[], onFailure: row.on_failure }
+      const live = remember(row, plan, { status, missing, open })
       events.addOfExecution(number, row.organization_id, 'workflow_execution.created', at)
       heed(live, { release: ready, skip: [], ended }, at, nodeFailed(live))
     },
