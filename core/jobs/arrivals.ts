@@ -1,5 +1,4 @@
-/** The head start that one point of priority gives, in microseconds: a minute. */
-const headStart = 60_000_000
+import { rankAt } from '../store/rank.ts'
 
 /**
  * Gives each job its rank: microseconds of its arrival, less the head start of its priority. No two arrivals are the
@@ -9,6 +8,6 @@ export function openArrivals(clock: { now(): number }): (priority: number) => nu
   let last = 0
   return priority => {
     last = Math.max(last + 1, clock.now() * 1_000)
-    return last - priority * headStart
+    return rankAt(last, priority)
   }
 }

@@ -1,5 +1,6 @@
 import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import { advance, type Consequences, isOver, type Plan, type Standing } from '../../dag/advance.ts'
+import { rankAt } from '../rank.ts'
 import type { Usage } from '../store.ts'
 import type { ExecutionError, NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
@@ -135,7 +136,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
 
   function release(live: Live, node: number, at: number): void {
     const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs } = live.plan.nodes[node]!
-    const rank = at * 1000 - live.priority * 60_000_000
+    const rank = rankAt(at * 1000, live.priority)
     const { lastInsertRowid } = insertJob.run(
       live.organizationId,
       jobId,
