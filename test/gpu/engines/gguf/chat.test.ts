@@ -94,12 +94,19 @@ describe('the toy', () => {
     expect((await toy.chat({ [name]: 22 })).body.choices[0].finish_reason).toBe('stop')
   })
 
-  test('goes on where the token that ends a text is made unlikely, and ends at once where it is made likely', async () => {
-    const endless = await toy.chat({ logit_bias: { 260: -100 }, max_tokens: 40 })
-    expect(content(endless).startsWith(tinyChatSentence)).toBe(true)
-    expect(endless.body.choices[0].finish_reason).toBe('length')
-    const brief = await toy.chat({ logit_bias: { 260: 100 } })
-    expect([content(brief), brief.body.choices[0].finish_reason]).toEqual(['', 'stop'])
+  test('goes on where the tokens that end a text are made unlikely, and ends at once where one is made likely', async () => {
+    // Two tokens of this vocabulary end a text: 260, which the model says, and 2, `</s>`. With 260 out of the way all
+    // others are equally likely, and 2 is among the forty that top_k keeps: one seed in forty would still end here.
+    for (let seed = 0; seed < 40; seed++) {
+      const endless = await toy.chat({ logit_bias: { 2: -100, 260: -100 }, max_tokens: 23, seed })
+      expect(content(endless).startsWith(tinyChatSentence)).toBe(true)
+      expect(endless.body.choices[0].finish_reason).toBe('length')
+      expect(endless.body.usage.completion_tokens).toBe(23)
+    }
+    for (const token of [2, 260]) {
+      const brief = await toy.chat({ logit_bias: { [token]: 100 } })
+      expect([content(brief), brief.body.choices[0].finish_reason]).toEqual(['', 'stop'])
+    }
   })
 
   test('says the same at temperature 2 and under penalties', async () => {
