@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { JobOutcome, JobRecord, Store } from '../store/store.ts'
+import type { Named } from './live.ts'
 import { metered, meteredUsage } from './metered.ts'
 import type { Ran, RunJob } from './run.ts'
 
@@ -24,25 +25,23 @@ export function openEnds({
   run: Pick<RunJob, 'undo'>
   log: Log
   /** A job has ended for good. */
-  ended: (job: JobRecord) => void
+  ended: (job: Named) => void
 }) {
   async function settle(job: JobRecord, ran: Ran | undefined, outcome: JobOutcome): Promise<void> {
-    const { settled, job: now } = await persistently(() => store.settle(job, outcome)).catch(
-      async (thrown: unknown) => {
-        if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
-        // A result that the store cannot hold: the job ends all the same, and what it made is freed.
-        log.error('A result could not be stored', { job: job.id }, thrown)
-        const { at, engineId, logs } = outcome
-        const instead = { ...failed(job, Failure.from(thrown)), retryAt: null, engineId, at, logs }
-        const answer = await store.settle(job, instead)
-        if (answer.settled) await undo(job, ran)
-        return answer
-      },
-    )
+    const settled = await persistently(() => store.settle(job, outcome)).catch(async (thrown: unknown) => {
+      if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
+      // A result that the store cannot hold: the job ends all the same, and what it made is freed.
+      log.error('A result could not be stored', { job: job.id }, thrown)
+      const { at, engineId, logs } = outcome
+      const instead = { ...failed(job, Failure.from(thrown)), retryAt: null, engineId, at, logs }
+      const ended = await store.settle(job, instead)
+      if (ended) await undo(job, ran)
+      return ended
+    })
     if (!settled) {
       log.info('A late result was dropped', { job: job.id, status: outcome.status })
       if (ran) await undo(job, ran)
-    } else if (now && now.finishedAt !== null) ended(now)
+    } else if (outcome.status === 'completed' || outcome.retryAt === null) ended(job)
   }
 
   /** What comes when nobody waits for it any more changes nothing, and is counted by the store. */

@@ -19,7 +19,7 @@ const shuttingDown = () =>
  * with what the store holds.
  */
 export function openJobs(wish: JobsWish) {
-  const { store, log } = wish
+  const { store } = wish
   const parts = openParts(wish)
   const { queue, waiters, live, due, runs, dispatch, facts, clock, begun } = parts
   const rankOf = openArrivals(clock)
@@ -86,11 +86,7 @@ export function openJobs(wish: JobsWish) {
         const began = runs.has(job.id)
         runs.stop(job.id, new Failure('cancelled', `The job ${job.id} was cancelled with its execution.`))
         queue.remove(job, !began)
-        live.moved(job)
-        store.jobs.find(job.organizationId, job.id).then(
-          now => now && waiters.tell(now),
-          (thrown: unknown) => log.warn('A job that was ended could not be read', { job: job.id }, thrown),
-        )
+        parts.ended(job)
       }
       for (const modelId of new Set(those.map(job => job.modelId))) dispatch.look(modelId)
     },

@@ -2,7 +2,8 @@ import type { LogLine } from '../store/store.ts'
 import { openLogRing } from './log-ring.ts'
 import type { RunReport } from './run.ts'
 
-interface Named {
+/** A job, for those who know it by its name. */
+export interface Named {
   id: string
   organizationId: string
 }

@@ -1,11 +1,11 @@
 import type { Fleet } from '../fleet.ts'
 import type { Log } from '../log.ts'
 import type { Model } from '../models/model.ts'
-import type { JobRecord, Store, WaitingJob } from '../store/store.ts'
+import type { Store, WaitingJob } from '../store/store.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDue } from './due.ts'
 import { openFacts } from './facts.ts'
-import { openLive } from './live.ts'
+import { type Named, openLive } from './live.ts'
 import { openPace } from './pace.ts'
 import { openQueue, waitingOf } from './queue.ts'
 import { openRefill } from './refill.ts'
@@ -37,7 +37,7 @@ export function openParts(wish: JobsWish) {
   const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = wish
   const queue = openQueue({ weightOf })
   const pace = openPace()
-  const waiters = openWaiters()
+  const waiters = openWaiters({ store: store.jobs, log })
   const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
   const live = openLive({ now: () => clock.now(), failed })
   const refill = openRefill({ store: store.jobs, queue, log, filled: modelId => dispatch.look(modelId) })
@@ -90,7 +90,7 @@ export function openParts(wish: JobsWish) {
     for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.look(modelId)
   }
 
-  function ended(job: JobRecord): void {
+  function ended(job: Named): void {
     waiters.tell(job)
     live.moved(job)
   }

@@ -6,7 +6,7 @@ import { workOf } from '../tasks/work.ts'
 import { attempt, Overrun } from './attempt.ts'
 import type { Dispatch } from './dispatch.ts'
 import { type EndFacts, openEnds } from './ends.ts'
-import type { Live } from './live.ts'
+import type { Live, Named } from './live.ts'
 import type { Pace } from './pace.ts'
 import { type Queue, type Turn, waitingOf } from './queue.ts'
 import { decideRetry } from './retry.ts'
@@ -22,7 +22,7 @@ export interface RunsWish {
   clock: { now(): number }
   dispatch: () => Dispatch
   /** A job has ended for good. */
-  ended: (job: JobRecord) => void
+  ended: (job: Named) => void
   /** A job waits until then. */
   delayed: (until: number) => void
 }

@@ -1,7 +1,9 @@
-import type { JobRecord } from '../store/store.ts'
+import type { Log } from '../log.ts'
+import type { JobRecord, Store } from '../store/store.ts'
+import type { Named } from './live.ts'
 
 /** Those who wait for the end of a job in this process. */
-export function openWaiters() {
+export function openWaiters({ store, log }: { store: Pick<Store['jobs'], 'find'>; log: Log }) {
   const waiting = new Map<string, Set<(job?: JobRecord) => void>>()
 
   return {
@@ -22,8 +24,17 @@ export function openWaiters() {
         signal.addEventListener('abort', giveUp)
       })
     },
-    tell(job: JobRecord): void {
-      for (const settle of waiting.get(job.id) ?? []) settle(job)
+    /** The job has ended. It is read only where somebody waits for it. */
+    tell({ id, organizationId }: Named): void {
+      const those = waiting.get(id)
+      if (!those) return
+      const all = (job?: JobRecord) => {
+        for (const settle of those) settle(job)
+      }
+      store.find(organizationId, id).then(all, (thrown: unknown) => {
+        log.warn('A job that has ended could not be read', { job: id }, thrown)
+        all()
+      })
     },
     letGo(): void {
       for (const those of waiting.values()) for (const settle of those) settle()

@@ -85,12 +85,7 @@ export function assemble(parts: {
       waiting: async want => reader.jobs.waiting(want),
       wake: (now, limit) => ask('jobs.wake', { now, limit }),
       nextDue: async () => reader.jobs.nextDue(),
-      async claim(organizationId, id, now) {
-        if (!(await ask('jobs.claim', { organizationId, id, now }))) return undefined
-        // A cancel may have come between the commit and here.
-        const job = reader.jobs.find(organizationId, id)
-        return job?.status === 'processing' ? job : undefined
-      },
+      claim: (organizationId, id, now) => ask('jobs.claim', { organizationId, id, now }),
       async expire(now, limit) {
         const ended = await ask('jobs.expire', { now, limit })
         return ended
@@ -101,7 +96,7 @@ export function assemble(parts: {
         const weight = (outcome.status === 'completed' ? outcome.result.length : 0) + (outcome.logs?.length ?? 0)
         const settled = await ask('jobs.settle', { claim: { organizationId, id, boot, claims }, outcome }, weight)
         if (!settled) lateResults += 1
-        return { settled, job: reader.jobs.find(organizationId, id) }
+        return settled
       },
       release: ({ organizationId, id, boot, claims }, notBefore) =>
         ask('jobs.release', { claim: { organizationId, id, boot, claims }, notBefore, at: Date.now() }),

@@ -219,8 +219,8 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       heed(live, { release: ready, skip: [], ended }, at, nodeFailed(live))
     },
 
-    /** A job of it begins to run. */
-    claimed(number: number, node: number, at: number): void {
+    /** A job of it begins to run. Says for what. */
+    claimed(number: number, node: number, at: number): { executionId: string; nodeId: string } {
       const live = load(number)
       live.standing.status[node] = 'running'
       counted(number, at, { running: 1 })
@@ -230,6 +230,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
         events.addOfExecution(number, live.organizationId, 'workflow_execution.started', at)
       }
       changed(live)
+      return { executionId: live.id, nodeId: live.plan.nodes[node]!.nodeId }
     },
 
     /** A job of it waits again. */

@@ -1,6 +1,7 @@
-import type { JobClaim, WaitingJob } from '../store.ts'
+import type { JobClaim, JobRecord, WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
+import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
 
 /**
  * What the writer does to jobs that wait: each step is a search in an index, whatever the length of the queue. Which
@@ -17,16 +18,14 @@ export function queueCommands(connection: Connection, writing: Writing) {
      WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
   )
   const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')
-  const take = connection.prepare<
-    [string, number, number, string, string, number, number],
-    { number: number; attempt: number; execution: number | null; node: number | null }
-  >(
+  const take = connection.prepare<[string, number, number, string, string, number, number], JobRow>(
     `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
        updated_at = ?
      WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
        AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
-     RETURNING number, attempt, execution, node`,
+     RETURNING ${jobColumns}`,
   )
+  const inputsOf = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
   const giveBack = connection.prepare<
     [number, string, string, string | null, number],
     { number: number; attempt: number; execution: number | null; node: number | null }
@@ -51,15 +50,26 @@ export function queueCommands(connection: Connection, writing: Writing) {
       })
     },
 
-    /** False: it does not wait any more, or may not start any more. */
-    'jobs.claim'({ organizationId, id, now }: { organizationId: string; id: string; now: number }): boolean {
+    /**
+     * The job as it is now: read here, where its pages were just written, and not by the caller, for whom every commit
+     * empties the cache. Undefined: it does not wait any more, or may not start any more.
+     */
+    'jobs.claim'({
+      organizationId,
+      id,
+      now,
+    }: {
+      organizationId: string
+      id: string
+      now: number
+    }): JobRecord | undefined {
       const taken = take.get(boot, now, now, organizationId, id, now, now)
-      if (!taken) return false
+      if (!taken) return undefined
       tally.move('pending', 'processing')
       const { number, attempt, execution, node } = taken
       events.add(number, organizationId, 'job.started', attempt, now, execution, node)
-      if (execution !== null && node !== null) flow.claimed(execution, node, now)
-      return true
+      const parent = execution === null || node === null ? null : flow.claimed(execution, node, now)
+      return jobOf(taken, inputsOf.get(number), null, parent)
     },
 
     /**

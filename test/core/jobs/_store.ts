@@ -82,13 +82,13 @@ export function memoryStore(): Store {
     },
     async settle(claim, outcome) {
       const row = holds(claim)
-      if (!row) return { settled: false, job: rows.get(claim.id) }
+      if (!row) return false
       if (outcome.status === 'completed')
         Object.assign(row, { status: 'completed', result: outcome.result, finishedAt: outcome.at })
       else if (outcome.retryAt === null)
         Object.assign(row, { status: 'failed', error: outcome.error, finishedAt: outcome.at })
       else Object.assign(row, { status: 'pending', error: outcome.error, notBefore: outcome.retryAt, startedAt: null })
-      return { settled: true, job: { ...row } }
+      return true
     },
     async release(claim) {
       const row = holds(claim)

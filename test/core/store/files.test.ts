@@ -100,7 +100,7 @@ test('a result that comes too late leaves no file, no video and no words', async
   await store.jobs.cancel(owner, job.id, 1)
   const { library, files } = newVideo({ organizationId: owner, jobId: job.id })
   const late = { ...completed(), library, files, logs: '[{"at":1,"level":"INFO","message":"x"}]' }
-  expect((await store.jobs.settle(claim, late)).settled).toBe(false)
+  expect(await store.jobs.settle(claim, late)).toBe(false)
   for (const { id } of files) expect(await store.files.find(id)).toBeUndefined()
   expect(await store.library.list(owner, { limit: 9 })).toEqual({ items: [], next: null })
   expect(await store.jobs.logs(owner, job.id)).toBe('[]')
@@ -117,7 +117,7 @@ test('a result of which a part is refused is refused as a whole', async () => {
   })
   expect(await store.files.find(good.id)).toBeUndefined()
   expect((await store.jobs.find(owner, job.id))?.status).toBe('processing')
-  expect((await store.jobs.settle(claim, { ...completed(), files: [good] })).settled).toBe(true)
+  expect(await store.jobs.settle(claim, { ...completed(), files: [good] })).toBe(true)
 })
 
 test('a video is in the library with its file, and leaves it with its file, whichever is removed', async () => {

@@ -34,7 +34,8 @@ async function video(job: Parameters<typeof newJob>[0] = {}, at = Date.now()): P
   await store.files.add(newFile({ jobId: run.id, purpose: 'input', expiresAt: at + 1 }))
   const made = newVideo({ jobId: run.id })
   const outcome = { ...completed(at), ...made, logs: logs('done') }
-  return (await store.jobs.settle(run, outcome)).job!
+  await store.jobs.settle(run, outcome)
+  return (await store.jobs.find(organizationId, run.id))!
 }
 const filesOf = async (jobId: string) =>
   (await store.files.list(organizationId, { limit: 1000 })).filter(file => file.jobId === jobId)

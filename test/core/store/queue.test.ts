@@ -160,7 +160,7 @@ test('a start deadline is met by the first attempt; one that was given back unch
   await store.jobs.wake(now + 20, 10)
   const again = await store.jobs.claim(organizationId, tried.id, now + 20)
   expect(again).toMatchObject({ attempt: 2, startBy: now + 10 })
-  expect((await store.jobs.settle(again!, completed())).settled).toBe(true)
+  expect(await store.jobs.settle(again!, completed())).toBe(true)
 })
 
 test('deadlines pass a few at a time, the earliest first', async () => {

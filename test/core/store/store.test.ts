@@ -248,13 +248,19 @@ describe('jobs', () => {
     await submit()
     const [job] = await claim()
     const { ledgerRows, lateResults } = store.stats()
-    const first = await store.jobs.settle(job!, completed(5_000))
-    expect(first).toMatchObject({
-      settled: true,
-      job: { status: 'completed', result: '{"ok":true}', cost: 7, finishedAt: 5_000, error: null, boot: null },
+    const now = () => store.jobs.find(organizationId, job!.id)
+    expect(await store.jobs.settle(job!, completed(5_000))).toBe(true)
+    const ended = await now()
+    expect(ended).toMatchObject({
+      status: 'completed',
+      result: '{"ok":true}',
+      cost: 7,
+      finishedAt: 5_000,
+      error: null,
+      boot: null,
     })
-    const second = await store.jobs.settle(job!, { ...completed(), result: '"other"' })
-    expect(second).toEqual({ settled: false, job: first.job })
+    expect(await store.jobs.settle(job!, { ...completed(), result: '"other"' })).toBe(false)
+    expect(await now()).toEqual(ended)
     expect(store.stats().ledgerRows).toBe(ledgerRows + 1)
     expect(store.stats().lateResults).toBe(lateResults + 1)
   })
@@ -265,7 +271,8 @@ describe('jobs', () => {
     const [job] = await claim()
     const { ledgerRows } = store.stats()
     const at = Date.now() + 60_000
-    expect((await store.jobs.settle(job!, failedWith('worker_error', at))).job).toMatchObject({
+    expect(await store.jobs.settle(job!, failedWith('worker_error', at))).toBe(true)
+    expect(await store.jobs.find(organizationId, job!.id)).toMatchObject({
       status: 'pending',
       attempt: 1,
       notBefore: at,
@@ -275,7 +282,8 @@ describe('jobs', () => {
     expect(store.stats().ledgerRows).toBe(ledgerRows)
     const [again] = await claim(1, at)
     expect(again).toMatchObject({ attempt: 2, claims: 2 })
-    expect((await store.jobs.settle(again!, failedWith('timeout', null))).job).toMatchObject({
+    expect(await store.jobs.settle(again!, failedWith('timeout', null))).toBe(true)
+    expect(await store.jobs.find(organizationId, again!.id)).toMatchObject({
       status: 'failed',
       error: { code: 'timeout' },
       cost: 0,
@@ -297,9 +305,9 @@ describe('jobs', () => {
       [1, 2],
       [1, 1],
     ])
-    expect((await store.jobs.settle(claimed!, completed())).settled).toBe(false)
-    expect((await store.jobs.settle({ ...again[0]!, boot: 'another' }, completed())).settled).toBe(false)
-    expect((await store.jobs.settle(again[0]!, completed())).settled).toBe(true)
+    expect(await store.jobs.settle(claimed!, completed())).toBe(false)
+    expect(await store.jobs.settle({ ...again[0]!, boot: 'another' }, completed())).toBe(false)
+    expect(await store.jobs.settle(again[0]!, completed())).toBe(true)
   })
 
   test('cancel ends a pending and a processing job, is idempotent, and comes too late for an ended one', async () => {
@@ -314,7 +322,8 @@ describe('jobs', () => {
     const { ledgerRows } = store.stats()
     expect((await store.jobs.cancel(organizationId, runs!.id, 20))?.status).toBe('cancelled')
     expect((await store.jobs.cancel(organizationId, runs!.id, 30))?.finishedAt).toBe(20)
-    expect((await store.jobs.settle(runs!, completed())).job).toMatchObject({ status: 'cancelled', result: null })
+    expect(await store.jobs.settle(runs!, completed())).toBe(false)
+    expect(await store.jobs.find(organizationId, runs!.id)).toMatchObject({ status: 'cancelled', result: null })
     expect(store.stats().ledgerRows).toBe(ledgerRows + 1)
     await submit()
     const [done] = await claim()

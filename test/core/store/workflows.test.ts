@@ -54,8 +54,8 @@ async function begin(drawn: Drawn, more: Parameters<typeof newExecution>[1] = {}
     jobOf,
     claim,
     finish: async (node: string, more: object = {}) =>
-      (await store.jobs.settle(await claim(node), { ...completed(), ...more })).settled,
-    fail: async (node: string) => (await store.jobs.settle(await claim(node), failed())).settled,
+      await store.jobs.settle(await claim(node), { ...completed(), ...more }),
+    fail: async (node: string) => await store.jobs.settle(await claim(node), failed()),
     now: async () => {
       const found = (await store.executions.find(organizationId, execution.id))!
       const nodes = await store.executions.nodes(organizationId, execution.id)
@@ -248,7 +248,7 @@ describe('an execution', () => {
       store.jobs.settle(a, completed()),
       store.executions.cancel(organizationId, run.id, Date.now()),
     ])
-    expect([first!.status, settled.settled, second!.status]).toEqual(['cancelled', false, 'cancelled'])
+    expect([first!.status, settled, second!.status]).toEqual(['cancelled', false, 'cancelled'])
     expect(await run.now()).toMatchObject({
       at: { a: 'cancelled', b: 'cancelled', c: 'completed', d: 'cancelled' },
       progress: { total: 4, completed: 1, skipped: 3, failed: 0, running: 0 },

@@ -88,7 +88,8 @@ beforeAll(async () => {
   videos.push(...made.flatMap(({ library }) => library))
   const claim = (await store.jobs.claim(organizationId, job.id, start))!
   const files = made.flatMap(({ files }) => files)
-  all.push((await store.jobs.settle(claim, { ...completed(start), files, library: videos })).job!)
+  await store.jobs.settle(claim, { ...completed(start), files, library: videos })
+  all.push((await store.jobs.find(organizationId, job.id))!)
   all.sort((a, b) => (a.id < b.id ? 1 : -1))
   videos.sort((a, b) => (a.id < b.id ? 1 : -1))
 }, 60_000)

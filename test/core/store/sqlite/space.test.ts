@@ -42,7 +42,7 @@ test('below the mark new work is refused with a time to come back, and everythin
   })
   const [claimed] = await claimWaiting(store, { limit: 1 })
   expect(claimed?.id).toBe(job.id)
-  expect((await store.jobs.settle(claimed!, completed())).settled).toBe(true)
+  expect(await store.jobs.settle(claimed!, completed())).toBe(true)
   await store.jobs.record([finishedCall()])
   expect(store.stats().ledgerRows).toBe(2)
 })
@@ -114,7 +114,7 @@ test.skipIf(!canMount).each([
 
   const result = JSON.stringify('y'.repeat(20_000))
   for (const job of running.slice(1)) {
-    expect((await store.jobs.settle(job, { ...completed(), result })).settled).toBe(true)
+    expect(await store.jobs.settle(job, { ...completed(), result })).toBe(true)
   }
   expect((await store.jobs.cancel(organizationId, running[0]!.id, 1))?.status).toBe('cancelled')
   expect(existsSync(ballast)).toBe(false)
