@@ -105,7 +105,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
   const frozen = openFrozen(store.executions)
-  const work = openNodeWork({ frozen, store: store.executions, registry })
+  const work = openNodeWork({ frozen, registry })
   const jobs = openJobs({
     store,
     fleet,
@@ -114,6 +114,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     log,
     run: openNodeRunner({
       work,
+      frozen,
       media,
       run: openTaskRunner({
         text: openTextRunner({ registry, cpu, media, limits: config.limits }),

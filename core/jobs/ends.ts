@@ -22,16 +22,18 @@ export function openEnds({
   ended,
 }: {
   store: Pick<Store['jobs'], 'settle' | 'release'>
-  run: Pick<RunJob, 'undo'>
+  run: Pick<RunJob, 'undo' | 'written'>
   log: Log
   /** A job has ended for good. */
   ended: (job: Named) => void
 }) {
   async function settle(job: JobRecord, ran: Ran | undefined, outcome: JobOutcome): Promise<void> {
+    let stored = ran
     const settled = await persistently(() => store.settle(job, outcome)).catch(async (thrown: unknown) => {
       if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
       // A result that the store cannot hold: the job ends all the same, and what it made is freed.
       log.error('A result could not be stored', { job: job.id }, thrown)
+      stored = undefined
       const { at, engineId, logs } = outcome
       const instead = { ...failed(job, Failure.from(thrown)), retryAt: null, engineId, at, logs }
       const ended = await store.settle(job, instead)
@@ -41,7 +43,10 @@ export function openEnds({
     if (!settled) {
       log.info('A late result was dropped', { job: job.id, status: outcome.status })
       if (ran) await undo(job, ran)
-    } else if (outcome.status === 'completed' || outcome.retryAt === null) ended(job)
+      return
+    }
+    if (stored) run.written?.(job, stored)
+    if (outcome.status === 'completed' || outcome.retryAt === null) ended(job)
   }
 
   /** What comes when nobody waits for it any more changes nothing, and is counted by the store. */

@@ -3,8 +3,8 @@ import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../stor
 
 /** What one attempt of a job came to. Files lie in their place already; their rows are written with the job's end. */
 export interface Ran {
-  /** JSON text. */
-  result: string
+  /** JSON text, or the same in UTF-8. */
+  result: string | Uint8Array
   usage: Usage
   /** Millionths of the currency unit. */
   cost: number
@@ -31,4 +31,6 @@ export interface RunReport {
 export interface RunJob {
   (job: JobRecord, lease: Lease, signal: AbortSignal, report: RunReport): Promise<Ran>
   undo(ran: Ran): Promise<void>
+  /** The job has ended with what the attempt came to, and that is written. Cheap, never throws. */
+  written?(job: JobRecord, ran: Ran): void
 }

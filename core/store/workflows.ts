@@ -158,8 +158,8 @@ export interface Moves {
   released: (WaitingJob & { executionId: string; nodeId: string })[]
   /** Jobs that were ended with their execution: those that run are to be told. */
   withdrawn: WaitingJob[]
-  /** Executions of which something has changed, and whether that was their end. */
-  executions: { organizationId: string; id: string; ended: boolean }[]
+  /** Executions of which something has changed, whether that was their end, and how long those have that have begun now. */
+  executions: { organizationId: string; id: string; ended: boolean; timeoutAt?: number }[]
 }
 
 export interface ExecutionStore {

@@ -70,9 +70,14 @@ export function openExecutions({
     if (released.length > 0) gate.released(released)
     // Many nodes of one may have moved in one commit.
     const changed = new Map<string, boolean>()
-    for (const { id, ended } of executions) changed.set(id, ended || changed.get(id) === true)
-    for (const [id, ended] of changed) tell(id, ended)
-    if (executions.length > 0) timeouts.look()
+    for (const { id, ended, timeoutAt } of executions) {
+      changed.set(id, ended || changed.get(id) === true)
+      if (timeoutAt !== undefined) timeouts.at(timeoutAt)
+    }
+    for (const [id, ended] of changed) {
+      if (ended) frozen.drop(id)
+      tell(id, ended)
+    }
   })
 
   function tell(id: string, ended: boolean): void {

@@ -1,5 +1,5 @@
 import type { Store } from '../store/store.ts'
-import type { ExecutionRecord, WorkflowDefinition } from '../store/workflows.ts'
+import type { ExecutionRecord, NodeResult, WorkflowDefinition } from '../store/workflows.ts'
 
 /** What of an execution its nodes refer to. It never changes. */
 export interface Frozen {
@@ -14,6 +14,15 @@ export interface Frozen {
 const mostKept = 256
 /** Characters in all of them together: inputs may hold whole pictures. */
 const mostText = 64 << 20
+/** A result that is longer is read when it is needed. */
+const longestResult = 1 << 16
+
+interface Entry {
+  frozen: Frozen
+  /** JSON text by node id. */
+  results: Map<string, string>
+  length: number
+}
 
 /** About how many characters the texts of a value have, and eight for anything else. */
 function lengthOf(value: unknown): number {
@@ -24,19 +33,26 @@ function lengthOf(value: unknown): number {
   return sum
 }
 
-/** Definitions of executions under way. One has up to thousands of nodes, and each node needs it when it starts. */
-export function openFrozen(store: Pick<Store['executions'], 'find'>) {
-  const kept = new Map<string, { frozen: Frozen; length: number }>()
+/**
+ * What of executions under way never changes, and is needed whenever a node of them starts: their definitions of up to
+ * thousands of nodes, and what their nodes gave.
+ */
+export function openFrozen(store: Pick<Store['executions'], 'find' | 'results'>) {
+  const kept = new Map<string, Entry>()
   let text = 0
 
   function keep({ id, organizationId, definition, inputParams, createdAt }: Frozen | ExecutionRecord): Frozen {
     const frozen: Frozen = { id, organizationId, definition, inputParams, createdAt }
     const length = lengthOf(definition.dag.nodes) + lengthOf(inputParams)
     drop(id)
-    kept.set(id, { frozen, length })
+    kept.set(id, { frozen, results: new Map(), length })
     text += length
-    while (kept.size > 1 && (kept.size > mostKept || text > mostText)) drop(kept.keys().next().value!)
+    shrink()
     return frozen
+  }
+
+  function shrink(): void {
+    while (kept.size > 1 && (kept.size > mostKept || text > mostText)) drop(kept.keys().next().value!)
   }
 
   function drop(id: string): void {
@@ -46,6 +62,8 @@ export function openFrozen(store: Pick<Store['executions'], 'find'>) {
 
   return {
     keep,
+    /** It has ended: what comes after that is asked for once, if at all. */
+    drop,
     known: (id: string): Frozen | undefined => kept.get(id)?.frozen,
     /** Undefined: there is no such execution any more. */
     async of(organizationId: string, id: string): Promise<Frozen | undefined> {
@@ -53,6 +71,27 @@ export function openFrozen(store: Pick<Store['executions'], 'find'>) {
       if (known) return known.frozen
       const execution = await store.find(organizationId, id)
       return execution && keep(execution)
+    },
+    /** A node has completed, and that is written. */
+    keepResult(id: string, nodeId: string, result: string): void {
+      const entry = kept.get(id)
+      if (!entry || result.length > longestResult || entry.results.has(nodeId)) return
+      entry.results.set(nodeId, result)
+      entry.length += result.length
+      text += result.length
+      shrink()
+    },
+    /** How these nodes have ended, and what they gave. Those that have not are not among them. */
+    async results({ id, organizationId }: Frozen, nodeIds: readonly string[]): Promise<Record<string, NodeResult>> {
+      const known = kept.get(id)?.results
+      const found: Record<string, NodeResult> = {}
+      const unknown: string[] = []
+      for (const nodeId of nodeIds) {
+        const result = known?.get(nodeId)
+        if (result === undefined) unknown.push(nodeId)
+        else found[nodeId] = { status: 'completed', result, error: null }
+      }
+      return unknown.length === 0 ? found : { ...found, ...(await store.results(organizationId, id, unknown)) }
     },
   }
 }

@@ -2,12 +2,12 @@ import { canonicalHash } from '../canonical.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import { linked } from '../files/links.ts'
-import type { JobRecord, Store } from '../store/store.ts'
+import type { JobRecord } from '../store/store.ts'
 import type { NodeResult } from '../store/workflows.ts'
 import type { GenerationResult } from '../tasks/generation/result.ts'
 import { isGeneration } from '../tasks/tasks.ts'
 import { bind, referencesIn, Unresolved } from './bind.ts'
-import type { Frozen } from './frozen.ts'
+import type { Frozen, FrozenExecutions } from './frozen.ts'
 import { ReferenceFault } from './references.ts'
 
 /** A node and what its inputs come to. */
@@ -24,15 +24,15 @@ export interface BoundNode {
 export async function boundInputs(
   frozen: Frozen,
   nodeId: string,
-  store: Pick<Store['executions'], 'results'>,
+  results: FrozenExecutions['results'],
 ): Promise<BoundNode> {
-  const { definition, inputParams, id, organizationId, createdAt } = frozen
+  const { definition, inputParams, id, createdAt } = frozen
   const node = definition.dag.nodes[nodeId]!
   const references = referencesIn(node.inputs)
   const needed = references.flatMap(({ reference }) =>
     'root' in reference && reference.root === 'nodes' ? [String(reference.path[0])] : [],
   )
-  const ended = needed.length === 0 ? {} : await store.results(organizationId, id, [...new Set(needed)])
+  const ended = needed.length === 0 ? {} : await results(frozen, [...new Set(needed)])
   const nodes = Object.fromEntries(
     Object.entries(ended).map(([name, result]) => [name, valueOf(definition.dag.nodes[name]!, result)]),
   )

@@ -4,7 +4,7 @@ import type { Ran, RunJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
-import type { JobRecord, Store } from '../store/store.ts'
+import type { JobRecord } from '../store/store.ts'
 import { type Taken, withMedia } from '../tasks/generation/media.ts'
 import { prepareGeneration } from '../tasks/generation/prepare.ts'
 import { isGeneration } from '../tasks/tasks.ts'
@@ -22,11 +22,9 @@ export interface NodeWork extends BoundNode {
 /** Finds out what the job of a node has to do, once the nodes before it have ended. */
 export function openNodeWork({
   frozen,
-  store,
   registry,
 }: {
   frozen: FrozenExecutions
-  store: Pick<Store['executions'], 'results'>
   registry: Pick<Registry, 'find'>
 }) {
   /** Throws Failure for references that point at nothing and a model that is not offered any more. */
@@ -35,16 +33,12 @@ export function openNodeWork({
     const model = registry.find(modelId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} is not there any more.`)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`)
-    const bound = await boundInputs(execution, parent!.nodeId, store)
+    const bound = await boundInputs(execution, parent!.nodeId, frozen.results)
     const { read, write } = cacheUse(bound.node, task, bound.inputs)
+    if (!write) return { ...bound, model, read, key: null }
     const { engine, source, upstream_id, url, command, args } = model
-    const key = cacheKeyOf(
-      organizationId,
-      task,
-      { modelId, engine, source, upstream_id, url, command, args },
-      bound.inputs,
-    )
-    return { ...bound, model, read, key: write ? key : null }
+    const configured = { modelId, engine, source, upstream_id, url, command, args }
+    return { ...bound, model, read, key: cacheKeyOf(organizationId, task, configured, bound.inputs) }
   }
 }
 export type NodeWorkOf = ReturnType<typeof openNodeWork>
@@ -56,10 +50,12 @@ export type NodeWorkOf = ReturnType<typeof openNodeWork>
 export function openNodeRunner({
   run,
   work,
+  frozen,
   media,
 }: {
   run: RunJob
   work: NodeWorkOf
+  frozen: Pick<FrozenExecutions, 'keepResult'>
   media: Pick<Media, 'take'>
 }): RunJob {
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
@@ -85,7 +81,12 @@ export function openNodeRunner({
     return withMedia(prepared, taken)
   }
 
-  return Object.assign(runNode, { undo: (ran: Ran) => run.undo(ran) })
+  return Object.assign(runNode, {
+    undo: (ran: Ran) => run.undo(ran),
+    written({ parent }: JobRecord, { result }: Ran) {
+      if (parent) frozen.keepResult(parent.executionId, parent.nodeId, result)
+    },
+  })
 }
 
 /** The failure of an attempt, with the least time that the node wants between it and the next. */

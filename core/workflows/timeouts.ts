@@ -19,11 +19,21 @@ export function openTimeouts({
   log: Log
 }) {
   const over = new AbortController()
-  let timer: NodeJS.Timeout | undefined
+  let next: { at: number; timer: NodeJS.Timeout } | undefined
   let looking: Promise<void> | undefined
   let again = false
 
+  /** The time of one is over then. */
+  function at(due: number): void {
+    if (over.signal.aborted || (next && next.at <= due)) return
+    clearTimeout(next?.timer)
+    const inMs = Math.min(Math.max(0, due - clock.now()), longestTimerMs)
+    next = { at: due, timer: setTimeout(look, inMs).unref() }
+  }
+
   function look(): void {
+    clearTimeout(next?.timer)
+    next = undefined
     again = true
     looking ??= all().finally(() => {
       looking = undefined
@@ -33,17 +43,16 @@ export function openTimeouts({
   async function all(): Promise<void> {
     while (again && !over.signal.aborted) {
       again = false
-      clearTimeout(timer)
       try {
         const due = await store.nextDue()
         if (due === null) continue
         if (due <= clock.now()) {
           await store.expire(clock.now(), bite)
           again = true
-        } else timer = setTimeout(look, Math.min(due - clock.now(), longestTimerMs)).unref()
+        } else at(due)
       } catch (thrown) {
         if (!Failure.from(thrown).retryable) log.error('Executions that are due could not be ended', {}, thrown)
-        timer = setTimeout(look, 1_000).unref()
+        at(clock.now() + 1_000)
       }
     }
   }
@@ -65,11 +74,10 @@ export function openTimeouts({
   const sweeping = sweep().catch(() => {})
 
   return {
-    /** Something may be due earlier than before. */
-    look,
+    at,
     async close(): Promise<void> {
       over.abort()
-      clearTimeout(timer)
+      clearTimeout(next?.timer)
       await Promise.all([looking, sweeping])
     },
   }

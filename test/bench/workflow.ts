@@ -79,9 +79,10 @@ const store = await openSqliteStore({
 await store.organizations.create({ id: organizationId, name: 'bench', plan: 'enterprise', ...limits, createdAt: 1 })
 const { fleet, models } = slotsOnly({ slots })
 const frozen = openFrozen(store.executions)
-const work = openNodeWork({ frozen, store: store.executions, registry: models })
+const work = openNodeWork({ frozen, registry: models })
 const run = openNodeRunner({
   work,
+  frozen,
   media: { take: () => Promise.reject(new Error('There are no media here')) },
   run: runner(async () => ({ ...done, result: '{"text":"done"}' })),
 })

@@ -130,8 +130,8 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     count.run(running, completed, failed, skipped, usage.inputTokens, usage.outputTokens, cost, at, number)
   }
 
-  function changed(live: Live): void {
-    moves.change({ organizationId: live.organizationId, id: live.id, ended: !going.has(live.status) })
+  function changed(live: Live, timeoutAt?: number): void {
+    moves.change({ organizationId: live.organizationId, id: live.id, ended: !going.has(live.status), timeoutAt })
   }
 
   function release(live: Live, node: number, at: number): void {
@@ -226,10 +226,11 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       counted(number, at, { running: 1 })
       if (live.status === 'pending') {
         live.status = 'running'
-        setBegun.run(at, at + live.timeoutMs, at, number)
+        const timeoutAt = at + live.timeoutMs
+        setBegun.run(at, timeoutAt, at, number)
         events.addOfExecution(number, live.organizationId, 'workflow_execution.started', at)
-      }
-      changed(live)
+        changed(live, timeoutAt)
+      } else changed(live)
       return { executionId: live.id, nodeId: live.plan.nodes[node]!.nodeId }
     },
 
