@@ -90,6 +90,8 @@ export interface NewExecutionNode {
 export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency'> {
   status: ExecutionStatus
   error: ExecutionError | null
+  /** Of one that has completed: the nodes that have failed all the same, because that was borne. */
+  warnings: { nodeId: string; cause: JobError }[]
   updatedAt: number
   startedAt: number | null
   finishedAt: number | null
@@ -100,13 +102,17 @@ export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempoten
   cost: number
 }
 
-/** Which node ended it, and how. */
-export interface ExecutionError {
-  code: 'node_failed' | 'timeout'
-  nodeId: string | null
-  task: string | null
-  cause: JobError | null
-}
+/** Its time was over, or a node has failed: which was the first, how, and what became of the others. */
+export type ExecutionError =
+  | { code: 'timeout' }
+  | {
+      code: 'node_failed'
+      nodeId: string | null
+      task: string | null
+      cause: JobError | null
+      failedNodes: string[]
+      skippedNodes: string[]
+    }
 
 export interface ExecutionNode {
   nodeId: string

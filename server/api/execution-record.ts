@@ -5,6 +5,7 @@ import { Failure } from '../../core/failure.ts'
 import { linked } from '../../core/files/links.ts'
 import { isId } from '../../core/ids.ts'
 import type { Standing } from '../../core/jobs/jobs.ts'
+import type { JobError } from '../../core/store/store.ts'
 import type { ExecutionNode, ExecutionRecord, NodeResult } from '../../core/store/workflows.ts'
 import type { GenerationResult } from '../../core/tasks/generation/result.ts'
 import { isGeneration, Task } from '../../core/tasks/tasks.ts'
@@ -45,6 +46,19 @@ export const ExecutionNodeObject = z
   })
   .meta({ id: 'ExecutionNode' })
 
+const ExecutionErrorObject = z
+  .object({
+    code: z.enum(['node_failed', 'timeout']),
+    message: z.string(),
+    type: z.enum(['execution_error', 'timeout_error']),
+    node_id: z.string().nullish().describe('The first that has failed.'),
+    task: z.string().nullish(),
+    cause: z.object({ code: z.string(), message: z.string(), type: z.string() }).nullish(),
+    failed_nodes: z.array(z.string()).optional(),
+    skipped_nodes: z.array(z.string()).optional(),
+  })
+  .meta({ id: 'ExecutionError', description: 'Why it did not complete: a node has failed, or its time was over.' })
+
 const ExecutionFacts = z.object({
   id: z.string(),
   object: z.literal('workflow_execution'),
@@ -53,7 +67,10 @@ const ExecutionFacts = z.object({
   organization_id: z.string(),
   status: z.enum(executionStatuses),
   input_params: z.record(z.string(), z.unknown()),
-  error: z.unknown().describe('Which node ended it and how; null unless it failed or its time was over.'),
+  error: ExecutionErrorObject.nullable(),
+  warnings: z
+    .array(z.object({ code: z.literal('node_failed'), node_id: z.string(), message: z.string() }))
+    .describe('Of one that has completed: nodes that have failed where that was borne.'),
   created_at: z.int(),
   updated_at: z.int(),
   started_at: z.int().nullable(),
@@ -72,6 +89,7 @@ const ExecutionFacts = z.object({
   cost: z.number(),
   priority: z.int(),
   metadata: z.unknown(),
+  trigger: z.literal('api').describe('What began it: a call of this API.'),
   token_id: z.string(),
   parent_execution_id: z.string().nullable(),
 })
@@ -96,6 +114,11 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
   status: execution.status,
   input_params: execution.inputParams,
   error: errorOf(execution),
+  warnings: execution.warnings.map(({ nodeId, cause }) => ({
+    code: 'node_failed',
+    node_id: nodeId,
+    message: failedNode(nodeId, cause),
+  })),
   created_at: seconds(execution.createdAt)!,
   updated_at: seconds(execution.updatedAt)!,
   started_at: seconds(execution.startedAt),
@@ -109,11 +132,15 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
   cost: execution.cost / 1e6,
   priority: execution.priority,
   metadata: execution.metadata === null ? {} : JSON.parse(execution.metadata),
+  trigger: 'api',
   token_id: execution.tokenId,
   parent_execution_id: execution.parentExecutionId,
 })
 
-function errorOf({ error, timeoutMs }: ExecutionRecord): object | null {
+const failedNode = (nodeId: string | null, cause: JobError | null): string =>
+  `Node '${nodeId}' failed: ${cause?.message ?? 'its job was cancelled.'}`
+
+function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof ExecutionErrorObject> | null {
   if (error === null) return null
   if (error.code === 'timeout')
     return {
@@ -121,14 +148,16 @@ function errorOf({ error, timeoutMs }: ExecutionRecord): object | null {
       message: `The execution exceeded its timeout of ${timeoutMs / 1000} s.`,
       type: 'timeout_error',
     }
-  const { nodeId, task, cause } = error
+  const { nodeId, task, cause, failedNodes, skippedNodes } = error
   return {
     code: 'node_failed',
-    message: `Node '${nodeId}' failed: ${cause?.message ?? 'its job was cancelled.'}`,
+    message: failedNode(nodeId, cause),
     type: 'execution_error',
     node_id: nodeId,
     task,
     cause: cause && { code: cause.code, message: cause.message, type: cause.type },
+    failed_nodes: failedNodes,
+    skipped_nodes: skippedNodes,
   }
 }
 

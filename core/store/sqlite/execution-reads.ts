@@ -82,6 +82,10 @@ export function executionReads(connection: Connection) {
      LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
      WHERE n.execution = ? ORDER BY n.node`,
   )
+  const borne = connection.prepare<[number], { node_id: string; error: string | null }>(
+    `SELECT n.node_id, jobs.error FROM execution_nodes AS n LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
+     WHERE n.execution = ? AND n.status = 'failed' ORDER BY n.node`,
+  )
   const nextDue = connection
     .prepare<[], number | null>(
       'SELECT min(timeout_at) FROM executions WHERE finished_at IS NULL AND timeout_at IS NOT NULL',
@@ -127,6 +131,7 @@ export function executionReads(connection: Connection) {
       createdAt: row.created_at,
       status: row.status,
       error: row.error === null ? null : (JSON.parse(row.error) as ExecutionRecord['error']),
+      warnings: row.status === 'completed' && row.failed > 0 ? borne.all(row.number).map(warningOf) : [],
       updatedAt: row.updated_at,
       startedAt: row.started_at,
       finishedAt: row.finished_at,
@@ -197,6 +202,11 @@ function errorOf({ status, job_status, error }: Pick<NodeRow, 'status' | 'job_st
   if (error !== null) return JSON.parse(error) as JobError
   return status === 'failed' && job_status === 'cancelled' ? cancelledError : null
 }
+
+const warningOf = ({ node_id, error }: Pick<NodeRow, 'node_id' | 'error'>): ExecutionRecord['warnings'][number] => ({
+  nodeId: node_id,
+  cause: error === null ? cancelledError : (JSON.parse(error) as JobError),
+})
 
 const nodeOf = (row: NodeRow): ExecutionNode => ({
   nodeId: row.node_id,

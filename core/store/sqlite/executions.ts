@@ -169,7 +169,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
     /** Those that have been ended now. */
     'executions.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
       return late.all(now, limit).map(row => {
-        flow.stop(row.number, 'timed_out', now, { code: 'timeout', nodeId: null, task: null, cause: null })
+        flow.stop(row.number, 'timed_out', now, { code: 'timeout' })
         return { organizationId: row.organization_id, id: row.id }
       })
     },

@@ -1,7 +1,7 @@
 import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import { advance, type Consequences, isOver, type Plan, type Standing } from '../../dag/advance.ts'
 import { rankAt } from '../rank.ts'
-import type { Usage } from '../store.ts'
+import type { JobError, Usage } from '../store.ts'
 import type { ExecutionError, NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { cancelledError, type EndingRow, endingColumns, nothing, openEnd, type Writing } from './job-end.ts'
@@ -204,9 +204,14 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       code: 'node_failed',
       nodeId: first?.node_id ?? null,
       task: first?.task ?? null,
-      cause: first?.error ? (JSON.parse(first.error) as ExecutionError['cause']) : cancelledError,
+      failedNodes: nodesThat(live, 'failed'),
+      skippedNodes: nodesThat(live, 'skipped'),
+      cause: first?.error ? (JSON.parse(first.error) as JobError) : cancelledError,
     }
   }
+
+  const nodesThat = ({ plan, standing }: Live, status: NodeStatus): string[] =>
+    standing.status.flatMap((one, node) => (one === status ? [plan.nodes[node]!.nodeId] : []))
 
   const flow = {
     /** An execution was created: its first nodes get their jobs. `taken` have their results already. */

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ models: [fakeModel('fake')] })
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+interface Execution {
+  id: string
+  status: string
+  error: Record<string, unknown> | null
+  warnings: { code: string; node_id: string; message: string }[]
+  trigger: string
+  started_at: number | null
+  nodes: { node_id: string; status: string; resolved_inputs: unknown; result: unknown }[]
+}
+const chat = (content: string, more: object = {}) => ({
+  model_id: 'fake',
+  task: 'std/chat-completion',
+  inputs: { messages: [{ role: 'user', content }] },
+  ...more,
+})
+const get = async <Body>(path: string): Promise<Body> => (await (await app.fetch(path)).json()) as Body
+const read = async (path: string) => (await get<{ execution: Execution }>(`/api/workflow-executions/${path}`)).execution
+
+async function run(body: { dag: { nodes: object; edges?: object[] } } & Record<string, unknown>): Promise<Execution> {
+  const response = await app.fetch('/api/workflows/run', { body })
+  const { execution } = (await response.json()) as { execution: Execution }
+  expect([response.status, execution]).toEqual([202, expect.objectContaining({ trigger: 'api' })])
+  return read(`${execution.id}?wait=60`)
+}
+
+/** The execution as it is in the list, read, in the snapshot and in the event of its end. */
+async function everywhere({ id }: Execution): Promise<Execution[]> {
+  const { executions } = await get<{ executions: Execution[] }>('/api/workflow-executions?limit=100')
+  const events = await (await app.fetch(`/api/workflow-executions/${id}/events?after=evt_0`)).text()
+  const told = [...events.matchAll(/^data: (.+)$/gm)].flatMap(([, text]) => {
+    const { data } = JSON.parse(text!) as { data: { execution?: Execution } }
+    return data.execution && data.execution.status !== 'pending' ? [data.execution] : []
+  })
+  expect(told.length).toBeGreaterThan(1)
+  return [executions.find(one => one.id === id)!, await read(id), told[0]!, told.at(-1)!]
+}
+
+test('what has failed and what was left out for it is told wherever the failure is', async () => {
+  const done = await run({
+    dag: {
+      nodes: {
+        good: chat('x'),
+        bad: chat('mode:status,code=400,text=no'),
+        worse: chat('mode:status,code=400,text=no'),
+        after: chat('x'),
+        last: chat('x'),
+      },
+      edges: [
+        { from: 'bad', to: 'after' },
+        { from: 'after', to: 'last' },
+      ],
+    },
+    on_failure: 'continue',
+  })
+  for (const view of await everywhere(done)) {
+    expect(view).toMatchObject({ status: 'failed', trigger: 'api', warnings: [] })
+    expect(view.error).toMatchObject({
+      code: 'node_failed',
+      type: 'execution_error',
+      task: 'std/chat-completion',
+      cause: { code: expect.any(String) as string },
+      failed_nodes: ['bad', 'worse'],
+      skipped_nodes: ['after', 'last'],
+    })
+    expect(['bad', 'worse']).toContain(view.error!.node_id)
+  }
+})
+
+test('a failure that was borne is a warning of what completed all the same', async () => {
+  const done = await run({
+    dag: {
+      nodes: {
+        bad: chat('mode:status,code=400,text=no', { on_error: 'continue' }),
+        after: chat('it said ${nodes.bad.result.choices[0].message.content}'),
+      },
+    },
+  })
+  for (const view of await everywhere(done)) {
+    expect(view).toMatchObject({ status: 'completed', error: null, trigger: 'api' })
+    expect(view.warnings).toEqual([
+      { code: 'node_failed', node_id: 'bad', message: expect.stringContaining("Node 'bad' failed: ") as string },
+    ])
+  }
+})
