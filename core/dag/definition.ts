@@ -1,9 +1,10 @@
 import { z } from 'zod'
 
-const mostNodes = 2_000
-const mostEdges = 10_000
+/** Of a definition that somebody sends; what carries them out knows no such bounds. Source: the API contract, 1.7.3. */
+const mostNodes = 500
+const mostEdges = 1_000
 /** What JSON of a workflow of that size may have in members. */
-export const mostMembers = 100_000
+export const mostMembers = 30_000
 
 /** A node's name in references: what may follow a dot there, and a little more that has to be quoted. */
 const NodeId = z
@@ -22,7 +23,7 @@ export const WorkflowNode = z
   .looseObject({
     model_id: z.string().max(128).nullish().describe('May be missing while the workflow is being drawn.'),
     task: z.string().max(64),
-    inputs: z.record(z.string(), z.unknown()).default({}),
+    inputs: z.record(z.string(), z.unknown()),
     outputs: z.array(z.string().max(512)).max(100).default([]).describe('Paths into the result that are kept.'),
     name: z.string().max(256).optional(),
     timeout: z.number().positive().max(86_400).optional().describe('Seconds for one attempt.'),
@@ -39,7 +40,8 @@ export const Dag = z
   .object({
     nodes: z
       .record(NodeId, WorkflowNode)
-      .refine(nodes => Object.keys(nodes).length <= mostNodes, `a workflow has at most ${mostNodes} nodes.`),
+      .refine(nodes => Object.keys(nodes).length <= mostNodes, `a workflow has at most ${mostNodes} nodes.`)
+      .meta({ maxProperties: mostNodes }),
     edges: z
       .array(z.object({ from: z.string(), to: z.string() }))
       .max(mostEdges)

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Dag } from '../../core/dag/definition.ts'
+import { type Dag, WorkflowNode } from '../../core/dag/definition.ts'
 import { newId } from '../../core/ids.ts'
 import { openJobs } from '../../core/jobs/jobs.ts'
 import { openLog } from '../../core/log.ts'
@@ -27,31 +27,33 @@ const [fanNodes, chainNodes, slots] = [1_000, 200, 64]
 const organizationId = 'org_bench'
 const limits = { requestsPerMinute: null, jobsPerMinute: null }
 
-const node = (before?: string) => ({
-  model_id: 'none',
-  task: 'std/chat-completion',
-  inputs: { messages: [{ role: 'user', content: before ? `\${nodes.${before}.result.text}` : 'x' }] },
-})
+// Node by node: the fan has more of them than a definition may have that comes over the network.
+const node = (before?: string) =>
+  WorkflowNode.parse({
+    model_id: 'none',
+    task: 'std/chat-completion',
+    inputs: { messages: [{ role: 'user', content: before ? `\${nodes.${before}.result.text}` : 'x' }] },
+  })
 const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}`)
 const middleOf = (fan: readonly string[]) => fan.slice(1, -1)
 const shapes = {
-  fan: (() => {
+  fan: ((): Dag => {
     const fan = names(fanNodes)
     const last = fan.at(-1)!
-    return Dag.parse({
+    return {
       nodes: Object.fromEntries(fan.map((name, at) => [name, node(at === 0 || name === last ? undefined : 'n0')])),
       edges: middleOf(fan).flatMap(name => [
         { from: 'n0', to: name },
         { from: name, to: last },
       ]),
-    })
+    }
   })(),
-  chain: (() => {
+  chain: ((): Dag => {
     const chain = names(chainNodes)
-    return Dag.parse({
+    return {
       nodes: Object.fromEntries(chain.map((name, at) => [name, node(chain[at - 1])])),
-      edges: chain.slice(1).map((to, at) => ({ from: chain[at], to })),
-    })
+      edges: chain.slice(1).map((to, at) => ({ from: chain[at]!, to })),
+    }
   })(),
 }
 const fanFlow: Flow[] = Array.from({ length: fanNodes - 1 }, () => ({ children: [] }))

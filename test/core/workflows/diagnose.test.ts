@@ -98,7 +98,7 @@ describe('codes', () => {
     ['input_param_type', 'is string', { a: write('n: ${input.n}') }, [], { n: { type: 'integer', default: 'three' } }],
     ['unknown_field', "'colour'", { a: write('x', { colour: 'red' }) }],
     ['unknown_field', "no input 'colour'", { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', colour: 1 } } }],
-    ['missing_input', "'prompt'", { a: { model_id: 'm', task: 'write' } }],
+    ['missing_input', "'prompt'", { a: { model_id: 'm', task: 'write', inputs: {} } }],
     ['type_mismatch', "'prompt'", { a: write(3) }],
     ['type_mismatch', 'expects string', { a: write('x'), b: paint('${nodes.a.result.count}') }, ['a>b']],
     [
