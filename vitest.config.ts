@@ -7,6 +7,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    globalSetup: [],
+    // A poll ends when what it waits for is there; a second is not enough on a loaded machine.
+    expect: { poll: { timeout: 20_000 } },
   },
 })

@@ -34,6 +34,9 @@ interface ExecutionRow {
   plan: string
 }
 
+/** Running, completed, failed, skipped, input tokens, output tokens, cost, and when that changed last. */
+type Counts = [number, number, number, number, number, number, number, number]
+
 const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
 /** How a job of an execution has ended. */
@@ -82,12 +85,12 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
        claims, crashes, not_before, timeout_ms, created_at, updated_at, execution, node)
      VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, 0, ?, ?, ?, ?, ?)`,
   )
-  // Its inputs are in the definition; what they come to is written when it ends.
-  const insertInputs = connection.prepare(`INSERT INTO job_inputs (number, inputs) VALUES (?, 'null')`)
   const jobOf = connection.prepare<[string, string], EndingRow & { rank: number }>(
     `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
   )
   const kept = openKept<Live>(({ plan }) => plan.nodes.length)
+  /** What the counts of executions have changed by in this transaction: many nodes of one may move in one commit. */
+  let counts = new Map<number, Counts>()
   let endJob: ReturnType<typeof openEnd> | undefined
 
   function load(number: number): Live {
@@ -127,7 +130,9 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     { running = 0, completed = 0, failed = 0, skipped = 0 },
     { usage, cost }: Pick<JobEnd, 'usage' | 'cost'> = { usage: nothing, cost: 0 },
   ): void {
-    count.run(running, completed, failed, skipped, usage.inputTokens, usage.outputTokens, cost, at, number)
+    const before = counts.get(number) ?? [0, 0, 0, 0, 0, 0, 0, 0]
+    const by = [running, completed, failed, skipped, usage.inputTokens, usage.outputTokens, cost]
+    counts.set(number, [...by.map((value, which) => value + before[which]!), at] as Counts)
   }
 
   function changed(live: Live, timeoutAt?: number): void {
@@ -152,7 +157,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       live.number,
       node,
     )
-    insertInputs.run(lastInsertRowid)
+    // Its inputs are in the definition; what they come to is written when it ends.
     setReady.run(jobId, at, live.number, node)
     events.add(lastInsertRowid, live.organizationId, 'job.created', 0, at, live.number, node)
     tally.move(undefined, 'pending')
@@ -286,8 +291,22 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       changed(live)
     },
 
-    /** A transaction was undone: what is known of executions may not be so. */
+    /** What was counted so far, to come back to when what follows is undone. */
+    mark(): () => void {
+      const then = new Map(counts)
+      return () => {
+        counts = then
+        kept.clear()
+      }
+    },
+    /** The last statements of a transaction. */
+    write(): void {
+      for (const [number, by] of counts) count.run(...by, number)
+      counts.clear()
+    },
+    /** The transaction was undone: what is known of executions may not be so. */
     forget(): void {
+      counts.clear()
       kept.clear()
     },
   }

@@ -69,7 +69,7 @@ export function queueCommands(connection: Connection, writing: Writing) {
       const { number, attempt, execution, node } = taken
       events.add(number, organizationId, 'job.started', attempt, now, execution, node)
       const parent = execution === null || node === null ? null : flow.claimed(execution, node, now)
-      return jobOf(taken, inputsOf.get(number), null, parent)
+      return jobOf(taken, parent ? undefined : inputsOf.get(number), null, parent)
     },
 
     /**

@@ -31,7 +31,6 @@ export function jobCommands(connection: Connection, writing: Writing) {
     `UPDATE jobs SET status = 'pending', boot = NULL, error = ?, engine_id = coalesce(?, engine_id), not_before = ?,
        started_at = NULL, updated_at = ? WHERE number = ?`,
   )
-  const setInputs = connection.prepare('UPDATE job_inputs SET inputs = ? WHERE number = ?')
   const cache = connection.prepare(
     'INSERT INTO cached_results (key, job_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id',
   )
@@ -86,7 +85,7 @@ export function jobCommands(connection: Connection, writing: Writing) {
         insertResult.run(row.number, outcome.result)
         for (const file of outcome.files) files.add(file)
         for (const item of outcome.library) library.add(item)
-        if (outcome.inputs !== undefined) setInputs.run(outcome.inputs, row.number)
+        if (outcome.inputs !== undefined) insertInputs.run(row.number, outcome.inputs)
         if (outcome.cacheKey !== undefined) cache.run(outcome.cacheKey, row.id)
         end(row, outcome)
       } else if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })

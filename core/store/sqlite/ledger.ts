@@ -51,7 +51,6 @@ const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
 
 /** Adds rows to the end of the chain, inside the caller's transaction. */
 export function openLedger(connection: Connection) {
-  // Read anew each time and not kept: a rolled-back command or another process may have moved the end.
   const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
     'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
   )
@@ -63,8 +62,11 @@ export function openLedger(connection: Connection) {
     `INSERT INTO ledger ${columns} ON CONFLICT (organization_id, kind, job_id) DO NOTHING`,
   )
 
-  function write(statement: typeof insert, kind: JobRecord['kind'], jobs: readonly FinishedJob[]): void {
-    let { sequence, hash: previous } = last.get() ?? { sequence: 0, hash: genesis }
+  /** The last row of this transaction; read anew in each, for another process may have written too. */
+  let end: { sequence: number; hash: Buffer } | undefined
+
+  function add(statement: typeof insert, kind: JobRecord['kind'], jobs: readonly FinishedJob[]): void {
+    let { sequence, hash: previous } = end ?? last.get() ?? { sequence: 0, hash: genesis }
     for (const job of jobs) {
       const fields = fieldsOf(sequence + 1, kind, job)
       const next = chained(previous, fields)
@@ -72,13 +74,29 @@ export function openLedger(connection: Connection) {
       sequence += 1
       previous = next
     }
+    end = { sequence, hash: previous }
   }
 
   return {
     /** Throws when a job is billed twice. */
-    append: (jobs: readonly FinishedJob[]): void => write(insert, 'async', jobs),
+    append: (jobs: readonly FinishedJob[]): void => add(insert, 'async', jobs),
     /** Synchronous calls. Passes over what is there already, so that the same ones may be sent again. */
-    appendCalls: (calls: readonly FinishedJob[]): void => write(insertNew, 'sync', calls),
+    appendCalls: (calls: readonly FinishedJob[]): void => add(insertNew, 'sync', calls),
+    /** Which row was the last so far, to come back to when what follows is undone. */
+    mark(): () => void {
+      const then = end
+      return () => {
+        end = then
+      }
+    },
+    /** The transaction is about to be committed. */
+    write(): void {
+      end = undefined
+    },
+    /** The transaction was undone. */
+    forget(): void {
+      end = undefined
+    },
   }
 }
 export type Ledger = ReturnType<typeof openLedger>

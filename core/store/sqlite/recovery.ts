@@ -1,5 +1,6 @@
 import type { Connection } from './database.ts'
 import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
+import { memoryOf } from './writing.ts'
 
 /** A job that was running at this many unclean exits of the server is not tried again. */
 export const mostCrashes = 5
@@ -39,18 +40,15 @@ export function recoverJobs(
         } else end(row, { status: 'failed', at, error: errorOf('worker_crashed', row.attempt, sentence) })
       }
       tally.move('processing', 'pending', interrupted.length - hopeless.length)
-      tally.write()
-      events.write()
+      memoryOf(writing).write()
     })
     .immediate()
   return { requeued: interrupted.length - hopeless.length, crashed: hopeless.length }
 }
 
 /** Gives back, uncharged, what this boot is still running: a server that ends in order does not count as a crash. */
-export function releaseOwn(
-  connection: Connection,
-  { boot, tally, events, flow, at }: Pick<Writing, 'boot' | 'tally' | 'events' | 'flow'> & { at: number },
-): void {
+export function releaseOwn(connection: Connection, { at, ...writing }: Writing & { at: number }): void {
+  const { boot, tally, events, flow } = writing
   const release = connection.prepare<
     [string],
     { number: number; organization_id: string; attempt: number; execution: number | null; node: number | null }
@@ -66,8 +64,7 @@ export function releaseOwn(
         if (execution !== null && node !== null) flow.givenBack(execution, node, at)
       }
       tally.move('processing', 'pending', released.length)
-      tally.write()
-      events.write()
+      memoryOf(writing).write()
     })
     .immediate()
 }

@@ -56,7 +56,7 @@ function serve(
 ): void {
   const tell = (message: FromWriter) => port.postMessage(message)
   const writing = openWriting(connection, boot)
-  const { tally, events, moves, flow } = writing
+  const { moves } = writing
   const group = openGroup(connection, openCommands(connection, writing), memoryOf(writing), () =>
     rmSync(placesIn(dataDir).ballast, { force: true }),
   )
@@ -145,7 +145,7 @@ function serve(
 
   function close(): void {
     try {
-      if (role === 'server') quietly(() => releaseOwn(connection, { boot, tally, events, flow, at: Date.now() }))
+      if (role === 'server') quietly(() => releaseOwn(connection, { ...writing, at: Date.now() }))
       dirty = true
       checkpoint()
       connection.close()

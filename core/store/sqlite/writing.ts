@@ -20,19 +20,21 @@ export function openWriting(connection: Connection, boot: string): Writing {
 }
 
 /** What of it belongs to a transaction. */
-export const memoryOf = ({ tally, events, moves, flow }: Writing): TransactionMemory => ({
+export const memoryOf = ({ ledger, tally, events, moves, flow }: Writing): TransactionMemory => ({
   mark() {
-    const undo = [tally.mark(), events.mark(), moves.mark()]
+    const undo = [ledger.mark(), tally.mark(), events.mark(), moves.mark(), flow.mark()]
     return () => {
       for (const back of undo) back()
-      flow.forget()
     }
   },
   write() {
+    ledger.write()
     tally.write()
     events.write()
+    flow.write()
   },
   forget() {
+    ledger.forget()
     tally.forget()
     events.forget()
     moves.forget()
