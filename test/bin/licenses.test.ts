@@ -1,35 +1,32 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { bundleProgram } from '../../bin/bundle.ts'
 import { infer } from '../cli/_infer.ts'
 
 const root = join(import.meta.dirname, '../..')
 const text = readFileSync(join(root, 'dist/assets/licenses.txt'), 'utf8')
 const list = text.split('\n'.padEnd(80, '-'))[0]!
 
-/** The bundler says before each file where it comes from. */
-function bundledPackages(): string[] {
-  const vendored = 'vendor/node_modules/node-llama-cpp/dist'
-  const files = [
-    'main.cjs',
-    'store-writer.cjs',
-    'cpu-worker.cjs',
-    `${vendored}/index.js`,
+/** The bundler says before each file where it comes from, unless it leaves out comments. */
+async function bundledPackages(): Promise<string[]> {
+  const program = await bundleProgram('0.0.0', false)
+  const vendored = [
+    'vendor/node_modules/node-llama-cpp/dist/index.js',
     'vendor-sharp/node_modules/sharp/dist/index.cjs',
-  ]
-  const places = files.flatMap(file => [
-    ...readFileSync(join(root, 'dist', file), 'utf8').matchAll(
-      /^\s*\/\/ (node_modules\/(?:.*\/node_modules\/)?(?:@[^/\n]+\/)?[^/\n]+)\//gm,
-    ),
+  ].map(file => readFileSync(join(root, 'dist', file), 'utf8'))
+  const places = [...program.map(({ text: code }) => code), ...vendored].flatMap(code => [
+    ...code.matchAll(/^\s*\/\/ (node_modules\/(?:.*\/node_modules\/)?(?:@[^/\n]+\/)?[^/\n]+)\//gm),
   ])
   return [...new Set(places.map(([, folder]) => folder!))]
 }
+
+const folders = await bundledPackages()
 
 const about = (folder: string) =>
   JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as { name: string; version: string }
 
 test('every package in the bundles is named with its version and its text', () => {
-  const folders = bundledPackages()
   expect(folders.length).toBeGreaterThan(40)
   for (const folder of folders) {
     const { name, version } = about(folder)
@@ -63,7 +60,7 @@ test('no licence that asks for more than its text is inside, but for a library t
   expect(others.join('\n')).not.toMatch(/: .*(GPL|SSPL|BUSL|Elastic|Commons Clause|UNLICENSED)/)
   expect(text).toContain('GNU LESSER GENERAL PUBLIC LICENSE')
   expect(text).toContain('| libheif       | LGPLv3')
-  expect(bundledPackages().some(folder => /libvips/.test(folder))).toBe(false)
+  expect(folders.some(folder => /libvips/.test(folder))).toBe(false)
 })
 
 test('infer licenses prints them', async () => {
