@@ -4,6 +4,7 @@ import type { TextWish } from '../core/cpu/body-work.ts'
 import type { Failure } from '../core/failure.ts'
 import type { Scope } from '../core/store/store.ts'
 import type { Call } from './call.ts'
+import type { Embedded } from './embedded.ts'
 
 /**
  * Who may come in: one of the four scopes, `public` (no token), or `loopback` (a connection from this machine that no
@@ -15,7 +16,7 @@ type In<S> = S extends z.ZodType ? z.output<S> : undefined
 
 interface RouteFacts<P, Q, B, R> {
   method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
-  /** h3 syntax: `/api/jobs/:id`, `/std/v1/models/**:id`. */
+  /** As h3 writes it: `/api/jobs/:id`, `/std/v1/models/**:id`. */
   path: `/${string}`
   /** Further paths that reach the same route. */
   aliases?: readonly `/${string}`[]
@@ -50,9 +51,12 @@ interface RouteFacts<P, Q, B, R> {
 export class JsonText {
   readonly text: string
   readonly status: number | undefined
-  constructor(text: string, status?: number) {
+  /** What stands in the text by its name only. */
+  readonly embedded: readonly Embedded[]
+  constructor(text: string, status?: number, embedded: readonly Embedded[] = []) {
     this.text = text
     this.status = status
+    this.embedded = embedded
   }
 }
 

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { H3, type H3Event } from 'h3'
+import { addRoute, createRouter, findRoute } from 'rou3'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
-import type { Log } from '../core/log.ts'
 import { refuse } from './errors.ts'
 import type { Route } from './route.ts'
 import { routes } from './routes.ts'
@@ -15,59 +14,73 @@ export type Dispatcher = (
   res: ServerResponse,
 ) => Promise<void>
 
-/** h3 is told by this value that the response was written on the Node side. */
-const handled = Symbol.for('h3.handled')
+/** What stands at a path: a route, or the methods that there are where none was for that of the request. */
+type Place = { route: Route } | { allowed: ReadonlySet<string> }
 
-/** h3 ends the response as soon as it hears of it, so it hears of it when there is nothing left to write. */
-const over = (res: ServerResponse): symbol | Promise<symbol> =>
-  res.writableEnded || res.destroyed ? handled : new Promise(done => res.once('close', () => done(handled)))
-
-const nodeOf = (event: H3Event) => event.runtime!.node as { req: IncomingMessage; res: ServerResponse }
-
-/** All routes and their aliases in h3's router; what matches none is told apart: wrong method, or no such URL. */
-export function openRouter(dispatch: Dispatcher, log: Log): H3 {
-  const app = new H3({
-    onError(error, event) {
-      const malformed = error.status < 500
-      if (!malformed) log.error('The router failed', {}, error.cause ?? error)
-      refuse(
-        nodeOf(event).res,
-        malformed ? new Failure('invalid_value', 'The URL is malformed.') : Failure.from(error),
-        newId('req'),
-      )
-      return handled
-    },
-  })
+/**
+ * All routes and their aliases in h3's router, without h3's event around each request: its Request, Headers and URL are
+ * for code that runs anywhere. Here nothing reads them, and they load the whole of `fetch`, 6 MB at rest, and take
+ * 12 µs a request. What matches no route is told apart: malformed, wrong method, or no such URL.
+ */
+export function openRouter(dispatch: Dispatcher): (req: IncomingMessage, res: ServerResponse) => void {
+  const router = createRouter<Place>()
   const methods = new Map<string, Set<string>>()
   for (const route of routes)
     for (const path of [route.path, ...(route.aliases ?? [])]) {
-      methods.set(path, (methods.get(path) ?? new Set()).add(route.method))
-      const handler = (event: H3Event) => {
-        const { req, res } = nodeOf(event)
-        return dispatch(route, decoded(event.context.params), req, res).then(() => over(res))
+      const allowed = methods.get(path) ?? new Set()
+      methods.set(path, allowed)
+      for (const method of route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]) {
+        allowed.add(method)
+        addRoute(router, method, path, { route })
       }
-      app.on(route.method, path, handler)
-      if (route.method === 'GET') app.on('HEAD', path, handler)
     }
-  for (const [path, allowed] of methods)
-    app.all(path, event => {
-      const { req, res } = nodeOf(event)
-      res.setHeader('allow', [...allowed, ...(allowed.has('GET') ? ['HEAD'] : [])].join(', '))
-      const message = `${req.method} is not possible here; ${[...allowed].join(' and ')} is.`
-      refuse(res, new Failure('method_not_allowed', message), newId('req'))
-      return handled
-    })
-  app.all('/**', event => {
-    const { req, res } = nodeOf(event)
-    const path = (req.url ?? '/').split('?')[0]!.slice(0, 200)
-    refuse(
+  for (const [path, allowed] of methods) addRoute(router, '', path, { allowed })
+
+  return (req, res) => {
+    const { method = 'GET', url = '/' } = req
+    const path = pathOf(url)
+    if (path === undefined) return refuse(res, new Failure('invalid_value', 'The URL is malformed.'), newId('req'))
+    const found = findRoute(router, method, path)
+    if (!found) {
+      const message = `Invalid URL (${method} ${url.split('?')[0]!.slice(0, 200)}). The reference is at /docs.`
+      return refuse(res, new Failure('unknown_url', message), newId('req'))
+    }
+    if ('route' in found.data) return void dispatch(found.data.route, decoded(found.params), req, res)
+    const { allowed } = found.data
+    res.setHeader('allow', [...allowed].join(', '))
+    const possible = [...allowed].filter(name => name !== 'HEAD').join(' and ')
+    return refuse(
       res,
-      new Failure('unknown_url', `Invalid URL (${req.method} ${path}). The reference is at /docs.`),
+      new Failure('method_not_allowed', `${method} is not possible here; ${possible} is.`),
       newId('req'),
     )
-    return handled
+  }
+}
+
+/** Paths that need no reading: nothing is escaped in them and no segment begins with a dot. */
+const plain = /^(?:\/[\w~:@!$&'()*+,;=-][\w.~:@!$&'()*+,;=-]*)+$/
+/** Of characters that mean nothing in a path, so that they mean the same escaped. */
+const needlessEscape = /%(?:2[de]|3\d|4[1-9a-f]|5[\daf]|6[1-9a-f]|7[\dae])/gi
+
+/**
+ * The path of a request as routes are written, read as the URL standard has it: without an origin or dot segments,
+ * and with no letter, digit or `-._~` escaped. Undefined when it is none, or what is escaped is not UTF-8.
+ */
+export function pathOf(url: string): string | undefined {
+  const end = url.indexOf('?')
+  const written = end < 0 ? url : url.slice(0, end)
+  if (plain.test(written)) return written
+  const path = URL.parse(written.startsWith('/') ? `http://localhost${written}` : written)?.pathname
+  if (!path?.includes('%')) return path
+  try {
+    decodeURI(path)
+  } catch {
+    return undefined
+  }
+  return path.replace(needlessEscape, escape => {
+    const character = String.fromCharCode(Number.parseInt(escape.slice(1), 16))
+    return /[\w.~-]/.test(character) ? character : escape
   })
-  return app
 }
 
 /** Model ids with a slash come encoded or raw; either way the handler sees the id. */

@@ -1,7 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { toNodeHandler } from 'h3'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import type { Config } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
@@ -56,11 +55,8 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
   const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
   if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
 
-  const handle = toNodeHandler(
-    openRouter(
-      (route, params, req, res) => dispatch(route, params, req, res, { owners: owners!, wrongTokens, calls }),
-      log,
-    ),
+  const handle = openRouter((route, params, req, res) =>
+    dispatch(route, params, req, res, { owners: owners!, wrongTokens, calls }),
   )
 
   const server = createServer(
@@ -96,7 +92,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
       res.once('close', () => {
         if (--running === 0) idle?.()
       })
-      void handle(req, res)
+      handle(req, res)
     },
   )
   server.maxRequestsPerSocket = 1_000
