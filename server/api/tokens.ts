@@ -137,6 +137,8 @@ const shownOnce = ({ token }: { token: { id: string } }): Unrepeatable => ({
 })
 
 const base = '/api/organizations/:organization/tokens'
+const takenBack =
+  'It counts for every request from then on. What was accepted before is carried out, jobs and executions with all their nodes: cancel what is not to run.'
 
 export const tokenRoutes = [
   route({
@@ -198,6 +200,7 @@ export const tokenRoutes = [
     scope: 'admin:write',
     tag,
     summary: 'Rename, disable, enable or narrow a token',
+    description: takenBack,
     params: OneToken,
     body: Change,
     example: { name: 'notebook', status: 'disabled' },
@@ -222,6 +225,7 @@ export const tokenRoutes = [
     scope: 'admin:write',
     tag,
     summary: 'Revoke a token, at once',
+    description: takenBack,
     params: OneToken,
     response: Deleted,
     handle: ({ params }, call) => revoke(params.organization, params.id, call),
@@ -232,6 +236,7 @@ export const tokenRoutes = [
     scope: 'admin:write',
     tag,
     summary: 'Revoke a token, at once',
+    description: takenBack,
     params: OneToken,
     response: Deleted,
     handle: ({ params }, call) => revoke(params.organization, params.id, call),

@@ -12,14 +12,14 @@ function written(name: string, text: string): string {
   writeFileSync(path, text)
   return path
 }
-const node = { task: 'std/completion' }
+const node = { task: 'std/completion', inputs: {} }
 
 test('a whole workflow, and a graph alone that is named after its file', () => {
   const whole = readDocument(
     written('a.json', JSON.stringify({ name: 'Story', timeout: 5, dag: { nodes: { a: node } } })),
   )
   expect([whole.name, whole.timeout, whole.dag.edges]).toEqual(['Story', 5, []])
-  const alone = readDocument(written('my flow.yaml', 'nodes: { a: { task: std/completion } }'))
+  const alone = readDocument(written('my flow.yaml', 'nodes: { a: { task: std/completion, inputs: {} } }'))
   expect([alone.name, Object.keys(alone.dag.nodes)]).toEqual(['my flow', ['a']])
 })
 
@@ -28,7 +28,7 @@ test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
   ['a.yaml', 'a: [', /a\.yaml is no YAML: /, 65],
   ['a.yaml', 'hello', /a\.yaml is no workflow\./, 65],
   ['a.yaml', 'dag: { nodes: { a: {} } }', /a\.yaml is no workflow\. .*dag\.nodes\.a\.task/, 65],
-  ['a.yaml', 'dag: { nodes: { a: { task: x } }, edges: [a] }', /dag\.edges\[0\]/, 65],
+  ['a.yaml', 'dag: { nodes: { a: { task: x, inputs: {} } }, edges: [a] }', /dag\.edges\[0\]/, 65],
 ])('%s with %j is refused', (name, text, message, exitCode) => {
   const path = written(name, text)
   expect(() => readDocument(path)).toThrow(

@@ -334,6 +334,22 @@ describe('another organization', () => {
   })
 })
 
+test('a token that is narrowed or revoked begins nothing more, and what it has begun is carried out', async () => {
+  const path = `/api/organizations/${app.organizationId}/tokens`
+  const issued = await app.fetch(path, { body: { name: 'brief', scopes: ['user:read', 'user:write'], models: ['fake'] } })
+  const { secret: token, token: brief } = (await issued.json()) as { secret: string; token: { id: string } }
+  const nodes = { a: chat('mode:slow,ms=700'), b: chat('${nodes.a.result.id}') }
+  const begun = await call('POST', '/api/workflows/run', { dag: { nodes, edges: [] } }, { token })
+  const { id } = begun.body.execution
+  await app.fetch(`${path}/${brief.id}`, { method: 'PATCH', body: { models: ['other'] } })
+  expect((await call('POST', `/api/workflows/run`, { dag: { nodes, edges: [] } }, { token })).status).toBe(400)
+  await app.fetch(`${path}/${brief.id}`, { method: 'DELETE' })
+  expect((await call('POST', `/api/workflows/run`, { dag: { nodes, edges: [] } }, { token })).status).toBe(401)
+  expect((await call('GET', `/api/workflow-executions/${id}`)).body.execution.status).toBe('running')
+  const done = await call('GET', `/api/workflow-executions/${id}?wait=60`)
+  expect(done.body.execution).toMatchObject({ status: 'completed', token_id: brief.id })
+})
+
 test('models that a token may not use are not there for it, to look, to run and to run again', async () => {
   const issued = await app.fetch(`/api/organizations/${app.organizationId}/tokens`, {
     body: { name: 'narrow', scopes: ['user:read', 'user:write'], models: ['other'] },
