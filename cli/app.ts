@@ -105,7 +105,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
   const frozen = openFrozen(store.executions)
-  const work = openNodeWork({ frozen, registry })
+  const work = openNodeWork({ frozen, registry, cpu })
   const jobs = openJobs({
     store,
     fleet,

@@ -6,6 +6,7 @@ import { failureOf } from '../core/schemas/issues.ts'
 import { admit } from './auth.ts'
 import { readBody } from './body.ts'
 import { Call } from './call.ts'
+import { sendEmbedded } from './embedded.ts'
 import { errorBody, errorHeaders } from './errors.ts'
 import type { Owners } from './owners.ts'
 import { JsonText, type Route } from './route.ts'
@@ -53,8 +54,7 @@ export async function dispatch(
         body: check(route.body, body),
       }
       const value: unknown = await route.handle(input, call)
-      const [text, status] = value instanceof JsonText ? [value.text, value.status] : [JSON.stringify(value)]
-      call.send(status ?? route.status ?? 200, text)
+      await sendJson(call, value instanceof JsonText ? value : new JsonText(JSON.stringify(value)))
     }
   } catch (thrown) {
     fail(call, Failure.from(thrown))
@@ -64,6 +64,13 @@ export async function dispatch(
     call.end()
     door.owners.metrics.answered(route, res.statusCode, call.elapsedMs)
   }
+}
+
+/** Sends what a handler gave. */
+export async function sendJson(call: Call, { text, status, embedded }: JsonText): Promise<void> {
+  const code = status ?? call.route.status ?? 200
+  if (embedded.length === 0) call.send(code, text)
+  else await sendEmbedded(call, code, text, embedded)
 }
 
 /** Ends a call that is still on its way: with an error response unless its response was begun. */

@@ -8,6 +8,7 @@ import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
 import type { TextTask } from '../tasks/tasks.ts'
 import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
 import type { ImageFacts, ImageRules, ImageSource, Redrawn } from './image-work.ts'
+import type { FarReference, Referred } from './result-work.ts'
 import type { CpuAnswer, CpuRequest } from './worker.ts'
 
 /**
@@ -113,6 +114,12 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     /** A small WebP of a picture. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
       askAboutImage<Uint8Array>({ do: 'thumbnail', image, rules: thumbnailRules, longestSide }),
+    /** `referredIn`, always in a thread: what crosses to the loop is what is referred to. */
+    referred: (path: string, nodeId: string, references: readonly FarReference[], files: boolean) =>
+      askAboutRequest<Referred>({ do: 'refer', path, nodeId, references, files }, []),
+    /** `prunedResult`, likewise. */
+    pruned: (path: string, outputs: readonly string[], what: 'kept' | 'result') =>
+      askAboutRequest<Uint8Array>({ do: 'prune', path, outputs, what }, []),
     async close(): Promise<void> {
       await Promise.all([requests?.destroy(), images?.destroy()])
     },

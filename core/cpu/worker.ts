@@ -15,6 +15,7 @@ import {
   redrawImage,
   thumbnailOf,
 } from './image-work.ts'
+import { type FarReference, prunedResult, type Referred, referredIn } from './result-work.ts'
 
 /** What the pool is asked, and what it answers: values or a failure's parts, because errors lose their class on the way. */
 export type CpuRequest =
@@ -24,6 +25,8 @@ export type CpuRequest =
   | { do: 'check'; image: ImageSource; rules: ImageRules }
   | { do: 'redraw'; image: ImageSource; rules: ImageRules; as: 'image' | 'mask' }
   | { do: 'thumbnail'; image: ImageSource; rules: ImageRules; longestSide: number }
+  | { do: 'refer'; path: string; nodeId: string; references: readonly FarReference[]; files: boolean }
+  | { do: 'prune'; path: string; outputs: readonly string[]; what: 'kept' | 'result' }
 export type CpuAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
 
 const bytes = (text: string | Uint8Array): Uint8Array =>
@@ -31,7 +34,7 @@ const bytes = (text: string | Uint8Array): Uint8Array =>
 
 const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength)
 
-type Done = Prepared | Shaped | ReadBody | ImageFacts | Redrawn | Uint8Array
+type Done = Prepared | Shaped | ReadBody | ImageFacts | Redrawn | Referred | Uint8Array
 
 function work(request: CpuRequest): Done | Promise<Done> {
   switch (request.do) {
@@ -51,6 +54,10 @@ function work(request: CpuRequest): Done | Promise<Done> {
       return redrawImage(request.image, request.rules, request.as)
     case 'thumbnail':
       return thumbnailOf(request.image, request.rules, request.longestSide)
+    case 'refer':
+      return referredIn(request.path, request.nodeId, request.references, request.files)
+    case 'prune':
+      return prunedResult(request.path, request.outputs, request.what)
   }
 }
 
@@ -59,7 +66,7 @@ function bytesIn(value: Done): (string | Uint8Array)[] {
   if ('inline' in value) return [...value.inline.values()]
   if ('bodies' in value) return value.bodies
   if ('body' in value) return [value.body]
-  return 'bytes' in value ? [value.bytes] : []
+  return 'bytes' in value && value.bytes instanceof Uint8Array ? [value.bytes] : []
 }
 
 /** The bytes are given to the main thread instead of being copied there. */

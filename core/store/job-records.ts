@@ -48,8 +48,8 @@ export interface JobRecord extends Omit<NewJob, 'idempotency'> {
   claims: number
   boot: string | null
   engineId: string | null
-  /** JSON text of the task's result, or null. */
-  result: string | null
+  /** JSON text of the task's result, or where it lies when it is large, or null. */
+  result: string | LargeResult | null
   error: JobError | null
   usage: Usage | null
   /** Millionths of the currency unit. */
@@ -61,6 +61,15 @@ export interface JobRecord extends Omit<NewJob, 'idempotency'> {
   expiresAt: number | null
   /** The node of an execution that it is for. */
   parent: { executionId: string; nodeId: string } | null
+}
+
+/** A result of more bytes than this is large. Source: the API contract, 2.8. */
+export const largeResultBytes = 256_000
+
+/** JSON text in UTF-8 that never changes, too large to be read in one go: by parts, or in another thread. */
+export interface LargeResult {
+  path: string
+  bytes: number
 }
 
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
@@ -143,7 +152,8 @@ export interface Usage {
 export type JobOutcome =
   | {
       status: 'completed'
-      result: string
+      /** JSON text, or the same in UTF-8. */
+      result: string | Uint8Array
       usage: Usage
       cost: number
       engineId: string | null

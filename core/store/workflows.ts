@@ -1,6 +1,6 @@
 import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
-import type { JobError, JobEventType, Usage, WaitingJob } from './store.ts'
+import type { JobError, JobEventType, LargeResult, Usage, WaitingJob } from './store.ts'
 
 /** A workflow as it is written down. Every version is kept as long as the workflow. */
 export interface WorkflowDefinition {
@@ -153,8 +153,8 @@ export interface ExecutionEvent {
 
 export interface NodeResult {
   status: NodeStatus
-  /** JSON text; null unless it is completed. */
-  result: string | null
+  /** JSON text, or where it lies when it is large; null unless it is completed. */
+  result: string | LargeResult | null
   error: JobError | null
 }
 

@@ -5,6 +5,7 @@ import type { Ran, RunJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
 import { costOf } from '../models/cost.ts'
 import type { Registry } from '../models/registry.ts'
+import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
 import { ask } from './ask.ts'
 import { withPictures } from './pictures.ts'
@@ -34,8 +35,9 @@ export function openTextRunner({
     for (const call of prepared.bodies)
       answers.push(await ask(lease, prepared.path, call, answerBound(prepared.want, limits), signal))
     const { body: shaped, usage } = await cpu.shape(answers, prepared.want)
+    // What is large stays the bytes that it is: it goes to a file as they are.
     const result =
-      typeof shaped === 'string'
+      typeof shaped === 'string' || shaped.byteLength > largeResultBytes
         ? shaped
         : Buffer.from(shaped.buffer, shaped.byteOffset, shaped.byteLength).toString('utf8')
     return { result, usage, cost: costOf(model.price, usage), files: [], library: [] }

@@ -7,10 +7,13 @@ export interface Bindings {
   /** By node id. A node that has not ended is not among them; one whose failure is borne is null. */
   nodes: Readonly<Record<string, unknown>>
   execution: Readonly<Record<string, unknown>>
+  /** What references into large results come to, by their source: those were looked up elsewhere, and are nobody else's. */
+  far?: ReadonlyMap<string, Far>
 }
+export type Far = { value: unknown } | { missing: string }
 
 /** What all texts that references make may be long together, in characters. */
-const mostText = 1 << 20
+export const mostText = 1 << 20
 
 /** A reference that points at nothing. Its message is the node's error, code `unresolved_reference`. */
 export class Unresolved extends Error {
@@ -32,7 +35,10 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
   }
   const text = (template: string): unknown => {
     const parts = parseTemplate(template)
-    if (parts.length === 1 && typeof parts[0] === 'object') return structuredClone(look(parts[0], bindings))
+    if (parts.length === 1 && typeof parts[0] === 'object') {
+      const value = look(parts[0], bindings)
+      return bindings.far?.has(parts[0].source) ? value : structuredClone(value)
+    }
     return parts
       .map(part => {
         const said = typeof part === 'string' ? part : written(look(part, bindings))
@@ -45,10 +51,14 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
   return fill(inputs)
 }
 
-const written = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null'))
+export const written = (value: unknown): string =>
+  typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
 
 /** The value that a reference points at. Own members only: what every object has is nobody's output. */
 export function look({ source, root, path }: Reference, bindings: Bindings): unknown {
+  const far = bindings.far?.get(source)
+  if (far && 'missing' in far) throw new Unresolved(far.missing)
+  if (far) return far.value
   let value: unknown = bindings[root]
   let before: Segment = root
   // Its failure is borne, so whoever refers to it gets nothing instead of failing as well.

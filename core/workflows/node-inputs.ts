@@ -1,14 +1,16 @@
 import { canonicalHash } from '../canonical.ts'
+import type { Cpu } from '../cpu/cpu.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import { linked } from '../files/links.ts'
 import type { JobRecord } from '../store/store.ts'
-import type { NodeResult } from '../store/workflows.ts'
+import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
 import type { GenerationResult } from '../tasks/generation/result.ts'
 import { isGeneration } from '../tasks/tasks.ts'
-import { bind, referencesIn, Unresolved } from './bind.ts'
+import { bind, type Far, type FoundReference, referencesIn, Unresolved } from './bind.ts'
 import type { Frozen, FrozenExecutions } from './frozen.ts'
-import { ReferenceFault } from './references.ts'
+import { type Reference, ReferenceFault } from './references.ts'
+import { largestNodeResult } from './result-cap.ts'
 
 /** A node and what its inputs come to. */
 export interface BoundNode {
@@ -24,7 +26,7 @@ export interface BoundNode {
 export async function boundInputs(
   frozen: Frozen,
   nodeId: string,
-  results: FrozenExecutions['results'],
+  { frozen: kept, cpu }: { frozen: Pick<FrozenExecutions, 'results'>; cpu: Pick<Cpu, 'referred'> },
 ): Promise<BoundNode> {
   const { definition, inputParams, id, createdAt } = frozen
   const node = definition.dag.nodes[nodeId]!
@@ -32,13 +34,14 @@ export async function boundInputs(
   const needed = references.flatMap(({ reference }) =>
     'root' in reference && reference.root === 'nodes' ? [String(reference.path[0])] : [],
   )
-  const ended = needed.length === 0 ? {} : await results(frozen, [...new Set(needed)])
+  const ended = needed.length === 0 ? {} : await kept.results(frozen, [...new Set(needed)])
   const nodes = Object.fromEntries(
     Object.entries(ended).map(([name, result]) => [name, valueOf(definition.dag.nodes[name]!, result)]),
   )
+  const far = await farValues(references, ended, definition.dag.nodes, cpu)
   try {
     const execution = { id, created_at: Math.floor(createdAt / 1000) }
-    const bound = bind(node.inputs, { input: inputParams, nodes, execution }) as Record<string, unknown>
+    const bound = bind(node.inputs, { input: inputParams, nodes, execution, far }) as Record<string, unknown>
     return { node, inputs: withAddresses(bound) }
   } catch (thrown) {
     if (thrown instanceof Unresolved) throw new Failure('unresolved_reference', thrown.message)
@@ -50,10 +53,47 @@ export async function boundInputs(
 /** What references to a node see. */
 function valueOf({ task, on_error }: WorkflowNode, { status, result, error }: NodeResult): object | null {
   if (status !== 'completed') return on_error === 'continue' ? null : { status, error }
+  // Its parts are looked up elsewhere.
+  if (typeof result === 'object' && result !== null) return { status, error: null }
   const stored = result === null ? null : (JSON.parse(result) as unknown)
   const shown = isGeneration(task as JobRecord['task']) ? linked(stored as GenerationResult, ({ id }) => id) : stored
   return { status, error: null, result: shown, outputs: shown }
 }
+
+/** What a node may be given of large results, bytes of JSON: as much as one node may give. */
+const mostFar = largestNodeResult
+
+/** What references into large results come to: those are read and looked through in a thread. */
+async function farValues(
+  references: readonly FoundReference[],
+  ended: Readonly<Record<string, NodeResult>>,
+  nodes: WorkflowDefinition['dag']['nodes'],
+  cpu: Pick<Cpu, 'referred'>,
+): Promise<Map<string, Far> | undefined> {
+  let far: Map<string, Far> | undefined
+  let sum = 0
+  for (const [nodeId, { result }] of Object.entries(ended)) {
+    if (result === null || typeof result === 'string') continue
+    const wanted = new Map<string, boolean>()
+    for (const { reference, whole } of references)
+      if ('root' in reference && reference.root === 'nodes' && reference.path[0] === nodeId && intoResult(reference))
+        wanted.set(reference.source, whole || wanted.get(reference.source) === true)
+    if (wanted.size === 0) continue
+    const sources = [...wanted].map(([source, whole]) => ({ source, whole }))
+    const files = isGeneration(nodes[nodeId]!.task as JobRecord['task'])
+    const { found, bytes } = await cpu.referred(result.path, nodeId, sources, files)
+    if ((sum += bytes) > mostFar)
+      throw new Failure(
+        'invalid_value',
+        'The references of this node come to more than 16 MiB. Refer to smaller parts.',
+      )
+    far ??= new Map()
+    for (const [source, value] of found) far.set(source, value)
+  }
+  return far
+}
+
+const intoResult = ({ path }: Reference): boolean => path[1] === 'result' || path[1] === 'outputs'
 
 const mediaField = /^(image|mask|video|audio)(_url)?$/
 

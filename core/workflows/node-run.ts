@@ -1,3 +1,4 @@
+import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Ran, RunJob } from '../jobs/run.ts'
@@ -10,6 +11,7 @@ import { prepareGeneration } from '../tasks/generation/prepare.ts'
 import { isGeneration } from '../tasks/tasks.ts'
 import type { FrozenExecutions } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
+import { oversize } from './result-cap.ts'
 
 /** What a node's job runs with. */
 export interface NodeWork extends BoundNode {
@@ -23,9 +25,11 @@ export interface NodeWork extends BoundNode {
 export function openNodeWork({
   frozen,
   registry,
+  cpu,
 }: {
   frozen: FrozenExecutions
   registry: Pick<Registry, 'find'>
+  cpu: Pick<Cpu, 'referred'>
 }) {
   /** Throws Failure for references that point at nothing and a model that is not offered any more. */
   return async ({ parent, organizationId, modelId, task }: JobRecord): Promise<NodeWork> => {
@@ -33,7 +37,7 @@ export function openNodeWork({
     const model = registry.find(modelId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} is not there any more.`)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`)
-    const bound = await boundInputs(execution, parent!.nodeId, frozen.results)
+    const bound = await boundInputs(execution, parent!.nodeId, { frozen, cpu })
     const { read, write } = cacheUse(bound.node, task, bound.inputs)
     if (!write) return { ...bound, model, read, key: null }
     const { engine, source, upstream_id, url, command, args } = model
@@ -67,6 +71,11 @@ export function openNodeRunner({
         throw backingOff(thrown, node.retries?.backoff_ms)
       },
     )
+    const tooLarge = oversize(job.parent.nodeId, ran.result)
+    if (tooLarge) {
+      await run.undo(ran)
+      throw tooLarge
+    }
     return { ...ran, inputs: JSON.stringify(inputs), ...(key === null ? {} : { cacheKey: key }) }
   }
 
@@ -84,7 +93,8 @@ export function openNodeRunner({
   return Object.assign(runNode, {
     undo: (ran: Ran) => run.undo(ran),
     written({ parent }: JobRecord, { result }: Ran) {
-      if (parent) frozen.keepResult(parent.executionId, parent.nodeId, result)
+      // What is large is read by its parts.
+      if (parent && typeof result === 'string') frozen.keepResult(parent.executionId, parent.nodeId, result)
     },
   })
 }

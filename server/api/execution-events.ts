@@ -4,14 +4,8 @@ import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { EventStream, type SseRecord } from '../sse.ts'
 import { beginning, openBell } from './events.ts'
-import {
-  executionSummary,
-  findExecution,
-  shownExecution,
-  shownNode,
-  shownResult,
-  standingsOf,
-} from './execution-record.ts'
+import { executionSummary, findExecution, shownExecution, shownNode, standingsOf } from './execution-record.ts'
+import { shownResult } from './execution-results.ts'
 import { eventId, record, snapshot } from './job-event.ts'
 
 const pageSize = 64
@@ -50,8 +44,8 @@ async function recordOf(
     if (type.endsWith('.completed') || type.endsWith('.failed') || type.endsWith('.cached')) {
       const ended = (await store.results(organizationId, id, [nodeId]))[nodeId]
       if (ended?.error) data.error = ended.error
-      if (ended?.result && ended.result.length <= longestResult)
-        data.result = shownResult(tasks.get(nodeId)!, ended, call)
+      if (typeof ended?.result === 'string' && ended.result.length <= longestResult)
+        data.result = await shownResult(tasks.get(nodeId)!, ended.result, call)
     }
   }
   return record(type, at, eventId(sequence), JSON.stringify(data))

@@ -2,16 +2,16 @@ import { z } from 'zod'
 import { executionStatuses, nodeStatuses } from '../../core/dag/advance.ts'
 import { Dag } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
-import { linked } from '../../core/files/links.ts'
 import { isId } from '../../core/ids.ts'
 import type { Standing } from '../../core/jobs/jobs.ts'
 import type { JobError } from '../../core/store/store.ts'
-import type { ExecutionNode, ExecutionRecord, NodeResult } from '../../core/store/workflows.ts'
-import type { GenerationResult } from '../../core/tasks/generation/result.ts'
-import { isGeneration, Task } from '../../core/tasks/tasks.ts'
-import { prune } from '../../core/workflows/prune.ts'
+import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
+import { Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
+import type { Embedded } from '../embedded.ts'
 import { originOf } from '../origin.ts'
+import { JsonText } from '../route.ts'
+import { type ShownKept, shownKept } from './execution-results.ts'
 import { seconds } from './job-record.ts'
 
 const ErrorFacts = z.object({
@@ -207,20 +207,14 @@ export async function standingsOf(nodes: readonly ExecutionNode[], call: Call): 
   return standings
 }
 
-/** A result as it is sent: files by address. */
-export function shownResult(task: string, { result }: Pick<NodeResult, 'result'>, call: Call): unknown {
-  if (result === null) return null
-  const stored = JSON.parse(result) as unknown
-  if (!isGeneration(task as z.input<typeof Task>)) return stored
-  const origin = originOf(call)
-  return linked(stored as GenerationResult, file => call.owners.files.link(file, origin))
-}
-
-/** The execution with what its nodes keep, and with the nodes themselves where they are wanted. */
+/**
+ * The execution with what its nodes keep, and with the nodes themselves where they are wanted. Large results are put
+ * among the embedded; without those, null stands in their places.
+ */
 export async function shownExecution(
   execution: ExecutionRecord,
   call: Call,
-  { withNodes, withDag = false }: { withNodes: boolean; withDag?: boolean },
+  { withNodes, withDag = false, embedded }: { withNodes: boolean; withDag?: boolean; embedded?: Embedded[] },
 ): Promise<z.input<typeof ExecutionObject>> {
   const { store } = call.owners
   const { organizationId, id, definition, status } = execution
@@ -232,25 +226,36 @@ export async function shownExecution(
     completed.map(({ nodeId }) => nodeId),
   )
   const standings = withNodes ? await standingsOf(nodes, call) : new Map<string, Standing>()
-  const kept = Object.fromEntries(
-    completed.map(({ nodeId, task }) => [
-      nodeId,
-      prune(shownResult(task, results[nodeId] ?? { result: null }, call), definition.dag.nodes[nodeId]?.outputs ?? []),
-    ]),
-  )
+  const kept = new Map<string, ShownKept>()
+  for (const { nodeId, task } of completed) {
+    const outputs = definition.dag.nodes[nodeId]?.outputs ?? []
+    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, call, embedded))
+  }
   return {
     ...executionSummary(execution),
-    outputs: status === 'completed' ? kept : null,
+    outputs:
+      status === 'completed' ? Object.fromEntries([...kept].map(([nodeId, { output }]) => [nodeId, output])) : null,
     ...(withDag ? { dag: definition.dag } : {}),
     ...(withNodes
       ? {
           nodes: nodes.map(node => ({
             ...shownNode(node, call, standings.get(node.nodeId)),
-            result: kept[node.nodeId]?.result ?? null,
+            result: kept.get(node.nodeId)?.result ?? null,
           })),
         }
       : {}),
   }
+}
+
+/** The same as an answer, with large results whole. */
+export async function executionAnswer(
+  execution: ExecutionRecord,
+  call: Call,
+  how: { withNodes: boolean; withDag?: boolean },
+): Promise<JsonText> {
+  const embedded: Embedded[] = []
+  const shown = await shownExecution(execution, call, { ...how, embedded })
+  return new JsonText(JSON.stringify({ execution: shown }), undefined, embedded)
 }
 
 const isExecutionId = (id: string): boolean => id.startsWith('exec_') && isId(id)

@@ -5,17 +5,18 @@ import { Failure } from '../../core/failure.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionWish } from '../../core/workflows/executions.ts'
 import type { Call } from '../call.ts'
+import type { Embedded } from '../embedded.ts'
 import { idempotencyOf } from '../idempotency.ts'
-import { route } from '../route.ts'
+import { JsonText, route } from '../route.ts'
 import {
   ExecutionNodeObject,
   ExecutionObject,
+  executionAnswer,
   findExecution,
-  shownExecution,
   shownNode,
-  shownResult,
   standingsOf,
 } from './execution-record.ts'
+import { shownResult } from './execution-results.ts'
 import { definitionOf, findWorkflow, offerFor, WorkflowFields } from './workflow-record.ts'
 
 const tag = 'Workflow executions'
@@ -61,9 +62,9 @@ const wishOf = (
 async function answer(
   call: Call,
   { execution, replayed }: { execution: ExecutionRecord; replayed: boolean },
-): Promise<z.input<typeof Answer>> {
+): Promise<JsonText> {
   if (replayed) call.header('idempotent-replayed', 'true')
-  return { execution: await shownExecution(execution, call, { withNodes: false }) }
+  return executionAnswer(execution, call, { withNodes: false })
 }
 
 const running = (execution: ExecutionRecord): boolean => execution.finishedAt === null
@@ -147,12 +148,10 @@ export const executionRoutes = [
       }
       if (running(execution))
         call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
-      return {
-        execution: await shownExecution(execution, call, {
-          withNodes: query.include !== 'none',
-          withDag: query.include === 'dag',
-        }),
-      }
+      return executionAnswer(execution, call, {
+        withNodes: query.include !== 'none',
+        withDag: query.include === 'dag',
+      })
     },
   }),
   route({
@@ -185,13 +184,13 @@ export const executionRoutes = [
       if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
       const job = node.jobId === null ? undefined : await store.jobs.find(organizationId, node.jobId)
       const standings = await standingsOf([node], call)
-      return {
-        node: {
-          ...shownNode(node, call, standings.get(node.nodeId)),
-          resolved_inputs: job ? await executions.inputsOf(job) : null,
-          result: job ? shownResult(node.task, job, call) : null,
-        },
+      const embedded: Embedded[] = []
+      const shown = {
+        ...shownNode(node, call, standings.get(node.nodeId)),
+        resolved_inputs: job ? await executions.inputsOf(job) : null,
+        result: job ? await shownResult(node.task, job.result, call, embedded) : null,
       }
+      return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },
   }),
   route({
@@ -205,7 +204,7 @@ export const executionRoutes = [
     handle: async ({ params }, call) => {
       const { id, organizationId } = await findExecution(params.id, call)
       const cancelled = (await call.owners.executions.cancel(organizationId, id)) ?? (await findExecution(id, call))
-      return { execution: await shownExecution(cancelled, call, { withNodes: false }) }
+      return executionAnswer(cancelled, call, { withNodes: false })
     },
   }),
   route({

@@ -48,14 +48,18 @@ export function eventRecord(event: JobEvent, job: JobRecord, call: Call): SseRec
     attempt: event.attempt,
     ...(status === 'failed' ? { error: job.error } : {}),
   })
-  const result =
-    status === 'completed' && (job.result?.length ?? 0) <= longestResult ? resultText(job, call) : undefined
+  const result = status === 'completed' ? shortResult(job, call) : undefined
   return record(
     event.type,
     event.at,
     eventId(event.sequence),
     result === undefined ? data : `${data.slice(0, -1)},"result":${result}}`,
   )
+}
+
+function shortResult({ task, result }: JobRecord, call: Call): string | undefined {
+  if (result === null) return 'null'
+  return typeof result === 'string' && result.length <= longestResult ? resultText(task, result, call) : undefined
 }
 
 /** The end of a synchronous call: the log of events knows nothing of those, so there is nothing to resume from. */

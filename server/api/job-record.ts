@@ -7,7 +7,9 @@ import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import type { GenerationResult } from '../../core/tasks/generation/result.ts'
 import { isGeneration, Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
+import { Embedded, readResult } from '../embedded.ts'
 import { originOf } from '../origin.ts'
+import { JsonText } from '../route.ts'
 import { callRecord } from '../std/calls.ts'
 
 export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
@@ -117,23 +119,32 @@ function facts(job: JobRecord, call: Call): Omit<z.input<typeof JobFacts>, 'meta
   }
 }
 
-/** The result as JSON text. What an engine made of text may be large, and stays the text that it is; files get addresses. */
-export function resultText(job: JobRecord, call: Call): string {
-  if (job.result === null) return 'null'
-  if (!isGeneration(job.task)) return job.result
+/** A result as JSON text. What an engine made of text stays the text that it is; files get addresses. */
+export function resultText(task: Task, result: string, call: Call): string {
+  if (!isGeneration(task)) return result
   const origin = originOf(call)
-  return JSON.stringify(
-    linked(JSON.parse(job.result) as GenerationResult, file => call.owners.files.link(file, origin)),
-  )
+  return JSON.stringify(linked(JSON.parse(result) as GenerationResult, file => call.owners.files.link(file, origin)))
 }
 
 /** The summary of a job as JSON text. */
 export const summaryText = (job: JobRecord, call: Call): string =>
   `${JSON.stringify(facts(job, call)).slice(0, -1)},"metadata":${job.metadata ?? 'null'}}`
 
-/** The whole record as JSON text. What the caller sent is stored as JSON text, may be large, and stays text. */
-export const jobText = (job: JobRecord, call: Call): string =>
-  `${summaryText(job, call).slice(0, -1)},"inputs":${job.kind === 'async' ? job.inputs : 'null'},"result":${resultText(job, call)}}`
+/** The whole record. What the caller sent is stored as JSON text, may be large, and stays text; a large result too. */
+export async function jobAnswer(job: JobRecord, call: Call): Promise<JsonText> {
+  const embedded: Embedded[] = []
+  const head = summaryText(job, call).slice(0, -1)
+  const inputs = job.kind === 'async' ? job.inputs : 'null'
+  return new JsonText(`${head},"inputs":${inputs},"result":${await shown(job, call, embedded)}}`, undefined, embedded)
+}
+
+async function shown({ task, result }: JobRecord, call: Call, embedded: Embedded[]): Promise<string> {
+  if (result === null) return 'null'
+  if (typeof result === 'string' || isGeneration(task)) return resultText(task, await readResult(result), call)
+  const large = new Embedded(result)
+  embedded.push(large)
+  return JSON.stringify(large)
+}
 
 export const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
 

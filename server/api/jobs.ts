@@ -4,12 +4,12 @@ import type { JobRecord } from '../../core/store/store.ts'
 import { logLevels } from '../../core/tasks/generation/protocol.ts'
 import type { Call } from '../call.ts'
 import { interrupt } from '../dispatch.ts'
-import { JsonText, route } from '../route.ts'
+import { route } from '../route.ts'
 import { callRecord, runningCall } from '../std/calls.ts'
 import { submitted } from '../submit.ts'
 import { Created, createRoute } from './job-create.ts'
 import { listRoute } from './job-list.ts'
-import { findJob, hasEnded, isJobId, JobObject, jobText } from './job-record.ts'
+import { findJob, hasEnded, isJobId, JobObject, jobAnswer } from './job-record.ts'
 import { submitAgain } from './job-retry.ts'
 
 const tag = 'Jobs'
@@ -77,7 +77,7 @@ export const jobRoutes = [
       }
       if (!hasEnded(job))
         call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
-      return new JsonText(jobText(job, call))
+      return jobAnswer(job, call)
     },
   }),
   route({
@@ -108,7 +108,7 @@ export const jobRoutes = [
       const job = isJobId(id)
         ? ((await cancelCall(id, call)) ?? (await call.owners.jobs.cancel(call.caller.organizationId, id)))
         : undefined
-      return new JsonText(jobText(job ?? (await findJob(id, call)), call))
+      return jobAnswer(job ?? (await findJob(id, call)), call)
     },
   }),
   route({

@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
+import { sendJson } from '../dispatch.ts'
 import { JsonText, route } from '../route.ts'
 import { wantsLogs } from '../slug/requests.ts'
 import { streamStatus } from '../slug/stream.ts'
@@ -64,8 +65,7 @@ async function ask(call: Call): Promise<void> {
   const job = await findRequest(requestId, call)
   about(job, call)
   if (what === 'status/stream') return follow(job, call)
-  const { text, status: code } = await (what === 'status' ? status(job, call) : falResult(job, call))
-  call.send(code ?? 200, text)
+  await sendJson(call, await (what === 'status' ? status(job, call) : falResult(job, call)))
 }
 
 async function cancel(call: Call, requestId: string): Promise<JsonText> {

@@ -2,6 +2,7 @@ import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord, LogLine } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
+import type { Embedded } from '../embedded.ts'
 import { originOf } from '../origin.ts'
 import { JsonText } from '../route.ts'
 import { errorType } from '../slug/errors.ts'
@@ -58,7 +59,10 @@ export const about = (job: JobRecord, call: Call): void => void call.header('x-f
 export async function falResult(job: JobRecord, call: Call): Promise<JsonText> {
   // Clients compare this very sentence.
   if (!hasEnded(job)) return new JsonText('{"detail":"Request is still in progress"}', 400)
-  if (job.status === 'completed') return new JsonText(JSON.stringify(await outputOf(job, call)), 200)
+  if (job.status === 'completed') {
+    const embedded: Embedded[] = []
+    return new JsonText(JSON.stringify(await outputOf(job, call, embedded)), 200, embedded)
+  }
   const { status, body, headers } = falFailure(job)
   for (let at = 0; at < headers.length; at += 2) call.header(headers[at]!, headers[at + 1]!)
   return new JsonText(JSON.stringify(body), status)

@@ -8,7 +8,7 @@ import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
-import { findRequest, logView, requestView, statusView } from './view.ts'
+import { findRequest, logView, requestAnswer, statusView } from './view.ts'
 
 const tag = 'Generation'
 const One = z.object({ id: z.string() })
@@ -148,7 +148,7 @@ export const requestRoutes = [
     handle: async ({ params }, call) => {
       const job = await findRequest(params.id, call)
       about(call, job)
-      return new JsonText(JSON.stringify(await requestView(job, call)))
+      return requestAnswer(job, call)
     },
   }),
   route({

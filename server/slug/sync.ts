@@ -7,7 +7,7 @@ import type { Call } from '../call.ts'
 import { errorHeaders } from '../errors.ts'
 import { JsonText } from '../route.ts'
 import { errorType, slugErrorBody } from './errors.ts'
-import { requestView, urlsOf } from './view.ts'
+import { requestAnswer, urlsOf } from './view.ts'
 
 /**
  * Resolves with the job once it has ended, or as it is when `waitMs` are over. A job that nothing was begun of within
@@ -82,7 +82,7 @@ export async function answerInSync(call: Call, job: JobRecord, model: Model, wai
     ? job
     : await waitForEnd(call, job, { waitMs: Math.min(waitMs, most), startMs: model.dispatch_wait_ms })
   const request_id = queueIdOf(ended.id)
-  if (ended.status === 'completed') return new JsonText(JSON.stringify(await requestView(ended, call)), 200)
+  if (ended.status === 'completed') return requestAnswer(ended, call, 200)
   const unfinished = !hasEnded(ended)
   const failure = unfinished
     ? new Failure('timeout', `Request ${request_id} has not ended yet. It goes on: ask for it at its response_url.`)

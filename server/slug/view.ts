@@ -1,12 +1,14 @@
 import { Failure } from '../../core/failure.ts'
 import { type LinkedResult, linked } from '../../core/files/links.ts'
 import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
-import type { JobRecord, LogLine } from '../../core/store/store.ts'
+import type { JobRecord, LargeResult, LogLine } from '../../core/store/store.ts'
 import type { GenerationResult } from '../../core/tasks/generation/result.ts'
 import { isGeneration } from '../../core/tasks/tasks.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
+import { Embedded, readResult } from '../embedded.ts'
 import { originOf } from '../origin.ts'
+import { JsonText } from '../route.ts'
 import { errorType } from './errors.ts'
 
 type View = Record<string, unknown>
@@ -43,18 +45,30 @@ export function urlsOf(requestId: string, call: Call) {
   }
 }
 
-/** What was made, files by address. Throws Failure `output_expired` when a file of it is no longer kept. */
-export async function outputOf(job: JobRecord, call: Call): Promise<LinkedResult | View> {
+/**
+ * What was made, files by address; the members of what is large are put among the embedded, and left out without those.
+ * Throws Failure `output_expired` when a file of it is no longer kept.
+ */
+export async function outputOf(job: JobRecord, call: Call, embedded?: Embedded[]): Promise<LinkedResult | View> {
   const expired = () =>
     new Failure('output_expired', `The output of request ${queueIdOf(job.id)} is no longer kept. Ask for it anew.`)
   if (job.result === null || (job.expiresAt !== null && job.expiresAt <= Date.now())) throw expired()
-  if (!isGeneration(job.task)) return JSON.parse(job.result) as View
+  const stored = job.result
+  if (!isGeneration(job.task))
+    return typeof stored === 'string' ? (JSON.parse(stored) as View) : large(stored, embedded)
   const { files } = call.owners
-  const result = JSON.parse(job.result) as GenerationResult
+  const result = JSON.parse(await readResult(stored)) as GenerationResult
   for (const { file_id } of [...(result.images ?? []), ...(result.video ? [result.video] : [])])
     if (!(await files.find(job.organizationId, file_id))) throw expired()
   const origin = originOf(call)
   return linked(result, file => files.link(file, origin))
+}
+
+function large(result: LargeResult, embedded?: Embedded[]): View {
+  if (!embedded) return {}
+  const members = new Embedded(result)
+  embedded.push(members)
+  return { ...members.asMembers() }
 }
 
 /** What a request that has not completed is told as its error; undefined while there is none. */
@@ -94,8 +108,8 @@ function standingView(job: JobRecord, call: Call): View {
 }
 
 /** Everything of a completed request but its id and status. */
-async function payloadOf(job: JobRecord, call: Call): Promise<View & { timings: Times }> {
-  const output: View = { ...(await outputOf(job, call)) }
+async function payloadOf(job: JobRecord, call: Call, embedded?: Embedded[]): Promise<View & { timings: Times }> {
+  const output: View = { ...(await outputOf(job, call, embedded)) }
   const times = timesOf(job)
   return {
     ...output,
@@ -107,9 +121,15 @@ async function payloadOf(job: JobRecord, call: Call): Promise<View & { timings: 
 }
 
 /** `GET /slug/requests/{id}`. Throws Failure `output_expired`. */
-export async function requestView(job: JobRecord, call: Call): Promise<View> {
+export async function requestAnswer(job: JobRecord, call: Call, status?: number): Promise<JsonText> {
+  const embedded: Embedded[] = []
+  return new JsonText(JSON.stringify(await requestView(job, call, embedded)), status, embedded)
+}
+
+/** The same as a value; what is large is left out without `embedded`. */
+export async function requestView(job: JobRecord, call: Call, embedded?: Embedded[]): Promise<View> {
   const request_id = queueIdOf(job.id)
-  if (job.status === 'completed') return { request_id, status: 'completed', ...(await payloadOf(job, call)) }
+  if (job.status === 'completed') return { request_id, status: 'completed', ...(await payloadOf(job, call, embedded)) }
   if (hasEnded(job)) return { request_id, status: 'failed', error: errorOf(job), model_id: job.modelId }
   return { request_id, status: 'processing', ...standingView(job, call) }
 }
@@ -134,7 +154,10 @@ export const logView = ({ at, level, message }: LogLine) => ({
   source: 'USER',
 })
 
-/** `GET /slug/requests/{id}/status`. An output that is no longer kept is told as an error of a completed request. */
+/**
+ * `GET /slug/requests/{id}/status`, with what was made unless that is large. An output that is no longer kept is told as
+ * an error of a completed request.
+ */
 export async function statusView(job: JobRecord, call: Call, logs: readonly LogLine[] | undefined): Promise<View> {
   const request_id = queueIdOf(job.id)
   const head = {

@@ -81,7 +81,11 @@ const store = await openSqliteStore({
 await store.organizations.create({ id: organizationId, name: 'bench', plan: 'enterprise', ...limits, createdAt: 1 })
 const { fleet, models } = slotsOnly({ slots })
 const frozen = openFrozen(store.executions)
-const work = openNodeWork({ frozen, registry: models })
+const work = openNodeWork({
+  frozen,
+  registry: models,
+  cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
+})
 const run = openNodeRunner({
   work,
   frozen,

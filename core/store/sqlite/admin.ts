@@ -8,6 +8,7 @@ import { openDatabase } from './database.ts'
 import { type InstanceLock, placesIn, prepareDirectory, takeInstanceLock } from './directory.ts'
 import { currentVersion, versionOf } from './migrations.ts'
 import { openReader, type Reader } from './reader.ts'
+import { openResults } from './results.ts'
 import { openWriterThread } from './writer-thread.ts'
 
 /** How long a server that is just starting gets to create or migrate the database. */
@@ -19,7 +20,7 @@ const patienceMs = 5000
  * another schema.
  */
 export async function openAdminStore(dataDir: string, log: Log = openLog('warn')): Promise<Store> {
-  const { database } = placesIn(dataDir)
+  const { database, results: folder } = placesIn(dataDir)
   await using opened = new AsyncDisposableStack()
   prepareDirectory(dataDir)
   const lock = await lockToMigrate(dataDir)
@@ -39,7 +40,9 @@ export async function openAdminStore(dataDir: string, log: Log = openLog('warn')
   lock?.markCreated()
   reader = openReader(database, failure => writer.fail(failure, 74))
   const open = opened.move()
-  return assemble({ writer, reader, database, close: () => open.disposeAsync() })
+  // What it forgets is erased by the server, or by the next one.
+  const results = openResults({ folder, onFull: () => {} })
+  return assemble({ writer, reader, results, database, close: () => open.disposeAsync() })
 }
 
 /** The instance lock, held for the moment of creating or migrating; undefined when there is nothing to do. */

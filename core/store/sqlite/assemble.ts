@@ -6,6 +6,8 @@ import { growing } from './commands.ts'
 import { copyInThread } from './copy-thread.ts'
 import { diskFull } from './group.ts'
 import type { Reader } from './reader.ts'
+import type { ResultSweep } from './result-sweep.ts'
+import type { Results } from './results.ts'
 import type { Space } from './space.ts'
 import type { WriterThread } from './writer-thread.ts'
 
@@ -13,12 +15,14 @@ import type { WriterThread } from './writer-thread.ts'
 export function assemble(parts: {
   writer: WriterThread
   reader: Reader
-  /** Absent where no server watches the disk. */
+  results: Results
+  /** Absent where no server watches the disk and frees what is not wanted any more. */
   space?: Space
+  sweep?: ResultSweep
   database: string
   close: () => Promise<void>
 }): Store {
-  const { writer, reader, space } = parts
+  const { writer, reader, results, space, sweep } = parts
   let lateResults = 0
 
   const ask: WriterThread['ask'] = (name, argument, weight) => {
@@ -92,9 +96,12 @@ export function assemble(parts: {
           .map(({ organizationId, id }) => reader.jobs.find(organizationId, id))
           .filter(job => job !== undefined)
       },
-      async settle({ organizationId, id, boot, claims }, outcome) {
-        const weight = (outcome.status === 'completed' ? outcome.result.length : 0) + (outcome.logs?.length ?? 0)
-        const settled = await ask('jobs.settle', { claim: { organizationId, id, boot, claims }, outcome }, weight)
+      async settle({ organizationId, id, boot, claims }, ended) {
+        const claim = { organizationId, id, boot, claims }
+        const settled = await results.settling(claim, ended, outcome => {
+          const text = outcome.status === 'completed' && typeof outcome.result === 'string' ? outcome.result.length : 0
+          return ask('jobs.settle', { claim, outcome }, text + (outcome.logs?.length ?? 0))
+        })
         if (!settled) lateResults += 1
         return settled
       },
@@ -108,7 +115,9 @@ export function assemble(parts: {
       list: async (organizationId, filter) => reader.jobs.list(organizationId, filter),
       logs: async (organizationId, id) => reader.jobs.logs(organizationId, id),
       async remove(organizationId, id, at) {
-        return (await ask('jobs.remove', { organizationId, id, at })) || undefined
+        const removed = await ask('jobs.remove', { organizationId, id, at })
+        sweep?.look()
+        return removed || undefined
       },
       sweep: (now, limit) => ask('jobs.sweep', { now, limit }),
       // As one text: cloning eighteen members a record cost the main thread twice as much as writing them down.
@@ -182,7 +191,9 @@ export function assemble(parts: {
       },
       nextDue: async () => reader.executions.nextDue(),
       async remove(organizationId, id, at) {
-        return (await ask('executions.remove', { organizationId, id, at })) || undefined
+        const removed = await ask('executions.remove', { organizationId, id, at })
+        sweep?.look()
+        return removed || undefined
       },
       sweep: (now, limit) => ask('executions.sweep', { now, limit }),
       results: async (organizationId, id, nodeIds) => reader.executions.results(organizationId, id, nodeIds),

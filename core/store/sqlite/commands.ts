@@ -8,6 +8,7 @@ import { jobCommands } from './jobs.ts'
 import { replyCommands } from './keys.ts'
 import { libraryCommands } from './library.ts'
 import { organizationCommands } from './organizations.ts'
+import { resultCommands } from './result-rows.ts'
 import { tokenCommands } from './tokens.ts'
 import { workflowCommands } from './workflows.ts'
 
@@ -18,6 +19,7 @@ export const openCommands = (connection: Connection, writing: Writing) => ({
   ...jobCommands(connection, writing),
   ...queueCommands(connection, writing),
   ...forgetCommands(connection, writing),
+  ...resultCommands(connection),
   ...replyCommands(connection),
   ...fileCommands(connection),
   ...libraryCommands(connection),

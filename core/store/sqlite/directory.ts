@@ -10,10 +10,12 @@ export const placesIn = (dataDir: string) => ({
   lock: join(dataDir, 'instance.lock'),
   ballast: join(dataDir, 'ballast'),
   backups: join(dataDir, 'backups'),
+  results: join(dataDir, 'results'),
+  resultsLock: join(dataDir, 'results.lock'),
 })
 
 /**
- * Makes sure of the data directory (0700) and of an empty database file (0600; SQLite gives its side files the same
+ * Makes sure of the data directory (0700), of its folder of results and of an empty database file (0600; SQLite gives its side files the same
  * mode). Refuses a directory that others can write to: whoever can swap files there owns every token.
  */
 export function prepareDirectory(dataDir: string): void {
@@ -29,6 +31,8 @@ export function prepareDirectory(dataDir: string): void {
       )
     createPrivate(placesIn(dataDir).lock)
     createPrivate(placesIn(dataDir).database)
+    createPrivate(placesIn(dataDir).resultsLock)
+    if (mkdirSync(placesIn(dataDir).results, { recursive: true, mode: 0o700 }) !== undefined) syncDirectory(dataDir)
   } catch (cause) {
     if (cause instanceof StoreRefusal) throw cause
     throw new StoreRefusal(

@@ -3,6 +3,7 @@ import type { JobError, JobStatus } from '../store.ts'
 import type { ExecutionNode, ExecutionRecord, ExecutionStore, NodeResult, WorkflowDefinition } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { cancelledError } from './job-end.ts'
+import { openResultOf, type ResultRow } from './result-rows.ts'
 
 interface ExecutionRow {
   number: number
@@ -96,14 +97,15 @@ export function executionReads(connection: Connection) {
     .pluck()
   const resultOf = connection.prepare<
     [number, string],
-    { status: NodeStatus; job_status: JobStatus | null; result: string | null; error: string | null }
+    ResultRow & { status: NodeStatus; job_status: JobStatus | null; error: string | null }
   >(
-    `SELECT n.status, jobs.status AS job_status, jobs.error, CASE WHEN n.status = 'completed' THEN job_results.result END AS result
+    `SELECT n.status, jobs.status AS job_status, jobs.error, result, file, bytes
      FROM executions AS e JOIN execution_nodes AS n ON n.execution = e.number
      LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
-     LEFT JOIN job_results ON job_results.number = jobs.number
+     LEFT JOIN job_results ON job_results.number = jobs.number AND n.status = 'completed'
      WHERE e.number = ? AND n.node_id = ?`,
   )
+  const shownResult = openResultOf(connection)
   const cached = connection
     .prepare<[string, string], string>(
       `SELECT job_id FROM cached_results WHERE key = ? AND EXISTS (
@@ -189,7 +191,7 @@ export function executionReads(connection: Connection) {
         nodeIds.flatMap(nodeId => {
           const row = resultOf.get(number, nodeId)
           if (!row) return []
-          return [[nodeId, { status: row.status, result: row.result, error: errorOf(row) }]]
+          return [[nodeId, { status: row.status, result: shownResult(row), error: errorOf(row) }]]
         }),
       )
     },

@@ -1,7 +1,8 @@
 import { callRecord } from '../calls.ts'
-import type { JobError, JobRecord, JobStatus, WaitingJob } from '../store.ts'
+import type { JobError, JobRecord, JobStatus, LargeResult, WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { ledgerReads } from './ledger.ts'
+import { openResultOf, type ResultRow } from './result-rows.ts'
 
 export interface JobRow {
   number: number
@@ -45,7 +46,7 @@ export const jobColumns = `number, organization_id, id, token_id, task, model_id
 export const jobOf = (
   row: JobRow,
   inputs = 'null',
-  result: string | null = null,
+  result: string | LargeResult | null = null,
   parent: JobRecord['parent'] = null,
 ): JobRecord => ({
   id: row.id,
@@ -100,7 +101,8 @@ export function jobReads(connection: Connection) {
     `SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`,
   )
   const inputs = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
-  const result = connection.prepare<[number], string>('SELECT result FROM job_results WHERE number = ?').pluck()
+  const result = connection.prepare<[number], ResultRow>('SELECT result, file, bytes FROM job_results WHERE number = ?')
+  const resultOf = openResultOf(connection)
   const logs = connection
     .prepare<[string, string], string>(
       'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
@@ -132,13 +134,10 @@ export function jobReads(connection: Connection) {
   return {
     find(organizationId: string, id: string): JobRecord | undefined {
       const row = one.get(organizationId, id)
-      if (row)
-        return jobOf(
-          row,
-          inputs.get(row.number),
-          row.status === 'completed' ? (result.get(row.number) ?? null) : null,
-          parentOf(row),
-        )
+      if (row) {
+        const made = row.status === 'completed' ? result.get(row.number) : undefined
+        return jobOf(row, inputs.get(row.number), made && resultOf(made), parentOf(row))
+      }
       const call = findCall(organizationId, id)
       return call && callRecord(call)
     },

@@ -1,11 +1,12 @@
 import { Failure } from '../../failure.ts'
-import type { FinishedJob, JobClaim, JobOutcome, NewJob } from '../store.ts'
+import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
 import { type EndingRow, endingColumns, openEnd, type Writing } from './job-end.ts'
 import { openKeys } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
+import type { WrittenOutcome } from './results.ts'
 
 /**
  * What the writer does to jobs when they come and when they end. Each function runs inside the writer's transaction
@@ -35,6 +36,7 @@ export function jobCommands(connection: Connection, writing: Writing) {
     'INSERT INTO cached_results (key, job_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id',
   )
   const insertResult = connection.prepare('INSERT INTO job_results (number, result) VALUES (?, ?)')
+  const insertResultFile = connection.prepare('INSERT INTO job_results (number, file, bytes) VALUES (?, ?, ?)')
   // Two JSON arrays become one.
   const addLogs = connection.prepare(
     `INSERT INTO job_logs (number, lines) VALUES (?, ?)
@@ -76,13 +78,15 @@ export function jobCommands(connection: Connection, writing: Writing) {
     },
 
     /** False: the claim does not hold any more, and nothing was changed. */
-    'jobs.settle'({ claim, outcome }: { claim: JobClaim; outcome: JobOutcome }): boolean {
+    'jobs.settle'({ claim, outcome }: { claim: JobClaim; outcome: WrittenOutcome }): boolean {
       const row = attempt.get(claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!row) return false
       const { status, engineId, at, logs } = outcome
       if (logs !== null && logs !== '[]') addLogs.run(row.number, logs)
       if (status === 'completed') {
-        insertResult.run(row.number, outcome.result)
+        const { result } = outcome
+        if (typeof result === 'string') insertResult.run(row.number, result)
+        else insertResultFile.run(row.number, result.file, result.bytes)
         for (const file of outcome.files) files.add(file)
         for (const item of outcome.library) library.add(item)
         if (outcome.inputs !== undefined) insertInputs.run(row.number, outcome.inputs)

@@ -9,6 +9,7 @@ import { keyReads, replyReads } from './keys.ts'
 import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
+import { resultReads } from './result-rows.ts'
 import { tokenReads } from './tokens.ts'
 import { workflowReads } from './workflows.ts'
 
@@ -39,6 +40,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     organizations: all(organizationReads(connection)),
     tokens: all(tokenReads(connection)),
     jobs: all({ ...jobReads(connection), ...keyReads(connection), list: jobList(connection) }),
+    results: all(resultReads(connection)),
     events: all(eventReads(connection)),
     replies: all(replyReads(connection)),
     files: all(fileReads(connection)),

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import type { Log } from '../../log.ts'
 import type { Store } from '../store.ts'
 import { assemble } from './assemble.ts'
 import { placesIn, prepareDirectory, takeInstanceLock } from './directory.ts'
 import { openReader, type Reader } from './reader.ts'
+import { openResultSweep } from './result-sweep.ts'
+import { openResults } from './results.ts'
 import { openSpace } from './space.ts'
 import { openWriterThread } from './writer-thread.ts'
 
@@ -24,7 +27,7 @@ export interface StoreWish {
  */
 export async function openSqliteStore(wish: StoreWish): Promise<Store> {
   const { dataDir, log, onFatal } = wish
-  const { database, ballast } = placesIn(dataDir)
+  const { database, ballast, results: folder } = placesIn(dataDir)
   await using opened = new AsyncDisposableStack()
   prepareDirectory(dataDir)
   const lock = takeInstanceLock(dataDir)
@@ -43,6 +46,15 @@ export async function openSqliteStore(wish: StoreWish): Promise<Store> {
   opened.defer(() => writer.close())
   lock.markCreated()
   reader = openReader(database, failure => writer.fail(failure, 74))
+  const results = openResults({
+    folder,
+    onFull() {
+      rmSync(ballast, { force: true })
+      space.full()
+    },
+  })
+  const sweep = await openResultSweep({ dataDir, reader, writer, log })
+  opened.defer(() => sweep.close())
   const open = opened.move()
-  return assemble({ writer, reader, space, database, close: () => open.disposeAsync() })
+  return assemble({ writer, reader, results, space, sweep, database, close: () => open.disposeAsync() })
 }

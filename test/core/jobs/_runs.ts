@@ -1,7 +1,7 @@
 import type { Ran, RunJob, RunReport } from '../../../core/jobs/run.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 
-export const done: Ran = {
+export const done: Ran & { result: string } = {
   result: '"done"',
   usage: { inputTokens: 1, outputTokens: 2 },
   cost: 3,

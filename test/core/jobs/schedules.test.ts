@@ -198,7 +198,7 @@ async function play(ops: readonly Op[], name: string): Promise<void> {
   for (const job of await all()) {
     const numbers = claims.get(job!.id) ?? []
     expect([...new Set(numbers)].sort((a, b) => a - b)).toEqual(numbers)
-    if (job!.status === 'completed') expect(JSON.parse(job!.result!)).toEqual({ claims: job!.claims })
+    if (job!.status === 'completed') expect(JSON.parse(job!.result as string)).toEqual({ claims: job!.claims })
     expect(told.filter(({ id }) => id === job!.id).every(({ status }) => status === job!.status)).toBe(true)
   }
   // Every result is the one that its job keeps, or was taken back.

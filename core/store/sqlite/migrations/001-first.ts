@@ -9,6 +9,9 @@ import { workflowTables } from './001-workflows.ts'
  * updated at least twice. `not_before` 0 means due at once: only a delayed job depends on the clock. A start deadline
  * is over once a job has begun, hence `attempt = 0` in its index.
  *
+ * A large result lies in a file, and its row has the name. When the row goes, whoever it was that forgot the job, the
+ * name goes over to those whose files are to be erased, in the same transaction.
+ *
  * The last number of an event is kept apart, so that that of one that was swept is never given to another one;
  * AUTOINCREMENT would write it with every event, and once a commit is enough.
  *
@@ -108,8 +111,16 @@ CREATE TABLE job_inputs (
 
 CREATE TABLE job_results (
   number INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (number),
-  result TEXT NOT NULL
+  result TEXT,
+  file TEXT,
+  bytes INTEGER,
+  CHECK ((result IS NULL) = (file IS NOT NULL AND bytes IS NOT NULL))
 ) STRICT;
+CREATE UNIQUE INDEX job_results_file ON job_results (file) WHERE file IS NOT NULL;
+CREATE TABLE erasable_results (file TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TRIGGER job_results_removed AFTER DELETE ON job_results WHEN OLD.file IS NOT NULL BEGIN
+  INSERT INTO erasable_results (file) VALUES (OLD.file);
+END;
 
 CREATE TABLE job_logs (
   number INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (number),

@@ -126,7 +126,7 @@ async function run(job: JobRecord, { signal = new AbortController().signal, prog
     log: (_level: LogLine['level'], message) => void said.push(message),
   })
   const heard = JSON.parse(said[0]!) as GenerationInputs & { folder: string; model: string; task: string }
-  return { runner, ran, result: JSON.parse(ran.result) as GenerationResult, heard, said, fractions }
+  return { runner, ran, result: JSON.parse(ran.result as string) as GenerationResult, heard, said, fractions }
 }
 const refusal = async (job: JobRecord, wish?: Run): Promise<Failure> => {
   const thrown: unknown = await run(job, wish).then(

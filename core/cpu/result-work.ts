@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs'
+import { Failure } from '../failure.ts'
+import { linked } from '../files/links.ts'
+import type { GenerationResult } from '../tasks/generation/result.ts'
+import { type Far, look, mostText, Unresolved, written } from '../workflows/bind.ts'
+import { prune } from '../workflows/prune.ts'
+import { parseReference } from '../workflows/references.ts'
+
+/** A reference into the result of a node, and whether its value is wanted as it is or as text. */
+export interface FarReference {
+  source: string
+  whole: boolean
+}
+
+export interface Referred {
+  /** By the source of the reference. */
+  found: Map<string, Far>
+  /** About how large the values are together, bytes of JSON. */
+  bytes: number
+}
+
+/** What references into a large result come to. `files`: it is that of a generation, whose files are named by their ids. */
+export function referredIn(
+  path: string,
+  nodeId: string,
+  references: readonly FarReference[],
+  files: boolean,
+): Referred {
+  const stored = readResult(path)
+  const result = files ? linked(stored as GenerationResult, ({ id }) => id) : stored
+  const node = { status: 'completed', error: null, result, outputs: result }
+  const found = new Map<string, Far>()
+  let bytes = 0
+  for (const { source, whole } of references) {
+    try {
+      const value = look(parseReference(source), { input: {}, nodes: { [nodeId]: node }, execution: {} })
+      // Of a text that is too long it is enough to see that it is.
+      const text = written(value).slice(0, whole ? undefined : mostText + 1)
+      bytes += text.length
+      found.set(source, { value: whole ? value : text })
+    } catch (thrown) {
+      if (!(thrown instanceof Unresolved)) throw thrown
+      found.set(source, { missing: thrown.message })
+    }
+  }
+  return { found, bytes }
+}
+
+/** What a node keeps of a large result, as JSON in UTF-8: `{result, values}`, or the result alone. */
+export function prunedResult(path: string, outputs: readonly string[], what: 'kept' | 'result'): Uint8Array {
+  const kept = prune(readResult(path), outputs)
+  return new TextEncoder().encode(JSON.stringify(what === 'kept' ? kept : kept.result))
+}
+
+function readResult(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause
+    throw new Failure('output_expired', 'The result is no longer kept: its job was deleted, or its time was over.')
+  }
+}

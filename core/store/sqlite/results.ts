@@ -1,0 +1,124 @@
+import { mkdir, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Failure } from '../../failure.ts'
+import { ulid } from '../../ids.ts'
+import { type JobClaim, type JobOutcome, largeResultBytes } from '../store.ts'
+import { received } from './batch.ts'
+import { diskFull } from './group.ts'
+import { resultPlace } from './result-rows.ts'
+
+type Completed = Extract<JobOutcome, { status: 'completed' }>
+/** A result as the writer is given it. */
+export type WrittenResult = string | { file: string; bytes: number }
+export type WrittenOutcome = Exclude<JobOutcome, Completed> | (Omit<Completed, 'result'> & { result: WrittenResult })
+
+/**
+ * Writes large results to files of their own, `<data dir>/results/<organization>/<job>.<when>.json`, before the commit
+ * that names them: neither the event loop nor the writer has megabytes in hand, and a row never names what is not there.
+ */
+export function openResults({ folder, onFull }: { folder: string; onFull: () => void }) {
+  const prepared = new Map<string, Promise<string>>()
+
+  /** The folder of an organization, there for good: whoever comes second waits for whoever makes it. */
+  function folderOf(organizationId: string): Promise<string> {
+    const before = prepared.get(organizationId)
+    if (before) return before
+    const made = makeFolder(folder, organizationId)
+    prepared.set(organizationId, made)
+    made.catch(() => prepared.delete(organizationId))
+    return made
+  }
+
+  async function write({ organizationId, id }: JobClaim, bytes: Uint8Array): Promise<{ file: string; bytes: number }> {
+    const file = `${organizationId}/${id}.${ulid()}.json`
+    const path = resultPlace(folder, file)
+    try {
+      const within = await folderOf(organizationId)
+      await writeWhole(path, bytes)
+      await syncFolder(within)
+    } catch (thrown) {
+      await rm(path, { force: true })
+      if (!isFull(thrown)) throw thrown
+      onFull()
+      throw received(diskFull)
+    }
+    return { file, bytes: bytes.byteLength }
+  }
+
+  async function discard({ file }: { file: string }): Promise<void> {
+    // What cannot be removed now is swept at the next start.
+    await rm(resultPlace(folder, file), { force: true }).catch(() => {})
+  }
+
+  return {
+    /**
+     * Ends an attempt by `settle`, which is given the outcome with its result where it belongs and resolves with
+     * whether it was taken. Of a result that was not taken nothing stays. Rejects as `settle` does, and with Failure
+     * `disk_full`.
+     */
+    async settling(
+      claim: JobClaim,
+      outcome: JobOutcome,
+      settle: (outcome: WrittenOutcome) => Promise<boolean>,
+    ): Promise<boolean> {
+      if (outcome.status !== 'completed') return settle(outcome)
+      const { result } = outcome
+      const large = largeOf(result)
+      if (!large) return settle({ ...outcome, result: typeof result === 'string' ? result : textOf(result) })
+      const written = await write(claim, large)
+      let settled = false
+      try {
+        settled = await settle({ ...outcome, result: written })
+      } catch (thrown) {
+        // A store that breaks may have committed it or not: the next start finds out.
+        if (Failure.from(thrown).code !== 'shutting_down') await discard(written)
+        throw thrown
+      }
+      if (!settled) await discard(written)
+      return settled
+    },
+  }
+}
+export type Results = ReturnType<typeof openResults>
+
+/** The bytes of a result that is too large for a row. Runs hand in as bytes what is large, so that nothing is copied. */
+function largeOf(result: string | Uint8Array): Uint8Array | undefined {
+  if (typeof result !== 'string') return result.byteLength > largeResultBytes ? result : undefined
+  // No character takes more than three bytes.
+  if (result.length * 3 <= largeResultBytes) return undefined
+  const bytes = Buffer.from(result)
+  return bytes.byteLength > largeResultBytes ? bytes : undefined
+}
+
+const textOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
+
+async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at)).bytesWritten
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+async function makeFolder(parent: string, name: string): Promise<string> {
+  const folder = join(parent, name)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await syncFolder(parent)
+  return folder
+}
+
+/** Files that were made in the folder are there after a power loss too. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+const isFull = (thrown: unknown): boolean =>
+  ['ENOSPC', 'EDQUOT'].includes((thrown as NodeJS.ErrnoException | undefined)?.code ?? '')

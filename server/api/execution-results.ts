@@ -1,0 +1,52 @@
+import { linked } from '../../core/files/links.ts'
+import type { JobRecord } from '../../core/store/store.ts'
+import type { GenerationResult } from '../../core/tasks/generation/result.ts'
+import { isGeneration } from '../../core/tasks/tasks.ts'
+import { prune } from '../../core/workflows/prune.ts'
+import type { Call } from '../call.ts'
+import { Embedded, readResult } from '../embedded.ts'
+import { originOf } from '../origin.ts'
+
+type Stored = JobRecord['result']
+
+/** A result as it is sent: files by address. A large one is put among the embedded; null where there are none. */
+export async function shownResult(task: string, result: Stored, call: Call, embedded?: Embedded[]): Promise<unknown> {
+  const files = isGeneration(task as JobRecord['task'])
+  if (typeof result === 'object' && result !== null && !files) {
+    const large = embedded && new Embedded(result)
+    if (large) embedded.push(large)
+    return large ?? null
+  }
+  if (result === null) return null
+  const stored = JSON.parse(await readResult(result)) as unknown
+  if (!files) return stored
+  const origin = originOf(call)
+  return linked(stored as GenerationResult, file => call.owners.files.link(file, origin))
+}
+
+/** What a node keeps, as it stands among the outputs of its execution, and its result as it stands with the node. */
+export interface ShownKept {
+  output: { result: unknown; values: Record<string, unknown> }
+  result: unknown
+}
+
+/** What a node keeps of its result. Large results are not looked through on the loop. */
+export async function shownKept(
+  { task, outputs }: { task: string; outputs: readonly string[] },
+  result: Stored,
+  call: Call,
+  embedded?: Embedded[],
+): Promise<ShownKept> {
+  if (result === null || typeof result === 'string' || isGeneration(task as JobRecord['task'])) {
+    const output = prune(await shownResult(task, result, call), outputs)
+    return { output, result: output.result }
+  }
+  if (!embedded) return { output: { result: null, values: {} }, result: null }
+  // It stands in two places, and each is poured by itself.
+  const whole = () => new Embedded(result)
+  const part = (what: 'kept' | 'result') => new Embedded(() => call.owners.cpu.pruned(result.path, outputs, what))
+  const [first, second] = outputs.length === 0 ? [whole(), whole()] : [part('kept'), part('result')]
+  embedded.push(first, second)
+  const output = outputs.length === 0 ? { result: first, values: {} } : (first as unknown as ShownKept['output'])
+  return { output, result: second }
+}

@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { open, readFile, stat } from 'node:fs/promises'
+import { Failure } from '../core/failure.ts'
+import type { LargeResult } from '../core/store/store.ts'
+import type { Call } from './call.ts'
+import { chunkBytes } from './files/pour.ts'
+import type { WatchedStream } from './std/streams.ts'
+
+/**
+ * A large piece of JSON in an answer: it stands there as a name that nobody can have sent, and its bytes are poured in
+ * its place when the answer is sent, so that the loop never has them in hand at once.
+ */
+export class Embedded {
+  readonly source: LargeResult | (() => Promise<Uint8Array>)
+  readonly #name = `embedded ${randomUUID()}`
+  #members = false
+
+  /** A file, or what makes the bytes when their turn has come. */
+  constructor(source: Embedded['source']) {
+    this.source = source
+  }
+
+  toJSON(): string {
+    return this.#name
+  }
+
+  /** The members of a large object among those of another one; what comes later counts. */
+  asMembers(): object {
+    this.#members = true
+    return { [this.#name]: 0 }
+  }
+
+  /** Where it stands in the text, and which of its bytes belong there; undefined where it does not. */
+  placeIn(text: string): { embedded: Embedded; from: number; to: number; trim: number } | undefined {
+    const shown = this.#members ? `"${this.#name}":0` : `"${this.#name}"`
+    const from = text.indexOf(shown)
+    return from < 0 ? undefined : { embedded: this, from, to: from + shown.length, trim: this.#members ? 1 : 0 }
+  }
+}
+
+const expired = () =>
+  new Failure('output_expired', 'The result is no longer kept: its job was deleted, or its time was over.')
+
+/** A large result as text, for what is known to be small enough after all. Throws Failure `output_expired`. */
+export const readResult = (result: string | LargeResult): Promise<string> | string =>
+  typeof result === 'string'
+    ? result
+    : readFile(result.path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+        throw cause.code === 'ENOENT' ? expired() : cause
+      })
+
+/** Refuses before the head is out what is not there any more. Resolves with the bytes of all; undefined: not known yet. */
+async function sizeOf(embedded: readonly Embedded[]): Promise<number | undefined> {
+  let sum: number | undefined = 0
+  for (const { source } of embedded) {
+    if (typeof source === 'function') sum = undefined
+    else {
+      const facts = await stat(source.path).catch(() => undefined)
+      if (!facts) throw expired()
+      if (facts.size !== source.bytes)
+        throw new Error(`${source.path} has ${facts.size} bytes instead of ${source.bytes}`)
+      if (sum !== undefined) sum += facts.size
+    }
+  }
+  return sum
+}
+
+/** Writes JSON text with what is embedded in it, no faster than it is read. Resolves when the response is over. */
+export async function sendEmbedded(
+  call: Call,
+  status: number,
+  text: string,
+  embedded: readonly Embedded[],
+): Promise<void> {
+  const places = embedded.flatMap(one => one.placeIn(text) ?? []).sort((a, b) => a.from - b.from)
+  const large = await sizeOf(places.map(place => place.embedded))
+  const { res, owners } = call
+  if (res.headersSent || res.destroyed) return
+  const ends = [...places.map(({ from }) => from), text.length]
+  const texts = ends.map((end, at) => Buffer.from(text.slice(places[at - 1]?.to ?? 0, end)))
+  const small = texts.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  const trimmed = places.reduce((sum, { trim }) => sum + 2 * trim, 0)
+  call.head(status, 'application/json', large === undefined ? [] : ['content-length', String(small + large - trimmed)])
+  if (call.req.method === 'HEAD') return void res.end()
+
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for (const [at, before] of texts.entries()) {
+      yield before
+      const place = places[at]
+      if (place) yield* bytesOf(place.embedded.source, place.trim, () => chunkBytes(owners.streams.count))
+    }
+  }
+  await pour(call, pieces())
+}
+
+async function* bytesOf(source: Embedded['source'], trim: number, most: () => number): AsyncGenerator<Uint8Array> {
+  if (typeof source === 'function') {
+    const bytes = await source()
+    for (let at = trim; at < bytes.byteLength - trim; ) {
+      const piece = bytes.subarray(at, Math.min(at + most(), bytes.byteLength - trim))
+      at += piece.byteLength
+      yield piece
+    }
+    return
+  }
+  await using file = await open(source.path)
+  for (let at = trim; at < source.bytes - trim; ) {
+    const buffer = Buffer.allocUnsafe(Math.min(most(), source.bytes - trim - at))
+    const { bytesRead } = await file.read({ buffer, position: at })
+    if (bytesRead === 0) throw new Error(`${source.path} is shorter than ${source.bytes} bytes`)
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
+
+async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  const rest: WatchedStream = {
+    blockedSince: undefined,
+    wroteAt: performance.now(),
+    ping() {},
+    cut: () => void res.destroy(),
+    interrupt: () => void res.destroy(),
+  }
+  const over = new AbortController()
+  res.once('close', () => over.abort())
+  owners.streams.add(rest)
+  try {
+    for await (const bytes of pieces) {
+      if (over.signal.aborted) return
+      if (res.write(bytes)) continue
+      rest.blockedSince = performance.now()
+      await once(res, 'drain', { signal: over.signal }).catch(() => {})
+      rest.blockedSince = undefined
+    }
+    if (over.signal.aborted) return
+    rest.blockedSince = performance.now()
+    const closed = once(res, 'close')
+    res.end()
+    await closed
+  } catch (thrown) {
+    // The head is out, so all that is left to say is that this is not the end.
+    res.destroy()
+    throw thrown
+  } finally {
+    owners.streams.remove(rest)
+  }
+}
