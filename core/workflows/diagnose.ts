@@ -1,7 +1,7 @@
 import type { Dag, Parameters } from '../dag/definition.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
 import type { Diagnostics, TypeIssue, Warning } from './diagnostics.ts'
-import { edgesOf, graphOf, impliedEdges, nodeReferences, shortestCycle } from './graph.ts'
+import { graphOf, impliedEdges, nodeReferences, shortestCycle } from './graph.ts'
 import { misfit } from './parameters.ts'
 
 /** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
@@ -38,7 +38,8 @@ function diagnoseGraph(dag: Dag, warn: (warning: Warning) => void): void {
   const seen = new Set<string>()
   for (const edge of dag.edges) {
     const { from, to } = edge
-    const key = JSON.stringify([from, to])
+    // Names of nodes hold no line breaks.
+    const key = `${from}\n${to}`
     const missing = [from, to].find(id => !Object.hasOwn(dag.nodes, id))
     if (missing !== undefined)
       warn({
@@ -70,6 +71,6 @@ function diagnoseGraph(dag: Dag, warn: (warning: Warning) => void): void {
       path,
       reference: `\${${reference.source}}`,
     })
-  const cycle = shortestCycle(graphOf(drawn.nodes, edgesOf(drawn)))
+  const cycle = shortestCycle(drawn)
   if (cycle) warn({ code: 'cycle', message: `The graph contains a cycle: ${cycle.join(' → ')}.`, nodes: cycle })
 }

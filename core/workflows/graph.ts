@@ -1,6 +1,6 @@
 import type { Dag } from '../dag/definition.ts'
 import { referencesIn } from './bind.ts'
-import { reachOf } from './reach.ts'
+import { type Reach, reachOf } from './reach.ts'
 import type { Reference } from './references.ts'
 
 export interface Edge {
@@ -29,26 +29,32 @@ export interface Graph {
 }
 
 export function graphOf(nodes: readonly string[], edges: readonly Edge[]): Graph {
-  const successors = new Map(nodes.map(node => [node, new Set<string>()]))
-  const predecessors = new Map(nodes.map(node => [node, new Set<string>()]))
+  const numbers = new Map(nodes.map((node, at) => [node, at]))
+  const after = nodes.map((): string[] => [])
+  const before = nodes.map((): string[] => [])
+  const seen = new Set<number>()
   for (const { from, to } of edges) {
-    if (from === to || !successors.has(from) || !predecessors.has(to)) continue
-    successors.get(from)!.add(to)
-    predecessors.get(to)!.add(from)
+    const [first, second] = [numbers.get(from), numbers.get(to)]
+    if (first === undefined || second === undefined || first === second) continue
+    const edge = first * nodes.length + second
+    if (seen.has(edge)) continue
+    seen.add(edge)
+    after[first]!.push(to)
+    before[second]!.push(from)
   }
-  const listed = (sets: Map<string, Set<string>>) => new Map([...sets].map(([node, others]) => [node, [...others]]))
-  return { nodes, successors: listed(successors), predecessors: listed(predecessors) }
+  const byName = (lists: readonly string[][]) => new Map(nodes.map((node, at) => [node, lists[at]!]))
+  return { nodes, successors: byName(after), predecessors: byName(before) }
 }
 
 /** Every reference from one node to another; those that cannot be read are left out. */
-export const nodeReferences = ({ nodes }: Dag): NodeReference[] =>
-  Object.entries(nodes).flatMap(([node, { inputs }]) =>
-    referencesIn(inputs).flatMap(({ path, reference }) =>
-      'root' in reference && reference.root === 'nodes'
-        ? [{ node, path, reference, target: String(reference.path[0]) }]
-        : [],
-    ),
-  )
+export function nodeReferences({ nodes }: Dag): NodeReference[] {
+  const found: NodeReference[] = []
+  for (const [node, { inputs }] of Object.entries(nodes))
+    for (const { path, reference } of referencesIn(inputs))
+      if ('root' in reference && reference.root === 'nodes')
+        found.push({ node, path, reference, target: String(reference.path[0]) })
+  return found
+}
 
 /**
  * The nodes in ranks: each after all that must be done before it, and as early as that allows. Undefined when the graph
@@ -111,17 +117,21 @@ export function impliedEdges(
   references: readonly NodeReference[],
 ): { implied: (Edge & { by: NodeReference })[]; circular: NodeReference[] } {
   const known = new Set(drawn.nodes)
-  const reach = reachOf(drawn)
+  const own = edgesOf(drawn)
+  // Names of nodes hold no line breaks.
+  const direct = new Set(own.map(({ from, to }) => `${from}\n${to}`))
   const asked = new Map<string, Edge & { by: NodeReference }>()
+  // Most references go along an edge, and then nobody has to know more.
+  let reach: Reach | undefined
   for (const by of references) {
     const { target: from, node: to } = by
-    const key = JSON.stringify([from, to])
-    if (from === to || !known.has(from) || asked.has(key)) continue
+    const key = `${from}\n${to}`
+    if (from === to || !known.has(from) || direct.has(key) || asked.has(key)) continue
+    reach ??= reachOf(drawn)
     if (!reach.has(from, to)) asked.set(key, { from, to, by })
   }
   const all = [...asked.values()]
-  const own = edgesOf(drawn)
-  if (ranksOf(graphOf(drawn.nodes, [...own, ...all]))) return { implied: all, circular: [] }
+  if (!reach || ranksOf(graphOf(drawn.nodes, [...own, ...all]))) return { implied: all, circular: [] }
   const implied: typeof all = []
   const circular: NodeReference[] = []
   for (const edge of all) {

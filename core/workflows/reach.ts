@@ -45,6 +45,8 @@ export function reachOf({ nodes, successors }: Graph) {
   }
 }
 
+export type Reach = ReturnType<typeof reachOf>
+
 /** The nodes so that each comes after those it leads to, as far as circles allow. */
 function endsFirst(after: readonly (readonly number[])[]): number[] {
   const order: number[] = []
