@@ -115,21 +115,32 @@ export function referencesIn(inputs: unknown): readonly FoundReference[] {
 
 function findReferences(inputs: unknown): FoundReference[] {
   const found: FoundReference[] = []
-  const visit = (value: unknown, at: readonly Segment[]): void => {
+  const at: Segment[] = []
+  const visit = (value: unknown): void => {
     if (typeof value === 'string') {
-      const path = placeOf(['inputs', ...at])
-      try {
-        const parts = parseTemplate(value)
-        for (const part of parts)
-          if (typeof part === 'object') found.push({ at, path, whole: parts.length === 1, reference: part })
-      } catch (thrown) {
-        if (!(thrown instanceof ReferenceFault)) throw thrown
-        found.push({ at, path, whole: false, reference: thrown })
-      }
-    } else if (Array.isArray(value)) for (const [index, part] of value.entries()) visit(part, [...at, index])
+      if (value.includes('${')) found.push(...referencesOf(value, [...at]))
+    } else if (Array.isArray(value)) for (const [index, part] of value.entries()) within(index, part)
     else if (value !== null && typeof value === 'object')
-      for (const [key, part] of Object.entries(value)) visit(part, [...at, key])
+      for (const [key, part] of Object.entries(value)) within(key, part)
   }
-  visit(inputs, [])
+  const within = (step: Segment, part: unknown): void => {
+    at.push(step)
+    visit(part)
+    at.pop()
+  }
+  visit(inputs)
   return found
+}
+
+/** Those of one text, or the first fault in it. */
+function referencesOf(text: string, at: readonly Segment[]): FoundReference[] {
+  const path = placeOf(['inputs', ...at])
+  try {
+    const parts = parseTemplate(text)
+    const whole = parts.length === 1
+    return parts.flatMap(reference => (typeof reference === 'object' ? [{ at, path, whole, reference }] : []))
+  } catch (thrown) {
+    if (!(thrown instanceof ReferenceFault)) throw thrown
+    return [{ at, path, whole: false, reference: thrown }]
+  }
 }
