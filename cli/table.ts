@@ -1,10 +1,8 @@
 import { stripAnsi } from 'consola/utils'
 import type { Paint } from './paint.ts'
+import { cut, widthOf as signs } from './status/line.ts'
 
-const segmenter = new Intl.Segmenter()
-/** What a reader takes for one character each. */
-const signsOf = (text: string): string[] => Array.from(segmenter.segment(stripAnsi(text)), ({ segment }) => segment)
-const widthOf = (text: string): number => signsOf(text).length
+const widthOf = (text: string): number => signs(stripAnsi(text))
 
 /**
  * Rows under a head, columns two spaces apart, without trailing spaces. Cells longer than `width` leaves room for are
@@ -24,12 +22,7 @@ export function drawTable(
     .map((row, at) => {
       const cells = head.map((_, column) => {
         const cell = row[column] ?? ''
-        if (column === last)
-          return width > 0 && room > 8 && widthOf(cell) > room
-            ? `${signsOf(cell)
-                .slice(0, room - 1)
-                .join('')}…`
-            : cell
+        if (column === last) return width > 0 && room > 8 && widthOf(cell) > room ? cut(stripAnsi(cell), room) : cell
         return cell + ' '.repeat(widths[column]! - widthOf(cell))
       })
       const line = cells.join('  ').trimEnd()

@@ -8,14 +8,19 @@ export interface Span {
 export type Line = Span[]
 
 const segmenter = new Intl.Segmenter()
+/** Letters of ASCII, lines and bars: each is one sign whatever stands beside it. To take such text apart costs a hundred times more. */
+const isPlain = (text: string): boolean => /^[\u0020-\u007e\u2500-\u259f]*$/.test(text)
+/** What a reader takes for one character each. */
 const signsOf = (text: string): string[] => Array.from(segmenter.segment(text), ({ segment }) => segment)
-export const widthOf = (text: string): number => signsOf(text).length
+export const widthOf = (text: string): number => (isPlain(text) ? text.length : signsOf(text).length)
 
 /** At most `width` signs, with an ellipsis where some are missing. */
 export function cut(text: string, width: number): string {
-  const signs = signsOf(text)
+  const signs = isPlain(text) ? text : signsOf(text)
   if (signs.length <= width) return text
-  return width <= 0 ? '' : `${signs.slice(0, width - 1).join('')}…`
+  if (width <= 0) return ''
+  const kept = signs.slice(0, width - 1)
+  return `${typeof kept === 'string' ? kept : kept.join('')}…`
 }
 
 /** Exactly `width` signs. */

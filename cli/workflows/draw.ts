@@ -1,6 +1,6 @@
 import { type Graph, ranksOf } from '../../core/workflows/graph.ts'
 import { cut, type Line, padded, type Span, widthOf } from '../status/line.ts'
-import { type Layout, layOut, type Net } from './layout.ts'
+import { type Layout, layOut } from './layout.ts'
 import { listed } from './listed.ts'
 
 /** How a node, or several that share a box, is shown. Texts may be wider than there is room: they are cut. */
@@ -52,6 +52,8 @@ export function drawGraph({ graph, label, live = new Set() }: Picture, room: Roo
   return listed({ graph, label, live }, room)
 }
 
+/** Of a passage: the lines of a channel have numbers from 1. */
+const noNet = 0xffffffff
 const up = 1
 const down = 2
 const left = 4
@@ -59,16 +61,7 @@ const right = 8
 /** By the directions in which lines lead. Corners are round, so that no line looks like a box. */
 const signs = [' ', '╵', '╷', '│', '╴', '╯', '╮', '┤', '╶', '╰', '╭', '├', '─', '┴', '┬', '┼'] as const
 
-/** One place between boxes. Lines of different nets meet in it only where they cross. */
-interface Cell {
-  across: number
-  along: number
-  acrossNet: Net | undefined
-  alongNets: Set<Net>
-}
-
 function drawLayout(layout: Layout, label: Picture['label'], lines: number): Line[] {
-  const edges = edgeCells(layout)
   const ports = portsOf(layout)
   const rows: { at: number; span: Span }[][] = Array.from({ length: layout.height }, () => [])
   for (const { nodes, left: x, top, width, height } of layout.boxes) {
@@ -86,66 +79,70 @@ function drawLayout(layout: Layout, label: Picture['label'], lines: number): Lin
       })
     border(top + height - 1, '└', '┘', '┬')
   }
-  for (const [place, cell] of edges) {
-    const [x = 0, y = 0] = place.split(',').map(Number)
-    rows[y]!.push({ at: x, span: { text: signOf(cell), look: 'faint' } })
-  }
-  return rows.map(row => {
+  const linesOf = betweenBoxes(layout)
+  return rows.map((row, y) => {
     const line: Line = []
     let end = 0
     for (const { at, span } of row.sort((a, b) => a.at - b.at)) {
-      if (at > end) line.push({ text: ' '.repeat(at - end) })
-      const last = line.at(-1)
-      if (last && at === end && last.look === span.look) last.text += span.text
-      else line.push({ ...span })
+      line.push(...linesOf(y, end, at), span)
       end = at + widthOf(span.text)
     }
-    return line
+    const rest = linesOf(y, end, layout.width)
+    return rest.at(-1)?.look ? [...line, ...rest] : [...line, ...rest.slice(0, -1)]
   })
 }
 
-/** A line that crosses one of another net passes over it; one of the same net, or to the same node, joins it. */
-function signOf({ across, along, acrossNet, alongNets }: Cell): string {
-  const joined = across === 0 || along === 0 || (acrossNet !== undefined && alongNets.has(acrossNet))
-  return signs[joined ? across | along : up | down]!
-}
-
-function edgeCells({ channels, passages }: Layout): Map<string, Cell> {
-  const cells = new Map<string, Cell>()
-  const cellAt = (x: number, y: number): Cell => {
-    const key = `${x},${y}`
-    const before = cells.get(key)
-    if (before) return before
-    const cell: Cell = { across: 0, along: 0, acrossNet: undefined, alongNets: new Set() }
-    cells.set(key, cell)
-    return cell
-  }
-  const vertical = (net: Net | undefined, x: number, from: number, to: number, first: number, last: number) => {
+/**
+ * What is drawn between boxes, by row and columns. A line that crosses one of another net passes over it; one of the
+ * same net, or to the same node, joins it. A large picture has a million places, so each is a byte or two and no object.
+ */
+function betweenBoxes({ width, height, channels, passages }: Layout): (y: number, from: number, to: number) => Span[] {
+  const across = new Uint8Array(width * height)
+  const along = new Uint8Array(width * height)
+  const acrossNet = new Uint32Array(width * height)
+  const joined = new Uint8Array(width * height)
+  const vertical = (net: number, x: number, from: number, to: number, first: number, last: number) => {
     for (let y = from; y <= to; y++) {
-      const cell = cellAt(x, y)
-      cell.along |= (y === from ? first : up | down) & (y === to ? last : up | down)
-      if (net) cell.alongNets.add(net)
+      const place = y * width + x
+      along[place]! |= (y === from ? first : up | down) & (y === to ? last : up | down)
+      if (acrossNet[place] === net) joined[place] = 1
     }
   }
-  for (const { x, top, bottom } of passages) vertical(undefined, x, top, bottom, up | down, up | down)
-  for (const { top, height, nets } of channels)
-    for (const net of nets) {
-      const { sources, targets, track } = net
+  for (const { x, top, bottom } of passages) vertical(noNet, x, top, bottom, up | down, up | down)
+  const nets = channels.flatMap(({ top, height: own, nets }) =>
+    nets.map(({ sources, targets, track }, at) => {
       const ends = [...sources, ...targets]
       const [from, to] = [Math.min(...ends), Math.max(...ends)]
-      const straight = from === to
-      const turn = top + track
-      for (const x of sources)
-        vertical(net, x, top, straight ? top + height - 1 : turn, up | down, straight ? up | down : up)
-      if (straight) continue
-      for (let x = from; x <= to; x++) {
-        const cell = cellAt(x, turn)
-        cell.across |= (x > from ? left : 0) | (x < to ? right : 0)
-        cell.acrossNet = net
-      }
-      for (const x of targets) vertical(net, x, turn, top + height - 1, down, up | down)
+      return { number: at + 1, sources, targets, from, to, top, turn: top + track, bottom: top + own - 1 }
+    }),
+  )
+  const bent = nets.filter(({ from, to }) => from < to)
+  for (const { number, from, to, turn } of bent)
+    for (let x = from; x <= to; x++) {
+      across[turn * width + x]! |= (x > from ? left : 0) | (x < to ? right : 0)
+      acrossNet[turn * width + x] = number
     }
-  return cells
+  for (const { number, from, to, top, bottom } of nets)
+    if (from === to) vertical(number, from, top, bottom, up | down, up | down)
+  for (const { number, sources, targets, top, turn, bottom } of bent) {
+    for (const x of sources) vertical(number, x, top, turn, up | down, up)
+    for (const x of targets) vertical(number, x, turn, bottom, down, up | down)
+  }
+  const signAt = (place: number): string => {
+    const sideways = across[place]!
+    const upright = along[place]!
+    return signs[sideways === 0 || upright === 0 || joined[place] ? sideways | upright : up | down]!
+  }
+  return (y, from, to) => {
+    const spans: Span[] = []
+    for (let x = from; x < to; x++) {
+      const sign = signAt(y * width + x)
+      const last = spans.at(-1)
+      if (last && (last.look === undefined) === (sign === ' ')) last.text += sign
+      else spans.push(sign === ' ' ? { text: sign } : { text: sign, look: 'faint' })
+    }
+    return spans
+  }
 }
 
 /** Where lines leave and reach boxes. */

@@ -1,5 +1,5 @@
 import { type Edge, type Graph, ranksOf } from '../../core/workflows/graph.ts'
-import { ordered } from './order.ts'
+import { ordered, sourcesOf, targetsOf } from './order.ts'
 
 /** A node as it is drawn, or several that share one box because there is no room for all. Columns and lines from 0. */
 export interface Box {
@@ -110,8 +110,14 @@ function folded(
     for (const { id } of all) rankOf.set(id, at)
     return all
   })
-  const edges = new Map<string, Edge>()
-  const join = (from: string, to: string) => void edges.set(JSON.stringify([from, to]), { from, to })
+  const edges: Edge[] = []
+  const joined = new Map<string, Set<string>>()
+  const join = (from: string, to: string) => {
+    const own = joined.get(from) ?? new Set()
+    if (own.has(to)) return
+    joined.set(from, own.add(to))
+    edges.push({ from, to })
+  }
   for (const [node, others] of successors)
     for (const other of others) {
       const [from, to] = [boxOf.get(node)!, boxOf.get(other)!]
@@ -128,13 +134,12 @@ function folded(
       }
       join(last, to)
     }
-  return { items, edges: [...edges.values()] }
+  return { items, edges }
 }
 
 /** The column of the middle of each item: below the middle of what leads to it, as far as there is room. */
 function placed(rows: readonly Item[][], edges: readonly Edge[], width: number): Map<string, number> {
-  const before = new Map<string, string[]>()
-  for (const { from, to } of edges) before.set(to, [...(before.get(to) ?? []), from])
+  const before = sourcesOf(edges)
   const centres = new Map<string, number>()
   const middle = Math.floor((Math.max(...rows.map(widthOf), 1) - 1) / 2)
   for (const row of rows) {
@@ -169,8 +174,7 @@ function assembled(
   centres: ReadonlyMap<string, number>,
   boxHeight: number,
 ): Layout {
-  const after = new Map<string, string[]>()
-  for (const { from, to } of edges) after.set(from, [...(after.get(from) ?? []), to])
+  const after = targetsOf(edges)
   const layout: Layout = { width: 0, height: 0, boxes: [], links: [], passages: [], channels: [] }
   let top = 0
   for (const [at, row] of rows.entries()) {
@@ -206,29 +210,35 @@ function assembled(
 function netsOf(
   row: readonly Item[],
   below: readonly Item[],
-  after: ReadonlyMap<string, string[]>,
+  after: ReadonlyMap<string, readonly string[]>,
   centres: ReadonlyMap<string, number>,
 ): Net[] {
-  const nets = new Map<string, { sources: number[]; ids: readonly string[]; targets: number[] }>()
+  const nets = new Map<string, Net>()
+  const netsTo = new Map<string, Net[]>(below.map(({ id }) => [id, []]))
   for (const { id } of row) {
     const ids = [...new Set(after.get(id) ?? [])].sort((a, b) => centres.get(a)! - centres.get(b)!)
     if (ids.length === 0) continue
     const key = JSON.stringify(ids)
     const net = nets.get(key)
-    if (net) net.sources.push(centres.get(id)!)
-    else nets.set(key, { sources: [centres.get(id)!], ids, targets: [] })
+    if (net) {
+      net.sources.push(centres.get(id)!)
+      continue
+    }
+    const made: Net = { sources: [centres.get(id)!], targets: [], track: 0 }
+    nets.set(key, made)
+    for (const to of ids) netsTo.get(to)!.push(made)
   }
-  const middleOf = ({ sources }: { sources: number[] }) => sources.reduce((sum, x) => sum + x, 0) / sources.length
+  const middleOf = ({ sources }: Net) => sources.reduce((sum, x) => sum + x, 0) / sources.length
   for (const { id, width } of below) {
     const centre = centres.get(id)!
-    const coming = [...nets.values()].filter(({ ids }) => ids.includes(id)).sort((a, b) => middleOf(a) - middleOf(b))
+    const coming = netsTo.get(id)!.sort((a, b) => middleOf(a) - middleOf(b))
     const straight = coming.findIndex(net => net.sources.length === 1 && net.sources[0] === centre)
     const anchor = straight < 0 ? (coming.length - 1) / 2 : straight
     const most = Math.max(0, (width - 3) / 2)
     for (const [at, net] of coming.entries())
       net.targets.push(centre + Math.max(-most, Math.min(most, (at - anchor) * 2)))
   }
-  return tracked([...nets.values()].map(({ sources, targets }) => ({ sources, targets, track: 0 })))
+  return tracked([...nets.values()])
 }
 
 const isStraight = ({ sources, targets }: Net): boolean =>
@@ -244,20 +254,27 @@ const reach = ({ sources, targets }: Net): [number, number] => [
  */
 function tracked(nets: Net[]): Net[] {
   const open = new Set(nets.filter(net => !isStraight(net)))
-  const taken: { track: number; from: number; to: number }[] = []
-  const mustWait = (net: Net) =>
-    [...open].some(other => other !== net && other.sources.some(x => net.targets.includes(x)))
+  const bySource = Map.groupBy(
+    [...open].flatMap(net => net.sources.map(x => ({ x, net }))),
+    ({ x }) => x,
+  )
+  const above = new Map(
+    [...open].map(net => {
+      const others = net.targets.flatMap(x => bySource.get(x) ?? []).map(other => other.net)
+      return [net, others.filter(other => other !== net)]
+    }),
+  )
+  const mustWait = (net: Net) => above.get(net)!.some(other => open.has(other))
+  const taken: { from: number; to: number }[][] = []
   while (open.size > 0) {
     const net = [...open].find(one => !mustWait(one)) ?? [...open][0]!
     open.delete(net)
     const [from, to] = reach(net)
-    const above = nets
-      .filter(other => other !== net && !open.has(other) && !isStraight(other))
-      .filter(other => other.sources.some(x => net.targets.includes(x)))
-    let track = above.length === 0 ? 0 : Math.max(...above.map(other => other.track)) + 1
-    while (taken.some(one => one.track === track && one.from <= to + 1 && from <= one.to + 1)) track++
+    const turned = above.get(net)!.filter(other => !open.has(other))
+    let track = Math.max(0, ...turned.map(other => other.track + 1))
+    while (taken[track]?.some(one => one.from <= to + 1 && from <= one.to + 1)) track++
     net.track = track
-    taken.push({ track, from, to })
+    ;(taken[track] ??= []).push({ from, to })
   }
   return nets
 }

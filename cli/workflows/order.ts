@@ -8,12 +8,7 @@ const sweeps = 4
  * their order, so the same graph is always drawn in the same way.
  */
 export function ordered(ranks: readonly string[][], edges: readonly Edge[]): string[][] {
-  const above = new Map<string, string[]>()
-  const below = new Map<string, string[]>()
-  for (const { from, to } of edges) {
-    above.set(to, [...(above.get(to) ?? []), from])
-    below.set(from, [...(below.get(from) ?? []), to])
-  }
+  const [above, below] = [sourcesOf(edges), targetsOf(edges)]
   let best = ranks.map(rank => [...rank])
   let fewest = crossings(best, below)
   const now = ranks.map(rank => [...rank])
@@ -34,9 +29,15 @@ export function ordered(ranks: readonly string[][], edges: readonly Edge[]): str
   return best
 }
 
+/** What leads to each, and to what each leads, in the order of the edges. */
+export const sourcesOf = (edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> =>
+  new Map([...Map.groupBy(edges, ({ to }) => to)].map(([id, own]) => [id, own.map(({ from }) => from)]))
+export const targetsOf = (edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> =>
+  new Map([...Map.groupBy(edges, ({ from }) => from)].map(([id, own]) => [id, own.map(({ to }) => to)]))
+
 function byMiddle(
   rank: readonly string[],
-  neighbours: ReadonlyMap<string, string[]>,
+  neighbours: ReadonlyMap<string, readonly string[]>,
   fixed: ReadonlyMap<string, number>,
 ): string[] {
   const middles = rank.map((id, at) => {
@@ -57,12 +58,23 @@ export function crossings(
   let count = 0
   for (const [at, rank] of ranks.slice(0, -1).entries()) {
     const place = new Map(ranks[at + 1]!.map((id, index) => [id, index]))
-    const ends: number[] = []
-    for (const id of rank) {
-      const own = (below.get(id) ?? []).flatMap(to => place.get(to) ?? []).sort((a, b) => a - b)
-      for (const end of own) count += ends.filter(before => before > end).length
-      ends.push(...own)
-    }
+    const ends = rank.map(id => (below.get(id) ?? []).flatMap(to => place.get(to) ?? []).sort((a, b) => a - b))
+    count += sortedCounting(ends.flat())
   }
+  return count
+}
+
+/** Sorts by merging, in place, and counts the pairs of which the larger stood first: thousands of lines are counted at once. */
+function sortedCounting(ends: number[]): number {
+  if (ends.length < 2) return 0
+  const half = ends.length >> 1
+  const [left, right] = [ends.slice(0, half), ends.slice(half)]
+  let count = sortedCounting(left) + sortedCounting(right)
+  for (let at = 0, first = 0, second = 0; at < ends.length; at++)
+    if (second === right.length || (first < left.length && left[first]! <= right[second]!)) ends[at] = left[first++]!
+    else {
+      ends[at] = right[second++]!
+      count += left.length - first
+    }
   return count
 }
