@@ -110,26 +110,22 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   const { dag, parameters, offer, used, warn, issue } = context
   const { root, source } = reference
   const [first, what, ...rest] = reference.path
-  const written = `\${${source}}`
-  const at = { node_id: id, path, reference: written }
+  const say = (of: string) => ({
+    message: `Node '${id}': \${${source}}: ${of}.`,
+    node_id: id,
+    path,
+    reference: `\${${source}}`,
+  })
   if (root === 'execution') {
     if (first === 'id' || first === 'created_at') return new Set([first === 'id' ? 'string' : 'integer'])
-    warn({
-      code: 'unknown_reference',
-      message: `Node '${id}': ${written}: an execution has 'id' and 'created_at'.`,
-      ...at,
-    })
+    warn({ code: 'unknown_reference', ...say("an execution has 'id' and 'created_at'") })
     return 'anything'
   }
   if (root === 'input') {
     used.add(String(first))
     const parameter = parameters && Object.hasOwn(parameters, String(first)) ? parameters[String(first)] : undefined
     if (parameters && !parameter)
-      warn({
-        code: 'undeclared_input',
-        message: `Node '${id}': ${written}: no parameter '${String(first)}' is declared.`,
-        ...at,
-      })
+      warn({ code: 'undeclared_input', ...say(`no parameter '${String(first)}' is declared`) })
     return parameter && what === undefined ? kindsOfParameter(parameter.type) : 'anything'
   }
   const target = Object.hasOwn(dag.nodes, String(first)) ? dag.nodes[String(first)] : undefined
@@ -142,17 +138,12 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
           ? "after the node comes 'result', 'status' or 'error'"
           : undefined
   if (wrong !== undefined) {
-    warn({ code: 'unknown_reference', message: `Node '${id}': ${written}: ${wrong}.`, ...at })
+    warn({ code: 'unknown_reference', ...say(wrong) })
     return 'anything'
   }
   const type = offer.task(target!.task)
   if (!type || (what !== 'result' && what !== 'outputs')) return 'anything'
   const found = walk(type.type.result, rest)
-  if (found === 'missing')
-    issue({
-      code: 'unknown_output_path',
-      message: `Node '${id}': ${written}: results of ${type.name} have no such member.`,
-      ...at,
-    })
+  if (found === 'missing') issue({ code: 'unknown_output_path', ...say(`results of ${type.name} have no such member`) })
   return kindsOf(found)
 }

@@ -1,4 +1,6 @@
 import type { Dag, Parameters } from '../dag/definition.ts'
+import { inTurns } from '../turns.ts'
+import { referencesIn } from './bind.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
 import type { Diagnostics, TypeIssue, Warning } from './diagnostics.ts'
 import { graphOf, impliedEdges, nodeReferences, shortestCycle } from './graph.ts'
@@ -6,14 +8,25 @@ import { misfit } from './parameters.ts'
 
 /** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
+  const work = diagnosing(dag, parameters, offer)
+  for (let step = work.next(); ; step = work.next()) if (step.done) return step.value
+}
+
+/** The same, for a loop that has others to serve as well: a large definition takes many milliseconds. */
+export const diagnoseInTurns = (dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Diagnostics> =>
+  inTurns(diagnosing(dag, parameters, offer))
+
+function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Diagnostics> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
   const warn = (warning: Warning) => void found.warnings.push(warning)
   const issue = (of: TypeIssue) => void found.type_issues.push(of)
   if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
-  diagnoseGraph(dag, warn)
+  yield* diagnoseGraph(dag, warn)
   const used = new Set<string>()
-  for (const [id, node] of Object.entries(dag.nodes))
+  for (const [id, node] of Object.entries(dag.nodes)) {
     diagnoseNode(id, node, { dag, parameters, offer, used, warn, issue })
+    yield
+  }
   for (const [name, parameter] of Object.entries(parameters ?? {})) {
     if (!used.has(name))
       warn({
@@ -34,7 +47,7 @@ export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Of
   return found
 }
 
-function diagnoseGraph(dag: Dag, warn: (warning: Warning) => void): void {
+function* diagnoseGraph(dag: Dag, warn: (warning: Warning) => void): Generator<void, void> {
   const seen = new Set<string>()
   for (const edge of dag.edges) {
     const { from, to } = edge
@@ -52,9 +65,17 @@ function diagnoseGraph(dag: Dag, warn: (warning: Warning) => void): void {
     else if (seen.has(key)) warn({ code: 'duplicate_edge', message: `Edge ${from} → ${to} is there twice.`, edge })
     seen.add(key)
   }
+  yield
   const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
+  // What is found is remembered.
+  for (const { inputs } of Object.values(dag.nodes)) {
+    referencesIn(inputs)
+    yield
+  }
   const references = nodeReferences(dag).filter(({ target }) => Object.hasOwn(dag.nodes, target))
+  yield
   const { implied, circular } = impliedEdges(drawn, references)
+  yield
   for (const { from, to, by } of implied)
     warn({
       code: 'implicit_dependency',

@@ -4,7 +4,7 @@ import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { regions, type WorkflowDefinition, type WorkflowRecord } from '../../core/store/workflows.ts'
-import { diagnose } from '../../core/workflows/diagnose.ts'
+import { diagnoseInTurns } from '../../core/workflows/diagnose.ts'
 import type { Offer } from '../../core/workflows/diagnose-node.ts'
 import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
@@ -119,7 +119,7 @@ export const offerFor = (call: Call): Offer =>
 export const diagnosticsFor = (
   call: Call,
   { dag, parameters }: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
-): Diagnostics => diagnose(dag, parameters ?? undefined, offerFor(call))
+): Promise<Diagnostics> => diagnoseInTurns(dag, parameters ?? undefined, offerFor(call))
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
 

@@ -69,7 +69,7 @@ async function change(call: Call, id: string, fields: Partial<WorkflowFields>) {
   })
   const workflow = changed ?? (await findWorkflow(id, call))
   call.header('etag', `"${workflow.version}"`)
-  return { workflow: shownWorkflow(workflow), diagnostics: diagnosticsFor(call, workflow) }
+  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow) }
 }
 
 async function create(call: Call, fields: WorkflowFields) {
@@ -81,7 +81,7 @@ async function create(call: Call, fields: WorkflowFields) {
     createdAt: Date.now(),
   })
   call.header('etag', `"${workflow.version}"`)
-  return { workflow: shownWorkflow(workflow), diagnostics: diagnosticsFor(call, workflow) }
+  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow) }
 }
 
 /** Workflows as they are written down. Every change is a version; executions keep the one that they began with. */
@@ -151,9 +151,9 @@ export const workflowRoutes = [
           .describe('Which nodes can run side by side, in order; null for a graph with a cycle.'),
       })
       .meta({ id: 'WorkflowValidation' }),
-    handle: ({ body }, call) => {
+    handle: async ({ body }, call) => {
       const { dag, parameters = null } = body
-      const diagnostics = diagnosticsFor(call, { dag, parameters })
+      const diagnostics = await diagnosticsFor(call, { dag, parameters })
       return {
         valid: blockingOf(diagnostics).length === 0,
         diagnostics,
@@ -173,7 +173,7 @@ export const workflowRoutes = [
     handle: async ({ params, query }, call) => {
       const workflow = await findWorkflow(params.id, call, query.version)
       call.header('etag', `"${workflow.version}"`)
-      return { workflow: shownWorkflow(workflow), diagnostics: diagnosticsFor(call, workflow) }
+      return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow) }
     },
   }),
   route({
