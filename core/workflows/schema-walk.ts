@@ -28,25 +28,37 @@ export function walk(root: Schema, path: readonly Segment[]): Found {
   let now: Found = alternatives(root, root)
   for (const step of path) {
     if (now === 'unknown' || now === 'missing') return now
-    const next: Schema[] = []
-    let open = false
-    for (const schema of now) {
-      const inner = member(schema, step)
-      if (inner === true) open = true
-      else if (inner !== undefined) {
-        const found = alternatives(inner, root)
-        if (found === 'unknown') open = true
-        else next.push(...found)
-      }
-    }
-    now = open ? 'unknown' : next.length > 0 ? next : 'missing'
+    const found = now.map(schema => within(schema, step, root))
+    now = found.length === 1 ? found[0]! : together(found)
   }
   return now
 }
 
+function within(schema: Schema, step: Segment, root: Schema): Found {
+  const inner = member(schema, step)
+  return inner === true ? 'unknown' : inner === undefined ? 'missing' : alternatives(inner, root)
+}
+
+function together(found: readonly Found[]): Found {
+  if (found.includes('unknown')) return 'unknown'
+  const there = found.flatMap(one => (typeof one === 'string' ? [] : one))
+  return there.length > 0 ? there : 'missing'
+}
+
+/** By what `walk` found: of one schema it finds the same list each time. */
+const knownKinds = new WeakMap<object, Kinds>()
+
 /** What can be there, as JSON types. */
 export function kindsOf(found: Found): Kinds {
   if (found === 'unknown' || found === 'missing') return 'anything'
+  const before = knownKinds.get(found)
+  if (before) return before
+  const kinds = kindsIn(found)
+  knownKinds.set(found, kinds)
+  return kinds
+}
+
+function kindsIn(found: readonly Schema[]): Kinds {
   const kinds = new Set<string>()
   for (const { type, enum: values, const: only } of found) {
     if (type !== undefined) for (const one of [type].flat()) kinds.add(one)
@@ -74,17 +86,27 @@ export const kindsText = (kinds: Kinds): string => (kinds === 'anything' ? 'anyt
 export const jsonType = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'array' : Number.isInteger(value) ? 'integer' : typeof value
 
-/** The schema without references and unions: each of them may hold. */
-function alternatives(schema: Schema, root: Schema, depth = 0): readonly Schema[] | 'unknown' {
+const knownAlternatives = new WeakMap<Schema, readonly Schema[] | 'unknown'>()
+
+/** The schema without references and unions: each of them may hold. A part of one schema is part of no other. */
+function alternatives(schema: Schema, root: Schema): readonly Schema[] | 'unknown' {
+  const before = knownAlternatives.get(schema)
+  if (before) return before
+  const found = resolved(schema, root, 0)
+  knownAlternatives.set(schema, found)
+  return found
+}
+
+function resolved(schema: Schema, root: Schema, depth: number): readonly Schema[] | 'unknown' {
   if (depth > 16) return 'unknown'
   const target = schema.$ref === undefined ? schema : root.$defs?.[schema.$ref.replace('#/$defs/', '')]
   if (target === undefined) return 'unknown'
   const choices = target.anyOf ?? target.oneOf
-  if (target.$ref !== undefined) return alternatives(target, root, depth + 1)
+  if (target.$ref !== undefined) return resolved(target, root, depth + 1)
   if (!choices) return target.allOf ? 'unknown' : [target]
   const found: Schema[] = []
   for (const choice of choices) {
-    const those = alternatives(choice, root, depth + 1)
+    const those = resolved(choice, root, depth + 1)
     if (those === 'unknown') return 'unknown'
     found.push(...those)
   }
