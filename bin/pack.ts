@@ -114,8 +114,7 @@ async function packWith(nodePath: string, assets: Record<string, string>): Promi
 function writeInPieces(path: string, content: Buffer): void {
   const pieceBytes = 64 << 10
   const file = openSync(`${path}.${process.pid}.whole`, 'w')
-  for (let at = 0; at < content.length; )
-    at += writeSync(file, content, at, Math.min(pieceBytes, content.length - at))
+  for (let at = 0; at < content.length; ) at += writeSync(file, content, at, Math.min(pieceBytes, content.length - at))
   closeSync(file)
   chmodSync(`${path}.${process.pid}.whole`, 0o755)
   renameSync(`${path}.${process.pid}.whole`, path)
