@@ -25,5 +25,9 @@ export function lengthText(seconds: number): string {
   return minutes > 0 ? `${minutes} min` : `${whole} s`
 }
 
+/** How long a piece of work took: `38 ms`, `1.2 s`, `3 min`. Milliseconds. */
+export const tookText = (ms: number): string =>
+  ms < 100 ? `${Math.round(ms)} ms` : ms < 9_950 ? `${(ms / 1000).toFixed(1)} s` : lengthText(ms / 1000)
+
 /** A rate for a person: one digit after the point while that says something. */
 export const rateText = (rate: number): string => (rate >= 100 ? String(Math.round(rate)) : rate.toFixed(1))

@@ -3,6 +3,7 @@ import { Writable } from 'node:stream'
 import { failureOf } from '../exit-codes.ts'
 import { failureText } from '../failure-text.ts'
 import { printable } from '../paint.ts'
+import { tookText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Asking, chatModels, streamAnswer } from './ask.ts'
 import type { Conversation } from './conversation.ts'
@@ -164,7 +165,7 @@ export function footer(finishReason: string, tokens: number | undefined, ms: num
           `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`,
           `${(tokens / Math.max(ms / 1000, 0.001)).toFixed(1)} tokens/s`,
         ]),
-    `${(ms / 1000).toFixed(1)} s`,
+    tookText(ms),
   ]
   return parts.join(' · ')
 }

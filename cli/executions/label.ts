@@ -1,7 +1,7 @@
 import type { Moment } from '../jobs/moment.ts'
 import { percentOf } from '../jobs/progress-line.ts'
 import { printable } from '../paint.ts'
-import { lengthText } from '../quantities-text.ts'
+import { lengthText, tookText } from '../quantities-text.ts'
 import type { Span } from '../status/line.ts'
 import type { Label } from '../workflows/draw.ts'
 import type { NodeMoment, RunMoment } from './moment.ts'
@@ -21,8 +21,6 @@ const signOf = (status: string) => signs[status] ?? signs.pending!
 /** A box is as wide before its node runs as it is afterwards. */
 const stateWidth = 11
 
-export const tookText = (ms: number): string => (ms < 9_950 ? `${(ms / 1000).toFixed(1)} s` : lengthText(ms / 1000))
-
 /** How a node stands, in as few words as a box takes. */
 export function stateText(moment: NodeMoment | undefined, now: number): string {
   if (!moment) return ''
@@ -30,7 +28,7 @@ export function stateText(moment: NodeMoment | undefined, now: number): string {
   if (status === 'pending') return ''
   if (status === 'ready') return queuePosition === null || queuePosition === 0 ? 'waiting' : `${queuePosition} before`
   if (status === 'running')
-    return progress === null || progress === 0 ? tookText(now - (since ?? now)) : `${percentOf(progress)} %`
+    return progress === null || progress === 0 ? lengthText((now - (since ?? now)) / 1000) : `${percentOf(progress)} %`
   if (status === 'completed')
     return cached ? 'cached' : tookText(durationMs ?? (since === null || until === null ? 0 : until - since))
   return status.replace('_', ' ')

@@ -6,12 +6,11 @@ import { statusText } from '../jobs/draw.ts'
 import { readSince } from '../jobs/list.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
-import { lengthText } from '../quantities-text.ts'
+import { lengthText, tookText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { findWorkflow } from '../workflows/workflow.ts'
 import { type Execution, ExecutionPage } from './execution.ts'
 import { listPath } from './find.ts'
-import { tookText } from './label.ts'
 
 interface Options {
   workflow?: string

@@ -6,11 +6,11 @@ import { statusText, valuesOf } from '../jobs/draw.ts'
 import { reasonText } from '../jobs/progress-line.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
-import { timeText } from '../quantities-text.ts'
+import { timeText, tookText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Execution, ExecutionAnswer, type ExecutionNode, executionPath } from './execution.ts'
 import { findExecution } from './find.ts'
-import { asJob, stateText, tookText } from './label.ts'
+import { asJob, stateText } from './label.ts'
 import { momentOf, unknownRun } from './moment.ts'
 
 /** `infer execution show <id>`: an execution with its nodes. */

@@ -2,10 +2,11 @@ import { closeSync, createReadStream, openSync, readFileSync, readSync, statSync
 import { basename, extname } from 'node:path'
 import { z } from 'zod'
 import type { Client } from '../client.ts'
-import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
+import { CommandFailure, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
+import { unreadable } from '../unreadable.ts'
 import type { Medium } from './target.ts'
 
 /** What the server takes of each; of videos what it is configured to take, which it says itself. */
@@ -34,19 +35,9 @@ export function checkReadable(what: string, value: string): void {
   try {
     if (!statSync(value).isFile()) throw new Error('it is no file')
   } catch (cause) {
-    throw unreadable(what, value, cause)
+    throw unreadable(`The ${what} ${value}`, cause)
   }
 }
-
-const unreadable = (what: string, path: string, cause: unknown) =>
-  new CommandFailure(
-    exitCodes.io,
-    'invalid_value',
-    `The ${what} ${path} cannot be read: ${(cause as Error).message}.`,
-    {
-      cause,
-    },
-  )
 
 /** A file that is sent before the request, because it is too large to travel inside. */
 export interface Parcel {
@@ -73,7 +64,7 @@ export function mediaOf(what: Medium, value: string, flag = `--${what}`): string
     return `data:${type};base64,${readFileSync(value, 'base64')}`
   } catch (cause) {
     if (cause instanceof CommandFailure) throw cause
-    throw unreadable(what, value, cause)
+    throw unreadable(`The ${what} ${value}`, cause)
   }
 }
 

@@ -1,5 +1,5 @@
 import { type Paint, printable } from '../paint.ts'
-import { lengthText, timeText } from '../quantities-text.ts'
+import { lengthText, tookText as preciseText, timeText } from '../quantities-text.ts'
 import { type Job, tookOf } from './job.ts'
 import { momentOf } from './moment.ts'
 import { percentOf, reasonText } from './progress-line.ts'
@@ -33,7 +33,9 @@ export function noteOf(job: Job): string {
 /** How long the work took; a dash where it never began. */
 export function tookText(job: Job): string {
   const took = tookOf(job)
-  return took === undefined ? '-' : took < 10 ? `${took.toFixed(1)} s` : lengthText(took)
+  if (took === undefined) return '-'
+  // Without a measure there are two times in whole seconds.
+  return job.metrics?.run_ms == null ? lengthText(took) : preciseText(took * 1000)
 }
 
 export const tableHead = ['id', 'status', 'task', 'model', 'age', 'took', 'note'] as const

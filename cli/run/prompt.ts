@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
+import { usage } from '../exit-codes.ts'
+import { unreadable } from '../unreadable.ts'
 
 /** A part of a message in the words of the chat API. */
 export type Part = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } }
@@ -28,12 +29,7 @@ export function imageUrl(image: string): string {
   try {
     bytes = readFileSync(image)
   } catch (cause) {
-    throw new CommandFailure(
-      exitCodes.io,
-      'invalid_value',
-      `The image ${image} cannot be read: ${(cause as Error).message}.`,
-      { cause },
-    )
+    throw unreadable(`The image ${image}`, cause)
   }
   if (bytes.length > largestImage)
     throw usage(`The image ${basename(image)} is larger than ${largestImage >> 20} MiB. Make it smaller.`)

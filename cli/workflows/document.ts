@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename, extname } from 'node:path'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
 import { CommandFailure, exitCodes } from '../exit-codes.ts'
+import { unreadable } from '../unreadable.ts'
 
 /** A workflow as a file says it. What else stands in it goes to the server as it is. */
 const WorkflowDocument = z.looseObject({
@@ -50,12 +51,10 @@ const damaged = (message: string, more: ConstructorParameters<typeof CommandFail
 
 function readText(path: string): string {
   try {
-    const text = readFileSync(path, 'utf8')
-    if (text.length > longest) throw new Error(`it is longer than ${longest >> 20} MiB`)
-    return text
+    if (statSync(path).size > longest) throw new Error(`it is longer than ${longest >> 20} MiB`)
+    return readFileSync(path, 'utf8')
   } catch (cause) {
-    const why = (cause as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : (cause as Error).message
-    throw new CommandFailure(exitCodes.io, 'invalid_value', `${path} cannot be read: ${why}.`, { cause })
+    throw unreadable(path, cause)
   }
 }
 

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
 import type { Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
 import { misfit } from '../../core/workflows/parameters.ts'
-import { CommandFailure, exitCodes, usage } from '../exit-codes.ts'
+import { usage } from '../exit-codes.ts'
 import { isAddress, mediaOf, type Parcel } from '../generation/media.ts'
+import { unreadable } from '../unreadable.ts'
 
 /** `name=value` as it was typed. */
 export interface GivenParameter {
@@ -72,11 +73,6 @@ function fileText(name: string, path: string): string {
     // A newline at the end comes from the editor, not from the text.
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (cause) {
-    throw new CommandFailure(
-      exitCodes.io,
-      'invalid_value',
-      `The file ${path} of the parameter '${name}' cannot be read: ${(cause as Error).message}.`,
-      { cause },
-    )
+    throw unreadable(`The file ${path} of the parameter '${name}'`, cause)
   }
 }

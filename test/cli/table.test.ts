@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { paintFor, plain, printable } from '../../cli/paint.ts'
-import { sizeText, timeText } from '../../cli/quantities-text.ts'
+import { sizeText, timeText, tookText } from '../../cli/quantities-text.ts'
 import { drawTable } from '../../cli/table.ts'
 
 test('columns are as wide as their longest cell, and no line ends in spaces', () => {
@@ -59,6 +59,17 @@ test.each([
   [5000 * 2 ** 40, '5000 TiB'],
 ])('%i bytes are %s', (bytes, text) => {
   expect(sizeText(bytes)).toBe(text)
+})
+
+test.each([
+  [0, '0 ms'],
+  [37.6, '38 ms'],
+  [100, '0.1 s'],
+  [1234, '1.2 s'],
+  [9_960, '10 s'],
+  [200_000, '3 min'],
+])('%i ms of work took %s', (ms, text) => {
+  expect(tookText(ms)).toBe(text)
 })
 
 test('a time is UTC to the minute, and none is a dash', () => {

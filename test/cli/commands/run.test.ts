@@ -95,7 +95,7 @@ test('--figures says how fast it was, on standard error', async () => {
   const { url } = await chatServer((_, response) => streamWords(response, ['one ', 'two']))
   const ended = await infer(['run', 'm', 'Hi', '--figures'], { env: far(url) })
   expect(ended.stdout).toBe('one two\n')
-  expect(ended.stderr).toMatch(/^2 tokens · [\d.]+ tokens\/s · [\d.]+ s\n$/)
+  expect(ended.stderr).toMatch(/^2 tokens · [\d.]+ tokens\/s · [\d.]+ m?s\n$/)
 })
 
 test('a model that is being loaded is asked again, which is said once in a pipe', async () => {

@@ -62,7 +62,7 @@ test.each<[string, object, [string, string]]>([
   ['pending', {}, ['○ a', '']],
   ['ready', { queue_position: 3 }, ['◌ a', '3 before']],
   ['ready', { queue_position: 0 }, ['◌ a', 'waiting']],
-  ['running', {}, ['● a', '5.0 s']],
+  ['running', {}, ['● a', '5 s']],
   ['running', { progress: 0.5 }, ['● a', '50 %']],
   ['completed', { duration_ms: 2_100 }, ['✓ a', '2.1 s']],
   ['completed', { duration_ms: 95_000 }, ['✓ a', '1 min']],

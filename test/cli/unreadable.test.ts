@@ -1,0 +1,24 @@
+import { readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { expect, test } from 'vitest'
+import { unreadable } from '../../cli/unreadable.ts'
+
+test.each([
+  ['/nowhere/a.png', 'The image a.png cannot be read: there is no such file.'],
+  ['/dev/null/a.png', 'The image a.png cannot be read: there is no such file.'],
+  [tmpdir(), 'The image a.png cannot be read: it is a folder.'],
+])('%s is told in a sentence, and ends with 74', (path, sentence) => {
+  let cause: unknown
+  try {
+    readFileSync(path)
+  } catch (thrown) {
+    cause = thrown
+  }
+  expect(unreadable('The image a.png', cause)).toMatchObject({ message: sentence, exitCode: 74 })
+})
+
+test('what the system says otherwise is kept', () => {
+  expect(unreadable('x.yaml', new Error('it is longer than 16 MiB.')).message).toBe(
+    'x.yaml cannot be read: it is longer than 16 MiB.',
+  )
+})
