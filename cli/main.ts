@@ -27,13 +27,14 @@ async function run(args: string[]): Promise<never> {
       terminal.failed(failure, args.includes('--json'))
       process.exit(exitCodeOf(failure))
     })
+  let program: Awaited<ReturnType<typeof openProgram>> | undefined
   try {
-    const program = await openProgram(args, terminal)
+    program = await openProgram(args, terminal)
     checkHelp(program, args)
     await program.parseAsync(args.length > 0 ? helpLast(args) : ['--help'], { from: 'user' })
   } catch (thrown) {
     if (!isHelp(thrown)) {
-      const failure = failureOfUsage(thrown, args) ?? failureOf(thrown)
+      const failure = (program && failureOfUsage(thrown, args, program)) ?? failureOf(thrown)
       terminal.failed(failure, args.includes('--json'))
       terminal.leaveWith(exitCodeOf(failure))
     }

@@ -8,13 +8,18 @@ export const withDataDir = (command: Command): Command =>
 
 export const withJson = (command: Command): Command => command.option('--json', 'print one JSON document')
 
-/** Examples at the end of a command's help: what to type, and what it does. */
+/**
+ * Examples at the end of a command's help: what to type, and what it does beside it, or below it where a terminal has no
+ * room for both.
+ */
 export function withExamples(command: Command, examples: readonly (readonly [line: string, does: string])[]): Command {
-  const width = Math.max(...examples.map(([line]) => line.length))
-  return command.addHelpText(
-    'after',
-    `\nExamples:\n${examples.map(([line, does]) => `  ${line.padEnd(width)}  ${does}`).join('\n')}`,
-  )
+  const longest = Math.max(...examples.map(([line]) => line.length))
+  const beside = examples.map(([line, does]) => `  ${line.padEnd(longest)}  ${does}`)
+  const below = examples.map(([line, does]) => `  ${line}\n      ${does}`)
+  return command.addHelpText('after', () => {
+    const width = command.configureOutput().getOutHelpWidth?.() ?? 80
+    return `\nExamples:\n${(beside.every(line => line.length <= width) ? beside : below).join('\n')}`
+  })
 }
 
 /** `250ms`, `30s`, `5m`, `2h`, `90d` as milliseconds. */

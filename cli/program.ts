@@ -147,7 +147,11 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
     .commandsGroup(program)
     .helpCommand('help [command...]', 'print the help of a command')
     .exitOverride()
-    .configureOutput({ writeOut: text => terminal.stdout.write(text), writeErr: () => undefined })
+    .configureOutput({
+      writeOut: text => terminal.stdout.write(text),
+      writeErr: () => undefined,
+      getOutHelpWidth: () => width,
+    })
     .addHelpText(
       'after',
       '\nExamples:\n  infer serve         start the server\n  infer run --help    every command has its own help, with examples',
@@ -160,6 +164,7 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
     if (group !== 'hidden') command.helpGroup(group)
     if (name !== asked) continue
     ;(await load()).define(command, terminal)
+    if (command.commands.length > 0) command.helpCommand('help [command...]', 'print the help of one of these')
     if (group !== 'hidden') addManual(command, width)
   }
   addOwn(infer, width)
@@ -172,11 +177,13 @@ export const helpLast = (args: readonly string[]): string[] =>
 
 /** Throws usage when help is asked for a command that there is not: commander would print that of what stands above it. */
 export function checkHelp(program: Command, args: readonly string[]): void {
-  const words =
-    args[0] === 'help' ? args.slice(1) : args.includes('--help') || args.includes('-h') ? args.slice(0, 1) : []
+  const asked = args[0] === 'help'
+  const words = asked ? args.slice(1) : args.includes('--help') || args.includes('-h') ? args : []
   let command = program
   const path: string[] = []
   for (const word of words.filter(one => !one.startsWith('-') && one !== 'help')) {
+    // What follows the name of a command that has none below it is for that command.
+    if (!asked && command.commands.length === 0) return
     const below = command.commands.find(one => one.name() === word)
     path.push(word)
     if (!below)
@@ -188,16 +195,32 @@ export function checkHelp(program: Command, args: readonly string[]): void {
 /** Whether what was thrown only says that help or the version was printed: commander ends them so. */
 export const isHelp = (thrown: unknown): boolean => thrown instanceof CommanderError && thrown.exitCode === 0
 
+/** The command that arguments name, with those above it, in front of `--help`. */
+function helpOf(program: Command, args: readonly string[]): string {
+  const path = ['infer']
+  let command: Command | undefined = program
+  for (const word of args) {
+    command = command.commands.find(one => one.name() === word)
+    if (!command) break
+    path.push(word)
+  }
+  return `${path.join(' ')} --help`
+}
+
 /** What commander says about wrong usage, as one sentence; undefined for anything else. */
-export function failureOfUsage(thrown: unknown, args: readonly string[]): Failure | undefined {
+export function failureOfUsage(thrown: unknown, args: readonly string[], program: Command): Failure | undefined {
   if (!(thrown instanceof CommanderError)) return undefined
-  if (thrown.code === 'commander.help') return usage(`Say what to do: infer ${args[0] ?? ''} --help lists it.`)
+  const help = helpOf(program, args)
+  if (thrown.code === 'commander.help') return usage(`Say what to do: ${help} lists it.`)
   const said = thrown.message
     .replace(/^error: /, '')
+    .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*?)' is invalid\. /s, "'$2' is no value of $1. ")
+    .replace(/^option '[^']*?(--[\w-]+)[^']*' argument missing$/, '$1 needs a value')
+    .replace(/^command-argument value '(.*?)' is invalid for argument '([^']*)'\. /s, "'$1' is no <$2>. ")
+    .replace(/Allowed choices are (.*)\.$/s, 'Write one of $1.')
     .replace(/\s*\(Did you mean one of (.+)\?\)$/s, '. Did you mean one of $1?')
     .replace(/\s*\(Did you mean (.+)\?\)$/s, ". Did you mean '$1'?")
-  const known = entries.some(entry => entry.name === args[0])
-  return usage(`${sentence(said)}${/[.?!]$/.test(said) ? '' : '.'} See: infer ${known ? `${args[0]} ` : ''}--help`)
+  return usage(`${sentence(said)}${/[.?!]$/.test(said) ? '' : '.'} See: ${help}`)
 }
 
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

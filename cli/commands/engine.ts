@@ -79,10 +79,7 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(gguf, [
     ['infer engine gguf --model qwen3-8b.gguf --id qwen3-8b --port 9001 --threads 8', 'a chat model on port 9001'],
-    [
-      'infer engine gguf --model m.gguf --id m --port 9001 --context 32768 --kv-type q8_0',
-      'a long context, half the cache',
-    ],
+    ['infer engine gguf --model m.gguf --id m --port 9001 --kv-type q8_0', 'the cache in half the memory'],
   ])
   defineDemo(command, terminal)
   withExamples(command, [

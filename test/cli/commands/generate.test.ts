@@ -262,11 +262,11 @@ async function refusalOf(args: readonly string[], env: Record<string, string>): 
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   const stdin = Readable.from([]) as unknown as NodeJS.ReadStream
   const terminal = openTerminal({ stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
+  const program = await openProgram(args, terminal)
   try {
-    const program = await openProgram(args, terminal)
     await program.parseAsync([...args], { from: 'user' })
   } catch (thrown) {
-    return failureOfUsage(thrown, args) ?? failureOf(thrown)
+    return failureOfUsage(thrown, args, program) ?? failureOf(thrown)
   } finally {
     vi.unstubAllEnvs()
   }
