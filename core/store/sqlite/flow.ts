@@ -34,9 +34,6 @@ interface ExecutionRow {
   plan: string
 }
 
-/** Running, completed, failed, skipped, input tokens, output tokens, cost, and when that changed last. */
-type Counts = [number, number, number, number, number, number, number, number]
-
 const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
 /** How a job of an execution has ended. */
@@ -54,7 +51,7 @@ interface JobEnd {
  * whenever a transaction is undone.
  */
 export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>) {
-  const { events, moves, tally } = writing
+  const { counts, events, moves, tally } = writing
   const execution = connection.prepare<[number], ExecutionRow>(
     `SELECT number, organization_id, id, token_id, priority, status, timeout_ms, on_failure, plan FROM executions
      JOIN execution_plans ON execution = number WHERE number = ?`,
@@ -75,11 +72,6 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     `UPDATE executions SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms
      WHERE number = ?`,
   )
-  const count = connection.prepare(
-    `UPDATE executions SET running = running + ?, completed = completed + ?, failed = failed + ?, skipped = skipped + ?,
-       input_tokens = input_tokens + ?, output_tokens = output_tokens + ?, cost = cost + ?, updated_at = ?
-     WHERE number = ?`,
-  )
   const insertJob = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, priority, rank, status, attempt, max_attempts,
        claims, crashes, not_before, timeout_ms, created_at, updated_at, execution, node)
@@ -89,8 +81,6 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
   )
   const kept = openKept<Live>(({ plan }) => plan.nodes.length)
-  /** What the counts of executions have changed by in this transaction: many nodes of one may move in one commit. */
-  let counts = new Map<number, Counts>()
   let endJob: ReturnType<typeof openEnd> | undefined
 
   function load(number: number): Live {
@@ -122,17 +112,6 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     }
     kept.keep(live.number, live)
     return live
-  }
-
-  function counted(
-    number: number,
-    at: number,
-    { running = 0, completed = 0, failed = 0, skipped = 0 },
-    { usage, cost }: Pick<JobEnd, 'usage' | 'cost'> = { usage: nothing, cost: 0 },
-  ): void {
-    const before = counts.get(number) ?? [0, 0, 0, 0, 0, 0, 0, 0]
-    const by = [running, completed, failed, skipped, usage.inputTokens, usage.outputTokens, cost]
-    counts.set(number, [...by.map((value, which) => value + before[which]!), at] as Counts)
   }
 
   function changed(live: Live, timeoutAt?: number): void {
@@ -180,7 +159,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     error: () => ExecutionError,
   ): void {
     for (const node of ready) release(live, node, at)
-    if (skip.length > 0) counted(live.number, at, { skipped: skip.length })
+    if (skip.length > 0) counts.move(live.number, at, { skipped: skip.length })
     for (const node of skip) {
       setNode.run('skipped', at, live.number, node)
       events.addOfExecution(live.number, live.organizationId, 'workflow_execution.node.skipped', at, node)
@@ -233,7 +212,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     claimed(number: number, node: number, at: number): { executionId: string; nodeId: string } {
       const live = load(number)
       live.standing.status[node] = 'running'
-      counted(number, at, { running: 1 })
+      counts.move(number, at, { running: 1 })
       if (live.status === 'pending') {
         live.status = 'running'
         const timeoutAt = at + live.timeoutMs
@@ -247,7 +226,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     /** A job of it waits again. */
     givenBack(number: number, node: number, at: number): void {
       const live = load(number)
-      counted(number, at, { running: -1 })
+      counts.move(number, at, { running: -1 })
       if (live.standing.status[node] === 'running') live.standing.status[node] = 'ready'
       changed(live)
     },
@@ -257,7 +236,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       const live = load(number)
       if (isOver(live.standing.status[node]!)) return
       const how = status === 'completed' ? 'completed' : 'failed'
-      counted(number, at, { running: ran ? -1 : 0, [how]: 1 }, spent)
+      counts.move(number, at, { running: ran ? -1 : 0, [how]: 1 }, spent)
       setNode.run(how, at, number, node)
       heed(live, advance(live.plan, live.standing, node, how), at, nodeFailed(live))
     },
@@ -265,7 +244,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     /** A node has its result without having run. */
     taken(number: number, node: number, at: number): void {
       const live = load(number)
-      counted(number, at, { completed: 1 })
+      counts.move(number, at, { completed: 1 })
       setNode.run('completed', at, number, node)
       events.addOfExecution(number, live.organizationId, 'workflow_execution.node.cached', at, node)
       heed(live, advance(live.plan, live.standing, node, 'completed'), at, nodeFailed(live))
@@ -286,27 +265,13 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
         setNode.run(after, at, number, node)
         if (before !== 'pending') withdraw(live, node, at)
       }
-      counted(number, at, over)
+      counts.move(number, at, over)
       end(live, how, at, error)
       changed(live)
     },
 
-    /** What was counted so far, to come back to when what follows is undone. */
-    mark(): () => void {
-      const then = new Map(counts)
-      return () => {
-        counts = then
-        kept.clear()
-      }
-    },
-    /** The last statements of a transaction. */
-    write(): void {
-      for (const [number, by] of counts) count.run(...by, number)
-      counts.clear()
-    },
-    /** The transaction was undone: what is known of executions may not be so. */
+    /** A transaction was undone: what is known of executions may not be so. */
     forget(): void {
-      counts.clear()
       kept.clear()
     },
   }

@@ -3,6 +3,7 @@ import type { Task } from '../../tasks/tasks.ts'
 import type { JobError, JobStatus, Usage } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
+import type { ExecutionCounts } from './execution-counts.ts'
 import type { Flow } from './flow.ts'
 import type { Ledger } from './ledger.ts'
 import type { MovesOfGroup } from './moves.ts'
@@ -44,6 +45,7 @@ export interface Writing {
   boot: string
   ledger: Ledger
   tally: Tally
+  counts: ExecutionCounts
   events: Events
   moves: MovesOfGroup
   flow: Flow

@@ -1,6 +1,7 @@
 import type { TransactionMemory } from './batch.ts'
 import type { Connection } from './database.ts'
 import { openEvents } from './events.ts'
+import { openExecutionCounts } from './execution-counts.ts'
 import { openFlow } from './flow.ts'
 import type { Writing } from './job-end.ts'
 import { openLedger } from './ledger.ts'
@@ -13,6 +14,7 @@ export function openWriting(connection: Connection, boot: string): Writing {
     boot,
     ledger: openLedger(connection),
     tally: openTally(connection),
+    counts: openExecutionCounts(connection),
     events: openEvents(connection),
     moves: openMoves(),
   }
@@ -20,22 +22,24 @@ export function openWriting(connection: Connection, boot: string): Writing {
 }
 
 /** What of it belongs to a transaction. */
-export const memoryOf = ({ ledger, tally, events, moves, flow }: Writing): TransactionMemory => ({
+export const memoryOf = ({ ledger, tally, counts, events, moves, flow }: Writing): TransactionMemory => ({
   mark() {
-    const undo = [ledger.mark(), tally.mark(), events.mark(), moves.mark(), flow.mark()]
+    const undo = [ledger.mark(), tally.mark(), counts.mark(), events.mark(), moves.mark()]
     return () => {
       for (const back of undo) back()
+      flow.forget()
     }
   },
   write() {
     ledger.write()
     tally.write()
+    counts.write()
     events.write()
-    flow.write()
   },
   forget() {
     ledger.forget()
     tally.forget()
+    counts.forget()
     events.forget()
     moves.forget()
     flow.forget()
