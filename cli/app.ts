@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Worker } from 'node:worker_threads'
 import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
@@ -25,6 +26,7 @@ import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
 import { openFleet } from '../gpu/fleet.ts'
+import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
 import { openBodyBudget } from '../server/body.ts'
 import { openMetrics } from '../server/metrics.ts'
@@ -38,6 +40,8 @@ export interface AppOptions {
   configPath: string | undefined
   listen: string | undefined
   drainTimeoutMs: number | undefined
+  /** For the store, where it was started while the program was still being read. */
+  storeThread?: Worker
   log: Log
 }
 
@@ -55,7 +59,8 @@ export interface App {
 }
 
 /** Puts the program together: the one place that knows every part. Owners are opened in order and closed in reverse. */
-export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log: written }: AppOptions): Promise<App> {
+export async function openApp(options: AppOptions): Promise<App> {
+  const { dataDir, configPath, listen, drainTimeoutMs, log: written } = options
   const { log, journal } = openJournal(written)
   const path = configPath ?? join(dataDir, 'infer.yaml')
   const file = readConfig(path, configPath !== undefined, traitsOf)
@@ -69,8 +74,11 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     log.warn(
       `${config.listen} can be reached from other machines and speaks plain HTTP: put a proxy with TLS before it`,
     )
+  // Starts programs and waits for them: meanwhile the store is opened.
+  const looking = lookAtMachine()
   const store = await openSqliteStore({
     dataDir,
+    thread: options.storeThread,
     log,
     minFreeBytes: config.limits.min_free_disk,
     ballastBytes: config.limits.ballast,
@@ -91,6 +99,7 @@ export async function openApp({ dataDir, configPath, listen, drainTimeoutMs, log
     models: registry.all,
     dataDir,
     bootId: store.recovery.bootId,
+    machine: await looking,
     log,
     limits: config.limits,
     onLoaded: (modelId, ms) => timings.took('load', modelId, ms),

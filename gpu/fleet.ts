@@ -8,16 +8,13 @@ import { sameEngine } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
 import { openCardBackends, unknownYet } from './card-backend.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { cpuDevice } from './devices/cpu.ts'
-import { discover } from './devices/discover.ts'
 import { defaultRules } from './effects.ts'
 import { estimate } from './estimate.ts'
 import { openLocalLauncher } from './launcher/local.ts'
-import { probeWrapper } from './launcher/probe.ts'
-import type { Wrapper } from './launcher/wrapper.ts'
 import { EngineLease } from './lease.ts'
 import { type Line, notOffered, type Resident, shuttingDown } from './line.ts'
-import { type DeviceSource, openMemory } from './memory.ts'
+import { lookAtMachine, type Machine } from './machine.ts'
+import { openMemory } from './memory.ts'
 import { patiently } from './patience.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { openResidency, type Residency } from './residency.ts'
@@ -35,11 +32,10 @@ export interface FleetOptions {
   /** Hears how long each engine took until it was ready. */
   onLoaded?: (modelId: string, ms: number) => void
   clock?: Clock
-  devices?: DeviceSource
   /** What an engine's environment is built from; this process's own where not given. */
   environment?: Readonly<Record<string, string | undefined>>
-  /** How engines are started; found out by trying where not given. */
-  wrapper?: Wrapper
+  /** Found out where not given. */
+  machine?: Machine
 }
 
 /**
@@ -48,9 +44,8 @@ export interface FleetOptions {
  */
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
-  const { wrapper = (await probeWrapper(environment)).wrapper } = options
+  const { wrapper, devices: source } = options.machine ?? (await lookAtMachine(environment))
   const launcher = await openLocalLauncher({ ...options, host: environment, wrapper })
-  const source = options.devices ?? { cards: () => discover({ environment }), cpu: cpuDevice() }
   // The three below need each other: the residency decides, the engines do, the memory knows what there is.
   let opened: Residency | undefined
   const memory = await openMemory({

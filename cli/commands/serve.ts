@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander'
 import { packaged, version } from '../../core/assets.ts'
 import { dataDirectory } from '../../core/config.ts'
 import { type LogLevel, openLog } from '../../core/log.ts'
+import { startThread } from '../../core/store/sqlite/thread.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { readDuration, readListen, withDataDir, withExamples } from '../options.ts'
 import { paintFor } from '../paint.ts'
@@ -83,12 +84,15 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     cut.resolve({ exitCode: exitCodes.internal })
   })
 
+  // Both take their time, and neither needs the other.
+  const storeThread = startThread()
   const { openApp } = await import('../app.ts')
   const opening = openApp({
     dataDir,
     configPath: options.config,
     listen: options.listen,
     drainTimeoutMs: options.drainTimeout,
+    storeThread,
     log,
   })
   const app = await Promise.race([opening, cut.promise])

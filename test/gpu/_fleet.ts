@@ -4,6 +4,7 @@ import type { EngineCall, Exchange, Fleet, Lease } from '../../core/fleet.ts'
 import { Model } from '../../core/models/model.ts'
 import type { Device } from '../../gpu/devices/device.ts'
 import { type FleetOptions, openFleet } from '../../gpu/fleet.ts'
+import type { Machine } from '../../gpu/machine.ts'
 import { fakeEngine, keptLog, temporary, wrappersHere } from './launcher/_launch.ts'
 
 /** A model that the fake engine serves. It needs 4 of the 10 GiB that the test's processor has, 8 of them bookable. */
@@ -29,7 +30,7 @@ export const cpu: Device = {
 }
 
 /** A fleet of its own that ends with the test. */
-export async function fleetOf(models: Model[], of: Partial<FleetOptions> = {}) {
+export async function fleetOf(models: Model[], { wrapper, devices, ...of }: Partial<FleetOptions & Machine> = {}) {
   const log = keptLog()
   const dataDir = temporary()
   const fleet = await openFleet({
@@ -37,10 +38,12 @@ export async function fleetOf(models: Model[], of: Partial<FleetOptions> = {}) {
     dataDir,
     bootId: `boot-${process.pid}`,
     log,
-    wrapper: wrappersHere[0],
     limits: { engine_backoff: 100, engine_turn: 500, cancel_grace: 500 },
     environment: process.env,
-    devices: { cards: async () => ({ devices: [], reason: null, broken: false }), cpu },
+    machine: {
+      wrapper: wrapper ?? wrappersHere[0]!,
+      devices: devices ?? { cards: async () => ({ devices: [], reason: null, broken: false }), cpu },
+    },
     ...of,
   })
   onTestFinished(() => fleet.close(0))

@@ -9,6 +9,7 @@ import { type InstanceLock, placesIn, prepareDirectory, takeInstanceLock } from 
 import { currentVersion, versionOf } from './migrations.ts'
 import { openReader, type Reader } from './reader.ts'
 import { openResults } from './results.ts'
+import { startThread } from './thread.ts'
 import { openWriterThread } from './writer-thread.ts'
 
 /** How long a server that is just starting gets to create or migrate the database. */
@@ -31,6 +32,7 @@ export async function openAdminStore(dataDir: string, log: Log = openLog('warn')
   let reader: Reader | undefined
   opened.defer(() => reader?.close())
   const writer = await openWriterThread({
+    thread: startThread(),
     start: { role: 'admin', dataDir, boot: `admin-${randomUUID()}`, created: lock?.created ?? true },
     log,
     onFatal,

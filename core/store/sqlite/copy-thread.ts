@@ -1,7 +1,6 @@
-import { Worker } from 'node:worker_threads'
-import { workerPath } from '../../assets.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { FromCopy, ThreadStart } from './protocol.ts'
+import { startThread } from './thread.ts'
 
 /**
  * `copyDatabase` in a thread of its own: neither the event loop nor the writer wait for its reading, writing and
@@ -13,8 +12,10 @@ export function copyInThread(
   onProgress: (done: number, total: number) => void = () => {},
 ): Promise<{ bytes: number }> {
   return new Promise((resolve, reject) => {
-    const start: ThreadStart = { role: 'copy', from, to }
-    new Worker(workerPath('store-writer'), { workerData: start, name: 'store-copy' })
+    const thread = startThread('store-copy')
+    thread.ref()
+    thread.postMessage({ role: 'copy', from, to } satisfies ThreadStart)
+    thread
       .on('message', (message: FromCopy) => {
         if (message.kind === 'progress') onProgress(message.done, message.total)
         else if (message.kind === 'copied') resolve({ bytes: message.bytes })

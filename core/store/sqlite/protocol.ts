@@ -3,7 +3,7 @@ import type { Store } from '../store.ts'
 import type { Moves } from '../workflows.ts'
 import type { Answers, Asked } from './batch.ts'
 
-/** How a thread of this folder is started (`workerData`). */
+/** What a thread of this folder is for: the first thing that it is told. */
 export type ThreadStart =
   | {
       /** `server` repairs and checks before it writes; `admin` writes beside a server that has done so. */

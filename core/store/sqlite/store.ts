@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
+import type { Worker } from 'node:worker_threads'
 import type { Log } from '../../log.ts'
 import type { Store } from '../store.ts'
 import { assemble } from './assemble.ts'
@@ -8,10 +9,13 @@ import { openReader, type Reader } from './reader.ts'
 import { openResultSweep } from './result-sweep.ts'
 import { openResults } from './results.ts'
 import { openSpace } from './space.ts'
+import { startThread } from './thread.ts'
 import { openWriterThread } from './writer-thread.ts'
 
 export interface StoreWish {
   dataDir: string
+  /** For its writer, where one was started before; it is ended with the store. */
+  thread?: Worker | undefined
   log: Log
   /** Below this much free disk no new work is taken. */
   minFreeBytes: number
@@ -38,6 +42,7 @@ export async function openSqliteStore(wish: StoreWish): Promise<Store> {
   let reader: Reader | undefined
   opened.defer(() => reader?.close())
   const writer = await openWriterThread({
+    thread: wish.thread ?? startThread(),
     start: { role: 'server', dataDir, boot: randomUUID(), created: lock.created },
     log,
     onFatal,

@@ -1,5 +1,4 @@
-import { Worker } from 'node:worker_threads'
-import { workerPath } from '../../assets.ts'
+import type { Worker } from 'node:worker_threads'
 import { Failure } from '../../failure.ts'
 import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
@@ -24,6 +23,8 @@ interface Waiting {
 }
 
 export interface WriterWish {
+  /** One that is up already, see startThread. */
+  thread: Worker
   start: Extract<ThreadStart, { role: 'server' | 'admin' }>
   log: Log
   /** The database is not to be written any more; 74 for the disk, 70 when the thread itself broke. */
@@ -36,8 +37,9 @@ export interface WriterWish {
  * Starts the writer thread and resolves when it has checked, migrated and repaired the database. Rejects with
  * StoreRefusal. Commands of one turn travel in one message, and so do their answers.
  */
-export async function openWriterThread({ start, log, onFatal, onFull }: WriterWish) {
-  const thread = new Worker(workerPath('store-writer'), { workerData: start, name: 'store-writer' })
+export async function openWriterThread({ thread, start, log, onFatal, onFull }: WriterWish) {
+  thread.ref()
+  thread.postMessage(start)
   const recovery = await started(thread, log)
   const tell = (message: ToWriter) => thread.postMessage(message, [])
 

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads'
 import { StoreRefusal } from '../refusal.ts'
 import type { Asked } from './batch.ts'
 import { bootDatabase } from './boot.ts'
@@ -19,7 +19,7 @@ import { memoryOf, openWriting } from './writing.ts'
 const mostInGroup = 512
 const idleMs = 1000
 
-if (parentPort) start(parentPort, workerData as ThreadStart)
+parentPort?.once('message', (wish: ThreadStart) => start(parentPort!, wish))
 
 function start(port: MessagePort, wish: ThreadStart): void {
   if (wish.role === 'copy') {
