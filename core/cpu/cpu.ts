@@ -17,6 +17,9 @@ import type { CpuAnswer, CpuRequest } from './worker.ts'
  */
 const inlineBytes = 32 << 10
 
+/** Up to here it takes the loop longer to be given a value of many parts by a thread than to parse it, and the thread comes on top. */
+const parsedBytes = 256 << 10
+
 /** Bodies of many small values take far longer to check than their size says: 10,000 empty messages are 30 KB. */
 const inlineValues = 1_000
 function fewValues(body: Buffer): boolean {
@@ -92,7 +95,8 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     },
     /** `readBodyValue`, likewise. What is wanted as text comes so only where that saves the loop anything. */
     readBody(body: Buffer, bounds: JsonBounds, wish: BodyWish): ReadBody | Promise<ReadBody> {
-      return body.length <= inlineBytes && fewValues(body)
+      const onlyParsed = body.length <= parsedBytes && !wish.hash && !wish.files && !wish.asText
+      return onlyParsed || (body.length <= inlineBytes && fewValues(body))
         ? readBodyValue(body, bounds, { ...wish, asText: undefined })
         : askAboutRequest<ReadBody>({ do: 'read', body, bounds, wish }, [body])
     },
