@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Dag, Parameter } from '../../../core/dag/definition.ts'
-import { diagnose } from '../../../core/workflows/diagnose.ts'
+import { diagnose, diagnoseInTurns } from '../../../core/workflows/diagnose.ts'
 import type { Offer } from '../../../core/workflows/diagnose-node.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 import type { Schema } from '../../../core/workflows/schema-walk.ts'
@@ -159,7 +159,7 @@ test('with some of them nothing can run, with others it may', () => {
   expect(blockingOf({ type_issues, warnings }).map(({ code }) => code)).toEqual(['node_without_model'])
 })
 
-test('200 nodes with 1,000 edges are looked over at once', () => {
+test('200 nodes with 1,000 edges are looked over, at once or in turns', async () => {
   const nodes = Object.fromEntries(
     Array.from({ length: 200 }, (_, at) => [
       `n${at}`,
@@ -167,5 +167,9 @@ test('200 nodes with 1,000 edges are looked over at once', () => {
     ]),
   )
   const edges = Array.from({ length: 1000 }, (_, at) => `n${at % 150}>n${(at % 150) + 1 + (at % 49)}`)
-  expect(found(nodes, [...new Set(edges)]).type_issues).toEqual([])
+  const drawn = [...new Set(edges)]
+  const atOnce = found(nodes, drawn)
+  expect(atOnce.type_issues).toEqual([])
+  const inTurns = diagnoseInTurns(Dag.parse({ nodes, edges: drawn.map(edge) }), undefined, offer)
+  expect(await inTurns).toEqual(atOnce)
 })
