@@ -124,6 +124,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     run: openNodeRunner({
       work,
       frozen,
+      store: store.executions,
       media,
       run: openTaskRunner({
         text: openTextRunner({ registry, cpu, media, limits: config.limits }),

@@ -1,6 +1,6 @@
 import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
-import type { JobError, JobEventType, LargeResult, Usage, WaitingJob } from './store.ts'
+import type { JobClaim, JobError, JobEventType, LargeResult, Usage, WaitingJob } from './store.ts'
 
 /** A workflow as it is written down. Every version is kept as long as the workflow. */
 export interface WorkflowDefinition {
@@ -201,6 +201,13 @@ export interface ExecutionStore {
   results(organizationId: string, id: string, nodeIds: readonly string[]): Promise<Record<string, NodeResult>>
   /** The job that has had the result of the same work before, and still has it with all its files. */
   cached(organizationId: string, key: string): Promise<string | undefined>
-  /** A pending node takes over the result of another job instead of running. False: it is not pending any more. */
-  reuse(organizationId: string, jobId: string, from: { jobId: string; at: number }): Promise<boolean>
+  /**
+   * A node takes over the result of another job instead of running. Its own job is gone then: one that runs is told.
+   * False: the node is not pending any more; with a claim: it does not run under that one any more.
+   */
+  reuse(
+    organizationId: string,
+    jobId: string,
+    from: { jobId: string; at: number; claim?: Pick<JobClaim, 'boot' | 'claims'> },
+  ): Promise<boolean>
 }

@@ -6,12 +6,14 @@ import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
 import type { JobRecord } from '../store/store.ts'
+import type { ExecutionStore } from '../store/workflows.ts'
 import { type Taken, withMedia } from '../tasks/generation/media.ts'
 import { prepareGeneration } from '../tasks/generation/prepare.ts'
 import { isGeneration } from '../tasks/tasks.ts'
 import type { FrozenExecutions } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
 import { oversize } from './result-cap.ts'
+import { openSameWork } from './same-work.ts'
 
 /** What a node's job runs with. */
 export interface NodeWork extends BoundNode {
@@ -55,28 +57,49 @@ export function openNodeRunner({
   run,
   work,
   frozen,
+  store,
   media,
 }: {
   run: RunJob
   work: NodeWorkOf
   frozen: Pick<FrozenExecutions, 'keepResult'>
+  store: Pick<ExecutionStore, 'cached' | 'reuse'>
   media: Pick<Media, 'take'>
 }): RunJob {
+  const sameWork = openSameWork(store)
+  const jobOf = new WeakMap<Ran, string>()
+
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
     if (!job.parent) return run(job, lease, signal, report)
-    const { node, inputs, model, key } = await work(job)
+    const found = await work(job)
+    if (found.read && found.key !== null) await sameWork.begin(job, found.key, signal)
+    try {
+      return await runWork(job, found, [lease, signal, report])
+    } catch (thrown) {
+      sameWork.end(job.id)
+      throw thrown
+    }
+  }
+
+  async function runWork(
+    job: JobRecord,
+    { node, inputs, model, key }: NodeWork,
+    [lease, signal, report]: [Parameters<RunJob>[1], AbortSignal, Parameters<RunJob>[3]],
+  ): Promise<Ran> {
     const filled = isGeneration(job.task) ? await withFiles(job, inputs, model, signal) : withModel(inputs, job.modelId)
     const ran = await run({ ...job, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
       (thrown: unknown) => {
         throw backingOff(thrown, node.retries?.backoff_ms)
       },
     )
-    const tooLarge = oversize(job.parent.nodeId, ran.result)
+    const tooLarge = oversize(job.parent!.nodeId, ran.result)
     if (tooLarge) {
       await run.undo(ran)
       throw tooLarge
     }
-    return { ...ran, inputs: JSON.stringify(inputs), ...(key === null ? {} : { cacheKey: key }) }
+    const kept = { ...ran, inputs: JSON.stringify(inputs), ...(key === null ? {} : { cacheKey: key }) }
+    jobOf.set(kept, job.id)
+    return kept
   }
 
   /** Checked as the endpoint of the task would check it, with every picture, video and sound as a file of ours. */
@@ -91,8 +114,12 @@ export function openNodeRunner({
   }
 
   return Object.assign(runNode, {
-    undo: (ran: Ran) => run.undo(ran),
-    written({ parent }: JobRecord, { result }: Ran) {
+    undo(ran: Ran): Promise<void> {
+      sameWork.end(jobOf.get(ran))
+      return run.undo(ran)
+    },
+    written({ id, parent }: JobRecord, { result }: Ran) {
+      sameWork.end(id)
       // What is large is read by its parts.
       if (parent && typeof result === 'string') frozen.keepResult(parent.executionId, parent.nodeId, result)
     },

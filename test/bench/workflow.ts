@@ -89,6 +89,7 @@ const work = openNodeWork({
 const run = openNodeRunner({
   work,
   frozen,
+  store: store.executions,
   media: { take: () => Promise.reject(new Error('There are no media here')) },
   run: runner(async () => ({ ...done, result: '{"text":"done"}' })),
 })

@@ -1,5 +1,6 @@
 import { begin, type ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
+import type { JobClaim } from '../store.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import type { PlannedNode } from './flow.ts'
@@ -21,7 +22,7 @@ const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
 /** What the writer does to executions as a whole; how they go on when a job ends is in flow.ts. */
 export function executionCommands(connection: Connection, writing: Writing) {
-  const { flow } = writing
+  const { flow, moves } = writing
   const insert = connection.prepare(
     `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, on_failure, priority, status,
        timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, nodes, completed)
@@ -61,19 +62,23 @@ export function executionCommands(connection: Connection, writing: Writing) {
     'DELETE FROM events WHERE execution = ?',
     'DELETE FROM executions WHERE number = ?',
   ].map(sql => connection.prepare(sql))
-  const waitingNode = connection.prepare<
+  const unfinished = connection.prepare<
     [string, string],
     {
       number: number
       organization_id: string
       id: string
-      status: 'pending'
+      model_id: string
+      rank: number
+      status: 'pending' | 'processing'
+      boot: string | null
+      claims: number
       execution: number
       node: number
     }
   >(
-    `SELECT number, organization_id, id, status, execution, node FROM jobs
-     WHERE organization_id = ? AND id = ? AND status = 'pending' AND execution IS NOT NULL AND node IS NOT NULL`,
+    `SELECT number, organization_id, id, model_id, rank, status, boot, claims, execution, node FROM jobs
+     WHERE organization_id = ? AND id = ? AND finished_at IS NULL AND execution IS NOT NULL AND node IS NOT NULL`,
   )
   const takeOver = connection.prepare(
     'UPDATE execution_nodes SET job_id = ?, cached = 1 WHERE execution = ? AND node = ?',
@@ -195,7 +200,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
       return forgotten
     },
 
-    /** False: the node does not wait any more, or the other job is not there any more. */
+    /** False: the node does not wait any more, nor runs under the claim, or the other job is not there any more. */
     'executions.reuse'({
       organizationId,
       jobId,
@@ -203,11 +208,15 @@ export function executionCommands(connection: Connection, writing: Writing) {
     }: {
       organizationId: string
       jobId: string
-      from: { jobId: string; at: number }
+      from: { jobId: string; at: number; claim?: Pick<JobClaim, 'boot' | 'claims'> }
     }): boolean {
-      const own = waitingNode.get(organizationId, jobId)
+      const own = unfinished.get(organizationId, jobId)
       if (!own || completed.get(organizationId, from.jobId) === undefined) return false
+      const { claim } = from
+      const runs = own.status === 'processing'
+      if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
       forgetJob(own, from.at)
+      if (runs) moves.withdraw({ id: own.id, organizationId, modelId: own.model_id, rank: own.rank })
       takeOver.run(from.jobId, own.execution, own.node)
       flow.taken(own.execution, own.node, from.at)
       return true

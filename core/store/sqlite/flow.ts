@@ -1,10 +1,11 @@
 import type { ExecutionStatus, NodeStatus } from '../../dag/advance.ts'
 import { advance, type Consequences, isOver, type Plan, type Standing } from '../../dag/advance.ts'
 import { rankAt } from '../rank.ts'
-import type { JobError, Usage } from '../store.ts'
+import type { Usage } from '../store.ts'
 import type { ExecutionError, NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import { cancelledError, type EndingRow, endingColumns, nothing, openEnd, type Writing } from './job-end.ts'
+import { openFailureOf } from './execution-failure.ts'
+import { type EndingRow, endingColumns, openEnd, type Writing } from './job-end.ts'
 import { openKept } from './kept.ts'
 
 /** A node as it was planned; its number is its place in the plan. */
@@ -118,6 +119,16 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     moves.change({ organizationId: live.organizationId, id: live.id, ended: !going.has(live.status), timeoutAt })
   }
 
+  /** Its first node leaves pending: its time counts from now on. The answer is when that is over, once. */
+  function start(live: Live, at: number): number | undefined {
+    if (live.status !== 'pending') return undefined
+    live.status = 'running'
+    const timeoutAt = at + live.timeoutMs
+    setBegun.run(at, timeoutAt, at, live.number)
+    events.addOfExecution(live.number, live.organizationId, 'workflow_execution.started', at)
+    return timeoutAt
+  }
+
   function release(live: Live, node: number, at: number): void {
     const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs } = live.plan.nodes[node]!
     const rank = rankAt(at * 1000, live.priority)
@@ -176,26 +187,11 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     kept.drop(live.number)
   }
 
-  const firstFailure = connection.prepare<[number], { node_id: string; task: string; error: string | null }>(
-    `SELECT node_id, execution_nodes.task, jobs.error FROM execution_nodes
-     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
-     WHERE execution_nodes.execution = ? AND execution_nodes.status = 'failed' AND on_error = 'fail'
-     ORDER BY execution_nodes.at, execution_nodes.node LIMIT 1`,
-  )
-  const nodeFailed = (live: Live) => (): ExecutionError => {
-    const first = firstFailure.get(live.number)
-    return {
-      code: 'node_failed',
-      nodeId: first?.node_id ?? null,
-      task: first?.task ?? null,
-      failedNodes: nodesThat(live, 'failed'),
-      skippedNodes: nodesThat(live, 'skipped'),
-      cause: first?.error ? (JSON.parse(first.error) as JobError) : cancelledError,
-    }
-  }
-
-  const nodesThat = ({ plan, standing }: Live, status: NodeStatus): string[] =>
-    standing.status.flatMap((one, node) => (one === status ? [plan.nodes[node]!.nodeId] : []))
+  const failureOf = openFailureOf(connection)
+  const nodeFailed =
+    ({ number, plan, standing }: Live) =>
+    () =>
+      failureOf(number, plan.nodes, standing.status)
 
   const flow = {
     /** An execution was created: its first nodes get their jobs. `taken` have their results already. */
@@ -205,6 +201,8 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       const plan = { nodes: JSON.parse(row.plan) as PlannedNode[], onFailure: row.on_failure }
       const live = remember(row, plan, { status, missing, open })
       events.addOfExecution(number, row.organization_id, 'workflow_execution.created', at)
+      // Every result was there already.
+      if (ended) start(live, at)
       heed(live, { release: ready, skip: [], ended }, at, nodeFailed(live))
     },
 
@@ -213,13 +211,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       const live = load(number)
       live.standing.status[node] = 'running'
       counts.move(number, at, { running: 1 })
-      if (live.status === 'pending') {
-        live.status = 'running'
-        const timeoutAt = at + live.timeoutMs
-        setBegun.run(at, timeoutAt, at, number)
-        events.addOfExecution(number, live.organizationId, 'workflow_execution.started', at)
-        changed(live, timeoutAt)
-      } else changed(live)
+      changed(live, start(live, at))
       return { executionId: live.id, nodeId: live.plan.nodes[node]!.nodeId }
     },
 
@@ -244,7 +236,9 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     /** A node has its result without having run. */
     taken(number: number, node: number, at: number): void {
       const live = load(number)
-      counts.move(number, at, { completed: 1 })
+      counts.move(number, at, { running: live.standing.status[node] === 'running' ? -1 : 0, completed: 1 })
+      const timeoutAt = start(live, at)
+      if (timeoutAt !== undefined) changed(live, timeoutAt)
       setNode.run('completed', at, number, node)
       events.addOfExecution(number, live.organizationId, 'workflow_execution.node.cached', at, node)
       heed(live, advance(live.plan, live.standing, node, 'completed'), at, nodeFailed(live))

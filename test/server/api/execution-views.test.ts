@@ -14,6 +14,7 @@ interface Execution {
   warnings: { code: string; node_id: string; message: string }[]
   trigger: string
   started_at: number | null
+  finished_at: number | null
   nodes: { node_id: string; status: string; resolved_inputs: unknown; result: unknown }[]
 }
 const chat = (content: string, more: object = {}) => ({
@@ -89,5 +90,21 @@ test('a failure that was borne is a warning of what completed all the same', asy
     expect(view.warnings).toEqual([
       { code: 'node_failed', node_id: 'bad', message: expect.stringContaining("Node 'bad' failed: ") as string },
     ])
+  }
+})
+
+test('one that needs no engine has begun all the same, and a retry of what is done too', async () => {
+  const nodes = { a: { model_id: 'fake', task: 'std/embeddings', inputs: { input: `begun ${Math.random()}` } } }
+  const first = await run({ dag: { nodes } })
+  const second = await run({ dag: { nodes } })
+  const answer = await app.fetch(`/api/workflow-executions/${first.id}/retry`, { body: {} })
+  const { execution } = (await answer.json()) as { execution: Execution }
+  for (const { id } of [second, execution]) {
+    const done = await read(id)
+    expect(done).toMatchObject({ status: 'completed', duration_ms: 0, nodes: [{ cached: true, duration_ms: 0 }] })
+    expect(done.started_at).toBe(done.finished_at)
+    const events = await (await app.fetch(`/api/workflow-executions/${id}/events?after=evt_0`)).text()
+    const types = [...events.matchAll(/^event: (.+)$/gm)].map(([, type]) => type)
+    expect(types.filter(type => type === 'workflow_execution.started')).toHaveLength(1)
   }
 })

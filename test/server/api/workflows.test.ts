@@ -124,7 +124,11 @@ test.for([
   ['a node without a task', { name: 'x', dag: { nodes: { a: { model_id: 'fake' } } } }, 'dag.nodes.a.task'],
   ['inputs that are a text', { name: 'x', dag: { nodes: { a: chat('x', { inputs: 'x' }) } } }, 'dag.nodes.a.inputs'],
   ['an edge without an end', { name: 'x', dag: { nodes: {}, edges: [{ from: 'a' }] } }, 'dag.edges[0].to'],
-  ['a node without inputs', { name: 'x', dag: { nodes: { a: { ...chat('x'), inputs: undefined } } } }, 'dag.nodes.a.inputs'],
+  [
+    'a node without inputs',
+    { name: 'x', dag: { nodes: { a: { ...chat('x'), inputs: undefined } } } },
+    'dag.nodes.a.inputs',
+  ],
   ['too many nodes', { name: 'x', dag: { nodes: many(501) } }, 'dag.nodes'],
   [
     'too many edges',
@@ -336,7 +340,9 @@ describe('another organization', () => {
 
 test('a token that is narrowed or revoked begins nothing more, and what it has begun is carried out', async () => {
   const path = `/api/organizations/${app.organizationId}/tokens`
-  const issued = await app.fetch(path, { body: { name: 'brief', scopes: ['user:read', 'user:write'], models: ['fake'] } })
+  const issued = await app.fetch(path, {
+    body: { name: 'brief', scopes: ['user:read', 'user:write'], models: ['fake'] },
+  })
   const { secret: token, token: brief } = (await issued.json()) as { secret: string; token: { id: string } }
   const nodes = { a: chat('mode:slow,ms=700'), b: chat('${nodes.a.result.id}') }
   const begun = await call('POST', '/api/workflows/run', { dag: { nodes, edges: [] } }, { token })
