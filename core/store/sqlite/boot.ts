@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LogFields } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
@@ -7,6 +7,7 @@ import { type Connection, meaningOf, openAsIs, openDatabase, sqliteCode, structu
 import { createPrivate, placesIn, syncDirectory } from './directory.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
+import { takeInResults } from './result-copies.ts'
 import { openWriting } from './writing.ts'
 
 export interface BootWish {
@@ -85,8 +86,17 @@ function backupBefore(connection: Connection, dataDir: string, from: number, say
   const to = join(backups, `before-upgrade-from-${from}-${new Date().toISOString().replaceAll(':', '-')}.db`)
   createPrivate(to)
   connection.prepare('VACUUM INTO ?').run(to)
+  const missing = takeInResults(to, placesIn(dataDir).results)
+  if (missing > 0) say('warn', 'Results are missing in the backup before the upgrade', { results: missing })
+  syncFile(to)
   syncDirectory(backups)
   say('info', 'Made a backup before the upgrade of the database', { file: to, schema: from })
+}
+
+function syncFile(path: string): void {
+  const file = openSync(path, 'r')
+  fsyncSync(file)
+  closeSync(file)
 }
 
 function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {

@@ -5,6 +5,8 @@ import { type Connection, openDatabase } from './database.ts'
 import { placesIn } from './directory.ts'
 import { brokenLinks, ledgerLength } from './ledger.ts'
 import { refuseForeign, versionOf } from './migrations.ts'
+import { missingResults } from './result-copies.ts'
+import { holdResults } from './result-lock.ts'
 
 export interface DatabaseReport {
   /** One sentence for each thing that is wrong; empty when all is well. */
@@ -45,11 +47,14 @@ export async function checkDatabase(dataDir: string, { quick = false, onStep = (
   }
   let connection: Connection | undefined
   try {
+    // A server may forget jobs meanwhile, and erase their results.
+    using _held = await holdResults(dataDir)
     connection = openDatabase(database, { readonly: true })
     refuseForeign(connection, database)
     // One moment for all questions, while a server goes on writing.
     connection.exec('BEGIN')
     inspect(connection, report, { quick, onStep })
+    if (!quick) lookForResults(connection, dataDir, report)
   } catch (thrown) {
     if (thrown instanceof StoreRefusal) throw thrown
     report.findings.push(`The database cannot be read: ${(thrown as Error).message}.`)
@@ -57,6 +62,11 @@ export async function checkDatabase(dataDir: string, { quick = false, onStep = (
     connection?.close()
   }
   return report
+}
+
+function lookForResults(connection: Connection, dataDir: string, { findings }: DatabaseReport): void {
+  const missing = missingResults(connection, placesIn(dataDir).results)
+  if (missing > 0) findings.push(`${missing} large results of jobs are not in their files, or not whole.`)
 }
 
 function inspect(connection: Connection, report: DatabaseReport, { quick, onStep }: Required<CheckWish>): void {

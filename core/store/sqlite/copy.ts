@@ -2,15 +2,17 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, resolve } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import { openAsIs, openDatabase, sqliteCode } from './database.ts'
-import { createPrivate, syncDirectory } from './directory.ts'
+import { createPrivate, placesIn, syncDirectory } from './directory.ts'
 import { brokenLinks } from './ledger.ts'
 import { refuseForeign } from './migrations.ts'
+import { bytesOfResults, takeInResults } from './result-copies.ts'
+import { holdResults } from './result-lock.ts'
 
 /** A megabyte a step: some 3 ms of a thread, so that one that also does other work can. */
 const pagesPerStep = 256
 
 /**
- * Copies a database that is in use to a new file: whole, from one moment, checked, 0600, and there under its name
+ * Copies a database that is in use to a new file, large results included: whole, from one moment, checked, 0600, and there under its name
  * only when all that is done. Writers go on meanwhile. `onProgress` hears pages. Throws StoreRefusal.
  */
 export async function copyDatabase(
@@ -21,10 +23,13 @@ export async function copyDatabase(
   if (existsSync(to)) throw new StoreRefusal(64, `The file ${to} exists already. Choose another name for the backup.`)
   const partial = `${resolve(to)}.partial`
   try {
+    // Before the moment that is copied: no result that it names goes while it is copied.
+    using _held = await holdResults(dirname(from))
     rmSync(partial, { force: true })
     createPrivate(partial)
-    await copyPages(from, partial, onProgress)
+    const copied = await copyPages(from, partial, onProgress)
     makeSingleFile(partial)
+    takeIn(partial, { from, to, onTaken: pages => onProgress(copied.pages + pages, copied.total) })
     verifyCopy(partial, {
       file: from,
       sentence: finding =>
@@ -44,19 +49,43 @@ export async function copyDatabase(
   }
 }
 
-async function copyPages(from: string, to: string, onProgress: (done: number, total: number) => void): Promise<void> {
+/** Large results lie in files: only with them a copy is whole. */
+function takeIn(
+  partial: string,
+  { from, to, onTaken }: { from: string; to: string; onTaken: (pages: number) => void },
+): void {
+  let bytes = 0
+  const missing = takeInResults(partial, placesIn(dirname(from)).results, more => onTaken(pagesOf((bytes += more))))
+  if (missing > 0)
+    throw new StoreRefusal(
+      65,
+      `The backup to ${to} was not made, because ${missing} results of jobs are not there. Look closer with: infer db check`,
+    )
+}
+
+const pagesOf = (bytes: number): number => Math.ceil(bytes / 4096)
+
+/** Resolves with how many pages there were, and how many there will be with the results. */
+async function copyPages(
+  from: string,
+  to: string,
+  onProgress: (done: number, total: number) => void,
+): Promise<{ pages: number; total: number }> {
   const source = openDatabase(from, { readonly: true })
   try {
     // One read transaction around all steps: without it every commit of another connection starts the copy anew,
     // and beside a busy server it would never end.
     source.exec('BEGIN')
-    source.prepare('SELECT count(*) FROM sqlite_schema').get()
+    const results = pagesOf(bytesOfResults(source))
+    let pages = 0
     await source.backup(to, {
       progress({ totalPages, remainingPages }) {
-        onProgress(totalPages - remainingPages, totalPages)
+        pages = totalPages
+        onProgress(totalPages - remainingPages, totalPages + results)
         return pagesPerStep
       },
     })
+    return { pages, total: pages + results }
   } finally {
     source.close()
   }

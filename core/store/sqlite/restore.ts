@@ -1,9 +1,11 @@
 import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
-import { openDatabase, structuralFault } from './database.ts'
+import { type Connection, openDatabase, structuralFault } from './database.ts'
 import { createPrivate, placesIn, prepareDirectory, syncDirectory, takeInstanceLock } from './directory.ts'
+import { keepResultsBeside, putOutResults } from './result-copies.ts'
 
 /**
  * Makes an online copy of the database of a data directory, whether a server runs on it or not: from one moment,
@@ -32,8 +34,9 @@ export async function restoreDatabase(
   if (!existsSync(file) || !statSync(file).isFile()) throw new StoreRefusal(64, `There is no backup file ${file}.`)
   prepareDirectory(dataDir)
   const lock = takeInstanceLock(dataDir)
-  const { database } = placesIn(dataDir)
+  const { database, results } = placesIn(dataDir)
   const incoming = `${database}.restoring`
+  const aside = `${database}.before-restore-${new Date().toISOString().replaceAll(':', '-')}`
   try {
     onStep('copying')
     rmSync(incoming, { force: true })
@@ -43,19 +46,29 @@ export async function restoreDatabase(
     // The copy and not the original: what is checked is what will be used, and the original is left untouched.
     onStep('verifying')
     verifyCopy(incoming, { file })
+    // What is swept by the next server is still wanted by the database that stays beside.
+    if (statSync(database).size > 0) keepResultsBeside(results, resultsBeside(aside))
     // Back into WAL mode, in which it is read before a server has opened it.
-    openDatabase(incoming).close()
+    const next = openDatabase(incoming)
+    const missing = putOut(next, results, file)
+    next.close()
+    if (missing > 0)
+      throw new StoreRefusal(
+        65,
+        `The backup ${file} is not usable: ${missing} results of jobs that it names are not in ${resultsBeside(file)}. Use another backup.`,
+      )
     const copied = await open(incoming, 'r+')
     await copied.sync()
     await copied.close()
     onStep('swapping')
-    const previous = setAside(database)
+    const previous = setAside(database, aside)
     renameSync(incoming, database)
     syncDirectory(dataDir)
     lock.markCreated()
     return { bytes: statSync(database).size, previous }
   } catch (cause) {
     rmSync(incoming, { force: true })
+    if (!existsSync(aside)) rmSync(resultsBeside(aside), { recursive: true, force: true })
     if (cause instanceof StoreRefusal) throw cause
     throw new StoreRefusal(74, `The backup ${file} was not restored: ${(cause as Error).message}.`, cause)
   } finally {
@@ -63,13 +76,19 @@ export async function restoreDatabase(
   }
 }
 
+/** Where the large results of a database lie that was set aside. A backup has them inside. */
+const resultsBeside = (database: string): string => `${database}.results`
+
+/** Writes the large results to files, all of them or none named: a crash leaves files that the next start sweeps. */
+const putOut = (next: Connection, results: string, file: string): number =>
+  next.transaction(() => putOutResults(next, results, [resultsBeside(file), placesIn(dirname(file)).results]))()
+
 /**
  * Gives the old database a second name beside. Its WAL must not survive the swap: SQLite would play the old frames
  * into the new database. A sound database takes it in first; of a damaged one it is kept under the second name too.
  */
-function setAside(database: string): string | null {
+function setAside(database: string, previous: string): string | null {
   if (statSync(database).size === 0) return null
-  const previous = `${database}.before-restore-${new Date().toISOString().replaceAll(':', '-')}`
   if (isSound(database)) {
     const old = openDatabase(database)
     old.pragma('wal_checkpoint(TRUNCATE)')

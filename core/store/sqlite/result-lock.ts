@@ -1,29 +1,38 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { StoreRefusal } from '../refusal.ts'
 import { openLockFile, sqliteCode } from './database.ts'
 import { placesIn } from './directory.ts'
 
-/** One that erases holds it for the time of some unlinks. */
+/** Whoever erases holds it for the time of some unlinks. */
 const patienceMs = 10_000
 
 /**
  * From now on until it is released no file of a result goes, in whatever process: what a database names that is looked
- * at after this call is there. For copies and checks. Ends with the process. Throws StoreRefusal.
+ * at after this call is there. For copies and checks. Ends with the process. Rejects with StoreRefusal.
  */
-export function holdResults(dataDir: string): Disposable {
+export async function holdResults(dataDir: string): Promise<Disposable> {
   const { resultsLock } = placesIn(dataDir)
   // No server that erases anything has ever run there.
   if (!existsSync(resultsLock)) return { [Symbol.dispose]: () => {} }
-  const held = openLockFile(resultsLock, patienceMs)
-  try {
-    held.exec('BEGIN')
-    held.prepare('SELECT count(*) FROM sqlite_schema').get()
-  } catch (cause) {
-    held.close()
-    throw new StoreRefusal(74, `The results in ${dataDir} cannot be held: ${(cause as Error).message}.`, cause)
+  const until = performance.now() + patienceMs
+  for (;;) {
+    const held = openLockFile(resultsLock, 0)
+    try {
+      held.exec('BEGIN')
+      held.prepare('SELECT count(*) FROM sqlite_schema').get()
+      return { [Symbol.dispose]: () => void held.close() }
+    } catch (cause) {
+      held.close()
+      // Not waited for inside SQLite: who holds it may be the thread that waits.
+      if (!isBusy(cause) || performance.now() > until)
+        throw new StoreRefusal(74, `The results in ${dataDir} cannot be held: ${(cause as Error).message}.`, cause)
+    }
+    await delay(20)
   }
-  return { [Symbol.dispose]: () => void held.close() }
 }
+
+const isBusy = (thrown: unknown): boolean => sqliteCode(thrown)?.startsWith('SQLITE_BUSY') === true
 
 /** Runs `erase` while nobody holds the results. False: somebody does, and nothing was done. */
 export async function whileNobodyHolds(dataDir: string, erase: () => Promise<void>): Promise<boolean> {
@@ -33,7 +42,7 @@ export async function whileNobodyHolds(dataDir: string, erase: () => Promise<voi
     await erase()
     return true
   } catch (thrown) {
-    if (!sqliteCode(thrown)?.startsWith('SQLITE_BUSY')) throw thrown
+    if (!isBusy(thrown)) throw thrown
     return false
   } finally {
     lock.close()
