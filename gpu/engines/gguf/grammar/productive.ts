@@ -15,8 +15,9 @@ export function referred(sequence: Sequence, needed = false): string[] {
  * like itself: a model that took one could not find out again. A rule that has none left is not among them.
  */
 export function productiveRules(rules: RuleMap, from: Iterable<string>): RuleMap {
-  const finite = finiteRules(rules)
-  const reached = new Set([...from].filter(name => finite.has(name)))
+  const asked = [...from]
+  const finite = finiteRules(rules, asked)
+  const reached = new Set(asked.filter(name => finite.has(name)))
   const made = new Map<string, Sequence[]>()
   for (const name of reached) {
     const alternatives = rules
@@ -29,12 +30,18 @@ export function productiveRules(rules: RuleMap, from: Iterable<string>): RuleMap
   return made
 }
 
-/** The rules that match some text: those of which an alternative needs only such rules. */
-function finiteRules(rules: RuleMap): ReadonlySet<string> {
+/**
+ * Of the rules that `from` lead to, those that match some text: of which an alternative needs only such rules. No others
+ * are looked at, since each of many tools asks this with the rules of all those before it beside its own.
+ */
+function finiteRules(rules: RuleMap, from: readonly string[]): ReadonlySet<string> {
   const finite = new Set<string>()
   const waiting = new Map<string, { name: string; missing: number }[]>()
-  for (const [name, alternatives] of rules)
-    for (const sequence of alternatives) {
+  // A set gives also what is added to it meanwhile.
+  const reached = new Set(from)
+  for (const name of reached)
+    for (const sequence of rules.get(name)!) {
+      for (const other of referred(sequence)) reached.add(other)
       const needs = new Set(referred(sequence, true))
       const entry = { name, missing: needs.size }
       if (needs.size === 0) finite.add(name)
@@ -44,7 +51,6 @@ function finiteRules(rules: RuleMap): ReadonlySet<string> {
         else waiting.set(other, [entry])
       }
     }
-  // A set gives also what is added to it meanwhile.
   for (const name of finite)
     for (const entry of waiting.get(name) ?? []) if (--entry.missing === 0) finite.add(entry.name)
   return finite
