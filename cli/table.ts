@@ -1,12 +1,17 @@
 import { stripAnsi } from 'consola/utils'
 import type { Paint } from './paint.ts'
 import { cut, widthOf as signs } from './status/line.ts'
+import { wrapped } from './wrap.ts'
 
 const widthOf = (text: string): number => signs(stripAnsi(text))
 
+/** With less room than this nothing of the last column is worth showing. */
+const leastRoom = 8
+
 /**
  * Rows under a head, columns two spaces apart, without trailing spaces. Cells longer than `width` leaves room for are
- * cut with an ellipsis in the last column only, so that ids stay whole; no width means no cutting.
+ * cut with an ellipsis in the last column only, so that ids stay whole; where that leaves nothing of it, each row has
+ * several lines. No width means no cutting.
  */
 export function drawTable(
   head: readonly string[],
@@ -18,15 +23,57 @@ export function drawTable(
   const widths = head.map((_, column) => Math.max(...all.map(row => widthOf(row[column] ?? ''))))
   const last = head.length - 1
   const room = width - widths.slice(0, last).reduce((sum, one) => sum + one + 2, 0)
+  if (width > 0 && room <= leastRoom && widths[last]! > room) return foldedTable(all, widths, paint, width)
   return all
     .map((row, at) => {
       const cells = head.map((_, column) => {
         const cell = row[column] ?? ''
-        if (column === last) return width > 0 && room > 8 && widthOf(cell) > room ? cut(stripAnsi(cell), room) : cell
+        if (column === last) return width > 0 && widthOf(cell) > room ? cut(stripAnsi(cell), room) : cell
         return cell + ' '.repeat(widths[column]! - widthOf(cell))
       })
       const line = cells.join('  ').trimEnd()
       return at === 0 ? paint.faint(line) : line
     })
+    .join('\n')
+}
+
+/** The same where a row is wider than the terminal: as many columns as have room on each line, none of it is lost. */
+function foldedTable(
+  all: readonly (readonly string[])[],
+  widths: readonly number[],
+  paint: Paint,
+  width: number,
+): string {
+  const indent = '  '
+  const lines: number[][] = [[]]
+  let used = 0
+  // A column of which no row says anything would only be a line of the head.
+  const isTold = (column: number) => all.slice(1).some(row => (row[column] ?? '') !== '')
+  for (const [column, own] of widths.entries()) {
+    if (!isTold(column)) continue
+    if (lines.at(-1)!.length > 0 && used + own > width) {
+      lines.push([])
+      used = indent.length
+    }
+    lines.at(-1)!.push(column)
+    used += own + 2
+  }
+  return all
+    .flatMap((row, at) =>
+      lines
+        .flatMap((columns, line) => {
+          const before = line === 0 ? '' : indent
+          const [only] = columns
+          if (columns.length === 1 && line > 0)
+            return wrapped(row[only!] ?? '', width - indent.length).map(text => before + text)
+          const cells = columns.map(column => {
+            const cell = row[column] ?? ''
+            return cell + ' '.repeat(widths[column]! - widthOf(cell))
+          })
+          return [before + cells.join('  ').trimEnd()]
+        })
+        .filter((text, line) => line === 0 || text.trim() !== '')
+        .map(text => (at === 0 ? paint.faint(text) : text)),
+    )
     .join('\n')
 }

@@ -20,6 +20,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async ({ dataDir, config, json, again }: Options) => {
       const { examine } = await import('../doctor/checks.ts')
       const findings: Finding[] = []
+      const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
       const wanted = {
         dataDir: dataDirectory(dataDir),
         configPath: config,
@@ -28,7 +29,7 @@ export function define(command: Command, terminal: Terminal): void {
       }
       for await (const finding of examine(wanted)) {
         findings.push(finding)
-        if (!json) terminal.print(drawFinding(finding, terminal.paint))
+        if (!json) terminal.print(drawFinding(finding, terminal.paint, width))
       }
       const healthy = findings.every(({ state }) => state !== 'broken')
       if (json) terminal.json({ healthy, findings })

@@ -1,4 +1,5 @@
 import type { Paint } from '../paint.ts'
+import { wrapped } from '../wrap.ts'
 
 /** `warning` is worth knowing and works all the same; `broken` keeps the server from doing its work. */
 export type State = 'fine' | 'warning' | 'broken'
@@ -26,11 +27,18 @@ export const broken = (name: string, detail: string, advice: string): Finding =>
   advice,
 })
 
-/** One finding as lines: state, name, what is so; below, what to do. */
-export function drawFinding({ name, state, detail, advice }: Finding, paint: Paint): string {
+/** Where what is so begins, behind the state and the name. Columns. */
+const detailAt = 27
+
+/** One finding as lines of at most `width` signs (0 in a pipe: any): state, name, what is so; below, what to do. */
+export function drawFinding({ name, state, detail, advice }: Finding, paint: Paint, width = 0): string {
   const colour = state === 'fine' ? paint.good : state === 'warning' ? paint.warning : paint.bad
-  const line = `${colour(state.padEnd(7))}  ${name.padEnd(16)}  ${detail}`
-  return advice === null ? line : `${line}\n${' '.repeat(27)}${paint.name('→')} ${advice}`
+  const below = (text: string, indent: number) =>
+    (width > 0 ? wrapped(text, Math.max(30, width - indent)) : [text]).join(`\n${' '.repeat(indent)}`)
+  const line = `${colour(state.padEnd(7))}  ${name.padEnd(16)}  ${below(detail, detailAt)}`
+  return advice === null
+    ? line
+    : `${line}\n${' '.repeat(detailAt)}${paint.name('→')} ${below(advice, detailAt + '→ '.length)}`
 }
 
 /** The last line. */

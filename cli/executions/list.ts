@@ -1,14 +1,14 @@
 import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { executionStatuses } from '../../core/dag/advance.ts'
-import { openClient } from '../client.ts'
-import { statusText } from '../jobs/draw.ts'
+import { type Client, openClient } from '../client.ts'
+import { idText, statusText } from '../jobs/draw.ts'
 import { readSince } from '../jobs/list.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { lengthText, tookText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
-import { findWorkflow } from '../workflows/workflow.ts'
+import { findWorkflow, WorkflowPage } from '../workflows/workflow.ts'
 import { type Execution, ExecutionPage } from './execution.ts'
 import { listPath } from './find.ts'
 
@@ -25,7 +25,9 @@ interface Options {
 export function define(command: Command, terminal: Terminal): void {
   const list = withDataDir(withJson(command.command('list')))
     .summary('list the executions, the newest first')
-    .description('Lists the executions of the organization, the newest first.')
+    .description(
+      'Lists the executions of the organization, the newest first. On a terminal workflows are called by their names, and where it is narrow the end of each id is shown; every command takes it.',
+    )
     .option('--workflow <workflow>', 'only those of this workflow, by its id or its name')
     .addOption(new Option('--status <status>', 'only those in this state').choices([...executionStatuses]))
     .option('--since <time>', 'only those since then: 30m, 2h, 7d or a date', (text: string) => readSince(text))
@@ -37,9 +39,11 @@ export function define(command: Command, terminal: Terminal): void {
       const page = await client.ask({ method: 'GET', path, answer: ExecutionPage })
       if (json) return terminal.json(page)
       if (page.executions.length === 0) return terminal.remark('There is no such execution.')
+      const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
+      const names = terminal.isTerminal ? await namesOf(client, page.executions) : new Map<string, string>()
       terminal.table(
         ['id', 'status', 'workflow', 'done', 'age', 'took', 'note'],
-        page.executions.map(one => rowOf(one, Date.now() / 1000, terminal.paint)),
+        page.executions.map(one => rowOf(one, names, Date.now() / 1000, width, terminal.paint)),
       )
       if (page.has_more && limit < 100)
         terminal.remark(`There are more. Show them: --limit ${Math.min(100, limit * 5)}`)
@@ -50,14 +54,24 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
+/** The names of the workflows of executions by their ids, as far as they are among those that were changed last. */
+async function namesOf(client: Client, executions: readonly Execution[]): Promise<Map<string, string>> {
+  if (!executions.some(one => one.workflow_id)) return new Map()
+  const path = '/api/workflows?limit=100'
+  const { workflows } = await client.ask({ method: 'GET', path, answer: WorkflowPage })
+  return new Map(workflows.map(({ id, name }) => [id, name]))
+}
+
 const rowOf = (
   { id, status, workflow_id, progress, created_at, duration_ms, error }: Execution,
+  names: ReadonlyMap<string, string>,
   now: number,
+  width: number,
   paint: Paint,
 ): string[] => [
-  id,
+  idText(id, width),
   statusText(status, paint),
-  workflow_id ?? 'a file',
+  workflow_id ? printable(names.get(workflow_id) ?? idText(workflow_id, width)) : 'a file',
   progress ? `${progress.completed} of ${progress.total}` : '-',
   lengthText(now - created_at),
   duration_ms == null ? '-' : tookText(duration_ms),

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
 import { drawRows } from '../help/manual.ts'
-import { statusText, valuesOf } from '../jobs/draw.ts'
+import { idText, statusText, valuesOf } from '../jobs/draw.ts'
 import { reasonText } from '../jobs/progress-line.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
@@ -25,9 +25,9 @@ export function define(command: Command, terminal: Terminal): void {
       const { execution } = await client.ask({ method: 'GET', path: executionPath(id), answer: ExecutionAnswer })
       if (json) return terminal.json(execution)
       const { paint } = terminal
-      const width = terminal.isTerminal ? Math.max(40, (terminal.stdout.columns || 80) - 26) : 0
+      const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
       const facts = factsOf(execution, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
-      const given = valuesOf(execution.input_params, width)
+      const given = valuesOf(execution.input_params, width > 0 ? Math.max(40, width - 26) : 0)
       const parameters =
         given.length === 0 ? [] : ['', paint.strong('parameters'), ...drawRows(given, Number.MAX_SAFE_INTEGER)]
       terminal.print([...facts, ...parameters, ''].join('\n'))
@@ -39,7 +39,14 @@ export function define(command: Command, terminal: Terminal): void {
           const { node_id: name, model_id: model, job_id: job, status } = node
           const took = status === 'completed' ? stateText(moment, 0) : '-'
           const note = noteOf(node, reasonText(asJob(moment)))
-          return [printable(name), statusText(status, paint), printable(model), took, job ?? '-', note]
+          return [
+            printable(name),
+            statusText(status, paint),
+            printable(model),
+            took,
+            job ? idText(job, width) : '-',
+            note,
+          ]
         }),
       )
     })

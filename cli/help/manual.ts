@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { wrapped } from '../wrap.ts'
 import { exits, type Facts, factsOf, files, variables } from './facts.ts'
 
 /**
@@ -43,14 +44,4 @@ export function drawRows(rows: readonly (readonly [term: string, text: string])[
   return rows.flatMap(([term, text]) =>
     wrapped(text, room).map((line, at) => `${(at === 0 ? `  ${term}` : '').padEnd(left)}${line}`),
   )
-}
-
-function wrapped(text: string, room: number): string[] {
-  const lines: string[] = []
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1)
-    if (last !== undefined && last.length + 1 + word.length <= room) lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
-  }
-  return lines
 }

@@ -40,16 +40,19 @@ export function tookText(job: Job): string {
 
 export const tableHead = ['id', 'status', 'task', 'model', 'age', 'took', 'note'] as const
 
-/** A whole id is 30 signs: where a terminal has no room for it its end stands there, which every command takes too. */
+/** Columns from which on a terminal has room for whole ids, and for tasks with what stands before their slash. */
 const roomyWidth = 120
-const shortId = (id: string): string => id.slice(-8)
+const isNarrow = (width: number): boolean => width > 0 && width < roomyWidth
+
+/** A whole id is 30 signs: where a terminal has no room for it its end stands there, which every command takes too. */
+export const idText = (id: string, width: number): string => (isNarrow(width) ? id.slice(-8) : id)
 
 /** The rows of a table of jobs for a terminal of this width; 0 is a pipe, which is told all. `now` in seconds. */
 export const rowsOf = (jobs: readonly Job[], now: number, width: number, paint: Paint): string[][] =>
   jobs.map(job => [
-    width > 0 && width < roomyWidth ? shortId(job.id) : job.id,
+    idText(job.id, width),
     statusText(job.status, paint),
-    width > 0 && width < roomyWidth ? job.task.replace(/^(slug|std)\//, '') : job.task,
+    isNarrow(width) ? job.task.replace(/^(slug|std)\//, '') : job.task,
     printable(job.model_id),
     lengthText(now - job.created_at),
     tookText(job),

@@ -26,7 +26,7 @@ export function define(command: Command, terminal: Terminal): void {
       else {
         terminal.table(
           ['model', 'status', 'engine', 'waiting', 'tasks', 'note'],
-          answer.models.map(model => rowOf(model, terminal.paint)),
+          answer.models.map(model => rowOf(model, terminal)),
         )
         if (!live) terminal.remark('No server is running; this is the configuration. Start it with: infer serve')
       }
@@ -57,14 +57,14 @@ function configured(path: string | undefined, dataDir: string): ModelStatus[] {
 }
 
 /** One line of the table. */
-function rowOf(model: ModelStatus, paint: Paint): string[] {
+function rowOf(model: ModelStatus, { paint, isTerminal }: Terminal): string[] {
   const eta = model.eta_seconds ? `ready in about ${model.eta_seconds} s` : ''
   return [
     printable(model.model_id),
     statusText(model.status, paint),
     model.engine ?? '-',
     model.queue_depth === undefined ? '-' : String(model.queue_depth),
-    model.tasks.join(' '),
+    model.tasks.map(task => (isTerminal ? task.replace(/^\w+\//, '') : task)).join(' '),
     printable(model.reason ?? eta),
   ]
 }

@@ -27,6 +27,26 @@ test('only the last column is cut to the width of the terminal', () => {
   )
 })
 
+test('a row that is wider than the terminal has several lines, and nothing of it is lost', () => {
+  const rows = [
+    ['infer/demo', 'warm', 'text-to-image text-to-video', ''],
+    ['mine', 'down', 'chat', 'it does not start', ''],
+  ]
+  expect(drawTable(['model', 'status', 'tasks', 'note', 'empty'], rows, plain, 22)).toBe(
+    [
+      'model       status',
+      '  tasks',
+      '  note',
+      'infer/demo  warm',
+      '  text-to-image',
+      '  text-to-video',
+      'mine        down',
+      '  chat',
+      '  it does not start',
+    ].join('\n'),
+  )
+})
+
 test('without rows there is a head', () => {
   expect(drawTable(['id'], [], plain)).toBe('id')
 })
