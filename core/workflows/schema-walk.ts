@@ -28,7 +28,7 @@ export function walk(root: Schema, path: readonly Segment[]): Found {
   let now: Found = alternatives(root, root)
   for (const step of path) {
     if (now === 'unknown' || now === 'missing') return now
-    const found = now.map(schema => within(schema, step, root))
+    const found: Found[] = now.map(schema => within(schema, step, root))
     now = found.length === 1 ? found[0]! : together(found)
   }
   return now
