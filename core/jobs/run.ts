@@ -23,13 +23,18 @@ export interface RunReport {
   log(level: LogLine['level'], message: string): void
 }
 
+export interface RunnableJob extends JobRecord {
+  /** What addresses of our own files in its inputs begin with; absent where it holds none. */
+  origin?: string
+}
+
 /**
  * Runs one attempt of a durable job on the slot that was leased for it; the lease is given back by the caller. Rejects
  * with Failure, or with the signal's reason once that has aborted. What it kept on the disk for an attempt whose end is
  * not taken any more (cancelled meanwhile, overtaken) is freed through `undo`.
  */
 export interface RunJob {
-  (job: JobRecord, lease: Lease, signal: AbortSignal, report: RunReport): Promise<Ran>
+  (job: RunnableJob, lease: Lease, signal: AbortSignal, report: RunReport): Promise<Ran>
   undo(ran: Ran): Promise<void>
   /** The job has ended with what the attempt came to, and that is written. Cheap, never throws. */
   written?(job: JobRecord, ran: Ran): void

@@ -65,6 +65,8 @@ export interface NewExecution {
   /** JSON text or null. */
   metadata: string | null
   parentExecutionId: string | null
+  /** What our own addresses in its inputs begin with: where its caller has reached us. */
+  origin: string
   createdAt: number
   nodes: NewExecutionNode[]
   idempotency: { key: string; bodyHash: string } | null

@@ -29,7 +29,7 @@ export function openTextRunner({
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const checked = await cpu.prepare(task, Buffer.from(job.inputs), registry.catalog(), limits)
-    const sender = { organizationId: job.organizationId, origin: '', jobId: job.id, signal }
+    const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
     const prepared = await withPictures(checked, ({ param, value }) => media.picture(sender, param, value))
     const answers: Buffer[] = []
     for (const call of prepared.bodies)

@@ -30,6 +30,8 @@ export interface ExecutionWish {
   /** JSON text. */
   metadata: string | null
   idempotency: NewExecution['idempotency']
+  /** What our own addresses begin with for the caller: he may have given some. */
+  origin: string
   /** What the caller may make workflows of. */
   offer: Offer
 }
@@ -102,7 +104,8 @@ export function openExecutions({
     const createdAt = clock.now()
     const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))
     // Before the commit: its first jobs come to the gate together with the answer.
-    frozen.keep({ id, organizationId: execution.organizationId, definition, inputParams: filled, createdAt })
+    const { organizationId, origin } = execution
+    frozen.keep({ id, organizationId, definition, inputParams: filled, origin, createdAt })
     return store.executions.create({
       ...execution,
       id,

@@ -7,6 +7,8 @@ export interface Frozen {
   organizationId: string
   definition: WorkflowDefinition
   inputParams: Record<string, unknown>
+  /** What our own addresses begin with where they stand in its inputs. */
+  origin: string
   /** Epoch milliseconds. */
   createdAt: number
 }
@@ -41,8 +43,8 @@ export function openFrozen(store: Pick<Store['executions'], 'find' | 'results'>)
   const kept = new Map<string, Entry>()
   let text = 0
 
-  function keep({ id, organizationId, definition, inputParams, createdAt }: Frozen | ExecutionRecord): Frozen {
-    const frozen: Frozen = { id, organizationId, definition, inputParams, createdAt }
+  function keep({ id, organizationId, definition, inputParams, origin, createdAt }: Frozen | ExecutionRecord): Frozen {
+    const frozen: Frozen = { id, organizationId, definition, inputParams, origin, createdAt }
     const length = lengthOf(definition.dag.nodes) + lengthOf(inputParams)
     drop(id)
     kept.set(id, { frozen, results: new Map(), length })

@@ -1,7 +1,7 @@
 import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
-import type { Ran, RunJob } from '../jobs/run.ts'
+import type { Ran, RunJob, RunnableJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
@@ -21,6 +21,8 @@ export interface NodeWork extends BoundNode {
   /** Whether its result may be taken from one before, and under which key it is found by others; null: by none. */
   read: boolean
   key: string | null
+  /** What our own addresses in the inputs begin with. */
+  origin: string
 }
 
 /** Finds out what the job of a node has to do, once the nodes before it have ended. */
@@ -41,10 +43,11 @@ export function openNodeWork({
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`)
     const bound = await boundInputs(execution, parent!.nodeId, { frozen, cpu })
     const { read, write } = cacheUse(bound.node, task, bound.inputs)
-    if (!write) return { ...bound, model, read, key: null }
+    const { origin } = execution
+    if (!write) return { ...bound, model, read, key: null, origin }
     const { engine, source, upstream_id, url, command, args } = model
     const configured = { modelId, engine, source, upstream_id, url, command, args }
-    return { ...bound, model, read, key: cacheKeyOf(organizationId, task, configured, bound.inputs) }
+    return { ...bound, model, read, key: cacheKeyOf(organizationId, task, configured, bound.inputs), origin }
   }
 }
 export type NodeWorkOf = ReturnType<typeof openNodeWork>
@@ -83,11 +86,13 @@ export function openNodeRunner({
 
   async function runWork(
     job: JobRecord,
-    { node, inputs, model, key }: NodeWork,
+    { node, inputs, model, key, origin }: NodeWork,
     [lease, signal, report]: [Parameters<RunJob>[1], AbortSignal, Parameters<RunJob>[3]],
   ): Promise<Ran> {
-    const filled = isGeneration(job.task) ? await withFiles(job, inputs, model, signal) : withModel(inputs, job.modelId)
-    const ran = await run({ ...job, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
+    const filled = isGeneration(job.task)
+      ? await withFiles({ ...job, origin }, inputs, model, signal)
+      : withModel(inputs, job.modelId)
+    const ran = await run({ ...job, origin, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
       (thrown: unknown) => {
         throw backingOff(thrown, node.retries?.backoff_ms)
       },
@@ -103,11 +108,11 @@ export function openNodeRunner({
   }
 
   /** Checked as the endpoint of the task would check it, with every picture, video and sound as a file of ours. */
-  async function withFiles(job: JobRecord, inputs: object, model: Model, signal: AbortSignal): Promise<object> {
-    const { task, organizationId, id } = job
+  async function withFiles(job: RunnableJob, inputs: object, model: Model, signal: AbortSignal): Promise<object> {
+    const { task, organizationId, id, origin = '' } = job
     if (!isGeneration(task)) return inputs
     const prepared = prepareGeneration(task, inputs, model, () => seedOf(id))
-    const sender = { organizationId, origin: '', jobId: id, signal }
+    const sender = { organizationId, origin, jobId: id, signal }
     const taken: Taken = {}
     for (const { kind, field, value } of prepared.media) taken[kind] = await media.take(sender, field, value, kind)
     return withMedia(prepared, taken)

@@ -7,6 +7,7 @@ import type { ExecutionWish } from '../../core/workflows/executions.ts'
 import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
 import { idempotencyOf } from '../idempotency.ts'
+import { originOf } from '../origin.ts'
 import { JsonText, route } from '../route.ts'
 import {
   ExecutionNodeObject,
@@ -55,6 +56,7 @@ const wishOf = (
     retentionMs: retention === 0 ? null : retention,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     idempotency: idempotencyOf(call, undefined),
+    origin: originOf(call),
     offer: offerFor(call),
   }
 }

@@ -112,6 +112,7 @@ async function ours(dag: Dag): Promise<{ ms: number; busy: number }> {
     retentionMs: null,
     metadata: null,
     idempotency: null,
+    origin: '',
     offer,
   })
   const { promise, resolve } = Promise.withResolvers<void>()

@@ -22,6 +22,7 @@ interface ExecutionRow {
   retention_ms: number | null
   metadata: string | null
   parent_id: string | null
+  origin: string
   created_at: number
   updated_at: number
   started_at: number | null
@@ -59,7 +60,7 @@ const mostLooked = 1_000
 /** What is read of executions; short statements on a read-only connection. */
 export function executionReads(connection: Connection) {
   const columns = `number, organization_id, id, token_id, workflow_id, workflow_version, definition, input_params, priority,
-    status, error, timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, started_at, timeout_at, finished_at,
+    status, error, timeout_ms, retention_ms, metadata, parent_id, origin, created_at, updated_at, started_at, timeout_at, finished_at,
     expires_at, nodes, running, completed, failed, skipped, input_tokens, output_tokens, cost`
   const from = 'FROM executions JOIN execution_plans ON execution = number'
   const one = connection.prepare<[string, string], ExecutionRow>(
@@ -130,6 +131,7 @@ export function executionReads(connection: Connection) {
       retentionMs: row.retention_ms,
       metadata: row.metadata,
       parentExecutionId: row.parent_id,
+      origin: row.origin,
       createdAt: row.created_at,
       status: row.status,
       error: row.error === null ? null : (JSON.parse(row.error) as ExecutionRecord['error']),

@@ -29,7 +29,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
      VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const insertPlan = connection.prepare(
-    'INSERT INTO execution_plans (execution, definition, input_params, plan, dag) VALUES (?, ?, ?, ?, ?)',
+    'INSERT INTO execution_plans (execution, definition, input_params, plan, dag, origin) VALUES (?, ?, ?, ?, ?, ?)',
   )
   const insertNode = connection.prepare(
     `INSERT INTO execution_nodes (execution, node, node_id, task, model_id, on_error, status, job_id, cached, at)
@@ -142,6 +142,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
         JSON.stringify(execution.inputParams),
         JSON.stringify(plan),
         JSON.stringify(dag),
+        execution.origin,
       )
       const standing = begin({ nodes, onFailure: definition.onFailure }, done)
       for (const [node, { nodeId, task, modelId, onError, reuses }] of nodes.entries())

@@ -59,6 +59,7 @@ export function newExecution(
     retentionMs: null,
     metadata: null,
     parentExecutionId: null,
+    origin: '',
     createdAt: Date.now(),
     nodes: names.map(
       (name): NewExecutionNode => ({

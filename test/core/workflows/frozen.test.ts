@@ -6,6 +6,7 @@ const execution = (id: string, text = '') => ({
   id,
   organizationId: 'org',
   createdAt: 1,
+  origin: '',
   inputParams: { text },
   definition: {
     name: 'x',

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../../_app.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
 let app: TestApp
 beforeAll(async () => {
   const tasks = ['slug/text-to-image', 'slug/image-to-video']
-  app = await startApp({ models: [{ id: 'drawn', engine: 'demo', tasks, args: ['--step-ms', '0'] }] })
+  const drawn = { id: 'drawn', engine: 'demo', tasks, args: ['--step-ms', '0'] }
+  app = await startApp({ models: [drawn, fakeModel('fake')] })
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
@@ -20,8 +21,8 @@ interface Node {
   error: object | null
 }
 
-async function run(nodes: object): Promise<{ id: string; status: string; nodes: Node[] }> {
-  const begun = await app.fetch('/api/workflows/run', { body: { dag: { nodes, edges: [] } } })
+async function run(nodes: object, more: object = {}): Promise<{ id: string; status: string; nodes: Node[] }> {
+  const begun = await app.fetch('/api/workflows/run', { body: { dag: { nodes, edges: [] }, ...more } })
   const body = (await begun.json()) as { execution: { id: string } }
   expect([begun.status, body]).toEqual([202, expect.anything()])
   const ended = await app.fetch(`/api/workflow-executions/${body.execution.id}?wait=100`)
@@ -67,4 +68,39 @@ test('a picture is drawn once, and again when its file was deleted', { timeout: 
   expect((await app.fetch(`/api/workflow-executions/${second.id}`, { method: 'DELETE' })).status).toBe(200)
   const third = await run({ paint: paint(12) })
   expect(third.nodes[0]).toMatchObject({ status: 'completed', cached: false })
+})
+
+describe('an address of ours', () => {
+  let link: string
+  beforeAll(async () => {
+    const { nodes } = await run({ paint: paint(13) })
+    link = nodes[0]!.result!.images![0]!.url
+    expect(link.startsWith(`${app.url}/files/`)).toBe(true)
+  })
+  const look = (url: string) => ({
+    model_id: 'fake',
+    task: 'std/chat-completion',
+    inputs: { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] },
+  })
+
+  test.for<[string, (url: string) => object, boolean]>([
+    ['as a parameter', film, true],
+    ['in the inputs of a node', film, false],
+    ['as a parameter, for a model that looks at it', look, true],
+    ['in the inputs of a node that looks at it', look, false],
+  ])('is a file of ours: %s', { timeout: 120_000 }, async ([, node, asParameter]) => {
+    const done = await (asParameter
+      ? run({ a: node('${input.picture}') }, { input_params: { picture: link } })
+      : run({ a: node(link) }))
+    expect(done.nodes[0]).toMatchObject({ status: 'completed', error: null })
+    const answer = await app.fetch(`/api/workflow-executions/${done.id}/retry`, { body: { from: 'start' } })
+    const again = ((await answer.json()) as { execution: { id: string } }).execution
+    const ended = await app.fetch(`/api/workflow-executions/${again.id}?wait=100`)
+    expect(((await ended.json()) as { execution: { status: string } }).execution.status).toBe('completed')
+  })
+
+  test('is none with another signature', { timeout: 120_000 }, async () => {
+    const done = await run({ a: film(link.replace(/sig=../, 'sig=AA')) })
+    expect(done.nodes[0]).toMatchObject({ status: 'failed', error: { code: 'url_fetch_failed' } })
+  })
 })

@@ -69,7 +69,8 @@ CREATE TABLE execution_plans (
   definition TEXT NOT NULL,
   input_params TEXT NOT NULL,
   plan TEXT NOT NULL,
-  dag TEXT NOT NULL
+  dag TEXT NOT NULL,
+  origin TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE execution_nodes (
