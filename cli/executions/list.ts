@@ -38,7 +38,12 @@ export function define(command: Command, terminal: Terminal): void {
       const path = listPath({ workflow_id, status, created_after: since, limit })
       const page = await client.ask({ method: 'GET', path, answer: ExecutionPage })
       if (json) return terminal.json(page)
-      if (page.executions.length === 0) return terminal.remark('There is no such execution.')
+      if (page.executions.length === 0)
+        return terminal.remark(
+          (workflow ?? status ?? since)
+            ? 'There is no such execution.'
+            : 'Nothing was run yet. Do it: infer workflow run story.yaml',
+        )
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
       const names = terminal.isTerminal ? await namesOf(client, page.executions) : new Map<string, string>()
       terminal.table(

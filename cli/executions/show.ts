@@ -3,7 +3,7 @@ import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
 import { drawRows } from '../help/manual.ts'
 import { idText, statusText, valuesOf } from '../jobs/draw.ts'
-import { reasonText } from '../jobs/progress-line.ts'
+import { besideEachOther, reasonText } from '../jobs/progress-line.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { timeText, tookText } from '../quantities-text.ts'
@@ -59,7 +59,7 @@ export function define(command: Command, terminal: Terminal): void {
 const noteOf = ({ error, queue_position: place }: ExecutionNode, reason: string): string =>
   error
     ? printable(error.message).replaceAll(/\s+/g, ' ')
-    : [...(place ? [`${place} before it`] : []), reason].filter(text => text !== '').join(', ')
+    : besideEachOther([place ? `${place} before it` : '', reason])
 
 function factsOf(execution: Execution, paint: Paint): [name: string, value: string][] {
   const { id, status, error, workflow_id, workflow_version, created_at, duration_ms, parent_execution_id } = execution

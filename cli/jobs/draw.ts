@@ -2,7 +2,7 @@ import { type Paint, printable } from '../paint.ts'
 import { lengthText, tookText as preciseText, timeText } from '../quantities-text.ts'
 import { type Job, tookOf } from './job.ts'
 import { momentOf } from './moment.ts'
-import { percentOf, reasonText } from './progress-line.ts'
+import { besideEachOther, percentOf, reasonText } from './progress-line.ts'
 
 /** A status in the colour of what it means. */
 export function statusText(status: string, paint: Paint): string {
@@ -20,7 +20,7 @@ export function noteOf(job: Job): string {
   if (job.status === 'pending') {
     const reason = reasonText(moment)
     const before = moment.queuePosition ?? 0
-    return [...(before > 0 ? [`${before} before it`] : []), ...(reason === '' ? [] : [reason])].join(', ')
+    return besideEachOther([before > 0 ? `${before} before it` : '', reason])
   }
   if (job.status === 'processing') {
     const done = moment.progress === null ? [] : [`${percentOf(moment.progress)} %`]

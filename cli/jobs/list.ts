@@ -58,7 +58,12 @@ export function define(command: Command, terminal: Terminal): void {
         jobs.push(job)
       }
       if (json) return terminal.json({ jobs, has_more: more })
-      if (jobs.length === 0) return terminal.remark('There is no such job.')
+      if (jobs.length === 0)
+        return terminal.remark(
+          (status ?? task ?? model ?? since)
+            ? 'There is no such job.'
+            : 'Nothing was asked for yet. See: infer run --help',
+        )
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
       terminal.table(tableHead, rowsOf(jobs, Date.now() / 1000, width, terminal.paint))
       if (more) terminal.remark(`There are more. Show them: --limit ${limit * 5}`)

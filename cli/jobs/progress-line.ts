@@ -19,6 +19,13 @@ const reasons: Record<string, string> = {
 export const reasonText = ({ waitingFor }: Moment): string =>
   waitingFor ? printable(waitingFor.detail) || (reasons[waitingFor.reason] ?? printable(waitingFor.reason)) : ''
 
+/** Facts beside each other; what is a sentence of its own, as servers give reasons, stands behind a full stop. */
+export const besideEachOther = (facts: readonly string[]): string =>
+  facts
+    .filter(fact => fact !== '')
+    .reduce((line, fact) => `${line}${/^\p{Lu}.*\.$/su.test(fact) ? '.' : ','} ${fact}`, '')
+    .slice(2)
+
 /** What is said of a job that is under way: how many are before it, how long it will take, what it waits for. */
 function factsOf(moment: Moment, etaSeconds: number | null): string[] {
   const { status, queuePosition } = moment
@@ -92,5 +99,5 @@ export function lineFor(
           ? 'waiting'
           : status
   const over = status !== 'pending' && status !== 'processing'
-  return { text: [what, ...(over ? [] : factsOf(moment, etaSeconds))].join(', '), said }
+  return { text: besideEachOther([what, ...(over ? [] : factsOf(moment, etaSeconds))]), said }
 }

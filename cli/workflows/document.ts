@@ -27,7 +27,9 @@ export const isFile = (text: string): boolean => /\.(json|ya?ml)$/i.test(text) |
  */
 export function readDocument(path: string): WorkflowDocument {
   const written = parsed(path, readText(path))
-  const whole = isObject(written) && 'nodes' in written && !('dag' in written) ? { dag: written } : written
+  if (!isObject(written) || !('dag' in written || 'nodes' in written))
+    throw damaged(`${path} is no workflow. Write an object with the graph as 'dag', or 'nodes' and 'edges' alone.`)
+  const whole = 'dag' in written ? written : { dag: written }
   const read = WorkflowDocument.safeParse(whole)
   if (!read.success) {
     const { message, details } = failureOf(read.error, whole)

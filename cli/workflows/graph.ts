@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import type { Dag } from '../../core/dag/definition.ts'
+import { ranksOf } from '../../core/workflows/graph.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
 import { openClient } from '../client.ts'
 import { usage } from '../exit-codes.ts'
@@ -26,7 +27,7 @@ const pipeWidth = 120
 
 /** `infer workflow graph <file|id|name>`: draws what must be done before what. */
 export function define(command: Command, terminal: Terminal): void {
-  const graph = withDataDir(command.command('graph'))
+  const drawing = withDataDir(command.command('graph'))
     .summary('draw the graph of a workflow')
     .description(
       'Draws the graph of a workflow: boxes and lines in the terminal, or as SVG, Mermaid or Graphviz DOT on standard output.',
@@ -39,18 +40,21 @@ export function define(command: Command, terminal: Terminal): void {
       if ([svg, mermaid, dot].filter(Boolean).length > 1) throw usage('Choose one of --svg, --mermaid and --dot.')
       const { name, dag } = isFile(text)
         ? readDocument(text)
-        : (await findWorkflow(openClient(dataDirectory(dataDir)), text)).workflow
-      if (svg) return terminal.print(svgOf(name, dag))
+        : (await findWorkflow(openClient(dataDirectory(dataDir)), text, { orFile: true })).workflow
       if (mermaid) return terminal.print(mermaidOf(dag))
       if (dot) return terminal.print(dotOf(name, dag))
+      const graph = dependencies(dag)
+      if (!ranksOf(graph))
+        terminal.warn('The graph contains a cycle, so it is shown without its edges. See: infer workflow check')
+      if (svg) return terminal.print(svgOf(name, dag))
       const width = terminal.isTerminal ? Math.max(20, terminal.stdout.columns || 80) : pipeWidth
       const drawn = drawGraph(
-        { graph: dependencies(dag), label: nodes => labelOf(nodes, dag) },
+        { graph, label: nodes => labelOf(nodes, dag) },
         { width, height: Number.POSITIVE_INFINITY },
       )
       for (const line of drawn) terminal.print(drawLine(line, width, terminal.paint).trimEnd())
     })
-  withExamples(graph, [
+  withExamples(drawing, [
     ['infer workflow graph story.yaml', 'in the terminal'],
     ['infer workflow graph Story --svg > story.svg', 'a picture'],
     ['infer workflow graph Story --mermaid', 'for a page in Markdown'],

@@ -23,7 +23,12 @@ export function define(command: Command, terminal: Terminal): void {
         const path = `/api/workflows?${query.toString()}`
         const page = await openClient(dataDirectory(dataDir)).ask({ method: 'GET', path, answer: WorkflowPage })
         if (json) return terminal.json(page)
-        if (page.workflows.length === 0) return terminal.remark('There is no such workflow.')
+        if (page.workflows.length === 0)
+          return terminal.remark(
+            words
+              ? 'There is no such workflow.'
+              : 'No workflow is written down. Do it: infer workflow create story.yaml',
+          )
         terminal.table(
           ['id', 'version', 'nodes', 'changed', 'name'],
           page.workflows.map(({ id, version, dag, updated_at, name }) => [

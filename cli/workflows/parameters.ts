@@ -7,20 +7,48 @@ import { ReferenceFault } from '../../core/workflows/references.ts'
 import type { Client } from '../client.ts'
 import { usage } from '../exit-codes.ts'
 import { sendFile } from '../generation/media.ts'
+import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { isParcel } from './values.ts'
 
+const referredTo = (dag: Dag): Set<string> =>
+  usedParameters(
+    Object.values(dag.nodes)
+      .flatMap(({ inputs }) => referencesIn(inputs))
+      .flatMap(({ reference }) => (reference instanceof ReferenceFault ? [] : [reference])),
+  )
+
+/**
+ * Whether the workflow takes what is given: a mistyped name would leave the default in force for as long as the run
+ * takes. Throws usage for an option; a file may serve several workflows, so what is not used of it comes back as a
+ * sentence.
+ */
+export function checkNames(
+  given: { options: readonly string[]; file: readonly string[] },
+  dag: Dag,
+  declared: Parameters | null,
+): string | undefined {
+  const known = new Set([...Object.keys(declared ?? {}), ...referredTo(dag)])
+  const strangers = (names: readonly string[]) => names.filter(name => !known.has(name)).map(name => `'${name}'`)
+  const has =
+    known.size === 0
+      ? 'It takes no parameters.'
+      : `Its ${known.size === 1 ? 'parameter is' : 'parameters are'} ${[...known].map(name => `'${name}'`).join(', ')}.`
+  const [wrong] = strangers(given.options)
+  if (wrong !== undefined) throw usage(printable(`The workflow has no parameter ${wrong}. ${has}`))
+  const unused = strangers(given.file)
+  if (unused.length === 0) return undefined
+  return printable(`The workflow does not use ${unused.join(', ')} of the file of parameters. ${has}`)
+}
+
 /** Throws usage, in the words of the command line, when the values are not what the workflow takes. */
 export function checkValues(values: Readonly<Record<string, unknown>>, dag: Dag, declared: Parameters | null): void {
-  const references = Object.values(dag.nodes)
-    .flatMap(({ inputs }) => referencesIn(inputs))
-    .flatMap(({ reference }) => (reference instanceof ReferenceFault ? [] : [reference]))
   // What is sent first becomes an address.
   const checked = Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, isParcel(value) ? value.path : value]),
   )
   try {
-    fillParameters(checked, declared, usedParameters(references))
+    fillParameters(checked, declared, referredTo(dag))
   } catch (thrown) {
     if (!(thrown instanceof Failure)) throw thrown
     const { code, message, param = '', details } = thrown

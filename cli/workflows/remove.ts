@@ -30,7 +30,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action((text: string, { yes, force, dataDir, json }: Options) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
-        const { workflow } = await findWorkflow(client, text, signal)
+        const { workflow } = await findWorkflow(client, text, { signal })
         if (!yes) {
           if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
           const question = `Delete the workflow '${printable(workflow.name)}' (${workflow.id})?`

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import type { Dag, Parameters } from '../../core/dag/definition.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
@@ -13,7 +13,7 @@ import { submit } from '../jobs/submit.ts'
 import { readDuration, withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import { isFile, readDocument, readParameters } from './document.ts'
-import { checkValues, sendParcels } from './parameters.ts'
+import { checkNames, checkValues, sendParcels } from './parameters.ts'
 import { hasServer, withServer } from './server.ts'
 import { type GivenParameter, readParameter, valuesOf } from './values.ts'
 import { admit, findWorkflow, Validation, workflowPath } from './workflow.ts'
@@ -27,6 +27,13 @@ interface Options {
   wait: boolean
   json?: boolean
   dataDir?: string
+}
+
+/** A run is timed in whole seconds. */
+function readTimeout(text: string): number {
+  const seconds = Math.round(readDuration(text) / 1000)
+  if (seconds < 1 || seconds > 86_400) throw new InvalidArgumentError('A run may take 1s to 24h.')
+  return seconds
 }
 
 /** What is to be run, and how it is asked for. */
@@ -49,11 +56,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--param <name=value>', 'a parameter, repeatable; name=@path reads a file', readParameter)
     .option('--params <file>', 'parameters from a file, JSON or YAML; --param wins')
     .option('--priority <level>', 'low, normal, high or -100 to 100: who is sooner in the queue', readPriority)
-    .option(
-      '--timeout <time>',
-      'how long the run may take, such as 10m; what the workflow says otherwise',
-      readDuration,
-    )
+    .option('--timeout <time>', 'how long the run may take, 1s to 24h; what the workflow says otherwise', readTimeout)
     .option('--out <folder>', 'where to save files; the current folder when left out')
     .option('--no-wait', 'print the id of the execution and leave; infer execution watch follows it')
     .action((workflow: string, options: Options) => runWorkflow(terminal, workflow, options))
@@ -75,8 +78,16 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
     checkValues(values, dag, declared)
     return values
   }
+  const checkNamesOf = (dag: Dag, declared: Parameters | null) => {
+    const given = { options: param.map(({ name }) => name), file: Object.keys(fromFile) }
+    const unused = checkNames(given, dag, declared)
+    if (unused !== undefined) terminal.warn(unused)
+  }
   // What is wrong with a file is said before a server is started for it.
-  if (document) valuesFor(document.dag, document.parameters ?? null)
+  if (document) {
+    checkNamesOf(document.dag, document.parameters ?? null)
+    valuesFor(document.dag, document.parameters ?? null)
+  }
   if (!wait && !hasServer(dataDir))
     throw usage('No server is running that would go on with it. Start one with infer serve, or leave out --no-wait.')
 
@@ -87,6 +98,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
         ? await checkedFile(terminal, connect(), document, json, asked)
         : await checkedWorkflow(terminal, connect(), workflow, json, asked)
       const { name, dag, parameters, path, body } = order
+      if (!document) checkNamesOf(dag, parameters)
       const values = await sendParcels(valuesFor(dag, parameters), connect(), terminal)
       const graph = dependencies(dag)
       const display = openRunDisplay(terminal, { title: name, graph, quiet: json || !wait })
@@ -95,7 +107,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
         const terms = {
           input_params: values,
           ...(options.priority === undefined ? {} : { priority: options.priority }),
-          ...(options.timeout === undefined ? {} : { timeout: Math.max(1, Math.round(options.timeout / 1000)) }),
+          ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
         }
         const request = { path, body: { ...body, ...terms }, answer: ExecutionAnswer }
         ;({ execution } = await submit(connect, request, { signal: leave, onTrouble: display.say }))
@@ -144,7 +156,7 @@ async function checkedWorkflow(
   quiet: boolean,
   signal: AbortSignal,
 ): Promise<Order> {
-  const { workflow, diagnostics } = await findWorkflow(client, text, signal)
+  const { workflow, diagnostics } = await findWorkflow(client, text, { signal, orFile: true })
   admit(terminal, diagnostics, { quiet })
   const { id, name, dag, parameters = null, version } = workflow
   return { name, dag, parameters, path: `${workflowPath(id)}/execute`, body: { version } }

@@ -44,13 +44,23 @@ const searched = (client: Client, word: string, signal?: AbortSignal) =>
     ...(signal ? { signal } : {}),
   })
 
+/** How a workflow is looked for; `orFile` where a file would have done as well. */
+interface Looking {
+  signal?: AbortSignal
+  orFile?: boolean
+}
+
 /** The workflow with this id or this name. Throws `not_found`, and usage where several have the name. */
-export async function findWorkflow(client: Client, text: string, signal?: AbortSignal): Promise<Diagnosed> {
-  const id = text.startsWith('wf_') && isId(text) ? text : await idOf(client, text, signal)
+export async function findWorkflow(
+  client: Client,
+  text: string,
+  { signal, orFile = false }: Looking = {},
+): Promise<Diagnosed> {
+  const id = text.startsWith('wf_') && isId(text) ? text : await idOf(client, text, { signal, orFile })
   return client.ask({ method: 'GET', path: workflowPath(id), answer: Diagnosed, ...(signal ? { signal } : {}) })
 }
 
-async function idOf(client: Client, name: string, signal?: AbortSignal): Promise<string> {
+async function idOf(client: Client, name: string, { signal, orFile }: Looking): Promise<string> {
   const { workflows } = await searched(client, name, signal)
   const found = workflows.filter(one => one.name === name)
   if (found.length > 1)
@@ -61,7 +71,7 @@ async function idOf(client: Client, name: string, signal?: AbortSignal): Promise
   const near = workflows.slice(0, 5).map(one => `'${printable(one.name)}'`)
   throw refused(
     'not_found',
-    `There is no workflow with the id or the name '${printable(name)}', and no such file. ${near.length > 0 ? `Do you mean ${near.join(' or ')}?` : 'See: infer workflow list'}`,
+    `There is no workflow with the id or the name '${printable(name)}'${orFile ? ', and no such file' : ''}. ${near.length > 0 ? `Do you mean ${near.join(' or ')}?` : 'See: infer workflow list'}`,
   )
 }
 

@@ -69,3 +69,10 @@ test('of the queue every change of the reason, and the place every ten seconds',
     'cancelled',
   ])
 })
+
+test('a reason that is a sentence of its own stands behind a full stop', () => {
+  const waiting = { reason: 'model_loading', detail: "The model 'm' is being loaded." }
+  expect(told([{ queuePosition: 2, waitingFor: waiting }], 1_000)).toEqual([
+    "waiting, 2 before it in the queue. The model 'm' is being loaded.",
+  ])
+})

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readDocument, readParameters } from '../../../cli/workflows/document.ts'
@@ -26,7 +26,9 @@ test('a whole workflow, and a graph alone that is named after its file', () => {
 test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
   ['a.json', '{', /a\.json is no JSON: /, 65],
   ['a.yaml', 'a: [', /a\.yaml is no YAML: /, 65],
-  ['a.yaml', 'hello', /a\.yaml is no workflow\./, 65],
+  ['a.yaml', 'hello', /a\.yaml is no workflow\. Write an object with the graph as 'dag'/, 65],
+  ['a.yaml', '', /a\.yaml is no workflow\. Write an object/, 65],
+  ['a.json', '{"name": "x"}', /a\.json is no workflow\. Write an object/, 65],
   ['a.yaml', 'dag: { nodes: { a: {} } }', /a\.yaml is no workflow\. .*dag\.nodes\.a\.task/, 65],
   ['a.yaml', 'dag: { nodes: { a: { task: x, inputs: {} } }, edges: [a] }', /dag\.edges\[0\]/, 65],
 ])('%s with %j is refused', (name, text, message, exitCode) => {
@@ -38,6 +40,9 @@ test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
 
 test('a file that is not there, and parameters that are none', () => {
   expect(() => readDocument('/nonexistent/a.yaml')).toThrow(expect.objectContaining({ exitCode: 74 }))
+  const long = written('long.json', '')
+  truncateSync(long, 1 << 30)
+  expect(() => readDocument(long)).toThrow(/long\.json cannot be read: it is longer than 16 MiB\.$/)
   expect(() => readParameters(written('p.yaml', '- a'))).toThrow(/holds no parameters/)
   expect(readParameters(written('p.yaml', 'topic: cats\nn: 3'))).toEqual({ topic: 'cats', n: 3 })
 })

@@ -128,6 +128,8 @@ test.each<[name: string, args: string[], exitCode: number, said: string]>([
   ],
   ['one is of another type', ['--param', 'word=x', '--param', 'n=many'], 64, "The parameter 'n' is of type string"],
   ['one is given twice', ['--param', 'n=1', '--param', 'n=2'], 64, "'n' is given twice."],
+  ['one has another name', ['--param', 'wrd=x'], 64, "The workflow has no parameter 'wrd'."],
+  ['the time for it is none', ['--timeout', '10ms'], 64, 'A run may take 1s to 24h.'],
   ['a file is not there', ['--param', 'word=@/nonexistent/x', '--param', 'n=1'], 74, 'of the parameter'],
 ])('%s', async (_, args, exitCode, text) => {
   const folder = temporaryFolder()

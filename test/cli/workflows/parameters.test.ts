@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { checkNames } from '../../../cli/workflows/parameters.ts'
+import { Dag } from '../../../core/dag/definition.ts'
+
+const dag = Dag.parse({ nodes: { a: { task: 'std/completion', inputs: { prompt: '${input.word}' } } } })
+const declared = { topic: { type: 'string' as const } }
+
+test.each<[name: string, options: string[], file: string[], unused: string | undefined]>([
+  ['what is declared', ['topic'], [], undefined],
+  ['what a node refers to', ['word'], ['word'], undefined],
+  [
+    'more in a file than is used',
+    ['topic'],
+    ['topic', 'more', 'much'],
+    "The workflow does not use 'more', 'much' of the file of parameters. Its parameters are 'topic', 'word'.",
+  ],
+])('%s is taken', (_, options, file, unused) => {
+  expect(checkNames({ options, file }, dag, declared)).toBe(unused)
+})
+
+test('a mistyped name of an option is refused, with those that there are', () => {
+  expect(() => checkNames({ options: ['topc'], file: [] }, dag, declared)).toThrow(
+    expect.objectContaining({
+      message: "The workflow has no parameter 'topc'. Its parameters are 'topic', 'word'.",
+      exitCode: 64,
+    }),
+  )
+  const none = Dag.parse({ nodes: { a: { task: 'std/completion', inputs: {} } } })
+  expect(() => checkNames({ options: ['x'], file: [] }, none, null)).toThrow('It takes no parameters.')
+})
