@@ -7,6 +7,8 @@ export interface Bindings {
   /** By node id. A node that has not ended is not among them; one whose failure is borne is null. */
   nodes: Readonly<Record<string, unknown>>
   execution: Readonly<Record<string, unknown>>
+  /** Parameters that need not be given and have not been: null, and nothing within a text. */
+  absent?: ReadonlySet<string>
   /** What references into large results come to, by their source: those were looked up elsewhere, and are nobody else's. */
   far?: ReadonlyMap<string, Far>
 }
@@ -36,7 +38,7 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
   const text = (template: string): unknown => {
     const parts = parseTemplate(template)
     if (parts.length === 1 && typeof parts[0] === 'object') {
-      const value = look(parts[0], bindings)
+      const value = look(parts[0], bindings) ?? null
       return bindings.far?.has(parts[0].source) ? value : structuredClone(value)
     }
     return parts
@@ -52,9 +54,12 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
 }
 
 export const written = (value: unknown): string =>
-  typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
+  typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value)
 
-/** The value that a reference points at. Own members only: what every object has is nobody's output. */
+/**
+ * The value that a reference points at; undefined for a parameter that was not given and need not be. Own members only:
+ * what every object has is nobody's output.
+ */
 export function look({ source, root, path }: Reference, bindings: Bindings): unknown {
   const far = bindings.far?.get(source)
   if (far && 'missing' in far) throw new Unresolved(far.missing)
@@ -63,6 +68,7 @@ export function look({ source, root, path }: Reference, bindings: Bindings): unk
   let before: Segment = root
   // Its failure is borne, so whoever refers to it gets nothing instead of failing as well.
   if (root === 'nodes' && Object.hasOwn(bindings.nodes, path[0]!) && bindings.nodes[path[0]!] === null) return null
+  if (root === 'input' && bindings.absent?.has(String(path[0]))) return undefined
   for (const step of path) {
     const missing = absence(value, step, before)
     if (missing !== undefined) throw new Unresolved(`\${${source}}: ${missing}`)
@@ -72,6 +78,9 @@ export function look({ source, root, path }: Reference, bindings: Bindings): unk
   return value
 }
 
+/** Where somebody has put such a member into a value, it leads to no good. */
+const neverRead: ReadonlySet<Segment> = new Set(['__proto__', 'constructor', 'prototype'])
+
 /** Why there is no such member, or undefined when there is. */
 function absence(value: unknown, step: Segment, before: Segment): string | undefined {
   if (value === null || typeof value !== 'object') return `'${before}' is ${kindOf(value)}, so it has no '${step}'.`
@@ -80,7 +89,9 @@ function absence(value: unknown, step: Segment, before: Segment): string | undef
     if (step < value.length) return undefined
     return `index ${step} not found ('${before}' has ${value.length} ${value.length === 1 ? 'item' : 'items'}).`
   }
-  return Object.hasOwn(value, step) ? undefined : `'${step}' not found in '${before}'${known(value)}.`
+  return Object.hasOwn(value, step) && !neverRead.has(step)
+    ? undefined
+    : `'${step}' not found in '${before}'${known(value)}.`
 }
 
 const kindOf = (value: unknown): string =>

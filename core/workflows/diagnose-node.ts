@@ -63,7 +63,7 @@ export function diagnoseNode(id: string, node: WorkflowNode, context: NodeContex
   const given: Given[] = []
   for (const { at, path, whole, reference } of referencesIn(node.inputs)) {
     if (reference instanceof ReferenceFault)
-      warn({ code: 'invalid_reference_syntax', message: `Node '${id}': ${reference.message}`, node_id: id, path })
+      warn({ code: reference.code, message: `Node '${id}': ${reference.message}`, node_id: id, path })
     else {
       const kinds = diagnoseReference(id, path, reference, context)
       if (whole) given.push({ at, path, kinds })

@@ -9,6 +9,7 @@ import type { GenerationResult } from '../tasks/generation/result.ts'
 import { isGeneration } from '../tasks/tasks.ts'
 import { bind, type Far, type FoundReference, referencesIn, Unresolved } from './bind.ts'
 import type { Frozen, FrozenExecutions } from './frozen.ts'
+import { absentParameters } from './parameters.ts'
 import { type Reference, ReferenceFault } from './references.ts'
 import { largestNodeResult } from './result-cap.ts'
 
@@ -41,7 +42,8 @@ export async function boundInputs(
   const far = await farValues(references, ended, definition.dag.nodes, cpu)
   try {
     const execution = { id, created_at: Math.floor(createdAt / 1000) }
-    const bound = bind(node.inputs, { input: inputParams, nodes, execution, far }) as Record<string, unknown>
+    const absent = absentParameters(inputParams, definition.parameters)
+    const bound = bind(node.inputs, { input: inputParams, nodes, execution, absent, far }) as Record<string, unknown>
     return { node, inputs: withAddresses(bound) }
   } catch (thrown) {
     if (thrown instanceof Unresolved) throw new Failure('unresolved_reference', thrown.message)

@@ -35,14 +35,17 @@ export function fillParameters(
       const fault = faultOf(given[name], parameter)
       if (fault) say(fault.code, name, `'input_params.${name}' ${fault.message}`)
     } else if (parameter.default !== undefined) filled[name] = parameter.default
-    else if (parameter.required === false) filled[name] = null
-    else missing(name)
+    else if (parameter.required !== false) missing(name)
   }
   for (const name of used) if (!Object.hasOwn(filled, name) && !Object.hasOwn(declared ?? {}, name)) missing(name)
   const [first] = wrong
   if (!first) return filled
   throw new Failure(first.code, first.message, { param: first.path, details: wrong.length > 1 ? wrong : undefined })
 }
+
+/** Those that need not be given and have not been: who refers to them gets nothing. */
+export const absentParameters = (given: Readonly<Record<string, unknown>>, declared: Parameters | null): Set<string> =>
+  new Set(Object.keys(declared ?? {}).filter(name => !Object.hasOwn(given, name)))
 
 function faultOf(
   value: unknown,

@@ -22,10 +22,17 @@ const mostSegments = 32
 /** A reference that cannot be read. The message says which and why. */
 export class ReferenceFault extends Error {
   override readonly name = 'ReferenceFault'
+  /** The code of its diagnostic: it is written as references are, or it is not. */
+  readonly code: 'unknown_reference' | 'invalid_reference_syntax'
+
+  constructor(message: string, code: ReferenceFault['code'] = 'invalid_reference_syntax') {
+    super(message)
+    this.code = code
+  }
 }
 
-const fault = (source: string, why: string): ReferenceFault =>
-  new ReferenceFault(`\${${source.length > 80 ? `${source.slice(0, 80)}…` : source}}: ${why}`)
+const fault = (source: string, why: string, code?: ReferenceFault['code']): ReferenceFault =>
+  new ReferenceFault(`\${${source.length > 80 ? `${source.slice(0, 80)}…` : source}}: ${why}`, code)
 
 /**
  * Takes a text apart. Linear in its length, whatever it holds: each `${` is looked at for 512 characters at most, and
@@ -70,7 +77,7 @@ function endOf(text: string, from: number): number {
 }
 
 const name = /[A-Za-z_$][A-Za-z0-9_$-]*|[0-9]+/y
-const index = /\[(0|[1-9][0-9]{0,8})\]/y
+const index = /\[([0-9]{1,9})\]/y
 const quoted = /\[(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\]/y
 
 /** Reads what stands between the braces. Throws ReferenceFault. */
@@ -106,7 +113,11 @@ export function parseReference(source: string): Reference {
   }
   const [root, ...rest] = path
   if (!roots.includes(root as Reference['root']))
-    throw fault(source, `it begins with '${root}', and references begin with 'input', 'nodes' or 'execution'.`)
+    throw fault(
+      source,
+      `it begins with '${root}', and references begin with 'input', 'nodes' or 'execution'.`,
+      'unknown_reference',
+    )
   if (rest.length === 0) throw fault(source, `say what of '${root}' is meant.`)
   return { source, root: root as Reference['root'], path: rest }
 }

@@ -13,12 +13,14 @@ const bindings = {
     nul: null,
     'weird key': 7,
     inert: '${input.x} $& $1',
+    own: JSON.parse('{"__proto__":1,"constructor":2,"prototype":3}') as object,
   },
   nodes: {
     write: { result: { choices: [{ message: { content: 'Hello' } }], usage: { total_tokens: 5 } } },
     'img-1': { result: { images: [{ url: 'http://h/a.png', width: 64 }] } },
   },
   execution: { id: 'exec_1' },
+  absent: new Set(['not given', 'style']),
 }
 
 test.for([
@@ -31,6 +33,10 @@ test.for([
   ['a number', 'n=${input.n}', 'n=3'],
   ['a list as JSON', 't=${input.tags}', 't=["a","b"]'],
   ['null', 'x${input.nul}', 'xnull'],
+  ['what need not be given and is not is nothing', '${input.style}', null],
+  ['within a text too', 'in${input.style}side', 'inside'],
+  ['and all that would be in it', '${input["not given"].deep[3]}', null],
+  ['a place with zeros before it', '${input.tags[01]}', 'b'],
   ['two next to each other', '${input.x}${input.n}', 'cat3'],
   ['a space makes it a text', ' ${input.n}', ' 3'],
   ['spaces inside the braces do not matter', '${ input.x }', 'cat'],
@@ -52,7 +58,7 @@ test.for([
 test.for([
   [
     '${input.missing}',
-    "${input.missing}: 'missing' not found in 'input' (it has x, n, flag, tags, o, nul, weird key, inert).",
+    "${input.missing}: 'missing' not found in 'input' (it has x, n, flag, tags, o, nul, weird key, inert, …).",
   ],
   ['${nodes.nope.result.a}', "${nodes.nope.result.a}: 'nope' not found in 'nodes' (it has write, img-1)."],
   [
@@ -64,6 +70,9 @@ test.for([
   ['${input.nul.a}', "${input.nul.a}: 'nul' is null, so it has no 'a'."],
   ['${input.o.__proto__}', "${input.o.__proto__}: '__proto__' not found in 'o' (it has k)."],
   ['${input.constructor}', /'constructor' not found/],
+  ['${input.own.__proto__}', /'__proto__' not found in 'own'/],
+  ['${input.own.constructor}', /'constructor' not found in 'own'/],
+  ['${input.own.prototype}', /'prototype' not found in 'own'/],
   ['${input.tags.length}', /is a list/],
   ['${input.x', '${input.x}: it is never closed.'],
   ['${}', '${}: it names nothing. Write ${input.name} or ${nodes.id.result.…}.'],

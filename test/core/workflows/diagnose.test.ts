@@ -84,6 +84,7 @@ describe('codes', () => {
     ['unknown_reference', "no node 'ghost'", { a: write('${nodes.ghost.result.x}') }],
     ['unknown_reference', 'its own result', { a: write('${nodes.a.result.count}') }],
     ['unknown_reference', "comes 'result'", { a: write('x'), b: write('${nodes.a.choices}') }, ['a>b']],
+    ['unknown_reference', "begins with 'env'", { a: write('${env.HOME}') }],
     ['unknown_reference', "has 'id'", { a: write('${execution.owner}') }],
     [
       'reference_not_upstream',

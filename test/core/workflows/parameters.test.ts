@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Parameter } from '../../../core/dag/definition.ts'
 import type { Failure } from '../../../core/failure.ts'
-import { fillParameters } from '../../../core/workflows/parameters.ts'
+import { absentParameters, fillParameters } from '../../../core/workflows/parameters.ts'
 
 const declared = Object.fromEntries(
   Object.entries({
@@ -14,17 +14,13 @@ const declared = Object.fromEntries(
 )
 
 test.for<[title: string, given: Record<string, unknown>, filled: Record<string, unknown>]>([
-  ['defaults are filled in', { topic: 'cats' }, { topic: 'cats', n: 3, style: null, picture: null, weight: null }],
+  ['defaults are filled in', { topic: 'cats' }, { topic: 'cats', n: 3 }],
   [
     'what is given goes before',
     { topic: '', n: 1, style: 'dry', weight: 2 },
-    { topic: '', n: 1, style: 'dry', picture: null, weight: 2 },
+    { topic: '', n: 1, style: 'dry', weight: 2 },
   ],
-  [
-    'what nobody declared passes',
-    { topic: 'x', more: [1] },
-    { topic: 'x', more: [1], n: 3, style: null, picture: null, weight: null },
-  ],
+  ['what nobody declared passes', { topic: 'x', more: [1] }, { topic: 'x', more: [1], n: 3 }],
 ])('%s', ([, given, filled]) => {
   expect(fillParameters(given, declared, new Set())).toEqual(filled)
 })
@@ -60,6 +56,11 @@ test.for<[title: string, given: Record<string, unknown>, code: string, message: 
   ],
 ])('refused: %s', ([, given, code, message]) => {
   expect(() => fillParameters(given, declared, new Set())).toThrow(expect.objectContaining({ code, message }))
+})
+
+test('what need not be given and is not is known as such', () => {
+  expect(absentParameters({ topic: 'x', n: 3, weight: null }, declared)).toEqual(new Set(['style', 'picture']))
+  expect(absentParameters({ topic: 'x' }, null)).toEqual(new Set())
 })
 
 test('without a declaration everything that is used must be given, and all that lacks is said', () => {
