@@ -33,6 +33,9 @@ function fewValues(body: Buffer): boolean {
 const ownsItsBytes = (bytes: Buffer): bytes is Buffer<ArrayBuffer> =>
   bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength
 
+/** Looks into large results that may wait: an execution of thousands of nodes may ask for all of them at once. */
+const mostLooks = 10_000
+
 /** Of files that engines make; larger ones are what a model is not known to draw. */
 const thumbnailRules: ImageRules = {
   formats: ['jpeg', 'png', 'webp'],
@@ -44,10 +47,11 @@ const thumbnailRules: ImageRules = {
 export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; maxQueue?: number } = {}) {
   let requests: Piscina | undefined
   let images: Piscina | undefined
+  let results: Piscina | undefined
   const shared = { filename: workerPath('cpu-worker'), minThreads: 1, idleTimeout: 30_000, maxQueue }
 
-  async function ask<T>(pool: Piscina, request: CpuRequest, given: Buffer<ArrayBuffer>[]): Promise<T> {
-    if (pool.queueSize >= maxQueue)
+  async function ask<T>(pool: Piscina, request: CpuRequest, given: Buffer<ArrayBuffer>[], most = maxQueue): Promise<T> {
+    if (pool.queueSize >= most)
       throw new Failure('no_capacity', 'Too many large requests are being read at once. Try again in a moment.', {
         retryAfterMs: 1_000,
       })
@@ -75,6 +79,21 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
       resourceLimits: { maxOldGenerationSizeMb: 256 },
     })
     return ask(images, request, given)
+  }
+
+  /**
+   * Large results have a thread of their own too: hundreds of nodes may look into one at once, and requests are not to
+   * wait behind them. One is enough, because it remembers the last that it has read.
+   */
+  function askAboutResult<T>(request: CpuRequest): Promise<T> {
+    results ??= new Piscina({
+      ...shared,
+      minThreads: 0,
+      maxThreads: 1,
+      maxQueue: mostLooks,
+      resourceLimits: { maxOldGenerationSizeMb: 1024 },
+    })
+    return ask(results, request, [], mostLooks)
   }
 
   return {
@@ -120,12 +139,12 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
       askAboutImage<Uint8Array>({ do: 'thumbnail', image, rules: thumbnailRules, longestSide }),
     /** `referredIn`, always in a thread: what crosses to the loop is what is referred to. */
     referred: (path: string, nodeId: string, references: readonly FarReference[], files: boolean) =>
-      askAboutRequest<Referred>({ do: 'refer', path, nodeId, references, files }, []),
+      askAboutResult<Referred>({ do: 'refer', path, nodeId, references, files }),
     /** `prunedResult`, likewise. */
     pruned: (path: string, outputs: readonly string[], what: 'kept' | 'result') =>
-      askAboutRequest<Uint8Array>({ do: 'prune', path, outputs, what }, []),
+      askAboutResult<Uint8Array>({ do: 'prune', path, outputs, what }),
     async close(): Promise<void> {
-      await Promise.all([requests?.destroy(), images?.destroy()])
+      await Promise.all([requests?.destroy(), images?.destroy(), results?.destroy()])
     },
   }
 }

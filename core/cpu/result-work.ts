@@ -52,7 +52,18 @@ export function prunedResult(path: string, outputs: readonly string[], what: 'ke
   return new TextEncoder().encode(JSON.stringify(what === 'kept' ? kept : kept.result))
 }
 
+/**
+ * The result that was read last: what comes after a node comes all at once. Files of results never change, and the
+ * thread that remembers it ends when it has had nothing to do for half a minute.
+ */
+let last: { path: string; value: unknown } | undefined
+
 function readResult(path: string): unknown {
+  if (last?.path !== path) last = { path, value: parsed(path) }
+  return last.value
+}
+
+function parsed(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'))
   } catch (cause) {

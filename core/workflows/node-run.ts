@@ -5,7 +5,7 @@ import type { Ran, RunJob, RunnableJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
-import type { JobRecord } from '../store/store.ts'
+import { type JobRecord, largeResultBytes } from '../store/store.ts'
 import type { ExecutionStore } from '../store/workflows.ts'
 import { type Taken, withMedia } from '../tasks/generation/media.ts'
 import { prepareGeneration } from '../tasks/generation/prepare.ts'
@@ -102,7 +102,10 @@ export function openNodeRunner({
       await run.undo(ran)
       throw tooLarge
     }
-    const kept = { ...ran, inputs: JSON.stringify(inputs), ...(key === null ? {} : { cacheKey: key }) }
+    // What is large is not written down twice: it is found out again from the results that it came from.
+    const text = JSON.stringify(inputs)
+    const known = text.length <= largeResultBytes ? { inputs: text } : {}
+    const kept = { ...ran, ...known, ...(key === null ? {} : { cacheKey: key }) }
     jobOf.set(kept, job.id)
     return kept
   }
