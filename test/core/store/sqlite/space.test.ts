@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { roomFor } from '../../../../core/store/sqlite/space.ts'
+import type { LargeResult } from '../../../../core/store/store.ts'
 import {
   claimWaiting,
   completed,
@@ -133,3 +134,34 @@ test.skipIf(!canMount).each([
   expect(opened.fatal).toEqual([])
   expect((await checkDatabase(dataDir)).findings).toEqual([])
 })
+
+test.skipIf(!canMount)(
+  'a large result that meets a full disk is written once the ballast is given up (needs root)',
+  async () => {
+    using disk = smallDisk(64 * MiB)
+    const { path: dataDir } = disk!
+    await using opened = await openTestStore({ dataDir, ballastBytes: 8 * MiB, minFreeBytes: 0 })
+    const { store } = opened
+    const ballast = join(dataDir, 'ballast')
+    await expect.poll(() => existsSync(ballast) && statSync(ballast).size, { timeout: 20_000 }).toBe(8 * MiB)
+    const { job } = await store.jobs.submit(newJob())
+    const [claimed] = await claimWaiting(store)
+    const result = Buffer.alloc(2 * MiB, '"')
+    const outcome = { ...completed(), result }
+
+    const free = fill(dataDir)
+    // As whoever ends an attempt does it: again, until it is written.
+    const refusals: unknown[] = []
+    await expect
+      .poll(() => store.jobs.settle(claimed!, outcome).catch((cause: unknown) => void refusals.push(cause)))
+      .toBe(true)
+    expect(refusals[0]).toMatchObject({ code: 'disk_full' })
+    expect(existsSync(ballast)).toBe(false)
+    const { path } = (await store.jobs.find(organizationId, job.id))!.result as LargeResult
+    expect(statSync(path).size).toBe(2 * MiB)
+    // Of the attempts that met the full disk nothing is left.
+    expect(readdirSync(dirname(path))).toEqual([basename(path)])
+    free()
+    expect(opened.fatal).toEqual([])
+  },
+)
