@@ -5,7 +5,11 @@ import type { Paint } from './paint.ts'
 /** A Failure as lines for a person: the sentence, the fields that are wrong, when a retry makes sense. */
 export function failureText(failure: Failure, paint: Paint): string {
   const lines = [`${paint.bad('Error:')} ${failure.message}`]
-  for (const detail of failure.details ?? []) lines.push(`  ${paint.name(detail.path)}: ${detail.message}`)
+  for (const { path, message } of failure.details ?? []) {
+    // The sentence is often that of the first field.
+    if (message === failure.message) continue
+    lines.push(message.includes(`'${path}'`) ? `  ${message}` : `  ${paint.name(path)}: ${message}`)
+  }
   if (failure.retryAfterMs !== undefined) lines.push(paint.faint(`Try again in ${seconds(failure.retryAfterMs)}.`))
   const requestId = failure.facts?.request_id
   if (typeof requestId === 'string') lines.push(paint.faint(`Request ${requestId}`))

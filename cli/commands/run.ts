@@ -164,7 +164,7 @@ const isGiven = (options: Options, name: string): boolean => {
 
 /** A flag that says that something is to be made, and a name of which nothing can be. */
 function notForPictures(model: string, flag: string, models: readonly Offered[]) {
-  const names = models.flatMap(namesOf)
+  const names = models.flatMap(model => namesOf(model))
   const here =
     names.length === 0 ? 'No model here does. See: infer model list' : `Those here: ${names.slice(0, 8).join(', ')}.`
   if (models.some(one => one.model_id === model))

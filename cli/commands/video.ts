@@ -56,7 +56,7 @@ export function define(command: Command, terminal: Terminal): void {
       const given = { image: image !== undefined, mask: false, video: video !== undefined, audio: audio !== undefined }
       const target = targetOf(models, model, given, { asked: task, only: isVideo })
       if (!target) {
-        const names = models.filter(one => one.tasks.some(isVideoTask)).flatMap(namesOf)
+        const names = models.flatMap(model => namesOf(model, isVideo))
         throw refused(
           'model_not_found',
           `There is no model and no slug '${printable(model)}' that makes videos. ${names.length > 0 ? `Those here: ${names.slice(0, 8).join(', ')}.` : 'No model here does. See: infer model list'}`,
@@ -80,5 +80,3 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer video demo/text-to-video "a cat" --all-formats --out clips/', 'three at once'],
   ])
 }
-
-const isVideoTask = (task: string): boolean => Object.hasOwn(generationRequests, task) && isVideo(task as never)

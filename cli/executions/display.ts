@@ -27,17 +27,20 @@ export function openRunDisplay(
     title,
     graph,
     quiet = false,
+    agoMs = 0,
     now = () => performance.now(),
   }: {
     title: string
     graph: Graph
     quiet?: boolean
+    /** How long it has been going on already. */
+    agoMs?: number
     now?: () => number
   },
 ) {
   const { stderr, remarkPaint: paint } = terminal
   const moving = !quiet && Boolean((stderr as Partial<WriteStream>).isTTY)
-  const begunAt = now()
+  const begunAt = now() - agoMs
   const told = new Map<string, Said>()
   let run: RunMoment = unknownRun
   let drawnLines = 0

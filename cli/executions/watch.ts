@@ -51,7 +51,9 @@ async function watchExecution(
   const names = (execution.nodes ?? []).map(({ node_id }) => node_id)
   // A server that does not tell what is executed tells its nodes.
   const graph = execution.dag ? dependencies(execution.dag) : graphOf(names, [])
-  const display = openRunDisplay(terminal, { title: id, graph, quiet: json })
+  const { started_at, created_at, duration_ms } = execution
+  const agoMs = duration_ms ?? Math.max(0, Date.now() - (started_at ?? created_at) * 1000)
+  const display = openRunDisplay(terminal, { title: id, graph, quiet: json, agoMs })
   try {
     const ended = await followExecution(connect, id, {
       signal,

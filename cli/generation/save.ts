@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, createWriteStream, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
@@ -42,7 +42,22 @@ export async function saveMade(
   }
   const names = place.kind === 'file' ? severalOf(place.path, files.length) : undefined
   const folder = place.kind === 'file' ? dirname(place.path) : place.path
-  mkdirSync(folder, { recursive: true })
+  try {
+    mkdirSync(folder, { recursive: true })
+    return await saveIn(folder, files, seed, names, connect, saving)
+  } catch (thrown) {
+    throw diskFailure(thrown, folder, job.id)
+  }
+}
+
+async function saveIn(
+  folder: string,
+  files: readonly Made[],
+  seed: number | undefined,
+  names: readonly string[] | undefined,
+  connect: () => Client,
+  saving: Saving,
+): Promise<string[]> {
   const saved: string[] = []
   for (const [at, file] of files.entries()) {
     const temporary = join(folder, `.infer-${randomBytes(6).toString('hex')}.part`)
@@ -89,11 +104,7 @@ async function again(saving: Saving, work: () => Promise<void>): Promise<void> {
 
 async function download(client: Client, file: Made, to: string, signal: AbortSignal): Promise<void> {
   const output = createWriteStream(to, { flags: 'w', flush: true })
-  try {
-    await pipeline(client.bytes(file.url, signal), counted(file), output, { signal })
-  } catch (thrown) {
-    throw diskFailure(thrown, to)
-  }
+  await pipeline(client.bytes(file.url, signal), counted(file), output, { signal })
 }
 
 /** Standard output stays open: others write to it too. What was written cannot be taken back. */
@@ -128,11 +139,28 @@ const counted = ({ file_size, file_name }: Made) =>
       throw new Failure('worker_error', `${file_name ?? 'The file'} came as ${size} of ${file_size} bytes.`)
   }
 
-function diskFailure(thrown: unknown, path: string): unknown {
+/** What keeps a folder from taking files, where the system has a code for it. */
+const reasons: Record<string, string> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'this user may not store any more',
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'it can only be read',
+  ENOENT: 'there is no such folder',
+  ENOTDIR: 'it is no folder',
+  EEXIST: 'it is no folder',
+}
+
+/** What the disk of this machine refuses; the work is done and stays on the server, so it says how to have it. */
+function diskFailure(thrown: unknown, folder: string, id: string): unknown {
   const { code, syscall } = thrown as NodeJS.ErrnoException
   if (typeof code !== 'string' || syscall === undefined || thrown instanceof Failure) return thrown
-  const said = code === 'ENOSPC' ? 'The disk is full.' : `${(thrown as Error).message}.`
-  return new CommandFailure(exitCodes.io, 'disk_full', `${basename(dirname(resolve(path)))}: ${said}`, {
-    cause: thrown,
-  })
+  const why = reasons[code] ?? (thrown as Error).message
+  const what = id.startsWith('exec_') ? 'execution' : 'job'
+  return new CommandFailure(
+    exitCodes.io,
+    'internal_error',
+    `Nothing can be saved in ${resolve(folder)}: ${why}. Save it elsewhere: infer ${what} watch ${id} --out folder/`,
+    { cause: thrown },
+  )
 }

@@ -52,10 +52,11 @@ function slugsOf(model: Offered): Map<string, GenerationTask> {
   return all
 }
 
-/** How the models here that make something are called, for sentences and for the Tab key. */
-export const namesOf = (model: Offered): string[] => [
-  ...new Set([model.model_id, ...Object.values(model.slugs ?? {})].filter(() => ownOf(model).length > 0)),
-]
+/** How a model that makes something is called, for sentences and for the Tab key; with `only`, something of that kind. */
+export function namesOf(model: Offered, only: (task: GenerationTask) => boolean = () => true): string[] {
+  const made = ownOf(model).filter(only)
+  return made.length === 0 ? [] : [...new Set([model.model_id, ...made.flatMap(task => model.slugs?.[task] ?? [])])]
+}
 
 /**
  * Which model and task are meant by a name: the id of a model or a slug. Undefined when the name is none of a model
@@ -78,7 +79,12 @@ export function targetOf(
   const bySlug = slugsOf(model).get(name)
   const possible = bySlug ? [bySlug] : ownOf(model).filter(task => only?.(task) ?? true)
   const shown = `'${printable(name)}'`
-  if (possible.length === 0 || (bySlug && only && !only(bySlug)))
+  if (bySlug && only && !only(bySlug)) {
+    const others = namesOf(model, only)
+    const instead = others.length > 0 ? ` Give one of ${others.join(', ')}.` : ''
+    throw usage(`${shown} does not make that: it is for ${nameOf(bySlug)} alone.${instead}`)
+  }
+  if (possible.length === 0)
     throw usage(`${shown} does not make that: its tasks are ${ownOf(model).map(nameOf).join(', ')}.`)
   if (asked && !possible.includes(asked))
     throw usage(`${shown} does not do ${nameOf(asked)}: its tasks are ${possible.map(nameOf).join(', ')}.`)

@@ -19,6 +19,17 @@ test('wrong fields, the time to wait and the request stand below', () => {
   )
 })
 
+test('what the sentence says already is not said again, nor a name twice', () => {
+  const details = ['width', 'height'].map(path => ({
+    path,
+    message: `'${path}' must be at least 64.`,
+    code: 'invalid_value' as const,
+  }))
+  expect(failureText(new Failure('invalid_value', details[0]!.message, { details }), plain)).toBe(
+    "Error: 'width' must be at least 64.\n  'height' must be at least 64.\n",
+  )
+})
+
 test('the stack is shown for what nobody expected, and for nothing else', () => {
   expect(failureText(failureOf(new TypeError('odd')), plain)).toContain('TypeError: odd\n    at ')
   const expected = Object.assign(new Error('ENOENT: no'), { code: 'ENOENT', syscall: 'open' })

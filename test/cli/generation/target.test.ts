@@ -60,8 +60,19 @@ test('a model that is switched off says so', () => {
   expect(() => targetOf([{ ...wan, enabled: false }], 'wan', nothing)).toThrow("The model 'wan' is disabled.")
 })
 
+test('of those that make videos no name that makes pictures', () => {
+  expect(namesOf(demo, isVideo)).toEqual([
+    'infer/demo',
+    ...generationTasks.filter(isVideo).map(task => `demo/${short(task)}`),
+  ])
+  expect(namesOf(both, isVideo)).toEqual([])
+  expect(() => target('demo/text-to-image', {}, { only: isVideo })).toThrow(
+    'Give one of infer/demo, demo/text-to-video',
+  )
+})
+
 test('names for sentences: none of a chat model', () => {
-  expect(models.flatMap(namesOf)).toEqual([
+  expect(models.flatMap(model => namesOf(model))).toEqual([
     'infer/demo',
     ...generationTasks.map(task => `demo/${short(task)}`),
     'wan',

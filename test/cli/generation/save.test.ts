@@ -1,0 +1,35 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import type { Client } from '../../../cli/client.ts'
+import { saveMade } from '../../../cli/generation/save.ts'
+import type { Job } from '../../../cli/jobs/job.ts'
+import { openTerminal } from '../../../cli/terminal.ts'
+
+const job: Job = {
+  id: 'job_01M80F6T1H8501V1KNVA9REGGE',
+  task: 'slug/text-to-image',
+  model_id: 'demo',
+  status: 'completed',
+  created_at: 0,
+  result: { images: [{ url: 'http://127.0.0.1/files/a.png', file_size: 3 }], seed_used: 1 },
+}
+const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} })
+const bytes = () => Readable.from([Buffer.from('png')])
+const client = { bytes } as unknown as Client
+
+test.each<[place: Parameters<typeof saveMade>[1], said: string]>([
+  [{ kind: 'folder', path: '/dev/null' }, 'Nothing can be saved in /dev/null: it is no folder.'],
+  [{ kind: 'folder', path: '/dev/null/deep' }, 'Nothing can be saved in /dev/null/deep: it is no folder.'],
+  // Files cannot be made in there, whoever asks.
+  [{ kind: 'file', path: '/proc/self/a.png' }, 'Nothing can be saved in /proc/self: '],
+])('what the disk refuses is said at once, with the way to save it elsewhere: %j', async (place, said) => {
+  const troubles: string[] = []
+  const saving = { signal: new AbortController().signal, topic: 'cat', suffix: '' }
+  const saved = saveMade(job, place, () => client, terminal, { ...saving, onTrouble: text => troubles.push(text) })
+  await expect(saved).rejects.toMatchObject({
+    exitCode: 74,
+    message: expect.stringContaining(said) as string,
+  })
+  await expect(saved).rejects.toThrow(`Save it elsewhere: infer job watch ${job.id} --out folder/`)
+  expect(troubles).toEqual([])
+})
