@@ -158,7 +158,7 @@ export interface Store {
   /** What was found and repaired when the store was opened. */
   readonly recovery: { requeued: number; crashed: number; migratedFrom: number | null; bootId: string }
   stats(): StoreStats
-  /** Online copy to a new file, verified after writing; writers go on. Returns its size in bytes. */
+  /** Online copy to a new file, large results inside, verified after writing; writers go on. Returns its size in bytes. */
   backup(to: string, onProgress?: (done: number, total: number) => void): Promise<{ bytes: number }>
   close(): Promise<void>
 }

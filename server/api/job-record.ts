@@ -62,7 +62,12 @@ const JobFacts = z.object({
 /** A job without what went in and what came out: as it stands in lists and events. */
 export const JobSummary = JobFacts.meta({ id: 'JobSummary' })
 
-export const JobObject = JobFacts.extend({ inputs: z.unknown(), result: z.unknown() }).meta({ id: 'Job' })
+export const JobObject = JobFacts.extend({
+  inputs: z
+    .unknown()
+    .describe('Of a node of an execution what they came to, once it has completed; null where that is large.'),
+  result: z.unknown(),
+}).meta({ id: 'Job' })
 
 const nothingKnown: Standing = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
 
