@@ -1,5 +1,5 @@
 import type { Dag, Parameters } from '../dag/definition.ts'
-import { inTurns } from '../turns.ts'
+import { atOnce, inTurns } from '../turns.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
 import type { Diagnostics, TypeIssue, Warning } from './diagnostics.ts'
@@ -8,8 +8,7 @@ import { misfit } from './parameters.ts'
 
 /** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
-  const work = diagnosing(dag, parameters, offer)
-  for (let step = work.next(); ; step = work.next()) if (step.done) return step.value
+  return atOnce(diagnosing(dag, parameters, offer))
 }
 
 /** The same, for a loop that has others to serve as well: a large definition takes many milliseconds. */

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
+import { inTurns } from '../../../core/turns.ts'
 import { type Grammar, literal, openGrammar } from './grammar/grammar.ts'
 import type { Beginning, ThinkMarks } from './reasoning.ts'
 import { rulesOf, untilMarker } from './tools/automaton.ts'
@@ -15,20 +16,20 @@ export interface Constrained {
 /**
  * What the whole answer must keep to, in GBNF, from its first token on; undefined when it may be anything. Free text
  * is a part of it wherever calls may come behind some, because a single token that the grammar allows costs nothing.
- * Throws Failure for schemas that no grammar can be made of.
+ * In small steps, because many tools take long. Throws Failure for schemas that no grammar can be made of.
  */
-export function constraintOf({ calling, format, marks, beginning }: Constrained): string | undefined {
+export function* constraintOf({ calling, format, marks, beginning }: Constrained): Generator<void, string | undefined> {
   const grammar = openGrammar()
-  const json = calling?.forced ? undefined : jsonRule(format, grammar)
-  const rules = calling ? callRules(calling, grammar) : []
+  const json = calling?.forced ? undefined : yield* jsonRule(format, grammar)
+  const rules = calling ? yield* callRules(calling, grammar) : []
   if (calling) rules.push(`answer ::= ${calling.forced ? 'calls' : json === undefined ? 'said' : `calls | ${json}`}`)
   else if (json !== undefined) rules.push(`answer ::= ${json}`)
   else return undefined
-  if (marks === undefined || beginning === 'answer') return grammar.text('answer') + rules.join('\n')
+  if (marks === undefined || beginning === 'answer') return (yield* grammar.text('answer')) + rules.join('\n')
   rules.push('answer-behind ::= [ \\n]{0,4} answer')
   rules.push(...rulesOf(untilMarker(marks.close, { rule: 'answer-behind' }, false), 'thought'))
   const root = beginning === 'thinking' ? 'thought-0' : `[ \\n]{0,4} ${literal(marks.open)} thought-0 | answer`
-  return grammar.text(root) + rules.join('\n')
+  return (yield* grammar.text(root)) + rules.join('\n')
 }
 
 /** Characters of grammars and of what they were made of, all together. */
@@ -36,34 +37,45 @@ const mostKept = 8 << 20
 
 /**
  * `constraintOf`, which keeps what it has made, last used last: clients send the same tools with every turn, and a
- * grammar takes some milliseconds for each (thirty tools took 0.26 s, measured), in which nobody gets a token.
+ * grammar takes a millisecond or so for each. Meanwhile others get their tokens, and whoever wants the same waits for it.
  */
-export function openConstraints(most = mostKept): typeof constraintOf {
+export function openConstraints(most = mostKept) {
   const made = new Map<string, string>()
+  const making = new Map<string, Promise<string | undefined>>()
   let kept = 0
-  return wanted => {
+
+  function make(key: string, wanted: Constrained): Promise<string | undefined> {
+    const work = inTurns(constraintOf(wanted)).finally(() => making.delete(key))
+    making.set(key, work)
+    return work
+  }
+
+  function keep(key: string, grammar: string): void {
+    if (made.delete(key)) kept -= key.length + grammar.length
+    if (key.length + grammar.length > most) return
+    made.set(key, grammar)
+    kept += key.length + grammar.length
+    for (const [oldest, text] of made) {
+      if (kept <= most) break
+      made.delete(oldest)
+      kept -= oldest.length + text.length
+    }
+  }
+
+  return async (wanted: Constrained): Promise<string | undefined> => {
     const { calling, format, marks, beginning } = wanted
     if (!calling && (!format || format.type === 'text')) return undefined
     const key = JSON.stringify([calling, format, marks, beginning])
-    const grammar = made.get(key) ?? constraintOf(wanted)!
-    if (made.delete(key)) made.set(key, grammar)
-    else if (key.length + grammar.length <= most) {
-      made.set(key, grammar)
-      kept += key.length + grammar.length
-      for (const [oldest, text] of made) {
-        if (kept <= most) break
-        made.delete(oldest)
-        kept -= oldest.length + text.length
-      }
-    }
+    const grammar = await (making.get(key) ?? made.get(key) ?? make(key, wanted))
+    keep(key, grammar!)
     return grammar
   }
 }
 
-function jsonRule(format: ChatRequest['response_format'], grammar: Grammar): string | undefined {
+function* jsonRule(format: ChatRequest['response_format'], grammar: Grammar): Generator<void, string | undefined> {
   if (!format || format.type === 'text') return undefined
-  if (format.type === 'json_object') return grammar.object()
-  return grammar.rule(format.json_schema.schema ?? {}, {
+  if (format.type === 'json_object') return yield* grammar.object()
+  return yield* grammar.rule(format.json_schema.schema ?? {}, {
     param: 'response_format',
     path: 'response_format.json_schema.schema',
   })

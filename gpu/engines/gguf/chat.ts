@@ -67,7 +67,7 @@ export function openChat(parts: ChatParts) {
       marks: template.marks,
       beginning: beginningOf(stretches.at(-1)?.text ?? '', template.marks),
     }
-    const grammar = constraintOf({ ...answer, format: request.response_format })
+    const grammar = await constraintOf({ ...answer, format: request.response_format })
     const prompt = tokensFor(stretches)
     const work: GenerateWork = {
       prompt,

@@ -1,20 +1,21 @@
 import type { Part, Ranges, RuleMap } from './rules.ts'
 
 /**
- * Rules as llama.cpp reads them, one a line.
+ * Rules as llama.cpp reads them, one a line and one a step.
  * Source: grammars/README.md and src/llama-grammar.cpp of llama.cpp.
  */
-export function gbnfOf(rules: RuleMap): string {
-  return [...rules]
-    .map(([name, alternatives]) => {
-      const sides = alternatives.map(sequence => (sequence.length === 0 ? '""' : sequence.map(partOf).join(' ')))
-      return `${name} ::= ${sides.join(' | ')}\n`
-    })
-    .join('')
+export function* gbnfOf(rules: RuleMap): Generator<void, string> {
+  const lines: string[] = []
+  for (const [name, alternatives] of rules) {
+    const sides = alternatives.map(sequence => (sequence.length === 0 ? '""' : sequence.map(partOf).join(' ')))
+    lines.push(`${name} ::= ${sides.join(' | ')}\n`)
+    yield
+  }
+  return lines.join('')
 }
 
 /** Characters that stand for themselves, as a part of a grammar: `"a\n"`. */
-export const literal = (characters: string): string => `"${Array.from(characters, escaped).join('')}"`
+export const literal = (characters: string): string => `"${written(characters)}"`
 
 function partOf(part: Part): string {
   if (part.kind === 'text') return literal(part.text)
@@ -28,13 +29,14 @@ function partOf(part: Part): string {
 }
 
 function setOf(ranges: Ranges): string {
-  const character = (code: number) => escaped(String.fromCodePoint(code))
+  const character = (code: number) => written(String.fromCodePoint(code))
   return `[${ranges.map(([low, high]) => (low === high ? character(low) : `${character(low)}-${character(high)}`)).join('')}]`
 }
 
 /** Anything but letters, digits and harmless signs by its number, because signs mean something here and there. */
+const written = (characters: string): string => characters.replace(/[^a-zA-Z0-9 :,.{}_/<>|=@#+*]/gu, escaped)
+
 function escaped(character: string): string {
-  if (/^[a-zA-Z0-9 :,.{}_/<>|=@#+*]$/.test(character)) return character
   if (character === '\n') return '\\n'
   if (character === '"') return '\\"'
   const code = character.codePointAt(0)!

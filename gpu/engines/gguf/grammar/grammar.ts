@@ -1,4 +1,5 @@
 import { Failure } from '../../../../core/failure.ts'
+import { atOnce } from '../../../../core/turns.ts'
 import { openBudget } from './budget.ts'
 import { openCompiler } from './compile.ts'
 import { gbnfOf } from './gbnf.ts'
@@ -11,6 +12,7 @@ import { stepsToCheck, widthOf } from './width.ts'
 export { literal } from './gbnf.ts'
 export type { Origin } from './schema.ts'
 
+/** All of it in small steps, because a schema that hardly passes for small enough takes half a second. */
 export interface Grammar {
   /**
    * Adds what a schema allows and gives the name of its rule, for use in `text`. Each call gives a rule that may be
@@ -19,15 +21,15 @@ export interface Grammar {
    * `invalid_value` for what is no schema, that no value satisfies or that is too large, all with `origin.param`.
    * The grammar is of no use after that.
    */
-  rule(schema: unknown, origin: Origin): string
+  rule(schema: unknown, origin: Origin): Generator<void, string>
   /** The name of the rule that matches any JSON object. */
-  object(): string
+  object(): Generator<void, string>
   /**
    * The whole grammar in GBNF, for `createGrammar({ grammar })`. `root` is the right side of the rule `root`, in
    * GBNF: names that `rule` gave and texts in quotes, which `literal` writes:
    * `${literal('<tool_call>\n')} ${name} ${literal('\n</tool_call>')}`.
    */
-  text(root: string): string
+  text(root: string): Generator<void, string>
 }
 
 /** Readings that are followed at once, and steps of llama.cpp's own check of a grammar. */
@@ -59,13 +61,13 @@ export function openGrammar(): Grammar {
   const given = new Set<string>()
   let places = 0
 
-  const check = (name: string): void => {
-    const productive = productiveRules(rules.rules, [name])
+  function* check(name: string): Generator<void, void> {
+    const productive = yield* productiveRules(rules.rules, [name])
     if (!productive.has(name))
       throw new Failure('invalid_value', `No finite value satisfies the schema at '${from.path}'.`, {
         param: from.param,
       })
-    if (widthOf(productive, rules.distinct, budget) > most.width)
+    if ((yield* widthOf(productive, rules.distinct, budget)) > most.width)
       throw new Failure(
         'unsupported_parameter',
         `The built-in engine cannot keep to the schema at '${from.path}': branches of its anyOf or oneOf begin alike ` +
@@ -77,14 +79,14 @@ export function openGrammar(): Grammar {
   }
 
   return {
-    rule(schema, origin) {
+    *rule(schema, origin) {
       from = origin
       if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts, 200000 characters or 100 levels')
       const { root } = openDocument(schema, origin, () => places++)
       try {
         const name = compile([root])
-        rules.settle()
-        check(name)
+        yield* rules.settle()
+        yield* check(name)
         given.add(name)
         return name
       } catch (error) {
@@ -92,24 +94,27 @@ export function openGrammar(): Grammar {
         throw error
       }
     },
-    object() {
+    *object() {
       const name = json.object()
-      rules.settle()
+      yield* rules.settle()
       given.add(name)
       return name
     },
-    text: root => `root ::= ${root}\n${gbnfOf(productiveRules(rules.rules, given))}`,
+    *text(root) {
+      const productive = yield* productiveRules(rules.rules, given)
+      return `root ::= ${root}\n${yield* gbnfOf(productive)}`
+    },
   }
 }
 
 /** The grammar of one schema: what `response_format: {type: 'json_schema'}` asks for. Throws as `Grammar.rule` does. */
 export function schemaGrammar(schema: unknown, origin: Origin): string {
   const grammar = openGrammar()
-  return grammar.text(grammar.rule(schema, origin))
+  return atOnce(grammar.text(atOnce(grammar.rule(schema, origin))))
 }
 
 /** The grammar of any JSON object: what `response_format: {type: 'json_object'}` asks for. */
 export function objectGrammar(): string {
   const grammar = openGrammar()
-  return grammar.text(grammar.object())
+  return atOnce(grammar.text(atOnce(grammar.object())))
 }

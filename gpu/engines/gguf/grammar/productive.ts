@@ -12,11 +12,12 @@ export function referred(sequence: Sequence, needed = false): string[] {
 
 /**
  * The rules that `from` lead to, without alternatives that never end, such as an object that must hold another one
- * like itself: a model that took one could not find out again. A rule that has none left is not among them.
+ * like itself: a model that took one could not find out again. A rule that has none left is not among them. A step
+ * looks at one rule.
  */
-export function productiveRules(rules: RuleMap, from: Iterable<string>): RuleMap {
+export function* productiveRules(rules: RuleMap, from: Iterable<string>): Generator<void, RuleMap> {
   const asked = [...from]
-  const finite = finiteRules(rules, asked)
+  const finite = yield* finiteRules(rules, asked)
   const reached = new Set(asked.filter(name => finite.has(name)))
   const made = new Map<string, Sequence[]>()
   for (const name of reached) {
@@ -26,6 +27,7 @@ export function productiveRules(rules: RuleMap, from: Iterable<string>): RuleMap
       .map(sequence => sequence.filter((part: Part) => referred([part]).every(other => finite.has(other))))
     made.set(name, alternatives)
     for (const sequence of alternatives) for (const other of referred(sequence)) reached.add(other)
+    yield
   }
   return made
 }
@@ -34,12 +36,12 @@ export function productiveRules(rules: RuleMap, from: Iterable<string>): RuleMap
  * Of the rules that `from` lead to, those that match some text: of which an alternative needs only such rules. No others
  * are looked at, since each of many tools asks this with the rules of all those before it beside its own.
  */
-function finiteRules(rules: RuleMap, from: readonly string[]): ReadonlySet<string> {
+function* finiteRules(rules: RuleMap, from: readonly string[]): Generator<void, ReadonlySet<string>> {
   const finite = new Set<string>()
   const waiting = new Map<string, { name: string; missing: number }[]>()
   // A set gives also what is added to it meanwhile.
   const reached = new Set(from)
-  for (const name of reached)
+  for (const name of reached) {
     for (const sequence of rules.get(name)!) {
       for (const other of referred(sequence)) reached.add(other)
       const needs = new Set(referred(sequence, true))
@@ -51,6 +53,8 @@ function finiteRules(rules: RuleMap, from: readonly string[]): ReadonlySet<strin
         else waiting.set(other, [entry])
       }
     }
+    yield
+  }
   for (const name of finite)
     for (const entry of waiting.get(name) ?? []) if (--entry.missing === 0) finite.add(entry.name)
   return finite

@@ -88,9 +88,12 @@ export function openRules(budget: Pick<Budget, 'parts'>) {
       asked.push({ name, make })
       return name
     },
-    /** Makes the rules that were asked for, and those that they ask for. */
-    settle(): void {
-      for (let next = asked.pop(); next; next = asked.pop()) fill(next.name, next.make())
+    /** Makes the rules that were asked for, and those that they ask for, one a step. */
+    *settle(): Generator<void, void> {
+      for (let next = asked.pop(); next; next = asked.pop()) {
+        fill(next.name, next.make())
+        yield
+      }
     },
     /** Rules of which the alternatives are known to begin differently, by how they were made. */
     distinct,

@@ -14,9 +14,9 @@ interface Opening {
  * About how many readings of one text llama.cpp must follow at once, at most. It keeps each as a stack of its own, so
  * what doubles them with every bracket, such as a list of this or a list of that, takes all memory within some thirty
  * brackets. Infinity where they grow with the depth of the text. Alternatives of the rules in `distinct` are known to
- * begin differently.
+ * begin differently. A step looks at one group of rules.
  */
-export function widthOf(rules: RuleMap, distinct: ReadonlySet<string>, budget: Budget): number {
+export function* widthOf(rules: RuleMap, distinct: ReadonlySet<string>, budget: Budget): Generator<void, number> {
   const openings = openOpenings(rules, budget)
   const width = new Map<string, number>()
   const recursive = new Set<string>()
@@ -46,6 +46,7 @@ export function widthOf(rules: RuleMap, distinct: ReadonlySet<string>, budget: B
     }
     if (component.some(name => rules.get(name)!.some(recurs))) for (const name of component) recursive.add(name)
     for (const name of component) width.set(name, most + aside)
+    yield
   }
   return Math.max(1, ...width.values())
 }

@@ -16,18 +16,21 @@ const noParameters = { type: 'object', properties: {}, additionalProperties: fal
 /**
  * Rules for calls whose arguments validate, to be put behind a grammar that holds the rules of their schemas. The
  * rule `calls` is one call, or several where that is allowed, behind the marker where the family has one; unless the
- * answer must be a call, `said` is free text in which such calls may come.
+ * answer must be a call, `said` is free text in which such calls may come. In steps, several for each tool.
  * Throws Failure as `Grammar.rule` does, with the tool's `parameters` as its param.
  */
-export function callRules(calling: Calling, grammar: Grammar): string[] {
+export function* callRules(calling: Calling, grammar: Grammar): Generator<void, string[]> {
   const { form, tools, parallel } = calling
   const { marker, close, separator } = form
-  const rules = tools.map(({ tool, at }) => {
-    const parameters = argumentsRule(tool, at, grammar)
-    return form.family === 'mistral-named'
-      ? `${literal(tool.function.name)} ("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]" ${parameters}`
-      : jsonCall(tool.function.name, form.argumentsKey, parameters)
-  })
+  const rules: string[] = []
+  for (const { tool, at } of tools) {
+    const parameters = yield* argumentsRule(tool, at, grammar)
+    rules.push(
+      form.family === 'mistral-named'
+        ? `${literal(tool.function.name)} ("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]" ${parameters}`
+        : jsonCall(tool.function.name, form.argumentsKey, parameters),
+    )
+  }
   const lines = [`call ::= ${rules.join(' | ')}`]
   const more = (rest: string) => (parallel ? ` (${rest}){0,${mostCalls - 1}}` : '')
   const mark = literal(marker)
@@ -70,7 +73,11 @@ function jsonCall(name: string, key: string, parameters: string): string {
   ].join(' ')
 }
 
-function argumentsRule({ function: { parameters = noParameters } }: Tool, at: number, grammar: Grammar): string {
+function* argumentsRule(
+  { function: { parameters = noParameters } }: Tool,
+  at: number,
+  grammar: Grammar,
+): Generator<void, string> {
   const path = `tools[${at}].function.parameters`
   const { type } = parameters
   if (type !== undefined && type !== 'object')
@@ -78,7 +85,7 @@ function argumentsRule({ function: { parameters = noParameters } }: Tool, at: nu
       param: `${path}.type`,
     })
   const names = Object.keys(parameters).some(key => ['$ref', 'anyOf', 'oneOf', 'allOf', 'const', 'enum'].includes(key))
-  return grammar.rule(type === undefined && !names ? { ...parameters, type: 'object' } : parameters, {
+  return yield* grammar.rule(type === undefined && !names ? { ...parameters, type: 'object' } : parameters, {
     param: path,
     path,
   })

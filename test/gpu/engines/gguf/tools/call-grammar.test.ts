@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
+import { atOnce } from '../../../../../core/turns.ts'
 import { type Constrained, constraintOf, openConstraints } from '../../../../../gpu/engines/gguf/chat-constraint.ts'
 import { callFormOf, hermes } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
 import { callingOf } from '../../../../../gpu/engines/gguf/tools/calling.ts'
@@ -23,11 +24,13 @@ const tools = ['add', 'sum'].map(name => ({
   function: { name, parameters: schema(name[0]!) },
 }))
 
+const grammarOf = (wanted: Constrained) => atOnce(constraintOf(wanted))
+
 type Fields = Partial<ChatRequest>
 async function allowed(form: keyof typeof forms, fields: Fields, thinking: Partial<Constrained> = {}) {
   const request: ChatRequest = { model: 'm', messages: [{ role: 'user', content: 'x' }], tools, ...fields }
   const calling = callingOf(request, forms[form])
-  const grammar = constraintOf({
+  const grammar = grammarOf({
     calling,
     format: request.response_format,
     marks: undefined,
@@ -130,7 +133,7 @@ test('a function without parameters takes none, one with open ones any object', 
 })
 
 test('without calls and formats everything goes', () =>
-  expect(constraintOf({ calling: undefined, format: { type: 'text' }, ...thinks })).toBeUndefined())
+  expect(grammarOf({ calling: undefined, format: { type: 'text' }, ...thinks })).toBeUndefined())
 
 describe('grammars that were made are kept', () => {
   const wanted = (name: string, forced: boolean): Constrained => {
@@ -148,23 +151,44 @@ describe('grammars that were made are kept', () => {
     ['enough room', undefined],
     ['room for one or two', 3_000],
     ['no room', 10],
-  ])('and are the same as new ones, with %s', (_what, most) => {
+  ])('and are the same as new ones, with %s', async (_what, most) => {
     const constraint = openConstraints(most)
-    for (const _round of [1, 2]) expect(asked.map(constraint)).toEqual(asked.map(constraintOf))
+    for (const _round of [1, 2]) expect(await Promise.all(asked.map(constraint))).toEqual(asked.map(grammarOf))
   })
 
-  test('the second of the same is not made anew', () => {
+  test('while one for a hundred tools is made, the loop serves others', async () => {
+    const many = Array.from({ length: 100 }, (_, at) => ({
+      type: 'function' as const,
+      function: { name: `tool_${at}`, parameters: { ...schema('a'), description: `The tool number ${at}` } },
+    }))
+    const calling = callingOf({ model: 'm', messages: [], tools: many }, hermes)
+    let served = 0
+    let next = setImmediate(function serve() {
+      served++
+      next = setImmediate(serve)
+    })
+    const grammar = await openConstraints()({ calling, format: undefined, marks: undefined, beginning: 'answer' })
+    clearImmediate(next)
+    expect(grammar).toContain('tool_99')
+    // It takes dozens of milliseconds; at once, nobody would have been served.
+    expect(served).toBeGreaterThan(3)
+  })
+
+  test('the second of the same is not made anew, also while the first is being made', async () => {
     const constraint = openConstraints()
-    const [one, two] = [constraint(wanted('f', true)), constraint(wanted('f', true))]
-    expect(one).toBe(two)
     let read = 0
     const counted = wanted('h', true)
     const { parameters } = counted.calling!.tools[0]!.tool.function
     Object.defineProperty(parameters, 'required', { enumerable: true, get: () => (read++, ['a']) })
-    constraint(counted)
-    const first = read
-    constraint(counted)
+    const [one, two] = await Promise.all([constraint(counted), constraint(counted)])
+    const both = read
+    expect(two).toBe(one)
+    expect(await constraint(counted)).toBe(one)
     // Once for the key, and not again for a grammar.
-    expect(read).toBe(first + 1)
+    expect(read).toBe(both + 1)
+    const alone = openConstraints()
+    read = 0
+    await alone(counted)
+    expect(both).toBe(read + 1)
   })
 })
