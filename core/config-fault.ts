@@ -1,6 +1,7 @@
 import { type Document, isMap, isPair, isScalar, isSeq, type YAMLParseError } from 'yaml'
 import { z } from 'zod'
 import { Failure, type FailureDetail } from './failure.ts'
+import { nearest } from './nearest.ts'
 import { failureOf, placeOf } from './schemas/issues.ts'
 
 /** What is wrong in infer.yaml, in words that say where: `infer.yaml:12:5: 'models[2].memory': …`. */
@@ -91,21 +92,8 @@ function near(name: string, path: readonly PropertyKey[], schema: Shape): string
   let shapes = resolve(schema)
   for (const part of path)
     shapes = shapes.flatMap(shape => resolve(typeof part === 'number' ? shape.items : shape.properties?.[String(part)]))
-  const [best] = shapes
-    .flatMap(shape => Object.keys(shape.properties ?? {}))
-    .map(known => ({ known, far: distance(name.toLowerCase(), known) }))
-    .toSorted((a, b) => a.far - b.far)
-  return best && best.far <= Math.max(1, name.length / 3) ? best.known : undefined
-}
-
-/** How many letters must be put in, taken out or changed to get from one word to the other. */
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at)
-  for (let a = 1; a <= from.length; a++) {
-    const next = [a]
-    for (let b = 1; b <= to.length; b++)
-      next[b] = Math.min(row[b]! + 1, next[b - 1]! + 1, row[b - 1]! + (from[a - 1] === to[b - 1] ? 0 : 1))
-    row = next
-  }
-  return row[to.length]!
+  return nearest(
+    name,
+    shapes.flatMap(shape => Object.keys(shape.properties ?? {})),
+  )
 }

@@ -2,14 +2,18 @@ import type { WorkflowNode } from '../dag/definition.ts'
 import { failureOf } from '../schemas/issues.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import type { TypeIssue } from './diagnostics.ts'
+import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
-import { type Found, type Kinds, kindsOf, kindsText, mayFit, walk } from './schema-walk.ts'
+import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, walk } from './schema-walk.ts'
+import { suggested } from './suggested.ts'
 
 /** What a reference that is a whole text gives, and where. */
 export interface Given {
   at: readonly Segment[]
   path: string
   kinds: Kinds
+  /** As it is written. */
+  reference: string
 }
 
 /** The literal values by the task's own schema; what references give by its type. */
@@ -21,7 +25,7 @@ export function diagnoseInputs(
   context: NodeContext,
 ): void {
   const { issue, warn } = context
-  for (const { at, path, kinds } of given) {
+  for (const { at, path, kinds, reference } of given) {
     const expected = walk(type.inputs, at)
     if (coerced(kinds, expected, path)) {
       warn({
@@ -29,15 +33,17 @@ export function diagnoseInputs(
         message: `Node '${id}': ${path} takes an address, and the reference gives an object; its 'url' is used.`,
         node_id: id,
         path,
+        reference,
       })
     } else if (expected !== 'missing' && !mayFit(kinds, kindsOf(expected)))
       issue({
         code: 'type_mismatch',
-        message: `nodes.${id}.${path} expects ${kindsText(kindsOf(expected))}, and the reference gives ${kindsText(kinds)}.`,
+        message: `nodes.${id}.${path} expects ${kindsText(kindsOf(expected))} but ${reference} is ${kindsText(kinds)}.`,
         node_id: id,
         path,
         expected: kindsText(kindsOf(expected)),
         actual: kindsText(kinds),
+        reference,
       })
   }
   for (const field of Object.keys(node.inputs))
@@ -47,7 +53,15 @@ export function diagnoseInputs(
         message: `Node '${id}': ${node.task} has no input '${field}'.`,
         node_id: id,
         path: `inputs.${field}`,
+        ...suggested(field, Object.keys(type.inputs.properties ?? {})),
       })
+  if (Object.hasOwn(node.inputs, 'model') && node.inputs.model !== node.model_id)
+    warn({
+      code: 'unknown_field',
+      message: `Node '${id}': its model is '${node.model_id}'; 'model' in the inputs is not looked at.`,
+      node_id: id,
+      path: 'inputs.model',
+    })
 
   const whole = { ...node.inputs, model: node.model_id || 'any' }
   const checked = type.request.safeParse(whole)
@@ -63,8 +77,18 @@ export function diagnoseInputs(
       message: `Node '${id}': ${wrong.message}`,
       node_id: id,
       path,
+      ...(wrong.code === 'invalid_type' ? typesAt(wrong.path, node, type) : {}),
     })
   }
+}
+
+/** What is expected at a place, and what is there. */
+function typesAt(path: string, { inputs }: WorkflowNode, type: TaskType): { expected?: string; actual?: string } {
+  const at = outputPath(path)
+  const kinds = at && kindsOf(walk(type.inputs, at))
+  if (!at || !kinds || kinds === 'anything') return {}
+  const value = at.reduce<unknown>((now, step) => (now as Record<Segment, unknown> | null | undefined)?.[step], inputs)
+  return { expected: kindsText(kinds), actual: jsonType(value) }
 }
 
 const issueOf: Readonly<Record<string, TypeIssue['code']>> = {

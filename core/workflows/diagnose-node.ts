@@ -2,11 +2,12 @@ import type { z } from 'zod'
 import type { Dag, Parameters, WorkflowNode } from '../dag/definition.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseInputs, type Given } from './diagnose-inputs.ts'
-import type { TypeIssue, Warning } from './diagnostics.ts'
+import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { type Reference, ReferenceFault } from './references.ts'
 import { type Kinds, kindsOf, type Schema, walk } from './schema-walk.ts'
+import { suggested } from './suggested.ts'
 
 /** What a task takes and gives, as far as a diagnosis has to know. */
 export interface TaskType {
@@ -41,8 +42,8 @@ export interface NodeContext {
   parameters: Parameters | undefined
   offer: Offer
   used: Set<string>
-  warn: (warning: Warning) => void
-  issue: (issue: TypeIssue) => void
+  warn: (warning: Finding<Warning>) => void
+  issue: (issue: Finding<TypeIssue>) => void
 }
 
 export function diagnoseNode(id: string, node: WorkflowNode, context: NodeContext): void {
@@ -58,7 +59,13 @@ export function diagnoseNode(id: string, node: WorkflowNode, context: NodeContex
   diagnoseModel(id, node, task?.name, context)
   for (const field of Object.keys(node))
     if (!known.has(field))
-      warn({ code: 'unknown_field', message: `Node '${id}': '${field}' means nothing here.`, node_id: id, path: field })
+      warn({
+        code: 'unknown_field',
+        message: `Node '${id}': '${field}' means nothing here.`,
+        node_id: id,
+        path: field,
+        ...suggested(field, known),
+      })
 
   const given: Given[] = []
   for (const { at, path, whole, reference } of referencesIn(node.inputs)) {
@@ -66,7 +73,7 @@ export function diagnoseNode(id: string, node: WorkflowNode, context: NodeContex
       warn({ code: reference.code, message: `Node '${id}': ${reference.message}`, node_id: id, path })
     else {
       const kinds = diagnoseReference(id, path, reference, context)
-      if (whole) given.push({ at, path, kinds })
+      if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
     }
   }
   if (!task) return
@@ -125,7 +132,11 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
     used.add(String(first))
     const parameter = parameters && Object.hasOwn(parameters, String(first)) ? parameters[String(first)] : undefined
     if (parameters && !parameter)
-      warn({ code: 'undeclared_input', ...say(`no parameter '${String(first)}' is declared`) })
+      warn({
+        code: 'undeclared_input',
+        ...say(`no parameter '${String(first)}' is declared`),
+        ...suggested(String(first), Object.keys(parameters)),
+      })
     return parameter && what === undefined ? kindsOfParameter(parameter.type) : 'anything'
   }
   const target = Object.hasOwn(dag.nodes, String(first)) ? dag.nodes[String(first)] : undefined
@@ -138,7 +149,8 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
           ? "after the node comes 'result', 'status' or 'error'"
           : undefined
   if (wrong !== undefined) {
-    warn({ code: 'unknown_reference', ...say(wrong) })
+    const meant = target || first === id ? {} : suggested(String(first), Object.keys(dag.nodes))
+    warn({ code: 'unknown_reference', ...say(wrong), ...meant })
     return 'anything'
   }
   const type = offer.task(target!.task)

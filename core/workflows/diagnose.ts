@@ -2,9 +2,10 @@ import type { Dag, Parameters } from '../dag/definition.ts'
 import { atOnce, inTurns } from '../turns.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
-import type { Diagnostics, TypeIssue, Warning } from './diagnostics.ts'
+import { type Diagnostics, type Finding, severityOf, type TypeIssue, type Warning } from './diagnostics.ts'
 import { graphOf, impliedEdges, nodeReferences, shortestCycle } from './graph.ts'
 import { misfit } from './parameters.ts'
+import { suggested } from './suggested.ts'
 
 /** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
@@ -17,8 +18,10 @@ export const diagnoseInTurns = (dag: Dag, parameters: Parameters | undefined, of
 
 function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Diagnostics> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
-  const warn = (warning: Warning) => void found.warnings.push(warning)
-  const issue = (of: TypeIssue) => void found.type_issues.push(of)
+  const warn = ({ code, ...more }: Finding<Warning>) =>
+    void found.warnings.push({ code, severity: severityOf(code), ...more })
+  const issue = ({ code, ...more }: Finding<TypeIssue>) =>
+    void found.type_issues.push({ code, severity: severityOf(code), ...more })
   if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
   yield* diagnoseGraph(dag, warn)
   const used = new Set<string>()
@@ -46,7 +49,7 @@ function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer)
   return found
 }
 
-function* diagnoseGraph(dag: Dag, warn: (warning: Warning) => void): Generator<void, void> {
+function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Generator<void, void> {
   const seen = new Set<string>()
   for (const edge of dag.edges) {
     const { from, to } = edge
@@ -58,6 +61,7 @@ function* diagnoseGraph(dag: Dag, warn: (warning: Warning) => void): Generator<v
         code: 'edge_unknown_node',
         message: `Edge ${from} → ${to} references a node that does not exist: '${missing}'.`,
         edge,
+        ...suggested(missing, Object.keys(dag.nodes)),
       })
     else if (from === to)
       warn({ code: 'self_edge', message: `Node '${from}' has an edge to itself.`, node_id: from, edge })

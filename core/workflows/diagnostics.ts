@@ -29,6 +29,8 @@ export const warningCodes = [
 
 export interface Diagnostic<Code extends string = string> {
   code: Code
+  /** Whether it keeps the workflow from being executed. */
+  severity: 'error' | 'warning'
   /** A sentence that names the node. */
   message: string
   node_id?: string
@@ -39,10 +41,13 @@ export interface Diagnostic<Code extends string = string> {
   expected?: string
   actual?: string
   reference?: string
+  /** The name that was meant, as far as that can be guessed. */
   suggestion?: string
 }
 export type TypeIssue = Diagnostic<(typeof typeIssueCodes)[number]>
 export type Warning = Diagnostic<(typeof warningCodes)[number]>
+/** As it is found: how severe it is follows from its code. */
+export type Finding<Of extends Diagnostic> = Omit<Of, 'severity'>
 
 export interface Diagnostics {
   type_issues: TypeIssue[]
@@ -66,6 +71,8 @@ const blocking: ReadonlySet<string> = new Set([
   'model_task_mismatch',
 ])
 
+export const severityOf = (code: string): Diagnostic['severity'] => (blocking.has(code) ? 'error' : 'warning')
+
 /** Those for which a run is refused, before anything of it exists. */
 export const blockingOf = ({ type_issues, warnings }: Diagnostics): Diagnostic[] =>
-  [...warnings, ...type_issues].filter(({ code }) => blocking.has(code))
+  [...warnings, ...type_issues].filter(({ severity }) => severity === 'error')

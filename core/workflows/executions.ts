@@ -176,6 +176,9 @@ export function openExecutions({
 }
 export type Executions = ReturnType<typeof openExecutions>
 
+/** Where there is no such model the reason has the name that it has for every other request. */
+const withoutModel: ReadonlySet<string> = new Set(['unknown_model', 'model_disabled'])
+
 /** Throws Failure `invalid_graph` when anything keeps the definition from being run. */
 export function refuseBroken(blocking: readonly Diagnostic[]): void {
   const [first] = blocking
@@ -183,9 +186,10 @@ export function refuseBroken(blocking: readonly Diagnostic[]): void {
   const others = blocking.length > 1 ? ` ${blocking.length - 1} more: see details.` : ''
   throw new Failure('invalid_graph', `The workflow cannot run. ${first.message}${others}`, {
     param: first.node_id === undefined ? 'dag' : `dag.nodes.${first.node_id}${first.path ? `.${first.path}` : ''}`,
-    details: blocking.map(({ code, message, node_id, path }) => ({
-      code,
-      message,
+    details: blocking.map(({ code, node_id, path, ...more }) => ({
+      ...more,
+      code: withoutModel.has(code) ? 'model_not_found' : code,
+      ...(node_id === undefined ? {} : { node_id }),
       path: node_id === undefined ? 'dag' : `dag.nodes.${node_id}${path ? `.${path}` : ''}`,
     })),
   })

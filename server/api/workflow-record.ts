@@ -36,6 +36,7 @@ export type WorkflowFields = z.output<typeof WorkflowFields>
 const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
   z.object({
     code: z.enum(codes),
+    severity: z.enum(['error', 'warning']).describe('With an error it cannot be executed.'),
     message: z.string(),
     node_id: z.string().optional(),
     path: z.string().optional(),

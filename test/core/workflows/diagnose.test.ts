@@ -155,6 +155,75 @@ describe('codes', () => {
   })
 })
 
+test.for<
+  [about: string, code: string, more: object, nodes: Nodes, edges?: string[], parameters?: Record<string, object>]
+>([
+  [
+    'which reference gives what where something else is expected',
+    'type_mismatch',
+    {
+      message: 'nodes.b.inputs.prompt expects string but ${nodes.a.result.count} is integer.',
+      path: 'inputs.prompt',
+      expected: 'string',
+      actual: 'integer',
+      reference: '${nodes.a.result.count}',
+    },
+    { a: write('x'), b: paint('${nodes.a.result.count}') },
+    ['a>b'],
+  ],
+  ['what is expected of a value', 'type_mismatch', { expected: 'string', actual: 'integer' }, { a: write(3) }],
+  ['that it keeps it from running', 'unknown_model', { severity: 'error' }, { a: write('x', { model_id: 'other' }) }],
+  ['that it may run all the same', 'type_mismatch', { severity: 'warning' }, { a: write(3) }],
+  [
+    'which node is meant',
+    'unknown_reference',
+    { suggestion: 'writer' },
+    { writer: write('x'), b: write('${nodes.writr.result.count}') },
+  ],
+  [
+    'which end of an edge is meant',
+    'edge_unknown_node',
+    { suggestion: 'second' },
+    { first: write('x'), second: write('y') },
+    ['first>secnod'],
+  ],
+  [
+    'which parameter is meant',
+    'undeclared_input',
+    { suggestion: 'topic' },
+    { a: write('${input.topics} ${input.topic}') },
+    [],
+    { topic: { type: 'string' } },
+  ],
+  ['which field is meant', 'unknown_field', { suggestion: 'timeout' }, { a: write('x', { timeuot: 3 }) }],
+  [
+    'which input is meant',
+    'unknown_field',
+    { suggestion: 'tags' },
+    { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', tag: ['y'] } } },
+  ],
+  [
+    'that another model is not asked',
+    'unknown_field',
+    { path: 'inputs.model' },
+    { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', model: 'n' } } },
+  ],
+])('it says %s', ([, code, more, nodes, edges, parameters]) => {
+  const { type_issues, warnings } = found(nodes, edges, parameters)
+  const all = [...type_issues, ...warnings]
+  expect(all).toEqual([expect.objectContaining({ code, ...more })])
+})
+
+test('it guesses no name where none is near', () => {
+  const [warning] = found({ a: write('x'), b: write('${nodes.painter.result.count}') }).warnings
+  expect(warning).not.toHaveProperty('suggestion')
+})
+
+test('the same model in the inputs is fine', () => {
+  const { warnings } = found({ a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', model: 'm' } } })
+  expect(warnings).toEqual([])
+})
+
 test('with some of them nothing can run, with others it may', () => {
   const { type_issues, warnings } = found({ a: write(3, { colour: 1 }), b: write('x', { model_id: null }) })
   expect(blockingOf({ type_issues, warnings }).map(({ code }) => code)).toEqual(['node_without_model'])

@@ -278,9 +278,11 @@ test('what cannot run is refused with all reasons, and nothing of it exists', as
     },
   })
   expect([status, body.error.code]).toEqual([400, 'invalid_graph'])
+  expect(body.error.details[0]).toMatchObject({ edge: { from: 'a', to: 'nobody' } })
+  expect(body.error.details[1]).toMatchObject({ node_id: 'a' })
   expect(body.error.details.map(({ code, path }) => [code, path])).toEqual([
     ['edge_unknown_node', 'dag'],
-    ['unknown_model', 'dag.nodes.a.model_id'],
+    ['model_not_found', 'dag.nodes.a.model_id'],
     ['unknown_task', 'dag.nodes.b.task'],
   ])
 })
