@@ -1,4 +1,5 @@
 import type { Failure } from './failure.ts'
+import type { Leaving } from './leaving.ts'
 import type { Feature, Model } from './models/model.ts'
 import type { Task } from './tasks/tasks.ts'
 
@@ -35,7 +36,7 @@ export interface Fleet {
 
 export interface LeaseWish {
   waitMs: number
-  signal?: AbortSignal
+  signal?: Leaving
   /**
    * Nobody is on the line for it: a slot goes to those first who are, within a bound, so that no background work waits
    * for ever behind a busy model.

@@ -1,9 +1,10 @@
 import type { Failure } from '../core/failure.ts'
+import type { Leaving } from '../core/leaving.ts'
 import type { Clock } from './clock.ts'
 
 export interface Patience {
   ms: number
-  signal?: AbortSignal | undefined
+  signal?: Leaving | undefined
   clock: Pick<Clock, 'after'>
   /** What is said when the time is over. */
   late: () => Failure

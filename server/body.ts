@@ -40,32 +40,36 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
     return Promise.reject(tooLarge(most))
   }
   // A large one is put together as it comes: to copy megabytes at the end would hold up everybody else.
-  const whole = Number(declared) > putTogether ? Buffer.allocUnsafeSlow(Number(declared)) : undefined
+  let whole = Number(declared) > putTogether ? Buffer.allocUnsafeSlow(Number(declared)) : undefined
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    let chunks: Buffer[] = []
     let size = 0
-    const done = () => {
-      req.off('data', take).off('end', end).off('close', gone).off('error', gone)
-    }
+    // The listeners stay: taking four off again costs more than the reading. What they hold they let go.
+    let over = false
     const take = (chunk: Buffer) => {
+      if (over) return
       size += chunk.length
       if (size > most) {
-        done()
+        over = true
         discard(req)
         reject(tooLarge(most))
       } else if (whole) chunk.copy(whole, size - chunk.length)
       else chunks.push(chunk)
     }
     const end = () => {
-      done()
+      if (over) return
+      over = true
       if (whole) resolve(size === whole.length ? whole : whole.subarray(0, size))
       else resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size))
+      chunks = []
+      whole = undefined
     }
     const gone = () => {
-      done()
+      if (over) return
+      over = true
       reject(new Failure('cancelled', 'The client went away before its request was complete.'))
     }
-    req.on('data', take).once('end', end).once('close', gone).once('error', gone)
+    req.on('data', take).on('end', end).on('close', gone).on('error', gone)
   })
 }
 

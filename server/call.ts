@@ -4,6 +4,7 @@ import type { Allowance } from '../core/accounts/limiter.ts'
 import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
+import { Departure, type Leaving } from '../core/leaving.ts'
 import type { Task } from '../core/tasks/tasks.ts'
 import { commonHeaders } from './head.ts'
 import type { Owners } from './owners.ts'
@@ -21,6 +22,10 @@ export interface CallJob {
   engineId: string | null
 }
 
+const noFiles: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map()
+const noTexts: ReadonlyMap<string, string> = new Map()
+const nothing = (): void => {}
+
 /** One request on its way through the server: who asks, what for, and the one place that writes the response head. */
 export class Call {
   readonly id = newId('req')
@@ -32,6 +37,7 @@ export class Call {
   readonly owners: Owners
   #caller: Caller | undefined
   #headers: string[]
+  #leaving: Departure | undefined
   #gone: AbortController | undefined
   #over: PromiseWithResolvers<void> | undefined
   /** Set once it is known which model is to work for it. */
@@ -39,11 +45,11 @@ export class Call {
   /** Of the body as it was sent, where that was taken when it was read. */
   bodyHash: string | undefined
   /** Files that came inside the body, by the short address that stands in the body in their place. */
-  inline: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map()
+  inline: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = noFiles
   /** Members of a large body as JSON text; an empty object stands in the body in their place. */
-  texts: ReadonlyMap<string, string> = new Map()
+  texts: ReadonlyMap<string, string> = noTexts
   /** Gives back what the body is counted as; set while it is counted. */
-  letBodyGo: () => void = () => {}
+  letBodyGo: () => void = nothing
 
   constructor(req: IncomingMessage, res: ServerResponse, route: Route, params: Record<string, string>, owners: Owners) {
     this.req = req
@@ -74,17 +80,32 @@ export class Call {
   }
 
   /** Aborted when the client hangs up before the response is complete, and when the server stops before that. */
+  get leaving(): Leaving {
+    return this.#departure
+  }
+
+  /** The same for what takes nothing but an AbortSignal. */
   get gone(): AbortSignal {
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController())
-      const leave = () => {
-        if (!this.res.writableFinished)
-          gone.abort(new Failure('cancelled', 'The client went away before the answer was complete.'))
-      }
-      if (this.res.destroyed) leave()
-      else this.res.once('close', leave)
+      const departure = this.#departure
+      if (departure.aborted) gone.abort(departure.reason)
+      else departure.addEventListener('abort', () => gone.abort(departure.reason))
     }
     return this.#gone.signal
+  }
+
+  get #departure(): Departure {
+    if (!this.#leaving) {
+      const leaving = (this.#leaving = new Departure())
+      const leave = () => {
+        if (!this.res.writableFinished)
+          leaving.abort(new Failure('cancelled', 'The client went away before the answer was complete.'))
+      }
+      if (this.res.destroyed) leave()
+      else this.res.on('close', leave)
+    }
+    return this.#leaving
   }
 
   /** Whether the client has hung up. */
@@ -104,8 +125,7 @@ export class Call {
 
   /** Gives up what the call waits for, with this reason, though the client is still there. */
   stop(reason: Failure): void {
-    void this.gone
-    this.#gone?.abort(reason)
+    this.#departure.abort(reason)
   }
 
   /** Milliseconds since the request came in. */
@@ -142,7 +162,8 @@ export class Call {
   head(status: number, contentType: string, more: readonly string[] = []): void {
     if (this.route.path.startsWith('/std/'))
       this.#headers.push('openai-processing-ms', String(Math.round(this.elapsedMs)))
-    this.res.writeHead(status, [...this.#headers, 'content-type', contentType, ...more])
+    this.#headers.push('content-type', contentType, ...more)
+    this.res.writeHead(status, this.#headers)
   }
 
   /** Writes a whole response. Does nothing when the client is gone or a response was begun. */

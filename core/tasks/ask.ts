@@ -1,5 +1,6 @@
 import type { Failure } from '../failure.ts'
 import type { EngineListener, Lease } from '../fleet.ts'
+import type { Leaving } from '../leaving.ts'
 
 /** One request to an engine, its answer whole. Rejects with the Failure that the engine or the caller's leaving makes. */
 export function ask(
@@ -7,7 +8,7 @@ export function ask(
   path: string,
   body: string | Uint8Array,
   maxBytes: number,
-  signal: AbortSignal,
+  signal: Leaving,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

@@ -50,7 +50,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #latestAt = 0
   readonly #shape: StreamShape
   readonly #leave = () => {
-    const reason = this.#call.gone.reason as Failure
+    const reason = this.#call.leaving.reason as Failure
     if (this.#over) return
     if (reason.code === 'cancelled') {
       if (this.#begun && !this.#call.left) this.#res.end(errorFrame(reason, this.#call.id))
@@ -70,14 +70,14 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#shape = new StreamShape(options.want)
     this.#call = options.call
     this.#res = options.call.res
-    this.#call.gone.addEventListener('abort', this.#leave)
+    this.#call.leaving.addEventListener('abort', this.#leave)
   }
 
   /** The engine's request, once it is on its way. */
   attach(exchange: Exchange): void {
     if (this.#over) exchange.abort()
     else this.#exchange = exchange
-    if (this.#call.gone.aborted) this.#leave()
+    if (this.#call.leaving.aborted) this.#leave()
   }
 
   accepted(contentType: string): void {
@@ -199,7 +199,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #end(end: StreamEnd): void {
     this.#over = true
     this.#partial = undefined
-    this.#call.gone.removeEventListener('abort', this.#leave)
+    this.#call.leaving.removeEventListener('abort', this.#leave)
     this.#res.off('drain', this.#drain)
     if (end.how !== 'retry') this.#count(end.usage)
     this.#timed()
