@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises'
+import { usage } from './exit-codes.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Asks a person who sits in front of the terminal; Enter means `usually`. Rejects when the signal is aborted. */
@@ -17,4 +18,19 @@ export async function agrees(
   } finally {
     lines.close()
   }
+}
+
+/**
+ * Whether something is to be done that cannot be undone: `yes` where it was said with the command, else a person is
+ * asked. Throws usage where nobody is there.
+ */
+export async function isMeant(
+  question: string,
+  yes: boolean | undefined,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (yes) return true
+  if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
+  return agrees(question, false, terminal, signal)
 }

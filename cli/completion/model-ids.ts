@@ -6,14 +6,12 @@ import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
 import { openClient } from '../client.ts'
 import { offeredBy } from '../generation/models.ts'
+import { patienceMs } from './known.ts'
 
 export interface KnownModel {
   id: string
   tasks: readonly string[]
 }
-
-/** Somebody waits at a prompt: a server that does not answer in this time has nothing to offer. */
-const patienceMs = 700
 
 const Models = z.object({ data: z.array(z.object({ id: z.string(), tasks: z.array(z.string()).default([]) })) })
 

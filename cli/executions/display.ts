@@ -3,6 +3,7 @@ import type { Graph } from '../../core/workflows/graph.ts'
 import { lineFor, progressLine, type Said } from '../jobs/progress-line.ts'
 import { printable } from '../paint.ts'
 import { lengthText } from '../quantities-text.ts'
+import { openRedrawn } from '../redrawn.ts'
 import { drawLine } from '../status/line.ts'
 import type { Terminal } from '../terminal.ts'
 import { drawGraph } from '../workflows/draw.ts'
@@ -10,9 +11,6 @@ import { isOver } from './execution.ts'
 import { asJob, labelOf, stateText } from './label.ts'
 import { type RunMoment, unknownRun } from './moment.ts'
 
-/** How often a terminal is drawn at most, and how often at least: time goes on. Milliseconds. */
-const drawEveryMs = 100
-const tickMs = 1_000
 /** Below the graph: nodes that wait or run, a line each. */
 const mostLines = 6
 
@@ -43,11 +41,11 @@ export function openRunDisplay(
   const begunAt = now() - agoMs
   const told = new Map<string, Said>()
   let run: RunMoment = unknownRun
-  let drawnLines = 0
-  let drawnAt = Number.NEGATIVE_INFINITY
   let closed = false
+  const redrawn = moving ? openRedrawn(stderr, frame, now) : undefined
 
   function frame(): string[] {
+    if (run.nodes.size === 0) return []
     const width = Math.max(20, (stderr.columns || 80) - 1)
     const height = Math.max(6, (stderr.rows || 24) - 1)
     const moments = [...run.nodes]
@@ -80,26 +78,6 @@ export function openRunDisplay(
       : lines
   }
 
-  const erased = () => (drawnLines === 0 ? '' : `\r${drawnLines > 1 ? `\u001b[${drawnLines - 1}A` : ''}\u001b[J`)
-  function draw(): void {
-    if (!moving || closed || run.nodes.size === 0) return
-    const lines = frame()
-    const text = erased() + lines.join('\n')
-    drawnLines = lines.length
-    drawnAt = now()
-    stderr.write(text)
-  }
-  const timer = moving ? setInterval(draw, tickMs) : undefined
-  let soon: NodeJS.Timeout | undefined
-  function drawSoon(): void {
-    const restMs = drawEveryMs - (now() - drawnAt)
-    if (restMs <= 0) return draw()
-    soon ??= setTimeout(() => {
-      soon = undefined
-      draw()
-    }, restMs)
-  }
-
   /** In a pipe: what has become of each node since it was told. */
   function tell(): void {
     for (const [node, moment] of run.nodes) {
@@ -113,28 +91,20 @@ export function openRunDisplay(
     }
   }
 
-  const change = (moment: RunMoment): void => {
-    run = moment
-    if (moving) drawSoon()
-    else if (!quiet) tell()
-  }
-  const say = (text: string): void => {
-    if (drawnLines > 0) stderr.write(erased())
-    drawnLines = 0
-    terminal.remark(text)
-    draw()
-  }
-
   return {
-    change,
-    say,
+    change(moment: RunMoment): void {
+      run = moment
+      if (closed) return
+      if (redrawn) redrawn.drawSoon()
+      else if (!quiet) tell()
+    },
+    say(text: string): void {
+      if (redrawn && !closed) redrawn.aside(() => terminal.remark(text))
+      else terminal.remark(text)
+    },
     /** The last picture stays. */
     close(): void {
-      if (closed) return
-      clearTimeout(soon)
-      clearInterval(timer)
-      draw()
-      if (drawnLines > 0) stderr.write('\n')
+      if (!closed) redrawn?.close({ keep: true })
       closed = true
     },
   }

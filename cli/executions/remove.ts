@@ -2,10 +2,9 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
-import { usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
-import { agrees } from '../question.ts'
+import { isMeant } from '../question.ts'
 import type { Terminal } from '../terminal.ts'
 import { executionPath } from './execution.ts'
 import { findExecution } from './find.ts'
@@ -29,10 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
         const id = await findExecution(client, text, signal)
-        if (!yes) {
-          if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
-          if (!(await agrees(`Delete ${id} with its files?`, false, terminal, signal))) return
-        }
+        if (!(await isMeant(`Delete ${id} with its files?`, yes, terminal, signal))) return
         const deleted = await client.ask({ method: 'DELETE', path: executionPath(id), answer: z.unknown(), signal })
         if (json) terminal.json(deleted)
         else terminal.print(`${id} is deleted.`)

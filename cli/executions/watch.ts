@@ -57,7 +57,7 @@ async function watchExecution(
   try {
     const ended = await followExecution(connect, id, {
       signal,
-      onChange: display.change,
+      onChange: moment => display.change(moment),
       onTrouble: sentence =>
         display.say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
     })

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
-import { exitCodeOf, failureOf, usage } from '../exit-codes.ts'
+import { exitCodeOf, failureOf } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
-import { agrees } from '../question.ts'
+import { isMeant } from '../question.ts'
 import type { Terminal } from '../terminal.ts'
 import { findIds } from './find.ts'
 import { jobPath } from './job.ts'
@@ -29,11 +29,8 @@ export function define(command: Command, terminal: Terminal): void {
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
         const ids = await findIds(client, texts, signal)
-        if (!yes) {
-          if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
-          const what = ids.length === 1 ? `${ids[0]} with its files` : `${ids.length} jobs with their files`
-          if (!(await agrees(`Delete ${what}?`, false, terminal, signal))) return
-        }
+        const what = ids.length === 1 ? `${ids[0]} with its files` : `${ids.length} jobs with their files`
+        if (!(await isMeant(`Delete ${what}?`, yes, terminal, signal))) return
         const deleted: string[] = []
         for (const id of ids)
           try {

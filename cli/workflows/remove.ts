@@ -2,11 +2,10 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
-import { usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
-import { agrees } from '../question.ts'
+import { isMeant } from '../question.ts'
 import type { Terminal } from '../terminal.ts'
 import { findWorkflow, workflowPath } from './workflow.ts'
 
@@ -31,11 +30,8 @@ export function define(command: Command, terminal: Terminal): void {
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
         const { workflow } = await findWorkflow(client, text, { signal })
-        if (!yes) {
-          if (!terminal.interactive) throw usage('Nobody is here to be asked. Say that you mean it: --yes')
-          const question = `Delete the workflow '${printable(workflow.name)}' (${workflow.id})?`
-          if (!(await agrees(question, false, terminal, signal))) return
-        }
+        const question = `Delete the workflow '${printable(workflow.name)}' (${workflow.id})?`
+        if (!(await isMeant(question, yes, terminal, signal))) return
         const path = `${workflowPath(workflow.id)}${force ? '?force=true' : ''}`
         const deleted = await client.ask({ method: 'DELETE', path, answer: z.unknown(), signal })
         if (json) terminal.json(deleted)
