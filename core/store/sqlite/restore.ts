@@ -5,7 +5,7 @@ import { StoreRefusal } from '../refusal.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
 import { type Connection, openDatabase, structuralFault } from './database.ts'
 import { createPrivate, placesIn, prepareDirectory, syncDirectory, takeInstanceLock } from './directory.ts'
-import { keepResultsBeside, putOutResults } from './result-copies.ts'
+import { keepResultsBeside, putOutResults, resultsIn } from './result-copies.ts'
 
 /**
  * Makes an online copy of the database of a data directory, whether a server runs on it or not: from one moment,
@@ -46,8 +46,7 @@ export async function restoreDatabase(
     // The copy and not the original: what is checked is what will be used, and the original is left untouched.
     onStep('verifying')
     verifyCopy(incoming, { file })
-    // What is swept by the next server is still wanted by the database that stays beside.
-    if (statSync(database).size > 0) keepResultsBeside(results, resultsBeside(aside))
+    const old = statSync(database).size > 0 ? resultsIn(results) : []
     // Back into WAL mode, in which it is read before a server has opened it.
     const next = openDatabase(incoming)
     const missing = putOut(next, results, file)
@@ -61,6 +60,8 @@ export async function restoreDatabase(
     await copied.sync()
     await copied.close()
     onStep('swapping')
+    // The next server sweeps what its database does not name; the one that stays beside still wants it.
+    keepResultsBeside(results, old, resultsBeside(aside))
     const previous = setAside(database, aside)
     renameSync(incoming, database)
     syncDirectory(dataDir)

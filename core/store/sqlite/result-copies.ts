@@ -109,17 +109,24 @@ export function putOutResults(connection: Connection, folder: string, beside: re
   return missing
 }
 
-/** Gives all files of results a second name in another folder: they stay there when these are erased. */
-export function keepResultsBeside(folder: string, beside: string): void {
-  for (const organization of existsSync(folder) ? readdirSync(folder) : [])
-    for (const name of readdirSync(join(folder, organization))) {
-      mkdirSync(join(beside, organization), { recursive: true, mode: 0o700 })
-      const [from, to] = [join(folder, organization, name), join(beside, organization, name)]
-      try {
-        linkSync(from, to)
-      } catch {
-        // A file system without hard links.
-        copyFileSync(from, to)
-      }
+/** Every file of a result that is there, by the name that a row would have. Blocks the thread. */
+export const resultsIn = (folder: string): string[] =>
+  (existsSync(folder) ? readdirSync(folder) : []).flatMap(organization =>
+    readdirSync(join(folder, organization))
+      .map(name => `${organization}/${name}`)
+      .filter(isResultName),
+  )
+
+/** Gives files of results a second name in another folder: they stay there when these are erased. */
+export function keepResultsBeside(folder: string, files: readonly string[], beside: string): void {
+  for (const file of files) {
+    const [from, to] = [resultPlace(folder, file), resultPlace(beside, file)]
+    mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
+    try {
+      linkSync(from, to)
+    } catch {
+      // A file system without hard links.
+      copyFileSync(from, to)
     }
+  }
 }

@@ -64,7 +64,8 @@ export function openResults({ folder, onFull }: { folder: string; onFull: () => 
       if (outcome.status !== 'completed') return settle(outcome)
       const { result } = outcome
       const large = largeOf(result)
-      if (!large) return settle({ ...outcome, result: typeof result === 'string' ? result : textOf(result) })
+      if (!large)
+        return settle(typeof result === 'string' ? (outcome as WrittenOutcome) : { ...outcome, result: textOf(result) })
       const written = await write(claim, large)
       let settled = false
       try {

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 import { openAdminStore } from '../../../../core/store/sqlite/admin.ts'
 import { bootDatabase } from '../../../../core/store/sqlite/boot.ts'
 import { verifyCopy } from '../../../../core/store/sqlite/copy.ts'
-import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { openAsIs, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { migrate, migrations, versionOf } from '../../../../core/store/sqlite/migrations.ts'
-import { newJob, openTestStore, temporaryDirectory } from '../_store.ts'
+import { claimWaiting, completed, newJob, openTestStore, temporaryDirectory } from '../_store.ts'
 
 const second = { version: 2, sql: 'ALTER TABLE organizations ADD COLUMN motto TEXT' }
 const broken = { version: 3, sql: 'CREATE TABLE half (a); INSERT INTO nowhere VALUES (1)' }
@@ -36,6 +36,9 @@ test('a step that fails leaves the version before it, with nothing of it done', 
 test('an upgrade keeps the data and leaves a verified copy of the old database', async () => {
   await using opened = await openTestStore()
   const { job } = await opened.store.jobs.submit(newJob())
+  const [claimed] = await claimWaiting(opened.store)
+  const result = JSON.stringify('x'.repeat(300_000))
+  await opened.store.jobs.settle(claimed!, { ...completed(), result })
   await opened.store.close()
   // The database of an older program: the same data, one version back.
   const connection = open(opened.dataDir)
@@ -59,6 +62,10 @@ test('an upgrade keeps the data and leaves a verified copy of the old database',
   const path = join(opened.dataDir, 'backups', copy!)
   expect(statSync(path).mode & 0o777).toBe(0o600)
   verifyCopy(path)
+  // What lies in files goes when its job does, and the copy stays whole.
+  const old = openAsIs(path, { readonly: true })
+  expect(old.prepare('SELECT result FROM job_results').pluck().all()).toEqual([result])
+  old.close()
   expect(said).toEqual([expect.stringContaining('backup before the upgrade')])
 })
 
@@ -87,7 +94,7 @@ test('a kill in the middle of a step leaves the version before it', async () => 
   await using opened = await openTestStore()
   await opened.store.close()
   const script = `
-    import { openDatabase } from ${JSON.stringify(new URL('../../../../core/store/sqlite/database.ts', import.meta.url))}
+    import { openAsIs, openDatabase } from ${JSON.stringify(new URL('../../../../core/store/sqlite/database.ts', import.meta.url))}
     import { migrate, migrations } from ${JSON.stringify(new URL('../../../../core/store/sqlite/migrations.ts', import.meta.url))}
     const connection = openDatabase(${JSON.stringify(join(opened.dataDir, 'infer.db'))})
     connection.function('die', () => process.kill(process.pid, 'SIGKILL'))

@@ -329,6 +329,8 @@ describe('a restore', () => {
       after = await ended(opened.store, large('after'))
     }
     const { previous } = await restoreDatabase(dataDir, file)
+    // Those of the old one and no others.
+    expect(readdirSync(join(`${previous}.results`, organizationId))).toHaveLength(2)
     {
       await using opened = await openTestStore({ dataDir })
       expect(textOf(await opened.store.jobs.find(organizationId, before.id))).toBe(large('before'))
