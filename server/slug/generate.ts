@@ -58,37 +58,32 @@ async function submit(call: Call, slug: string, body: unknown): Promise<Submitte
 const how =
   'The slug of each model and task is in `GET /api/model-status`. Pictures, videos and sounds are sent as http(s) or `data:` addresses or as ids of files.'
 
+const submitFacts = {
+  method: 'POST',
+  scope: 'user:write',
+  tag,
+  params: One,
+  body: GenerationBody,
+  example: { prompt: 'A cat on a mat' },
+  largeBody: true,
+  response: Accepted,
+  status: 202,
+  errors: slugErrors,
+} as const
+
 export const generateRoutes = [
   route({
-    method: 'POST',
+    ...submitFacts,
     path: '/slug/queue/submit/**:slug',
-    scope: 'user:write',
-    tag,
     summary: 'Ask for a picture or a video, and hear at once where it will be',
     description: how,
-    params: One,
-    body: GenerationBody,
-    example: { prompt: 'A cat on a mat' },
-    largeBody: true,
-    response: Accepted,
-    status: 202,
-    errors: slugErrors,
     handle: async ({ params, body }, call) => accepted(call, (await submit(call, params.slug, body)).job),
   }),
   route({
-    method: 'POST',
+    ...submitFacts,
     path: '/slug/**:slug',
-    scope: 'user:write',
-    tag,
     summary: 'Ask for a picture or a video',
     description: `${how} With \`sync_mode\` or \`Prefer: wait=30\` the request is held until the result is there: 200 with the same object as \`GET /slug/requests/{id}\`, or 504 with the ids while it goes on.`,
-    params: One,
-    body: GenerationBody,
-    example: { prompt: 'A cat on a mat' },
-    largeBody: true,
-    response: Accepted,
-    status: 202,
-    errors: slugErrors,
     handle: async ({ params, body }, call) => {
       const prefer = preferenceOf(call.req.headers.prefer)
       const { job, model, syncMode } = await submit(call, params.slug, body)

@@ -99,11 +99,13 @@ const Cancelled = z
 /** `?logs=1` */
 export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')
 
-/** Headers of an answer about a request: its id, and when to ask again while it goes on. */
-function about(call: Call, job: JobRecord): void {
+/** The job of a request that is told about; the headers say its id, and when to ask again while it goes on. */
+async function toldOf(requestId: string, call: Call): Promise<JobRecord> {
+  const job = await findRequest(requestId, call)
   call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
   if (!hasEnded(job))
     call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
+  return job
 }
 
 async function cancel(requestId: string, call: Call): Promise<JsonText> {
@@ -145,11 +147,7 @@ export const requestRoutes = [
     params: One,
     response: GenerationRequestView,
     errors: slugErrors,
-    handle: async ({ params }, call) => {
-      const job = await findRequest(params.id, call)
-      about(call, job)
-      return requestAnswer(job, call)
-    },
+    handle: async ({ params }, call) => requestAnswer(await toldOf(params.id, call), call),
   }),
   route({
     method: 'GET',
@@ -162,8 +160,7 @@ export const requestRoutes = [
     response: Status,
     errors: slugErrors,
     handle: async ({ params }, call) => {
-      const job = await findRequest(params.id, call)
-      about(call, job)
+      const job = await toldOf(params.id, call)
       const logs = wantsLogs(call) ? await call.owners.jobs.logs(job) : undefined
       return new JsonText(JSON.stringify(await statusView(job, call, logs)))
     },
@@ -178,8 +175,7 @@ export const requestRoutes = [
     response: Logs,
     errors: slugErrors,
     handle: async ({ params }, call) => {
-      const job = await findRequest(params.id, call)
-      about(call, job)
+      const job = await toldOf(params.id, call)
       return { logs: (await call.owners.jobs.logs(job)).map(logView) }
     },
   }),
