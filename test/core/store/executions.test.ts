@@ -1,19 +1,15 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { advance, begin, type ExecutionStatus, isOver, type Standing } from '../../../core/dag/advance.ts'
 import { checkDatabase } from '../../../core/store/sqlite/admin.ts'
-import type { JobRecord, Store } from '../../../core/store/store.ts'
-import { completed, newJob, openTestStore, organizationId, type TestStore, temporaryDirectory } from './_store.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { completed, newJob, openTestStore, organizationId, temporaryDirectory } from './_store.ts'
 import { newExecution } from './_workflows.ts'
 
 // The store moves executions on with core/dag/advance.ts, between commits that may be undone and run again. Whatever
 // happens in whatever order, what it holds is what the same events make of the pure function.
-let opened: TestStore
-let store: Store
-beforeAll(async () => {
-  opened = await openTestStore()
-  store = opened.store
-})
+const opened = await openTestStore()
+const { store } = opened
 afterAll(() => opened[Symbol.asyncDispose]())
 
 const letters = 'abcdefghij'.split('')

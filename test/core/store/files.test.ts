@@ -1,23 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
-import type { Store } from '../../../core/store/store.ts'
-import {
-  completed,
-  createOrganization,
-  newFile,
-  newJob,
-  newVideo,
-  openTestStore,
-  organizationId,
-  type TestStore,
-} from './_store.ts'
+import { completed, createOrganization, newFile, newJob, newVideo, openTestStore, organizationId } from './_store.ts'
 
-let opened: TestStore
-let store: Store
-beforeAll(async () => {
-  opened = await openTestStore()
-  store = opened.store
-})
+const opened = await openTestStore()
+const { store } = opened
 afterAll(() => opened[Symbol.asyncDispose]())
 
 const idsOf = (rows: { id: string }[]): string[] => rows.map(({ id }) => id)

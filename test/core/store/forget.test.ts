@@ -1,23 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { checkDatabase } from '../../../core/store/sqlite/admin.ts'
-import type { JobRecord, Store } from '../../../core/store/store.ts'
-import {
-  completed,
-  finishedCall,
-  newFile,
-  newJob,
-  newVideo,
-  openTestStore,
-  organizationId,
-  type TestStore,
-} from './_store.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { completed, finishedCall, newFile, newJob, newVideo, openTestStore, organizationId } from './_store.ts'
 
-let opened: TestStore
-let store: Store
-beforeAll(async () => {
-  opened = await openTestStore()
-  store = opened.store
-})
+const opened = await openTestStore()
+const { store } = opened
 afterAll(async () => {
   expect((await checkDatabase(opened.dataDir)).findings).toEqual([])
   await opened[Symbol.asyncDispose]()

@@ -1,24 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
-import type { JobRecord, Store } from '../../../core/store/store.ts'
-import {
-  claimWaiting,
-  completed,
-  createOrganization,
-  newJob,
-  openTestStore,
-  organizationId,
-  type TestStore,
-} from './_store.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import { claimWaiting, completed, createOrganization, newJob, openTestStore, organizationId } from './_store.ts'
 
 // What every Store must do for the queue. Each test has a model of its own.
-let opened: TestStore
-let store: Store
+const opened = await openTestStore()
+const { store } = opened
 let modelId: string
-beforeAll(async () => {
-  opened = await openTestStore()
-  store = opened.store
-})
 afterAll(() => opened[Symbol.asyncDispose]())
 
 const submit = async (job: Parameters<typeof newJob>[0] = {}): Promise<JobRecord> =>

@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
-import type { Store } from '../../../core/store/store.ts'
 import {
   claimWaiting,
   completed,
@@ -10,16 +9,11 @@ import {
   newToken,
   openTestStore,
   organizationId,
-  type TestStore,
 } from './_store.ts'
 
 // What every Store must do, whichever database is behind it.
-let opened: TestStore
-let store: Store
-beforeAll(async () => {
-  opened = await openTestStore()
-  store = opened.store
-})
+const opened = await openTestStore()
+const { store } = opened
 afterAll(async () => {
   await opened[Symbol.asyncDispose]()
   expect(opened.fatal).toEqual([])

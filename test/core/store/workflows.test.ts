@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { JobRecord, Store } from '../../../core/store/store.ts'
+import { afterAll, describe, expect, test } from 'vitest'
+import type { JobRecord } from '../../../core/store/store.ts'
 import type { Moves } from '../../../core/store/workflows.ts'
 import {
   claimWaiting,
@@ -9,20 +9,15 @@ import {
   newJob,
   openTestStore,
   organizationId,
-  type TestStore,
 } from './_store.ts'
 import { type Drawn, newExecution, newWorkflow } from './_workflows.ts'
 
 // What every Store must do, whichever database is behind it.
-let opened: TestStore
-let store: Store
+const opened = await openTestStore()
+const { store } = opened
 const moves: Moves[] = []
-beforeAll(async () => {
-  opened = await openTestStore()
-  store = opened.store
-  await createOrganization(store, 'org_other')
-  store.onMoves(one => void moves.push(one))
-})
+await createOrganization(store, 'org_other')
+store.onMoves(one => void moves.push(one))
 afterAll(async () => {
   await opened[Symbol.asyncDispose]()
   expect(opened.fatal).toEqual([])
