@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
+import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionWish } from '../../core/workflows/executions.ts'
 import type { Call } from '../call.ts'
@@ -30,7 +31,9 @@ const Terms = z.object({
   input_params: InputParams,
   priority: z.union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])]).default(0),
   timeout: z.int().min(1).max(86_400).optional().describe('Seconds; what the workflow says when absent.'),
-  metadata: z.record(z.string(), z.string().max(512)).optional(),
+  metadata: z.record(z.string().max(64), z.string().max(512)).optional(),
+  webhook_url: unbuilt,
+  webhook_events: unbuilt,
 })
 type Terms = z.output<typeof Terms>
 

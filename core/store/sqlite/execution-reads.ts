@@ -173,17 +173,22 @@ export function executionReads(connection: Connection) {
       { limit, after = '~', workflowId, status, createdAfter, metadata }: Parameters<ExecutionStore['list']>[1],
     ): { executions: ExecutionRecord[]; next: string | null } {
       const rows = workflowId
-        ? newestOf.all(organizationId, after, workflowId, mostLooked)
-        : newest.all(organizationId, after, mostLooked)
-      const executions: ExecutionRecord[] = []
+        ? newestOf.iterate(organizationId, after, workflowId, mostLooked)
+        : newest.iterate(organizationId, after, mostLooked)
+      const found: ExecutionRow[] = []
+      let [looked, last] = [0, '']
+      // One more than asked for tells whether there are more.
       for (const row of rows) {
-        if (createdAfter !== undefined && row.created_at < createdAfter) return { executions, next: null }
+        if (createdAfter !== undefined && row.created_at < createdAfter) break
+        looked++
+        last = row.id
         if (status && row.status !== status) continue
         if (metadata && !hasMetadata(row.metadata, metadata)) continue
-        executions.push(record(row))
-        if (executions.length === limit) return { executions, next: row.id }
+        if (found.push(row) > limit) break
       }
-      return { executions, next: rows.length === mostLooked ? rows.at(-1)!.id : null }
+      const executions = found.slice(0, limit).map(record)
+      if (found.length > limit) return { executions, next: executions.at(-1)!.id }
+      return { executions, next: looked === mostLooked ? last : null }
     },
     nextDue: (): number | null => nextDue.get() ?? null,
     results(organizationId: string, id: string, nodeIds: readonly string[]): Record<string, NodeResult> {

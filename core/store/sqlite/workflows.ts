@@ -140,11 +140,13 @@ export function workflowReads(connection: Connection) {
       const at = Number(time)
       if (!Number.isSafeInteger(at) || !id)
         throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
-      const rows = page.all(organizationId, at, at, id, search.toLowerCase(), limit)
-      const last = rows.at(-1)
+      // One more than asked for tells whether there are more.
+      const rows = page.all(organizationId, at, at, id, search.toLowerCase(), limit + 1)
+      const shown = rows.slice(0, limit)
+      const last = shown.at(-1)
       return {
-        workflows: rows.map(record),
-        next: rows.length === limit && last ? `${last.updated_at}.${last.id}` : null,
+        workflows: shown.map(record),
+        next: rows.length > limit && last ? `${last.updated_at}.${last.id}` : null,
       }
     },
   }

@@ -221,12 +221,53 @@ test('lists are in pages, searched by name, without graphs unless they are asked
   const rest = (await call('GET', `/api/workflows?q=wanted&limit=2&after=${first.next_cursor}&include=dag`)).body
   expect([rest.workflows.length, rest.has_more]).toEqual([1, false])
   expect(rest.workflows[0]!.dag).toBeDefined()
+  const all = (await call('GET', '/api/workflows?q=wanted&limit=3')).body
+  expect([all.workflows.length, all.has_more, all.next_cursor]).toEqual([3, false, null])
   const names = [...first.workflows, ...rest.workflows].map(({ name }) => name)
   expect(names.toSorted()).toEqual(['Wanted 1', 'Wanted 2', 'Wanted 3'])
   const bad = await call('GET', '/api/workflows?after=nonsense')
   expect([bad.status, bad.body.error.param]).toEqual([400, 'after'])
   const worse = await call('GET', '/api/workflow-executions?after=nonsense')
   expect([worse.status, worse.body.error.param]).toEqual([400, 'after'])
+})
+
+test('lists of executions end where nothing is left, and a page that is full says whether there is more', async () => {
+  const { id } = await made()
+  for (const word of ['a', 'b', 'c']) await call('POST', `/api/workflows/${id}/execute`, { input_params: { word } })
+  const page = async (query: string) => {
+    const { body } = await call('GET', `/api/workflows/${id}/executions?${query}`)
+    return body as unknown as {
+      executions: { input_params: { word: string } }[]
+      has_more: boolean
+      next_cursor: string
+    }
+  }
+  const first = await page('limit=2')
+  expect([first.executions.map(one => one.input_params.word), first.has_more]).toEqual([['c', 'b'], true])
+  const rest = await page(`limit=1&after=${first.next_cursor}`)
+  expect([rest.executions.map(one => one.input_params.word), rest.has_more, rest.next_cursor]).toEqual([
+    ['a'],
+    false,
+    null,
+  ])
+  const all = await page('limit=3')
+  expect([all.executions.length, all.has_more, all.next_cursor]).toEqual([3, false, null])
+})
+
+test.for([
+  ['webhook_url', 'https://example.com/hook', 'unsupported_parameter'],
+  ['webhook_events', ['workflow_execution.completed'], 'unsupported_parameter'],
+  ['priority', 101, 'invalid_value'],
+  ['timeout', 86_401, 'invalid_value'],
+  ['input_params', [], 'invalid_type'],
+] as const)('an execution with %s of %j is refused', async ([name, value, code]) => {
+  const { id } = await made({ dag: { nodes: { a: chat('x') }, edges: [] } })
+  for (const path of [`/api/workflows/${id}/execute`, '/api/workflows/run']) {
+    const body = { dag: { nodes: { a: chat('x') }, edges: [] }, [name]: value }
+    const refused = await call('POST', path, body)
+    expect([refused.status, refused.body.error.code, refused.body.error.param]).toEqual([400, code, name])
+  }
+  expect((await call('POST', `/api/workflows/${id}/execute`, { webhook_url: null })).status).toBe(202)
 })
 
 describe('deleted', () => {
