@@ -1,4 +1,5 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
+import { inTurns } from '../../../core/turns.ts'
 import { openChoice } from './choice.ts'
 import { type Guard, openGuard } from './grammar/guard.ts'
 import type { LikelyToken, TokenLogprob } from './logprobs.ts'
@@ -68,14 +69,14 @@ export interface GeneratorParts {
 /** Continues prompts. */
 export function openGenerator(parts: GeneratorParts) {
   const { slots, rounds, vocabulary } = parts
-  const guards = new Map<string, Guard>()
+  const guards = new Map<string, Promise<Guard>>()
 
   /** A look at the whole vocabulary, so once for each choice of control tokens that are shown. */
-  function guardFor(shown: readonly string[] = []): Guard {
+  function guardFor(shown: readonly string[] = []): Promise<Guard> {
     const key = JSON.stringify(shown)
     const known = guards.get(key)
     if (known) return known
-    const made = openGuard(vocabulary, shown)
+    const made = inTurns(openGuard(vocabulary, shown))
     guards.set(key, made)
     return made
   }
@@ -83,6 +84,7 @@ export function openGenerator(parts: GeneratorParts) {
   async function begin(work: GenerateWork, say: Say, index: number) {
     const { sampling } = work
     const seed = seedOf(sampling.seed + index)
+    const guard = work.grammar === undefined ? undefined : await guardFor(work.showControls)
     const place = await slots.take(work.prompt, work.signal, index > 0)
     const hooks = { say: (piece: Piece) => say(piece, index), wake: rounds.wake }
     let choice: ReturnType<typeof openChoice>
@@ -93,7 +95,7 @@ export function openGenerator(parts: GeneratorParts) {
           ...work,
           sampling: { ...sampling, seed },
           onPrompt: index === 0 ? work.onPrompt : undefined,
-          guard: work.grammar === undefined ? undefined : guardFor(work.showControls),
+          guard,
         },
         place,
         hooks,

@@ -71,6 +71,8 @@ interface Addon {
   AddonGrammarEvaluationState: new (model: object, grammar: object) => NativeGrammarState
 }
 
+const mostGrammars = 8
+
 export type Native = ReturnType<typeof openNative>
 
 /** Throws Failure `worker_error` for a version of node-llama-cpp that is built otherwise. */
@@ -87,6 +89,18 @@ export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext
       'This version of node-llama-cpp is not the one that the engine was made for. Install the one that its package.json names.',
     )
 
+  /** By their texts, those that were used last; none of them holds more than its text. */
+  const grammars = new Map<string, object>()
+
+  /** To make one is to see whether llama.cpp can read it, which takes as long as the reading for an answer. */
+  const grammarOf = (text: string): object => {
+    const grammar = grammars.get(text) ?? new addon.AddonGrammar(text, { addonExports: addon })
+    grammars.delete(text)
+    grammars.set(text, grammar)
+    if (grammars.size > mostGrammars) grammars.delete(grammars.keys().next().value!)
+    return grammar
+  }
+
   return {
     context,
     newSampler(config: SamplerConfig): NativeSampler {
@@ -97,10 +111,7 @@ export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext
     /** The beginning of a grammar in GBNF. Throws Failure `invalid_value` when llama.cpp cannot read it. */
     newGrammarState(grammar: string): NativeGrammarState {
       try {
-        return new addon.AddonGrammarEvaluationState(
-          nativeModel,
-          new addon.AddonGrammar(grammar, { addonExports: addon }),
-        )
+        return new addon.AddonGrammarEvaluationState(nativeModel, grammarOf(grammar))
       } catch (cause) {
         throw new Failure('invalid_value', 'llama.cpp cannot read the grammar of this request.', { cause })
       }

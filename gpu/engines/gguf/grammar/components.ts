@@ -4,8 +4,7 @@ import type { RuleMap, Sequence } from './rules.ts'
  * The rules in groups, each of those that refer to each other in a circle; a group comes after all that it refers to.
  * Source: Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
  */
-export function componentsOf(rules: RuleMap, referred: (sequence: Sequence) => string[]): string[][] {
-  const components: string[][] = []
+export function* componentsOf(rules: RuleMap, referred: (sequence: Sequence) => string[]): Generator<string[], void> {
   const order = new Map<string, number>()
   const lowest = new Map<string, number>()
   const open: string[] = []
@@ -36,8 +35,7 @@ export function componentsOf(rules: RuleMap, referred: (sequence: Sequence) => s
       if (lowest.get(name) !== order.get(name)) continue
       const component = open.splice(open.lastIndexOf(name))
       for (const member of component) isOpen.delete(member)
-      components.push(component)
+      yield component
     }
   }
-  return components
 }
