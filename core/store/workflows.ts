@@ -201,6 +201,8 @@ export interface ExecutionStore {
   remove(organizationId: string, id: string, at: number): Promise<true | undefined>
   /** How these nodes have ended, and what they gave. */
   results(organizationId: string, id: string, nodeIds: readonly string[]): Promise<Record<string, NodeResult>>
+  /** What nodes that have completed were given, JSON text by node; those that are longer are not among them. */
+  inputs(organizationId: string, id: string, longest: number): Promise<Record<string, string>>
   /** The job that has had the result of the same work before, and still has it with all its files. */
   cached(organizationId: string, key: string): Promise<string | undefined>
   /**

@@ -1,50 +1,15 @@
 import { z } from 'zod'
-import { executionStatuses, nodeStatuses } from '../../core/dag/advance.ts'
+import { executionStatuses } from '../../core/dag/advance.ts'
 import { Dag } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
-import type { Standing } from '../../core/jobs/jobs.ts'
 import type { JobError } from '../../core/store/store.ts'
-import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
-import { Task } from '../../core/tasks/tasks.ts'
+import type { ExecutionRecord } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
-import { originOf } from '../origin.ts'
 import { JsonText } from '../route.ts'
-import { type ShownKept, shownKept } from './execution-results.ts'
+import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
 import { seconds } from './job-record.ts'
-
-const ErrorFacts = z.object({
-  code: z.string(),
-  message: z.string(),
-  type: z.string(),
-  retryable: z.boolean(),
-  attempt: z.int(),
-})
-
-export const ExecutionNodeObject = z
-  .object({
-    node_id: z.string(),
-    task: Task,
-    model_id: z.string(),
-    status: z.enum(nodeStatuses),
-    attempts: z.int(),
-    cached: z.boolean().describe('Whether its result is that of the same work before.'),
-    job_id: z.string().nullable(),
-    started_at: z.int().nullable(),
-    finished_at: z.int().nullable(),
-    duration_ms: z.int().nullable(),
-    progress: z.number().nullable(),
-    queue_position: z.int().nullable(),
-    waiting_for: z.object({ reason: z.string(), detail: z.string(), eta_seconds: z.int().nullable() }).nullable(),
-    resolved_inputs: z
-      .unknown()
-      .describe('What the inputs come to, where one node is asked for; null where that cannot be said.'),
-    result: z.unknown(),
-    error: ErrorFacts.nullable(),
-    logs_url: z.string().nullable(),
-  })
-  .meta({ id: 'ExecutionNode' })
 
 const ExecutionErrorObject = z
   .object({
@@ -161,52 +126,6 @@ function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof Executio
   }
 }
 
-/** A node; its inputs and its result only where they are asked for one by one. */
-export function shownNode(node: ExecutionNode, call: Call, standing?: Standing): z.input<typeof ExecutionNodeObject> {
-  return {
-    node_id: node.nodeId,
-    task: node.task as z.input<typeof Task>,
-    model_id: node.modelId,
-    status: node.status,
-    attempts: node.attempts,
-    cached: node.cached,
-    job_id: node.jobId,
-    started_at: seconds(node.startedAt),
-    finished_at: seconds(node.finishedAt),
-    duration_ms: node.startedAt === null || node.finishedAt === null ? null : node.finishedAt - node.startedAt,
-    progress: node.status === 'completed' ? 1 : (standing?.progress ?? null),
-    queue_position: standing?.queuePosition ?? null,
-    waiting_for: standing?.waitingFor
-      ? {
-          reason: standing.waitingFor.reason,
-          detail: standing.waitingFor.detail,
-          eta_seconds: standing.waitingFor.etaMs === null ? null : Math.ceil(standing.waitingFor.etaMs / 1000),
-        }
-      : null,
-    resolved_inputs: null,
-    result: null,
-    error: node.error,
-    logs_url: node.jobId === null ? null : `${originOf(call)}/api/jobs/${node.jobId}/logs`,
-  }
-}
-
-/** How many nodes that wait or run are looked at closely: a fan-out of a thousand has nothing more to tell. */
-const mostStandings = 100
-
-/** How those nodes are doing that wait or run, by node. */
-export async function standingsOf(nodes: readonly ExecutionNode[], call: Call): Promise<Map<string, Standing>> {
-  const { store, jobs } = call.owners
-  const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
-  // Those that run have more to tell.
-  live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
-  const standings = new Map<string, Standing>()
-  for (const { nodeId, jobId } of live.slice(0, mostStandings)) {
-    const job = jobId === null ? undefined : await store.jobs.find(call.caller.organizationId, jobId)
-    if (job) standings.set(nodeId, jobs.standing(job))
-  }
-  return standings
-}
-
 /**
  * The execution with what its nodes keep, and with the nodes themselves where they are wanted. Large results are put
  * among the embedded; without those, null stands in their places.
@@ -216,34 +135,16 @@ export async function shownExecution(
   call: Call,
   { withNodes, withDag = false, embedded }: { withNodes: boolean; withDag?: boolean; embedded?: Embedded[] },
 ): Promise<z.input<typeof ExecutionObject>> {
-  const { store } = call.owners
   const { organizationId, id, definition, status } = execution
-  const nodes = withNodes || status === 'completed' ? await store.executions.nodes(organizationId, id) : []
-  const completed = nodes.filter(node => node.status === 'completed')
-  const results = await store.executions.results(
-    organizationId,
-    id,
-    completed.map(({ nodeId }) => nodeId),
-  )
-  const standings = withNodes ? await standingsOf(nodes, call) : new Map<string, Standing>()
-  const kept = new Map<string, ShownKept>()
-  for (const { nodeId, task } of completed) {
-    const outputs = definition.dag.nodes[nodeId]?.outputs ?? []
-    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, call, embedded))
-  }
+  const done = status === 'completed'
+  const nodes = withNodes || done ? await call.owners.store.executions.nodes(organizationId, id) : []
+  const shown = withNodes ? await shownNodes(execution, nodes, call, embedded) : undefined
+  const kept = shown?.kept ?? (await keptOf(execution, nodes, call, embedded))
   return {
     ...executionSummary(execution),
-    outputs:
-      status === 'completed' ? Object.fromEntries([...kept].map(([nodeId, { output }]) => [nodeId, output])) : null,
+    outputs: done ? Object.fromEntries([...kept].map(([nodeId, { output }]) => [nodeId, output])) : null,
     ...(withDag ? { dag: definition.dag } : {}),
-    ...(withNodes
-      ? {
-          nodes: nodes.map(node => ({
-            ...shownNode(node, call, standings.get(node.nodeId)),
-            result: kept.get(node.nodeId)?.result ?? null,
-          })),
-        }
-      : {}),
+    ...(shown ? { nodes: shown.nodes } : {}),
   }
 }
 

@@ -10,14 +10,8 @@ import type { Embedded } from '../embedded.ts'
 import { idempotencyOf } from '../idempotency.ts'
 import { originOf } from '../origin.ts'
 import { JsonText, route } from '../route.ts'
-import {
-  ExecutionNodeObject,
-  ExecutionObject,
-  executionAnswer,
-  findExecution,
-  shownNode,
-  standingsOf,
-} from './execution-record.ts'
+import { ExecutionNodeObject, shownNode, shownNodes, standingsOf } from './execution-nodes.ts'
+import { ExecutionObject, executionAnswer, findExecution } from './execution-record.ts'
 import { shownResult } from './execution-results.ts'
 import { definitionOf, findWorkflow, offerFor, WorkflowFields } from './workflow-record.ts'
 
@@ -168,10 +162,11 @@ export const executionRoutes = [
     params: One,
     response: z.object({ nodes: z.array(ExecutionNodeObject) }).meta({ id: 'ExecutionNodes' }),
     handle: async ({ params }, call) => {
-      const { id, organizationId } = await findExecution(params.id, call)
-      const nodes = await call.owners.store.executions.nodes(organizationId, id)
-      const standings = await standingsOf(nodes, call)
-      return { nodes: nodes.map(node => shownNode(node, call, standings.get(node.nodeId))) }
+      const execution = await findExecution(params.id, call)
+      const nodes = await call.owners.store.executions.nodes(execution.organizationId, execution.id)
+      const embedded: Embedded[] = []
+      const shown = await shownNodes(execution, nodes, call, embedded)
+      return new JsonText(JSON.stringify({ nodes: shown.nodes }), undefined, embedded)
     },
   }),
   route({

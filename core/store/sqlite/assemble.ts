@@ -197,6 +197,7 @@ export function assemble(parts: {
       },
       sweep: (now, limit) => ask('executions.sweep', { now, limit }),
       results: async (organizationId, id, nodeIds) => reader.executions.results(organizationId, id, nodeIds),
+      inputs: async (organizationId, id, longest) => reader.executions.inputs(organizationId, id, longest),
       cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
       reuse: (organizationId, jobId, from) => ask('executions.reuse', { organizationId, jobId, from }),
     },

@@ -107,6 +107,12 @@ export function executionReads(connection: Connection) {
      WHERE e.number = ? AND n.node_id = ?`,
   )
   const shownResult = openResultOf(connection)
+  const inputsOf = connection.prepare<[number, number], { node_id: string; inputs: string }>(
+    `SELECT n.node_id, job_inputs.inputs FROM execution_nodes AS n JOIN executions AS e ON e.number = n.execution
+     JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
+     JOIN job_inputs ON job_inputs.number = jobs.number
+     WHERE n.execution = ? AND n.status = 'completed' AND length(job_inputs.inputs) <= ?`,
+  )
   const cached = connection
     .prepare<[string, string], string>(
       `SELECT job_id FROM cached_results WHERE key = ? AND EXISTS (
@@ -201,6 +207,11 @@ export function executionReads(connection: Connection) {
           return [[nodeId, { status: row.status, result: shownResult(row), error: errorOf(row) }]]
         }),
       )
+    },
+    inputs(organizationId: string, id: string, longest: number): Record<string, string> {
+      const number = numberOf.get(organizationId, id)
+      if (number === undefined) return {}
+      return Object.fromEntries(inputsOf.all(number, longest).map(({ node_id, inputs }) => [node_id, inputs]))
     },
     cached: (organizationId: string, key: string): string | undefined => cached.get(key, organizationId),
   }

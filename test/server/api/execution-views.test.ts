@@ -108,3 +108,39 @@ test('one that needs no engine has begun all the same, and a retry of what is do
     expect(types.filter(type => type === 'workflow_execution.started')).toHaveLength(1)
   }
 })
+
+test('what each node was given and keeps is told with the execution, and in the list of its nodes', async () => {
+  const said = 'choices[0].message.content'
+  const done = await run({
+    dag: {
+      nodes: {
+        a: chat('one ${input.word}', { outputs: [said] }),
+        b: { model_id: 'fake', task: 'std/embeddings', inputs: { input: `two \${nodes.a.result.${said}}` } },
+        again: { model_id: 'fake', task: 'std/embeddings', inputs: { input: `two \${nodes.a.result.${said}}` } },
+        bad: chat('mode:status,code=400,text=no ${nodes.a.result.object}'),
+        last: chat('x ${nodes.bad.result.id}'),
+      },
+      edges: [{ from: 'b', to: 'again' }],
+    },
+    input_params: { word: 'cat' },
+    on_failure: 'continue',
+  })
+  const given = done.nodes.map(({ node_id, resolved_inputs }) => [node_id, resolved_inputs])
+  const [{ result }] = done.nodes as unknown as [{ result: { choices: { message: { content: string } }[] } }]
+  const two = { input: `two ${result.choices[0]!.message.content}` }
+  expect(given).toEqual([
+    ['a', { messages: [{ role: 'user', content: 'one cat' }] }],
+    ['b', two],
+    ['again', two],
+    ['bad', { messages: [{ role: 'user', content: 'mode:status,code=400,text=no chat.completion' }] }],
+    ['last', null],
+  ])
+  expect(Object.keys(result)).toEqual(['choices'])
+  const { nodes } = await get<Execution>(`/api/workflow-executions/${done.id}/nodes`)
+  expect(nodes).toEqual(done.nodes)
+  const long = 'x'.repeat(20_000)
+  const large = await run({ dag: { nodes: { a: chat('${input.word}') } }, input_params: { word: long } })
+  expect(large.nodes[0]!.resolved_inputs).toBeNull()
+  const { node } = await get<{ node: object }>(`/api/workflow-executions/${large.id}/nodes/a`)
+  expect(node).toMatchObject({ resolved_inputs: { messages: [{ content: long }] } })
+})

@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import { nodeStatuses } from '../../core/dag/advance.ts'
+import type { Standing } from '../../core/jobs/jobs.ts'
+import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
+import { Task } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import type { Embedded } from '../embedded.ts'
+import { originOf } from '../origin.ts'
+import { type ShownKept, shownKept } from './execution-results.ts'
+import { seconds } from './job-record.ts'
+
+const ErrorFacts = z.object({
+  code: z.string(),
+  message: z.string(),
+  type: z.string(),
+  retryable: z.boolean(),
+  attempt: z.int(),
+})
+
+export const ExecutionNodeObject = z
+  .object({
+    node_id: z.string(),
+    task: Task,
+    model_id: z.string(),
+    status: z.enum(nodeStatuses),
+    attempts: z.int(),
+    cached: z.boolean().describe('Whether its result is that of the same work before.'),
+    job_id: z.string().nullable(),
+    started_at: z.int().nullable(),
+    finished_at: z.int().nullable(),
+    duration_ms: z.int().nullable(),
+    progress: z.number().nullable(),
+    queue_position: z.int().nullable(),
+    waiting_for: z.object({ reason: z.string(), detail: z.string(), eta_seconds: z.int().nullable() }).nullable(),
+    resolved_inputs: z
+      .unknown()
+      .describe(
+        'What the inputs come to, once it has ended; null where they are long, and then they are told with the one node.',
+      ),
+    result: z.unknown(),
+    error: ErrorFacts.nullable(),
+    logs_url: z.string().nullable(),
+  })
+  .meta({ id: 'ExecutionNode' })
+
+/** A node; its inputs and its result only where they are asked for one by one. */
+export function shownNode(node: ExecutionNode, call: Call, standing?: Standing): z.input<typeof ExecutionNodeObject> {
+  return {
+    node_id: node.nodeId,
+    task: node.task as z.input<typeof Task>,
+    model_id: node.modelId,
+    status: node.status,
+    attempts: node.attempts,
+    cached: node.cached,
+    job_id: node.jobId,
+    started_at: seconds(node.startedAt),
+    finished_at: seconds(node.finishedAt),
+    duration_ms: node.startedAt === null || node.finishedAt === null ? null : node.finishedAt - node.startedAt,
+    progress: node.status === 'completed' ? 1 : (standing?.progress ?? null),
+    queue_position: standing?.queuePosition ?? null,
+    waiting_for: standing?.waitingFor
+      ? {
+          reason: standing.waitingFor.reason,
+          detail: standing.waitingFor.detail,
+          eta_seconds: standing.waitingFor.etaMs === null ? null : Math.ceil(standing.waitingFor.etaMs / 1000),
+        }
+      : null,
+    resolved_inputs: null,
+    result: null,
+    error: node.error,
+    logs_url: node.jobId === null ? null : `${originOf(call)}/api/jobs/${node.jobId}/logs`,
+  }
+}
+
+/** How many nodes that wait or run are looked at closely: a fan-out of a thousand has nothing more to tell. */
+const mostStandings = 100
+
+/** How those nodes are doing that wait or run, by node. */
+export async function standingsOf(nodes: readonly ExecutionNode[], call: Call): Promise<Map<string, Standing>> {
+  const { store, jobs } = call.owners
+  const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
+  // Those that run have more to tell.
+  live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
+  const standings = new Map<string, Standing>()
+  for (const { nodeId, jobId } of live.slice(0, mostStandings)) {
+    const job = jobId === null ? undefined : await store.jobs.find(call.caller.organizationId, jobId)
+    if (job) standings.set(nodeId, jobs.standing(job))
+  }
+  return standings
+}
+
+/** Inputs that are longer are told with their node alone. Characters of JSON. */
+const longestInputs = 16_384
+
+/** What nodes that have ended were given, by node. */
+async function inputsOf(nodes: readonly ExecutionNode[], execution: ExecutionRecord, call: Call) {
+  const { store, executions } = call.owners
+  const { organizationId, id } = execution
+  const given = new Map<string, unknown>()
+  const stored = await store.executions.inputs(organizationId, id, longestInputs)
+  for (const [nodeId, inputs] of Object.entries(stored)) given.set(nodeId, JSON.parse(inputs))
+  // Only the end of a job that has completed says what it was given.
+  for (const { nodeId, status, jobId } of nodes) {
+    if (status !== 'failed' || jobId === null) continue
+    const job = await store.jobs.find(organizationId, jobId)
+    const inputs = job && (await executions.inputsOf(job))
+    if (JSON.stringify(inputs ?? null).length <= longestInputs) given.set(nodeId, inputs)
+  }
+  return given
+}
+
+/** The nodes with what they were given and what they keep, and that alone by node. */
+export async function shownNodes(
+  execution: ExecutionRecord,
+  nodes: readonly ExecutionNode[],
+  call: Call,
+  embedded?: Embedded[],
+): Promise<{ nodes: z.input<typeof ExecutionNodeObject>[]; kept: Map<string, ShownKept> }> {
+  const kept = await keptOf(execution, nodes, call, embedded)
+  const standings = await standingsOf(nodes, call)
+  const given = await inputsOf(nodes, execution, call)
+  const shown = nodes.map(node => ({
+    ...shownNode(node, call, standings.get(node.nodeId)),
+    resolved_inputs: given.get(node.nodeId) ?? null,
+    result: kept.get(node.nodeId)?.result ?? null,
+  }))
+  return { nodes: shown, kept }
+}
+
+/** What those nodes keep that have completed, by node. */
+export async function keptOf(
+  { organizationId, id, definition }: ExecutionRecord,
+  nodes: readonly ExecutionNode[],
+  call: Call,
+  embedded?: Embedded[],
+): Promise<Map<string, ShownKept>> {
+  const completed = nodes.filter(node => node.status === 'completed')
+  const names = completed.map(({ nodeId }) => nodeId)
+  const results = await call.owners.store.executions.results(organizationId, id, names)
+  const kept = new Map<string, ShownKept>()
+  for (const { nodeId, task } of completed) {
+    const outputs = definition.dag.nodes[nodeId]?.outputs ?? []
+    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, call, embedded))
+  }
+  return kept
+}
