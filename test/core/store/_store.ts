@@ -178,6 +178,15 @@ export const completed = (at = Date.now()) => ({
   library: [],
 })
 
+export const failed = (retryAt: number | null = null, code: 'worker_error' | 'timeout' = 'worker_error') => ({
+  status: 'failed' as const,
+  error: { code, message: 'It broke.', type: 'server_error', retryable: true, attempt: 1 },
+  retryAt,
+  engineId: null,
+  at: Date.now(),
+  logs: null,
+})
+
 /** Takes what waits by rank, of all models and organizations: a queue that knows nothing of fairness. */
 export async function claimWaiting(
   store: Store,

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { advance, begin, type ExecutionStatus, isOver, type Standing } from '../../../core/dag/advance.ts'
 import { checkDatabase } from '../../../core/store/sqlite/admin.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
-import { completed, newJob, openTestStore, organizationId, temporaryDirectory } from './_store.ts'
+import { completed, failed, newJob, openTestStore, organizationId, temporaryDirectory } from './_store.ts'
 import { newExecution } from './_workflows.ts'
 
 // The store moves executions on with core/dag/advance.ts, between commits that may be undone and run again. Whatever
@@ -28,15 +28,6 @@ const deeds = fc.array(
   }),
   { minLength: 5, maxLength: 60, size: 'max' },
 )
-
-const failure = (retryAt: number | null) => ({
-  status: 'failed' as const,
-  error: { code: 'worker_error' as const, message: 'It broke.', type: 'server_error', retryable: true, attempt: 1 },
-  retryAt,
-  engineId: null,
-  at: Date.now(),
-  logs: null,
-})
 
 test('any graph, any order of claims and ends, some commits undone: the store stands where the rules say', async () => {
   const taken = newJob()
@@ -89,11 +80,11 @@ test('any graph, any order of claims and ends, some commits undone: the store st
           heed(advance(plan, standing, node, 'failed'))
         } else if (claim && now === 'running') {
           if (deed === 'retry' || deed === 'release') {
-            const back = deed === 'retry' ? store.jobs.settle(claim, failure(1)) : store.jobs.release(claim, 0)
+            const back = deed === 'retry' ? store.jobs.settle(claim, failed(1)) : store.jobs.release(claim, 0)
             await commit<unknown>(back, undone)
             standing.status[node] = 'ready'
           } else {
-            const outcome = deed === 'fail' ? failure(null) : completed()
+            const outcome = deed === 'fail' ? failed(null) : completed()
             // Told twice in one commit, it counts once.
             const twice = deed === 'again' ? store.jobs.settle(claim, outcome) : undefined
             const settled = await commit(store.jobs.settle(claim, outcome), undone)

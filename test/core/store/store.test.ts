@@ -4,6 +4,7 @@ import {
   claimWaiting,
   completed,
   createOrganization,
+  failed,
   finishedCall,
   newJob,
   newToken,
@@ -28,15 +29,6 @@ const alone = () => {
     claim: (limit = 100, now = Date.now()) => claimWaiting(store, { limit, now, modelId }),
   }
 }
-const failedWith = (code: 'worker_error' | 'timeout', retryAt: number | null) => ({
-  status: 'failed' as const,
-  error: { code, message: 'It broke.', type: 'server_error', retryable: true, attempt: 1 },
-  retryAt,
-  engineId: null,
-  at: Date.now(),
-  logs: null,
-})
-
 describe('organizations', () => {
   test('one that was created is found and listed, and is active', async () => {
     const made = await createOrganization(store, 'org_listed')
@@ -265,7 +257,7 @@ describe('jobs', () => {
     const [job] = await claim()
     const { ledgerRows } = store.stats()
     const at = Date.now() + 60_000
-    expect(await store.jobs.settle(job!, failedWith('worker_error', at))).toBe(true)
+    expect(await store.jobs.settle(job!, failed(at))).toBe(true)
     expect(await store.jobs.find(organizationId, job!.id)).toMatchObject({
       status: 'pending',
       attempt: 1,
@@ -276,7 +268,7 @@ describe('jobs', () => {
     expect(store.stats().ledgerRows).toBe(ledgerRows)
     const [again] = await claim(1, at)
     expect(again).toMatchObject({ attempt: 2, claims: 2 })
-    expect(await store.jobs.settle(again!, failedWith('timeout', null))).toBe(true)
+    expect(await store.jobs.settle(again!, failed(null, 'timeout'))).toBe(true)
     expect(await store.jobs.find(organizationId, again!.id)).toMatchObject({
       status: 'failed',
       error: { code: 'timeout' },

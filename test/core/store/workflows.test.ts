@@ -5,6 +5,7 @@ import {
   claimWaiting,
   completed,
   createOrganization,
+  failed,
   newFile,
   newJob,
   openTestStore,
@@ -21,15 +22,6 @@ store.onMoves(one => void moves.push(one))
 afterAll(async () => {
   await opened[Symbol.asyncDispose]()
   expect(opened.fatal).toEqual([])
-})
-
-const failed = (retryAt: number | null = null) => ({
-  status: 'failed' as const,
-  error: { code: 'worker_error' as const, message: 'It broke.', type: 'server_error', retryable: true, attempt: 1 },
-  retryAt,
-  engineId: null,
-  at: Date.now(),
-  logs: null,
 })
 
 /** An execution, and what can be done with its nodes by name. */
