@@ -78,7 +78,12 @@ async function farValues(
     if (result === null || typeof result === 'string') continue
     const wanted = new Map<string, boolean>()
     for (const { reference, whole } of references)
-      if ('root' in reference && reference.root === 'nodes' && reference.path[0] === nodeId && intoResult(reference))
+      if (
+        'root' in reference &&
+        reference.root === 'nodes' &&
+        String(reference.path[0]) === nodeId &&
+        intoResult(reference)
+      )
         wanted.set(reference.source, whole || wanted.get(reference.source) === true)
     if (wanted.size === 0) continue
     const sources = [...wanted].map(([source, whole]) => ({ source, whole }))

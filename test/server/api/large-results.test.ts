@@ -102,6 +102,15 @@ describe('a node after one whose result has 5 MB', () => {
     expect(resolved_inputs.max_tokens).toBe(nodeOf(done, 'a').result.usage.completion_tokens)
   })
 
+  test('finds it by any name that a node may have', async () => {
+    const done = await run({
+      '1': wordy(300),
+      'my node': wordy(310),
+      b: chat('${nodes.1.result.choices[0].message.role} ${nodes["my node"].result.choices.0.message.role}'),
+    })
+    expect((await node(done, 'b')).resolved_inputs.messages[0]!.content).toBe('assistant assistant')
+  })
+
   test('fails with the words of any other where there is no such part', async () => {
     const done = await run({ a: wordy(), b: chat('x ${nodes.a.result.choices[3].message.content}') })
     expect(nodeOf(done, 'b').error).toMatchObject({
