@@ -143,13 +143,15 @@ function findReferences(inputs: unknown): FoundReference[] {
   return found
 }
 
-/** Those of one text, or the first fault in it. */
+/** Those of one text, each once however often it stands there, or the first fault in it. */
 function referencesOf(text: string, at: readonly Segment[]): FoundReference[] {
   const path = placeOf(['inputs', ...at])
   try {
     const parts = parseTemplate(text)
     const whole = parts.length === 1
-    return parts.flatMap(reference => (typeof reference === 'object' ? [{ at, path, whole, reference }] : []))
+    const found = new Map<string, Reference>()
+    for (const part of parts) if (typeof part === 'object') found.set(part.source, part)
+    return [...found.values()].map(reference => ({ at, path, whole, reference }))
   } catch (thrown) {
     if (!(thrown instanceof ReferenceFault)) throw thrown
     return [{ at, path, whole: false, reference: thrown }]

@@ -46,7 +46,8 @@ export interface NodeContext {
   issue: (issue: Finding<TypeIssue>) => void
 }
 
-export function diagnoseNode(id: string, node: WorkflowNode, context: NodeContext): void {
+/** A step for each reference. */
+export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeContext): Generator<void, void> {
   const { offer, warn, issue } = context
   const task = offer.task(node.task)
   if (!task)
@@ -75,6 +76,7 @@ export function diagnoseNode(id: string, node: WorkflowNode, context: NodeContex
       const kinds = diagnoseReference(id, path, reference, context)
       if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
     }
+    yield
   }
   if (!task) return
   diagnoseInputs(id, node, task.type, given, context)

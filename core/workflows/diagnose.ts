@@ -26,7 +26,7 @@ function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer)
   yield* diagnoseGraph(dag, warn)
   const used = new Set<string>()
   for (const [id, node] of Object.entries(dag.nodes)) {
-    diagnoseNode(id, node, { dag, parameters, offer, used, warn, issue })
+    yield* diagnoseNode(id, node, { dag, parameters, offer, used, warn, issue })
     yield
   }
   for (const [name, parameter] of Object.entries(parameters ?? {})) {

@@ -18,6 +18,8 @@ export type Template = readonly (string | Reference)[]
 const roots = ['input', 'nodes', 'execution'] as const
 const longestReference = 512
 const mostSegments = 32
+/** In one text: four times as many as a workflow has nodes. */
+const mostReferences = 2_000
 
 /** A reference that cannot be read. The message says which and why. */
 export class ReferenceFault extends Error {
@@ -36,12 +38,13 @@ const fault = (source: string, why: string, code?: ReferenceFault['code']): Refe
 
 /**
  * Takes a text apart. Linear in its length, whatever it holds: each `${` is looked at for 512 characters at most, and
- * the first that is no reference ends the work. Throws ReferenceFault.
+ * the first that is no reference ends the work, as do more than 2,000. Throws ReferenceFault.
  */
 export function parseTemplate(text: string): Template {
   const parts: (string | Reference)[] = []
   let kept = ''
   let from = 0
+  let references = 0
   for (let at = text.indexOf('${'); at >= 0; at = text.indexOf('${', from)) {
     if (text[at - 1] === '$' && at - 1 >= from) {
       kept += `${text.slice(from, at - 1)}\${`
@@ -50,6 +53,8 @@ export function parseTemplate(text: string): Template {
     }
     kept += text.slice(from, at)
     const end = endOf(text, at + 2)
+    if (++references > mostReferences)
+      throw fault(text.slice(at + 2, end), `a text holds at most ${mostReferences} references, and this is one more.`)
     if (kept !== '') parts.push(kept)
     kept = ''
     parts.push(parseReference(text.slice(at + 2, end).trim()))

@@ -86,12 +86,17 @@ test.for([
   ['${input}', "${input}: say what of 'input' is meant."],
   [`\${input.${'a'.repeat(600)}}`, /it is longer than 512 characters/],
   [`\${input${'.a'.repeat(40)}}`, /more than 32 steps deep/],
+  ['${input.x}'.repeat(2_001), '${input.x}: a text holds at most 2000 references, and this is one more.'],
 ])('%s says what is wrong', ([template, message]) => {
   expect(() => bind({ prompt: template }, bindings)).toThrow(message)
 })
 
-test('references are found where they stand, those that cannot be read too', () => {
-  const inputs = { prompt: 'a ${input.x} and ${nodes.a.result.text}', messages: [{ content: '${input.y' }], n: 3 }
+test('references are found where they stand, each once, those that cannot be read too', () => {
+  const inputs = {
+    prompt: 'a ${input.x}, ${nodes.a.result.text} and ${input.x}',
+    messages: [{ content: '${input.y' }],
+    n: 3,
+  }
   expect(
     referencesIn(inputs).map(({ path, reference }) => [
       path,
