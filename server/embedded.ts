@@ -13,8 +13,7 @@ import type { WatchedStream } from './std/streams.ts'
  */
 export class Embedded {
   readonly source: LargeResult | (() => Promise<Uint8Array>)
-  readonly #name = `embedded ${randomUUID()}`
-  #members = false
+  readonly name = `embedded ${randomUUID()}`
 
   /** A file, or what makes the bytes when their turn has come. */
   constructor(source: Embedded['source']) {
@@ -22,21 +21,33 @@ export class Embedded {
   }
 
   toJSON(): string {
-    return this.#name
+    return this.name
   }
 
   /** The members of a large object among those of another one; what comes later counts. */
   asMembers(): object {
-    this.#members = true
-    return { [this.#name]: 0 }
+    return { [this.name]: 0 }
   }
+}
 
-  /** Where it stands in the text, and which of its bytes belong there; undefined where it does not. */
-  placeIn(text: string): { embedded: Embedded; from: number; to: number; trim: number } | undefined {
-    const shown = this.#members ? `"${this.#name}":0` : `"${this.#name}"`
-    const from = text.indexOf(shown)
-    return from < 0 ? undefined : { embedded: this, from, to: from + shown.length, trim: this.#members ? 1 : 0 }
+interface Place {
+  source: Embedded['source']
+  /** Where it stands in the text. */
+  from: number
+  to: number
+  /** Bytes at each end that do not belong there: the braces of an object whose members are meant. */
+  trim: number
+}
+
+/** Where in the text what is embedded stands, in one go however much that is. */
+function placesIn(text: string, embedded: readonly Embedded[]): Place[] {
+  const byName = new Map(embedded.map(one => [one.name, one]))
+  const places: Place[] = []
+  for (const { 0: shown, 1: name, 2: members, index } of text.matchAll(/"(embedded [0-9a-f-]{36})"(:0)?/g)) {
+    const one = byName.get(name!)
+    if (one) places.push({ source: one.source, from: index, to: index + shown.length, trim: members ? 1 : 0 })
   }
+  return places
 }
 
 const expired = () =>
@@ -51,9 +62,9 @@ export const readResult = (result: string | LargeResult): Promise<string> | stri
       })
 
 /** Refuses before the head is out what is not there any more. Resolves with the bytes of all; undefined: not known yet. */
-async function sizeOf(embedded: readonly Embedded[]): Promise<number | undefined> {
+async function sizeOf(places: readonly Place[]): Promise<number | undefined> {
   let sum: number | undefined = 0
-  for (const { source } of embedded) {
+  for (const { source } of places) {
     if (typeof source === 'function') sum = undefined
     else {
       const facts = await stat(source.path).catch(() => undefined)
@@ -73,8 +84,8 @@ export async function sendEmbedded(
   text: string,
   embedded: readonly Embedded[],
 ): Promise<void> {
-  const places = embedded.flatMap(one => one.placeIn(text) ?? []).sort((a, b) => a.from - b.from)
-  const large = await sizeOf(places.map(place => place.embedded))
+  const places = placesIn(text, embedded)
+  const large = await sizeOf(places)
   const { res, owners } = call
   if (res.headersSent || res.destroyed) return
   const ends = [...places.map(({ from }) => from), text.length]
@@ -88,7 +99,7 @@ export async function sendEmbedded(
     for (const [at, before] of texts.entries()) {
       yield before
       const place = places[at]
-      if (place) yield* bytesOf(place.embedded.source, place.trim, () => chunkBytes(owners.streams.count))
+      if (place) yield* bytesOf(place.source, place.trim, () => chunkBytes(owners.streams.count))
     }
   }
   await pour(call, pieces())

@@ -42,11 +42,14 @@ export async function shownKept(
     return { output, result: output.result }
   }
   if (!embedded) return { output: { result: null, values: {} }, result: null }
-  // It stands in two places, and each is poured by itself.
-  const whole = () => new Embedded(result)
-  const part = (what: 'kept' | 'result') => new Embedded(() => call.owners.cpu.pruned(result.path, outputs, what))
-  const [first, second] = outputs.length === 0 ? [whole(), whole()] : [part('kept'), part('result')]
-  embedded.push(first, second)
-  const output = outputs.length === 0 ? { result: first, values: {} } : (first as unknown as ShownKept['output'])
-  return { output, result: second }
+  if (outputs.length === 0) {
+    const whole = new Embedded(result)
+    embedded.push(whole)
+    return { output: { result: whole, values: {} }, result: whole }
+  }
+  const [kept, part] = (['kept', 'result'] as const).map(
+    what => new Embedded(() => call.owners.cpu.pruned(result.path, outputs, what)),
+  ) as [Embedded, Embedded]
+  embedded.push(kept, part)
+  return { output: kept as unknown as ShownKept['output'], result: part }
 }
