@@ -22,6 +22,7 @@ import { scopes } from '../core/store/store.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
+import { openContent } from '../core/workflows/content.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
@@ -114,7 +115,8 @@ export async function openApp(options: AppOptions): Promise<App> {
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
   const frozen = openFrozen(store.executions)
-  const work = openNodeWork({ frozen, registry, cpu })
+  const content = openContent({ files, store: store.files, publicUrl: config.public_url })
+  const work = openNodeWork({ frozen, registry, cpu, content })
   const jobs = openJobs({
     store,
     fleet,

@@ -121,6 +121,7 @@ const alike: ReadonlySet<string> = new Set(['std/embeddings', 'std/rerank', 'std
 /** Whether the same inputs give the same result, so that it need not be made twice. */
 export function isRepeatable(task: string, inputs: Record<string, unknown>): boolean {
   if (alike.has(task)) return true
+  if (!task.startsWith('slug/') && typeof inputs.temperature === 'number' && inputs.temperature > 0) return false
   return typeof inputs.seed === 'number' || inputs.temperature === 0
 }
 

@@ -10,6 +10,7 @@ import type { ExecutionStore } from '../store/workflows.ts'
 import { type Taken, withMedia } from '../tasks/generation/media.ts'
 import { prepareGeneration } from '../tasks/generation/prepare.ts'
 import { isGeneration } from '../tasks/tasks.ts'
+import type { ContentOf } from './content.ts'
 import type { FrozenExecutions } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
 import { oversize } from './result-cap.ts'
@@ -30,10 +31,12 @@ export function openNodeWork({
   frozen,
   registry,
   cpu,
+  content,
 }: {
   frozen: FrozenExecutions
   registry: Pick<Registry, 'find'>
   cpu: Pick<Cpu, 'referred'>
+  content: ContentOf
 }) {
   /** Throws Failure for references that point at nothing and a model that is not offered any more. */
   return async ({ parent, organizationId, modelId, task }: JobRecord): Promise<NodeWork> => {
@@ -44,10 +47,14 @@ export function openNodeWork({
     const bound = await boundInputs(execution, parent!.nodeId, { frozen, cpu })
     const { read, write } = cacheUse(bound.node, task, bound.inputs)
     const { origin } = execution
-    if (!write) return { ...bound, model, read, key: null, origin }
+    const own = { ...bound, model, read: false, key: null, origin }
+    if (!write) return own
+    const { inputs, foreign } = await content(bound.inputs, execution)
+    // What a foreign address holds may be another thing every time, so that has to be wished for.
+    if (foreign && bound.node.cache === undefined) return own
     const { engine, source, upstream_id, url, command, args } = model
     const configured = { modelId, engine, source, upstream_id, url, command, args }
-    return { ...bound, model, read, key: cacheKeyOf(organizationId, task, configured, bound.inputs), origin }
+    return { ...own, read, key: cacheKeyOf(organizationId, task, configured, inputs) }
   }
 }
 export type NodeWorkOf = ReturnType<typeof openNodeWork>

@@ -85,6 +85,7 @@ const work = openNodeWork({
   frozen,
   registry: models,
   cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
+  content: inputs => Promise.resolve({ inputs, foreign: false }),
 })
 const run = openNodeRunner({
   work,

@@ -20,7 +20,12 @@ async function openServer(dataDir: string, ran: (input: string) => Promise<void>
   const { store } = opened
   const { fleet, models } = slotsOnly()
   const frozen = openFrozen(store.executions)
-  const work = openNodeWork({ frozen, registry: models, cpu: { referred: none } })
+  const work = openNodeWork({
+    frozen,
+    registry: models,
+    cpu: { referred: none },
+    content: inputs => Promise.resolve({ inputs, foreign: false }),
+  })
   const run = openNodeRunner({
     work,
     frozen,

@@ -70,6 +70,14 @@ test('a picture is drawn once, and again when its file was deleted', { timeout: 
   expect(third.nodes[0]).toMatchObject({ status: 'completed', cached: false })
 })
 
+test('what is made of equal pictures is made once', { timeout: 120_000 }, async () => {
+  const nodes = { paint: { ...paint(14), cache: 'off' }, film: film('${nodes.paint.result.images[0].url}') }
+  const first = await run(nodes)
+  const second = await run(nodes)
+  expect(first.nodes.map(({ cached }) => cached)).toEqual([false, false])
+  expect(second.nodes.map(({ cached }) => cached)).toEqual([false, true])
+})
+
 describe('an address of ours', () => {
   let link: string
   beforeAll(async () => {

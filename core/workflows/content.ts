@@ -1,0 +1,60 @@
+import type { Files } from '../files/files.ts'
+import { readSource } from '../media/source.ts'
+import type { Store } from '../store/store.ts'
+
+/** Whose inputs they are, and what our own addresses in them begin with. */
+export interface InputsOf {
+  organizationId: string
+  origin: string
+}
+
+export interface Content {
+  /** The inputs with the hash of its content in the place of every file that is named. */
+  inputs: unknown
+  /** Whether something is named that is not here: what it holds may be another thing every time. */
+  foreign: boolean
+}
+
+/** Where an address is that of a picture, a video or a sound. */
+const mediaField = /^(url|file)$|(^|_)(image|mask|video|audio)s?(_urls?)?$/
+
+/** Tells by what is in them whether inputs are the same: one file may have many ids and addresses. */
+export function openContent({
+  files,
+  store,
+  publicUrl,
+}: {
+  files: Pick<Files, 'find' | 'verify'>
+  store: Pick<Store['files'], 'find'>
+  publicUrl: string | undefined
+}) {
+  return async (inputs: unknown, { organizationId, origin }: InputsOf): Promise<Content> => {
+    let foreign = false
+
+    async function named(text: string, isMedia: boolean): Promise<string> {
+      if (text.startsWith('file-')) {
+        const file = await files.find(organizationId, text)
+        return file ? `sha256:${file.sha256}` : text
+      }
+      if (!isMedia || !/^https?:/i.test(text) || !URL.canParse(text) || text.length > 2048) return text
+      const source = readSource(text, '', [origin, publicUrl ?? ''])
+      // Who may not read a file learns nothing of its content either.
+      const own = source.from === 'link' && files.verify(source.id, source.exp, source.sig)
+      const file = own ? await store.find(source.id) : undefined
+      if (source.from === 'http') foreign = true
+      return file ? `sha256:${file.sha256}` : text
+    }
+
+    async function visit(value: unknown, isMedia: boolean): Promise<unknown> {
+      if (typeof value === 'string') return named(value, isMedia)
+      if (value === null || typeof value !== 'object') return value
+      if (Array.isArray(value)) return Promise.all(value.map(part => visit(part, isMedia)))
+      const parts = Object.entries(value).map(async ([name, part]) => [name, await visit(part, mediaField.test(name))])
+      return Object.fromEntries((await Promise.all(parts)) as [string, unknown][])
+    }
+
+    const seen = await visit(inputs, false)
+    return { inputs: seen, foreign }
+  }
+}
+export type ContentOf = ReturnType<typeof openContent>
