@@ -9,7 +9,7 @@ import { refusal } from './refusal.ts'
 import { openSseParser, type SseEvent } from './sse.ts'
 
 export interface Request<S extends z.ZodType> {
-  method: 'GET' | 'POST' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Begins with a slash; what is variable in it is already encoded. */
   path: string
   body?: unknown

@@ -44,6 +44,10 @@ const searched = (client: Client, word: string, signal?: AbortSignal) =>
     ...(signal ? { signal } : {}),
   })
 
+/** The workflows that have just this name, the one that was changed last first. */
+export const namedSo = async (client: Client, name: string): Promise<Workflow[]> =>
+  (await searched(client, name)).workflows.filter(one => one.name === name)
+
 /** How a workflow is looked for; `orFile` where a file would have done as well. */
 interface Looking {
   signal?: AbortSignal
