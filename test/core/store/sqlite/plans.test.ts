@@ -9,6 +9,7 @@ import { jobList } from '../../../../core/store/sqlite/job-list.ts'
 import { jobReads } from '../../../../core/store/sqlite/job-reads.ts'
 import { replyReads } from '../../../../core/store/sqlite/keys.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
+import { resultReads } from '../../../../core/store/sqlite/result-rows.ts'
 import { workflowReads } from '../../../../core/store/sqlite/workflows.ts'
 import { openWriting } from '../../../../core/store/sqlite/writing.ts'
 import { openTestStore } from '../_store.ts'
@@ -48,6 +49,7 @@ const growing = [
   'execution_plans',
   'execution_nodes',
   'cached_results',
+  'erasable_results',
 ]
 
 /** Statements that do go through a table, each with the reason that it may. */
@@ -60,6 +62,7 @@ const allowed: [RegExp, reason: string][] = [
   [/^SELECT sequence, at FROM events ORDER BY sequence LIMIT \?$/, 'the oldest events, likewise'],
   [/status = 'failed' AND on_error = 'fail' ORDER BY/, 'the failed nodes of one execution'],
   [/FROM jobs WHERE node IS NOT NULL AND execution =/, 'the jobs of one execution'],
+  [/^SELECT file FROM erasable_results LIMIT \?$/, 'any that may be erased, so many at a time'],
   [/^SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1$/, 'the end of the chain is one row'],
 ]
 
@@ -77,6 +80,7 @@ test('every statement on what can grow is a search in an index, so that none cos
     libraryReads,
     workflowReads,
     executionReads,
+    resultReads,
   ])
     reads(connection)
   const scans = [...statements].flatMap(sql => {
