@@ -16,14 +16,14 @@ export interface Given {
   reference: string
 }
 
-/** The literal values by the task's own schema; what references give by its type. */
-export function diagnoseInputs(
+/** The literal values by the task's own schema; what references give by its type. A step for each reference and field. */
+export function* diagnoseInputs(
   id: string,
   node: WorkflowNode,
   type: TaskType,
   given: readonly Given[],
   context: NodeContext,
-): void {
+): Generator<void, void> {
   const { issue, warn } = context
   for (const { at, path, kinds, reference } of given) {
     const expected = walk(type.inputs, at)
@@ -45,8 +45,9 @@ export function diagnoseInputs(
         actual: kindsText(kinds),
         reference,
       })
+    yield
   }
-  for (const field of Object.keys(node.inputs))
+  for (const field of Object.keys(node.inputs)) {
     if (walk(type.inputs, [field]) === 'missing')
       warn({
         code: 'unknown_field',
@@ -55,6 +56,8 @@ export function diagnoseInputs(
         path: `inputs.${field}`,
         ...suggested(field, Object.keys(type.inputs.properties ?? {})),
       })
+    yield
+  }
   if (Object.hasOwn(node.inputs, 'model') && node.inputs.model !== node.model_id)
     warn({
       code: 'unknown_field',

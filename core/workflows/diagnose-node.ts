@@ -46,7 +46,7 @@ export interface NodeContext {
   issue: (issue: Finding<TypeIssue>) => void
 }
 
-/** A step for each reference. */
+/** A step for each reference and field. */
 export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeContext): Generator<void, void> {
   const { offer, warn, issue } = context
   const task = offer.task(node.task)
@@ -79,7 +79,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
     yield
   }
   if (!task) return
-  diagnoseInputs(id, node, task.type, given, context)
+  yield* diagnoseInputs(id, node, task.type, given, context)
   for (const [at, output] of node.outputs.entries()) {
     const path = outputPath(output)
     if (path && walk(task.type.result, path) !== 'missing') continue
