@@ -110,7 +110,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
           ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
         }
         const request = { path, body: { ...body, ...terms }, answer: ExecutionAnswer }
-        ;({ execution } = await submit(connect, request, { signal: leave, onTrouble: display.say }))
+        ;({ execution } = await submit(connect, request, { signal: leave, onTrouble: text => display.say(text) }))
         if (!wait) {
           if (json) terminal.json(execution)
           else terminal.print(execution.id)
