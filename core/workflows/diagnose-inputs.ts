@@ -2,6 +2,7 @@ import type { WorkflowNode } from '../dag/definition.ts'
 import { failureOf } from '../schemas/issues.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import type { TypeIssue } from './diagnostics.ts'
+import { isMediaField } from './media-fields.ts'
 import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
 import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, walk } from './schema-walk.ts'
@@ -27,7 +28,7 @@ export function* diagnoseInputs(
   const { issue, warn } = context
   for (const { at, path, kinds, reference } of given) {
     const expected = walk(type.inputs, at)
-    if (coerced(kinds, expected, path)) {
+    if (coerced(kinds, expected, at)) {
       warn({
         code: 'coerced_media_reference',
         message: `Node '${id}': ${path} takes an address, and the reference gives an object; its 'url' is used.`,
@@ -102,10 +103,9 @@ const issueOf: Readonly<Record<string, TypeIssue['code']>> = {
 const isWithin = (place: string, outer: string): boolean =>
   place === outer || place.startsWith(`${outer}.`) || place.startsWith(`${outer}[`)
 
-const mediaField = /(^|\.)(image|mask|video|audio)(_url)?$|(^|\.)file$/
 /** Whether an object or a list stands where the address of a file is expected. */
-const coerced = (given: Kinds, expected: Found, path: string): boolean =>
-  mediaField.test(path) &&
+const coerced = (given: Kinds, expected: Found, at: readonly Segment[]): boolean =>
+  isMediaField(at) &&
   given !== 'anything' &&
   (given.has('object') || given.has('array')) &&
   !mayFit(given, kindsOf(expected))

@@ -9,6 +9,7 @@ import type { GenerationResult } from '../tasks/generation/result.ts'
 import { isGeneration } from '../tasks/tasks.ts'
 import { bind, type Far, type FoundReference, referencesIn, Unresolved } from './bind.ts'
 import type { Frozen, FrozenExecutions } from './frozen.ts'
+import { withAddresses } from './media-fields.ts'
 import { absentParameters } from './parameters.ts'
 import { type Reference, ReferenceFault } from './references.ts'
 import { largestNodeResult } from './result-cap.ts'
@@ -43,8 +44,8 @@ export async function boundInputs(
   try {
     const execution = { id, created_at: Math.floor(createdAt / 1000) }
     const absent = absentParameters(inputParams, definition.parameters)
-    const bound = bind(node.inputs, { input: inputParams, nodes, execution, absent, far }) as Record<string, unknown>
-    return { node, inputs: withAddresses(bound) }
+    const bound = bind(node.inputs, { input: inputParams, nodes, execution, absent, far })
+    return { node, inputs: withAddresses(bound) as Record<string, unknown> }
   } catch (thrown) {
     if (thrown instanceof Unresolved) throw new Failure('unresolved_reference', thrown.message)
     if (thrown instanceof ReferenceFault) throw new Failure('invalid_value', thrown.message)
@@ -101,20 +102,6 @@ async function farValues(
 }
 
 const intoResult = ({ path }: Reference): boolean => path[1] === 'result' || path[1] === 'outputs'
-
-const mediaField = /^(image|mask|video|audio)(_url)?$/
-
-/** Where the address of a file belongs and an object with one stands, or a list of such, its address is taken. */
-const withAddresses = (inputs: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(inputs).map(([name, value]) => [name, mediaField.test(name) ? addressOf(value) : value]),
-  )
-
-function addressOf(value: unknown): unknown {
-  const first: unknown = Array.isArray(value) ? value[0] : value
-  if (first === null || typeof first !== 'object' || !('url' in first)) return value
-  return typeof first.url === 'string' ? first.url : value
-}
 
 const alike: ReadonlySet<string> = new Set(['std/embeddings', 'std/rerank', 'std/score'])
 

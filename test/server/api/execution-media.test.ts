@@ -70,6 +70,22 @@ test('a picture is drawn once, and again when its file was deleted', { timeout: 
   expect(third.nodes[0]).toMatchObject({ status: 'completed', cached: false })
 })
 
+test.for([
+  ['the object', '${nodes.paint.result.images[0]}'],
+  ['the list', '${nodes.paint.result.images}'],
+])('a picture is looked at in a chat by %s that has it', { timeout: 60_000 }, async ([, url]) => {
+  const content = [{ type: 'image_url', image_url: { url } }]
+  const look = { model_id: 'fake', task: 'std/chat-completion', inputs: { messages: [{ role: 'user', content }] } }
+  const nodes = { paint: paint(11), look }
+  const checked = await app.fetch('/api/workflows/validate', { body: { dag: { nodes, edges: [] } } })
+  const { diagnostics } = (await checked.json()) as { diagnostics: { type_issues: []; warnings: { code: string }[] } }
+  expect([diagnostics.type_issues, diagnostics.warnings.map(({ code }) => code)]).toEqual([
+    [],
+    ['implicit_dependency', 'coerced_media_reference'],
+  ])
+  expect((await run(nodes)).nodes[1]).toMatchObject({ status: 'completed', error: null })
+})
+
 test('what is made of equal pictures is made once', { timeout: 120_000 }, async () => {
   const nodes = { paint: { ...paint(14), cache: 'off' }, film: film('${nodes.paint.result.images[0].url}') }
   const first = await run(nodes)

@@ -1,0 +1,24 @@
+import type { Segment } from './references.ts'
+
+const mediaName = /^((image|mask|video|audio)(_url)?|file)$/
+
+/** Whether the address of a picture, a video or a sound belongs at a place of inputs: `image_url`, or `url` within such a one. */
+export function isMediaField(at: readonly Segment[]): boolean {
+  const [name, around] = [at.at(-1), at.at(-2)]
+  if (at.length === 1) return mediaName.test(String(name))
+  return name === 'url' && mediaName.test(String(around))
+}
+
+/** Where such an address belongs and an object with one stands, or a list of such, its address is taken. */
+export function withAddresses(value: unknown, at: readonly Segment[] = []): unknown {
+  if (value === null || typeof value !== 'object') return value
+  if (isMediaField(at)) return addressOf(value)
+  if (Array.isArray(value)) return value.map((part, index) => withAddresses(part, [...at, index]))
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withAddresses(part, [...at, name])]))
+}
+
+function addressOf(value: object): unknown {
+  const first: unknown = Array.isArray(value) ? value[0] : value
+  if (first === null || typeof first !== 'object' || !('url' in first)) return value
+  return typeof first.url === 'string' ? first.url : value
+}
