@@ -4,6 +4,7 @@ import { openLog } from '../../core/log.ts'
 import { type Client, openClient } from '../client.ts'
 import { ExecutionPage } from '../executions/execution.ts'
 import { listPath } from '../executions/find.ts'
+import { interruptible } from '../interruption.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -41,26 +42,28 @@ export async function withServer(
   })
   try {
     await work(connect)
-    if (terminal.exitCode() < interrupted) await othersEnd(terminal, connect())
+    if (terminal.exitCode() < interrupted)
+      await interruptible(terminal, signal => othersEnd(terminal, connect(), signal))
   } finally {
     await app.close()
   }
 }
 
-/** Somebody else may have found this server meanwhile, and run something on it. */
-async function othersEnd(terminal: Terminal, client: Client): Promise<void> {
+/** Somebody else may have found this server meanwhile, and run something on it; or something goes on that was left before. */
+async function othersEnd(terminal: Terminal, client: Client, signal: AbortSignal): Promise<void> {
   let said = false
   for (let idleMs = 0; ; ) {
     const pages = await Promise.all(
       ['running', 'pending'].map(status =>
-        client.ask({ method: 'GET', path: listPath({ status, limit: 1 }), answer: ExecutionPage }),
+        client.ask({ method: 'GET', path: listPath({ status, limit: 1 }), answer: ExecutionPage, signal }),
       ),
     )
-    const idle = pages.every(({ executions }) => executions.length === 0)
-    if (idle && (!said || idleMs >= fetchingMs)) return
-    if (!said) terminal.remark('Another run uses the server that was started for this one; it ends when that has.')
+    const [other] = pages.flatMap(({ executions }) => executions)
+    if (!other && (!said || idleMs >= fetchingMs)) return
+    if (!said && other)
+      terminal.remark(`${other.id} still runs on this server, which ends when it has. Ctrl-C leaves it for later.`)
     said = true
-    idleMs = idle ? idleMs + lookEveryMs : 0
-    await sleep(lookEveryMs)
+    idleMs = other ? 0 : idleMs + lookEveryMs
+    await sleep(lookEveryMs, undefined, { signal })
   }
 }
