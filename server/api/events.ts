@@ -1,88 +1,16 @@
 import { z } from 'zod'
-import type { JobEvent, JobRecord } from '../../core/store/store.ts'
+import type { JobRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { EventStream } from '../sse.ts'
 import { runningCall } from '../std/calls.ts'
-import { callEnded, eventRecord, isLast, progressRecord, resumeFrom, snapshot, typesWanted } from './job-event.ts'
+import { beginning, follow, openBell, pageSize } from './following.ts'
+import { callEnded, eventRecord, isLast, progressRecord, snapshot, typesWanted } from './job-event.ts'
 import { findJob, hasEnded, summaryText } from './job-record.ts'
 
 const tag = 'Events'
-/** Events read from the log at a time. */
-const pageSize = 64
 /** Unfinished jobs in the snapshot of an organization. */
 const mostShown = 100
-
-/** Remembers that something has changed until somebody asks. */
-export function openBell() {
-  let rung = false
-  let wake: (() => void) | undefined
-  return {
-    ring: (): void => {
-      rung = true
-      wake?.()
-    },
-    heard: async (): Promise<void> => {
-      if (!rung) await new Promise<void>(resolve => (wake = resolve))
-      rung = false
-      wake = undefined
-    },
-  }
-}
-
-/** Where a reader begins: after the event that it had last, or after all that there are. */
-export async function beginning(call: Call): Promise<number> {
-  const last = await call.owners.store.events.last()
-  // An id from before a backup was restored may be ahead of all that there are.
-  return Math.min(resumeFrom(call) ?? last, last)
-}
-
-interface Follow {
-  call: Call
-  stream: EventStream
-  from: number
-  /** Those of one job, or of the whole organization. */
-  jobId?: string
-  /** Tells when there may be more. */
-  heard: () => Promise<void>
-  /** Passes one event on; false: it was the last one that is wanted. */
-  take: (event: JobEvent) => Promise<boolean>
-  /** All events have been passed on; false: none will be written any more. */
-  idle: () => Promise<boolean>
-}
-
-/**
- * Passes the events of the log on in their order, each once. What the reader has not taken is read from the log when it
- * has: nothing waits in memory, however slow the reader is.
- */
-async function follow({ call, stream, from, jobId, heard, take, idle }: Follow): Promise<void> {
-  const { store, streams } = call.owners
-  const { organizationId } = call.caller
-  let sequence = from
-  let closed = false
-  for (;;) {
-    const page = await store.events.after(organizationId, {
-      sequence,
-      limit: pageSize,
-      ...(jobId === undefined ? {} : { jobId }),
-    })
-    for (const event of page) {
-      const more = await take(event)
-      sequence = event.sequence
-      await stream.caughtUp()
-      if (stream.ended || !more) return
-    }
-    if (page.length > 0) continue
-    if (closed) return
-    // Its last event may have been written since the page was read.
-    if ((closed = !(await idle()))) continue
-    await stream.caughtUp()
-    if (stream.ended) return
-    await heard()
-    if (stream.ended) return
-    await streams.turn()
-  }
-}
 
 async function followJob(call: Call): Promise<void> {
   const id = call.params.id!
@@ -103,7 +31,8 @@ async function followJob(call: Call): Promise<void> {
       call,
       stream,
       from,
-      jobId: id,
+      page: sequence =>
+        call.owners.store.events.after(call.caller.organizationId, { sequence, jobId: id, limit: pageSize }),
       heard: bell.heard,
       async take(event) {
         job = await find(id, call)
@@ -161,6 +90,7 @@ async function followOrganization(call: Call): Promise<void> {
       call,
       stream,
       from,
+      page: sequence => store.events.after(organizationId, { sequence, limit: pageSize }),
       heard: bell.heard,
       async take(event) {
         const job = wanted(event.type) ? await find(event.jobId, call) : undefined

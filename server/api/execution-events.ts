@@ -3,13 +3,12 @@ import type { ExecutionEvent, ExecutionNode, ExecutionRecord } from '../../core/
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { EventStream, type SseRecord } from '../sse.ts'
-import { beginning, openBell } from './events.ts'
 import { shownNode, standingsOf } from './execution-nodes.ts'
 import { executionSummary, findExecution, shownExecution } from './execution-record.ts'
 import { shownResult } from './execution-results.ts'
+import { beginning, follow, openBell, pageSize } from './following.ts'
 import { eventId, record, snapshot } from './job-event.ts'
 
-const pageSize = 64
 /** A result up to this length comes with the event that tells of it; a longer one is read with its node. */
 const longestResult = 64 << 10
 
@@ -64,10 +63,10 @@ async function progressOf(execution: ExecutionRecord, nodes: readonly ExecutionN
 }
 
 async function followExecution(call: Call): Promise<void> {
-  const { store, executions, jobs, streams } = call.owners
+  const { store, executions, jobs } = call.owners
   const { organizationId } = call.caller
   const { id } = await findExecution(call.params.id!, call)
-  let sequence = await beginning(call)
+  const from = await beginning(call)
   const bell = openBell()
   const stop = executions.follow(id, bell.ring)
   const stream = new EventStream(call)
@@ -91,35 +90,30 @@ async function followExecution(call: Call): Promise<void> {
     const first = await findExecution(id, call)
     const shown = await shownExecution(first, call, { withNodes: true })
     const tasks = new Map(Object.entries(first.definition.dag.nodes).map(([node, { task }]) => [node, task]))
-    stream.send(snapshot(sequence, JSON.stringify({ execution: shown })))
-    for (;;) {
-      const page = await store.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize })
-      for (const event of page) {
-        sequence = event.sequence
+    stream.send(snapshot(from, JSON.stringify({ execution: shown })))
+    await follow({
+      call,
+      stream,
+      from,
+      page: sequence => store.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize }),
+      heard: bell.heard,
+      async take(event) {
         const told = await recordOf(event, tasks, call)
         if (told) stream.send(told)
-        await stream.caughtUp()
-        if (stream.ended || last.test(event.type)) return
-      }
-      if (page.length > 0) continue
-      const execution = await store.executions.summary(organizationId, id)
-      // It had ended before the place from which the reader goes on, or was deleted.
-      if (!execution || execution.finishedAt !== null) {
-        if ((await store.events.ofExecution(organizationId, { sequence, executionId: id, limit: 1 })).length > 0)
-          continue
-        return
-      }
-      const nodes = await store.executions.nodes(organizationId, id)
-      listenTo(nodes)
-      const progress = await progressOf(execution, nodes, call)
-      if (progress !== told) stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
-      told = progress
-      await stream.caughtUp()
-      if (stream.ended) return
-      await bell.heard()
-      if (stream.ended) return
-      await streams.turn()
-    }
+        return !last.test(event.type)
+      },
+      async idle() {
+        const execution = await store.executions.summary(organizationId, id)
+        // It had ended before the place from which the reader goes on, or was deleted.
+        if (!execution || execution.finishedAt !== null) return false
+        const nodes = await store.executions.nodes(organizationId, id)
+        listenTo(nodes)
+        const progress = await progressOf(execution, nodes, call)
+        if (progress !== told) stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
+        told = progress
+        return true
+      },
+    })
   } finally {
     stop()
     for (const leave of followed.values()) leave()
