@@ -20,7 +20,7 @@ import type {
   StoredReply,
   WaitingJob,
 } from './job-records.ts'
-import type { ExecutionEvent, ExecutionStore, Moves, WorkflowStore } from './workflows.ts'
+import type { ExecutionEvent, ExecutionStore, Moves, OrganizationEvent, WorkflowStore } from './workflows.ts'
 
 // What the store takes and gives, by subject.
 export * from './account-records.ts'
@@ -118,6 +118,8 @@ export interface Store {
   events: {
     /** Those after the sequence number, oldest first; of one job, or of the whole organization. */
     after(organizationId: string, want: { sequence: number; jobId?: string; limit: number }): Promise<JobEvent[]>
+    /** The same of jobs and executions alike. */
+    ofOrganization(organizationId: string, want: { sequence: number; limit: number }): Promise<OrganizationEvent[]>
     /** Those of an execution and of its nodes. */
     ofExecution(
       organizationId: string,

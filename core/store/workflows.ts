@@ -153,6 +153,11 @@ export interface ExecutionEvent {
   at: number
 }
 
+/** The same of everything that happens in an organization: also to jobs that belong to no execution. */
+export interface OrganizationEvent extends Omit<ExecutionEvent, 'executionId'> {
+  executionId: string | null
+}
+
 export interface NodeResult {
   status: NodeStatus
   /** JSON text, or where it lies when it is large; null unless it is completed. */

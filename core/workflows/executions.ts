@@ -55,6 +55,7 @@ export function openExecutions({
   log: Log
   clock?: { now(): number }
 }) {
+  /** By the id of an execution, and by that of an organization. */
   const followers = new Map<string, Set<Follower>>()
   const closing = new AbortController()
   const gate = openGate({
@@ -72,14 +73,17 @@ export function openExecutions({
     if (released.length > 0) gate.released(released)
     // Many nodes of one may have moved in one commit.
     const changed = new Map<string, boolean>()
-    for (const { id, ended, timeoutAt } of executions) {
+    const organizations = new Set<string>()
+    for (const { id, organizationId, ended, timeoutAt } of executions) {
       changed.set(id, ended || changed.get(id) === true)
+      organizations.add(organizationId)
       if (timeoutAt !== undefined) timeouts.at(timeoutAt)
     }
     for (const [id, ended] of changed) {
       if (ended) frozen.drop(id)
       tell(id, ended)
     }
+    for (const id of organizations) tell(id, false)
   })
 
   function tell(id: string, ended: boolean): void {
@@ -158,7 +162,7 @@ export function openExecutions({
     cancel: (organizationId: string, id: string): Promise<ExecutionRecord | undefined> =>
       store.executions.cancel(organizationId, id, clock.now()),
 
-    /** Calls the listener after every commit that changed the execution, until the answer is called. */
+    /** Calls the listener after every commit that changed the execution, or any of the organization, until the answer is called. */
     follow(id: string, listener: Follower): () => void {
       const those = followers.get(id) ?? new Set()
       followers.set(id, those.add(listener))

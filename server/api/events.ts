@@ -1,9 +1,12 @@
 import { z } from 'zod'
-import type { JobRecord } from '../../core/store/store.ts'
+import { type JobEventType, type JobRecord, jobEventTypes } from '../../core/store/store.ts'
+import type { OrganizationEvent } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
-import { EventStream } from '../sse.ts'
+import { EventStream, type SseRecord } from '../sse.ts'
 import { runningCall } from '../std/calls.ts'
+import { nameOf, recordOf } from './execution-event.ts'
+import { executionSummary } from './execution-record.ts'
 import { beginning, follow, openBell, pageSize } from './following.ts'
 import { callEnded, eventRecord, isLast, progressRecord, snapshot, typesWanted } from './job-event.ts'
 import { findJob, hasEnded, summaryText } from './job-record.ts'
@@ -65,16 +68,39 @@ async function followCall(job: JobRecord, stream: EventStream, call: Call): Prom
   if (!stream.ended) stream.send(callEnded(await findJob(job.id, call)))
 }
 
+const isJobEvent = (type: string): type is JobEventType => (jobEventTypes as readonly string[]).includes(type)
+
+/** What an event tells of a job; undefined where that is nothing, or nothing that is wanted. */
+async function jobRecordOf(
+  { jobId, type, ...event }: OrganizationEvent,
+  wanted: (type: string) => boolean,
+  call: Call,
+): Promise<SseRecord | undefined> {
+  const job = jobId !== null && isJobEvent(type) && wanted(type) ? await find(jobId, call) : undefined
+  return job && isJobEvent(type) ? eventRecord({ ...event, type, jobId: job.id }, job, call) : undefined
+}
+
+/** The same of an execution. */
+async function executionRecordOf(
+  { executionId, ...event }: OrganizationEvent,
+  wanted: (type: string) => boolean,
+  call: Call,
+): Promise<SseRecord | undefined> {
+  const name = executionId === null ? undefined : nameOf(event)
+  if (executionId === null || name === undefined || !wanted(name)) return undefined
+  return recordOf({ ...event, executionId }, undefined, call)
+}
+
 const find = (id: string, call: Call): Promise<JobRecord | undefined> =>
   call.owners.store.jobs.find(call.caller.organizationId, id)
 
 async function followOrganization(call: Call): Promise<void> {
   const wanted = typesWanted(call.query.get('types') ?? undefined)
   const { organizationId } = call.caller
-  const { store, jobs } = call.owners
+  const { store, jobs, executions } = call.owners
   const from = await beginning(call)
   const bell = openBell()
-  const stop = jobs.followOrganization(organizationId, bell.ring)
+  const stops = [jobs.followOrganization(organizationId, bell.ring), executions.follow(organizationId, bell.ring)]
   const stream = new EventStream(call)
   void stream.over.then(bell.ring)
   try {
@@ -85,22 +111,32 @@ async function followOrganization(call: Call): Promise<void> {
     )
     const shown = open.flatMap(page => page.jobs).slice(0, mostShown)
     const more = open.some(({ next }) => next !== null) || open.flatMap(page => page.jobs).length > mostShown
-    stream.send(snapshot(from, `{"jobs":[${shown.map(job => summaryText(job, call)).join(',')}],"has_more":${more}}`))
+    const going = await Promise.all(
+      (['running', 'pending'] as const).map(status =>
+        store.executions.list(organizationId, { status, limit: mostShown }),
+      ),
+    )
+    const executed = JSON.stringify(going.flatMap(page => page.executions.map(executionSummary)).slice(0, mostShown))
+    const listed = shown.map(job => summaryText(job, call)).join(',')
+    stream.send(snapshot(from, `{"jobs":[${listed}],"executions":${executed},"has_more":${more}}`))
     await follow({
       call,
       stream,
       from,
-      page: sequence => store.events.after(organizationId, { sequence, limit: pageSize }),
+      page: sequence => store.events.ofOrganization(organizationId, { sequence, limit: pageSize }),
       heard: bell.heard,
       async take(event) {
-        const job = wanted(event.type) ? await find(event.jobId, call) : undefined
-        if (job) stream.send(eventRecord(event, job, call))
+        const records = [await jobRecordOf(event, wanted, call), await executionRecordOf(event, wanted, call)]
+        const told = records.filter(one => one !== undefined)
+        // Of two with one id the second has it: who goes on behind it has had both.
+        for (const [at, { id, ...one }] of told.entries())
+          stream.send(at < told.length - 1 || id === undefined ? one : { ...one, id })
         return true
       },
       idle: () => Promise.resolve(true),
     })
   } finally {
-    stop()
+    for (const stop of stops) stop()
     stream.end()
   }
 }
@@ -125,8 +161,8 @@ export const eventRoutes = [
     path: '/api/events',
     scope: 'user:read',
     tag,
-    summary: 'Follow all jobs of the organization',
-    description: `${resuming}\`?types=job.completed,job.failed\` leaves out what is not named; \`job.*\` is every type.`,
+    summary: 'Follow all jobs and executions of the organization',
+    description: `${resuming}\`?types=job.completed,job.failed\` leaves out what is not named; \`job.*\` is every type of jobs, \`workflow_execution.*\` every one of executions and their nodes.`,
     query: z.object({ types: z.string().optional(), after: z.string().optional() }),
     answer: followOrganization,
   }),

@@ -1,55 +1,13 @@
 import { z } from 'zod'
-import type { ExecutionEvent, ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
+import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
-import { EventStream, type SseRecord } from '../sse.ts'
+import { EventStream } from '../sse.ts'
+import { isLastOfExecution, recordOf } from './execution-event.ts'
 import { shownNode, standingsOf } from './execution-nodes.ts'
-import { executionSummary, findExecution, shownExecution } from './execution-record.ts'
-import { shownResult } from './execution-results.ts'
+import { findExecution, shownExecution } from './execution-record.ts'
 import { beginning, follow, openBell, pageSize } from './following.ts'
-import { eventId, record, snapshot } from './job-event.ts'
-
-/** A result up to this length comes with the event that tells of it; a longer one is read with its node. */
-const longestResult = 64 << 10
-
-/** What the event of a job is called, told of the node that it is for. */
-const nodeTypes: Partial<Record<ExecutionEvent['type'], string>> = {
-  'job.started': 'workflow_execution.node.started',
-  'job.retrying': 'workflow_execution.node.retrying',
-  'job.completed': 'workflow_execution.node.completed',
-  'job.failed': 'workflow_execution.node.failed',
-  'job.cancelled': 'workflow_execution.node.cancelled',
-}
-
-const last = /^workflow_execution\.(completed|failed|cancelled|timed_out)$/
-
-/** The record of an event; undefined for one that means nothing to whoever follows an execution. */
-async function recordOf(
-  event: ExecutionEvent,
-  tasks: ReadonlyMap<string, string>,
-  call: Call,
-): Promise<SseRecord | undefined> {
-  const { nodeId, sequence, at } = event
-  const type = nodeTypes[event.type] ?? (event.type.startsWith('job.') ? undefined : event.type)
-  if (type === undefined) return undefined
-  const { executionId: id } = event
-  const { store, organizationId } = { store: call.owners.store.executions, ...call.caller }
-  const data: Record<string, unknown> = { execution_id: id }
-  if (nodeId === null) {
-    const execution = await store.summary(organizationId, id)
-    if (!execution) return undefined
-    data.execution = executionSummary(execution)
-  } else {
-    Object.assign(data, { node_id: nodeId, job_id: event.jobId, attempt: event.attempt })
-    if (type.endsWith('.completed') || type.endsWith('.failed') || type.endsWith('.cached')) {
-      const ended = (await store.results(organizationId, id, [nodeId]))[nodeId]
-      if (ended?.error) data.error = ended.error
-      if (typeof ended?.result === 'string' && ended.result.length <= longestResult)
-        data.result = await shownResult(tasks.get(nodeId)!, ended.result, call)
-    }
-  }
-  return record(type, at, eventId(sequence), JSON.stringify(data))
-}
+import { record, snapshot } from './job-event.ts'
 
 /** How far the nodes are that run or wait: not kept, so it has no id. */
 async function progressOf(execution: ExecutionRecord, nodes: readonly ExecutionNode[], call: Call): Promise<string> {
@@ -100,7 +58,7 @@ async function followExecution(call: Call): Promise<void> {
       async take(event) {
         const told = await recordOf(event, tasks, call)
         if (told) stream.send(told)
-        return !last.test(event.type)
+        return !isLastOfExecution(event.type)
       },
       async idle() {
         const execution = await store.executions.summary(organizationId, id)

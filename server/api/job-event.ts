@@ -1,6 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import { queueIdOf } from '../../core/ids.ts'
 import { type JobEvent, type JobRecord, type JobStatus, jobEventTypes } from '../../core/store/store.ts'
+import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import type { SseRecord } from '../sse.ts'
 import { hasEnded, resultText, standingOf } from './job-record.ts'
@@ -90,7 +91,14 @@ export function progressRecord(job: JobRecord, call: Call): SseRecord | undefine
   return record('job.progress', Date.now(), undefined, data)
 }
 
-const known: readonly string[] = [...jobEventTypes, 'job.progress']
+const known: readonly string[] = [
+  ...jobEventTypes,
+  'job.progress',
+  ...executionEventTypes,
+  ...['started', 'retrying', 'completed', 'failed', 'cancelled', 'progress'].map(
+    one => `workflow_execution.node.${one}`,
+  ),
+]
 
 /** `job.*,job.created` as a test. Throws Failure `invalid_value` for a type that there is not. */
 export function typesWanted(text: string | undefined): (type: string) => boolean {

@@ -126,6 +126,7 @@ export function assemble(parts: {
     },
     events: {
       after: async (organizationId, want) => reader.events.after(organizationId, want),
+      ofOrganization: async (organizationId, want) => reader.events.ofOrganization(organizationId, want),
       ofExecution: async (organizationId, want) => reader.events.ofExecution(organizationId, want),
       last: async () => reader.events.last(),
     },

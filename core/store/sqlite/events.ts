@@ -1,5 +1,5 @@
 import type { JobEvent, JobEventType } from '../store.ts'
-import type { ExecutionEvent, ExecutionEventType } from '../workflows.ts'
+import type { ExecutionEvent, ExecutionEventType, OrganizationEvent } from '../workflows.ts'
 import type { Connection } from './database.ts'
 
 /** How long events are kept. */
@@ -92,6 +92,12 @@ export function eventReads(connection: Connection) {
      LEFT JOIN jobs ON jobs.number = events.number
      WHERE e.organization_id = ? AND e.id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
+  const everything = connection.prepare<[string, number, number], OrganizationEvent>(
+    `SELECT sequence, type, e.id AS executionId, n.node_id AS nodeId, jobs.id AS jobId, events.attempt, events.at
+     FROM events LEFT JOIN jobs ON jobs.number = events.number LEFT JOIN executions AS e ON e.number = events.execution
+     LEFT JOIN execution_nodes AS n ON n.execution = events.execution AND n.node = events.node
+     WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
+  )
   const ofOrganization = connection.prepare<[string, number, number], JobEvent>(
     `SELECT ${columns} WHERE events.organization_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
   )
@@ -106,6 +112,8 @@ export function eventReads(connection: Connection) {
       want.jobId === undefined
         ? ofOrganization.all(organizationId, want.sequence, want.limit)
         : ofJob.all(organizationId, want.jobId, want.sequence, want.limit),
+    ofOrganization: (organizationId: string, want: { sequence: number; limit: number }): OrganizationEvent[] =>
+      everything.all(organizationId, want.sequence, want.limit),
     ofExecution: (
       organizationId: string,
       want: { sequence: number; executionId: string; limit: number },

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { openReader } from '../_sse.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -143,4 +144,48 @@ test('what each node was given and keeps is told with the execution, and in the 
   expect(large.nodes[0]!.resolved_inputs).toBeNull()
   const { node } = await get<{ node: object }>(`/api/workflow-executions/${large.id}/nodes/a`)
   expect(node).toMatchObject({ resolved_inputs: { messages: [{ content: long }] } })
+})
+
+test('who follows the organization hears of executions and their nodes, and goes on where it was', async () => {
+  using reader = await openReader(app, '/api/events?types=workflow_execution.*')
+  await reader.until(() => reader.records.length === 1)
+  expect(reader.records[0]).toMatchObject({ event: 'snapshot', data: { data: { jobs: [], executions: [] } } })
+  const input = `heard ${Math.random()}`
+  const embed = { model_id: 'fake', task: 'std/embeddings', inputs: { input } }
+  const done = await run({
+    dag: {
+      nodes: { a: embed, b: embed, bad: chat('mode:status,code=400,text=no'), last: chat('x') },
+      edges: [
+        { from: 'a', to: 'b' },
+        { from: 'b', to: 'bad' },
+        { from: 'bad', to: 'last' },
+      ],
+    },
+  })
+  const ended = ({ data }: { data: { type: string } }) => data.type === 'workflow_execution.failed'
+  await reader.until(() => reader.records.some(ended))
+  const told = (records: typeof reader.records) =>
+    records.slice(1).map(({ data: { type, data } }) => [type.replace('workflow_execution.', ''), data.node_id ?? null])
+  expect(told(reader.records)).toEqual([
+    ['created', null],
+    ['node.started', 'a'],
+    ['started', null],
+    ['node.completed', 'a'],
+    ['node.cached', 'b'],
+    ['node.started', 'bad'],
+    ['node.failed', 'bad'],
+    ['node.skipped', 'last'],
+    ['failed', null],
+  ])
+  for (const { data } of reader.records.slice(1)) expect(data.data.execution_id).toBe(done.id)
+  expect(reader.records.at(-1)!.data.data.execution).toMatchObject({
+    status: 'failed',
+    error: { failed_nodes: ['bad'] },
+  })
+
+  using again = await openReader(app, '/api/events?types=workflow_execution.failed,job.failed', {
+    'last-event-id': reader.records[1]!.id!,
+  })
+  await again.until(() => again.records.some(ended))
+  expect(again.records.slice(1).map(({ data }) => data.type)).toEqual(['job.failed', 'workflow_execution.failed'])
 })

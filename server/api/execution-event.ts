@@ -1,0 +1,57 @@
+import type { ExecutionEvent } from '../../core/store/workflows.ts'
+import type { Call } from '../call.ts'
+import type { SseRecord } from '../sse.ts'
+import { executionSummary } from './execution-record.ts'
+import { shownResult } from './execution-results.ts'
+import { eventId, record } from './job-event.ts'
+
+/** A result up to this length comes with the event that tells of it; a longer one is read with its node. */
+const longestResult = 64 << 10
+
+/** What the event of a job is called, told of the node that it is for. */
+const nodeTypes: Partial<Record<ExecutionEvent['type'], string>> = {
+  'job.started': 'workflow_execution.node.started',
+  'job.retrying': 'workflow_execution.node.retrying',
+  'job.completed': 'workflow_execution.node.completed',
+  'job.failed': 'workflow_execution.node.failed',
+  'job.cancelled': 'workflow_execution.node.cancelled',
+}
+
+const last = /^workflow_execution\.(completed|failed|cancelled|timed_out)$/
+
+export const isLastOfExecution = (type: string): boolean => last.test(type)
+
+/** What an event is called for whoever follows executions; undefined: it means nothing to him. */
+export const nameOf = ({ type, nodeId }: Pick<ExecutionEvent, 'type' | 'nodeId'>): string | undefined =>
+  type.startsWith('job.') ? (nodeId === null ? undefined : nodeTypes[type]) : type
+
+/**
+ * The record of an event; undefined for one that means nothing to whoever follows executions. With the tasks of the nodes
+ * results come with the events that tell of them.
+ */
+export async function recordOf(
+  event: ExecutionEvent,
+  tasks: ReadonlyMap<string, string> | undefined,
+  call: Call,
+): Promise<SseRecord | undefined> {
+  const { nodeId, sequence, at } = event
+  const type = nameOf(event)
+  if (type === undefined) return undefined
+  const { executionId: id } = event
+  const { store, organizationId } = { store: call.owners.store.executions, ...call.caller }
+  const data: Record<string, unknown> = { execution_id: id }
+  if (nodeId === null) {
+    const execution = await store.summary(organizationId, id)
+    if (!execution) return undefined
+    data.execution = executionSummary(execution)
+  } else {
+    Object.assign(data, { node_id: nodeId, job_id: event.jobId, attempt: event.attempt })
+    if (type.endsWith('.completed') || type.endsWith('.failed') || type.endsWith('.cached')) {
+      const ended = (await store.results(organizationId, id, [nodeId]))[nodeId]
+      if (ended?.error) data.error = ended.error
+      if (tasks && typeof ended?.result === 'string' && ended.result.length <= longestResult)
+        data.result = await shownResult(tasks.get(nodeId)!, ended.result, call)
+    }
+  }
+  return record(type, at, eventId(sequence), JSON.stringify(data))
+}
