@@ -16,6 +16,8 @@ export interface Fleet {
    * (each with a retry time) or `worker_error` (the engine cannot be started; says why), or the signal's reason.
    */
   lease(model: Model, want: LeaseWish): Promise<Lease>
+  /** A slot that is free and that nobody waits for. Loads nothing. */
+  spare(modelId: string): Lease | undefined
   /** Starts loading without taking a slot; resolves when ready. */
   load(model: Model): Promise<void>
   /** Stops every engine of the model once its running requests have ended; resolves when its memory is free. */

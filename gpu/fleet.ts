@@ -211,15 +211,21 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   // Not waited for: what a model can run on may have to be tried first, and the server answers meanwhile.
   void adopt()
 
+  function spare(modelId: string): Lease | undefined {
+    const resident = closing ? undefined : take(modelId)
+    return resident && leaseOf(resident, 0, 0)
+  }
+
   return {
     traits: traitsOf,
     reconfigured: adopt,
     lease(model, want) {
       if (closing) return Promise.reject(shuttingDown())
       if (want.signal?.aborted) return Promise.reject(want.signal.reason)
-      const resident = take(model.id)
-      return resident ? Promise.resolve(leaseOf(resident, 0, 0)) : queue(model, want)
+      const free = spare(model.id)
+      return free ? Promise.resolve(free) : queue(model, want)
     },
+    spare,
     load({ id }) {
       if (closing) return Promise.reject(shuttingDown())
       // Whoever asks again, to see how far it is, waits for the same.

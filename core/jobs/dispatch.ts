@@ -22,7 +22,7 @@ interface Desk {
 }
 
 export interface DispatchWish {
-  fleet: Pick<Fleet, 'lease'>
+  fleet: Pick<Fleet, 'lease' | 'spare'>
   /** As configured now, disabled ones too. */
   find: (modelId: string) => Model | undefined
   queue: Queue
@@ -164,6 +164,16 @@ export function openDispatch({
     passOn(modelId: string, lease: Lease | undefined): void {
       give(modelId)
       void serve(modelId, lease)
+    },
+    /** A slot for a job that is not there yet: one that nobody else has a use for now. It goes back by `freed`. */
+    spare(modelId: string): Lease | undefined {
+      if (closed || queue.waiting(modelId) > 0 || !find(modelId)?.enabled) return undefined
+      const desk = deskOf(modelId)
+      const lease = desk.cooling || room(desk) === 0 ? undefined : fleet.spare(modelId)
+      if (!lease) return undefined
+      desk.held++
+      held++
+      return lease
     },
     /** A slot that was held is given back. */
     freed(modelId: string): void {

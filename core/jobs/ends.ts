@@ -14,6 +14,12 @@ export interface EndFacts {
   logs: string | null
 }
 
+/** A slot that is kept while an end is written, for what may follow at once; it goes back by `back`, unless it was used. */
+export interface KeptSlot {
+  modelId: string
+  back(): void
+}
+
 /** Writes the ends of attempts, each once, and takes back what came of those whose end is not wanted any more. */
 export function openEnds({
   store,
@@ -27,9 +33,16 @@ export function openEnds({
   /** A job has ended for good. */
   ended: (job: Named) => void
 }) {
-  async function settle(job: JobRecord, ran: Ran | undefined, outcome: JobOutcome): Promise<void> {
+  async function settle(job: JobRecord, ran: Ran | undefined, outcome: JobOutcome, slot?: KeptSlot): Promise<void> {
     let stored = ran
-    const settled = await persistently(() => store.settle(job, outcome)).catch(async (thrown: unknown) => {
+    let kept = slot
+    // It is kept for one try: a store that has no room may have none for long.
+    const write = () => {
+      const first = kept
+      kept = undefined
+      return store.settle(job, outcome, first?.modelId).finally(() => first?.back())
+    }
+    const settled = await persistently(write).catch(async (thrown: unknown) => {
       if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
       // A result that the store cannot hold: the job ends all the same, and what it made is freed.
       log.error('A result could not be stored', { job: job.id }, thrown)
@@ -70,7 +83,8 @@ export function openEnds({
   }
 
   return {
-    completed: (job: JobRecord, ran: Ran, facts: EndFacts): Promise<void> => settle(job, ran, success(ran, facts)),
+    completed: (job: JobRecord, ran: Ran, facts: EndFacts, slot?: KeptSlot): Promise<void> =>
+      settle(job, ran, success(ran, facts), slot),
     failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<void> =>
       settle(job, undefined, { ...failed(job, failure), retryAt, ...facts }),
     /** The attempt is not charged. False: the claim does not hold any more. */

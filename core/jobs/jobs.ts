@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { JobRecord, LogLine, NewJob, WaitingJob } from '../store/store.ts'
+import type { Moves } from '../store/workflows.ts'
 import { openArrivals } from './arrivals.ts'
 import type { Outlook } from './facts.ts'
 import { allLines } from './log-lines.ts'
@@ -79,6 +80,11 @@ export function openJobs(wish: JobsWish) {
 
     /** Jobs that the store has made by itself: from now on they wait here. */
     queued: (those: readonly WaitingJob[]): void => void begun.then(() => parts.wait(those)),
+
+    /** Jobs that the store has claimed together with the end of the one before: they run from now on. */
+    handedOn(those: Moves['handedOn']): void {
+      for (const { before, job } of those) runs.goOn(before, job)
+    },
 
     /** Jobs that the store has ended by itself: those that run are told. */
     withdrawn(those: readonly WaitingJob[]): void {

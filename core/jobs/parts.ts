@@ -16,7 +16,7 @@ import { openWaiters } from './waiters.ts'
 
 export interface JobsWish {
   store: Store
-  fleet: Pick<Fleet, 'lease' | 'snapshot'>
+  fleet: Pick<Fleet, 'lease' | 'spare' | 'snapshot'>
   /** The models as configured now, disabled ones too. */
   models: { find(id: string): Model | undefined }
   run: RunJob

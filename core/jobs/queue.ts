@@ -73,6 +73,19 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
     return at
   }
 
+  /** It is the turn of this job: it is charged what its like usually take, until it has ended. */
+  function serve(line: Line, lane: Lane, job: WaitingJob): Turn {
+    const turn: Turn = { job, weight: weight(lane), chargedMs: usual(line, lane) }
+    lane.reading?.gone.add(job.id)
+    line.floor = Math.max(line.floor, lane.had)
+    lane.had += turn.chargedMs / turn.weight
+    lane.servedAt = ++turns
+    lane.underWay++
+    line.underWay++
+    taken.set(job.id, turn)
+    return turn
+  }
+
   function offer(job: WaitingJob): void {
     if (taken.has(job.id)) return
     const at = lines.lane(job.modelId, job.organizationId)
@@ -113,16 +126,15 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
       if (!lane) return undefined
       const job = lane.window[0]
       if (!job) return lane.reading ? { reading: true } : { read: read(lane) }
-      const turn: Turn = { job, weight: weight(lane), chargedMs: usual(line, lane) }
       lines.change({ line, lane }, () => lane.window.shift())
-      lane.reading?.gone.add(job.id)
-      line.floor = Math.max(line.floor, lane.had)
-      lane.had += turn.chargedMs / turn.weight
-      lane.servedAt = ++turns
-      lane.underWay++
-      line.underWay++
-      taken.set(job.id, turn)
-      return { turn }
+      return { turn: serve(line, lane, job) }
+    },
+
+    /** A job that never waited here: its turn has come with its making. */
+    take(job: WaitingJob): Turn {
+      const { line, lane } = lines.lane(job.modelId, job.organizationId)
+      if (waitingIn(lane) === 0) lane.had = Math.max(lane.had, line.floor)
+      return serve(line, lane, job)
     },
 
     /**

@@ -5,7 +5,7 @@ import type { JobRecord, Store } from '../store/store.ts'
 import { workOf } from '../tasks/work.ts'
 import { attempt, Overrun } from './attempt.ts'
 import type { Dispatch } from './dispatch.ts'
-import { type EndFacts, openEnds } from './ends.ts'
+import { type EndFacts, type KeptSlot, openEnds } from './ends.ts'
 import type { Live, Named } from './live.ts'
 import type { Pace } from './pace.ts'
 import { type Queue, type Turn, waitingOf } from './queue.ts'
@@ -42,6 +42,8 @@ const graceMs = 10_000
 export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, ended, delayed }: RunsWish) {
   const running = new Map<string, Run>()
   const ends = openEnds({ store, run, log, ended })
+  /** Slots that are kept for what follows a job, by its id, while its end is written. */
+  const kept = new Map<string, Lease>()
   let draining = false
 
   async function execute(one: Run, lease: Lease | undefined): Promise<void> {
@@ -62,6 +64,13 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
       running.delete(id)
       return dispatch().passOn(modelId, lease)
     }
+    await carryOut(one, job, lease)
+  }
+
+  /** A job that is claimed, on the slot that it has. */
+  async function carryOut(one: Run, job: JobRecord, lease: Lease | undefined): Promise<void> {
+    const { turn } = one
+    const { modelId, id } = job
     one.job = job
     if (draining) {
       free(modelId, lease)
@@ -108,13 +117,40 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     }
   }
 
+  /** The next node of an execution may go on where this one has ended, with one commit instead of two. */
+  function keep({ id, modelId }: JobRecord): KeptSlot | undefined {
+    const lease = draining ? undefined : dispatch().spare(modelId)
+    if (!lease) return undefined
+    kept.set(id, lease)
+    const back = () => {
+      if (kept.delete(id)) free(modelId, lease)
+    }
+    return { modelId, back }
+  }
+
+  function start(turn: Turn, work: (one: Run) => Promise<void>): void {
+    const one: Run = { turn, abort: new AbortController(), job: undefined, done: Promise.resolve() }
+    running.set(turn.job.id, one)
+    one.done = work(one)
+      .catch((thrown: unknown) => {
+        // The claim stays: the store gives it back when it closes or starts.
+        const level = Failure.from(thrown).code === 'shutting_down' ? 'warn' : 'error'
+        log[level]('A job could not be ended', { job: turn.job.id }, thrown)
+      })
+      .finally(() => {
+        // A job that was given back may be running again by now.
+        if (running.get(turn.job.id) === one) running.delete(turn.job.id)
+        dispatch().look(turn.job.modelId)
+      })
+  }
+
   function free(modelId: string, lease: Lease | undefined): void {
     lease?.release()
     dispatch().freed(modelId)
   }
 
   async function write({ abort }: Run, job: JobRecord, end: Ran | Failure, facts: EndFacts): Promise<void> {
-    if (!(end instanceof Failure)) return ends.completed(job, end, facts)
+    if (!(end instanceof Failure)) return ends.completed(job, end, facts, job.parent ? keep(job) : undefined)
     // Cancelled is already committed: there is nothing left to say about this attempt.
     if (abort.signal.aborted && end.code === 'cancelled') return
     const { attempt, maxAttempts } = job
@@ -134,20 +170,12 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
   }
 
   return {
-    begin(turn: Turn, lease: Lease | undefined): void {
-      const one: Run = { turn, abort: new AbortController(), job: undefined, done: Promise.resolve() }
-      running.set(turn.job.id, one)
-      one.done = execute(one, lease)
-        .catch((thrown: unknown) => {
-          // The claim stays: the store gives it back when it closes or starts.
-          const level = Failure.from(thrown).code === 'shutting_down' ? 'warn' : 'error'
-          log[level]('A job could not be ended', { job: turn.job.id }, thrown)
-        })
-        .finally(() => {
-          // A job that was given back may be running again by now.
-          if (running.get(turn.job.id) === one) running.delete(turn.job.id)
-          dispatch().look(turn.job.modelId)
-        })
+    begin: (turn: Turn, lease: Lease | undefined): void => start(turn, one => execute(one, lease)),
+    /** A job was claimed with the end of the one before, for the slot that was kept. Call it before that end is told. */
+    goOn(before: string, job: JobRecord): void {
+      const lease = kept.get(before)
+      kept.delete(before)
+      start(queue.take(waitingOf(job)), one => carryOut(one, job, lease))
     },
     /** Tells the run to stop, if there is one. */
     stop: (id: string, why: Failure): void => running.get(id)?.abort.abort(why),

@@ -84,8 +84,12 @@ export interface Store {
     claim(organizationId: string, id: string, now: number): Promise<JobRecord | undefined>
     /** Pending jobs whose start deadline has passed end as failed (`timeout`). At most `limit`. */
     expire(now: number, limit: number): Promise<JobRecord[]>
-    /** Ends one attempt. False: a claim of another boot or attempt, or a job already ended. Nothing changes then, and the late result is counted. */
-    settle(claim: JobClaim, outcome: JobOutcome): Promise<boolean>
+    /**
+     * Ends one attempt. False: a claim of another boot or attempt, or a job already ended. Nothing changes then, and
+     * the late result is counted. `next`: the model of which a slot is kept; of the jobs of nodes that this end
+     * releases, one that can run on it is claimed in the same commit (`Moves.handedOn`).
+     */
+    settle(claim: JobClaim, outcome: JobOutcome, next?: string): Promise<boolean>
     /** Gives a claimed job back without charging the attempt (drain, no capacity). 0: due at once. */
     release(claim: JobClaim, notBefore: number): Promise<boolean>
     /** pending or processing becomes cancelled; cancelled stays; anything else: Failure `job_already_finished`. Undefined: no such job here. */

@@ -1,6 +1,6 @@
 import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
-import type { JobClaim, JobError, JobEventType, LargeResult, Usage, WaitingJob } from './store.ts'
+import type { JobClaim, JobError, JobEventType, JobRecord, LargeResult, Usage, WaitingJob } from './store.ts'
 
 /** A workflow as it is written down. Every version is kept as long as the workflow. */
 export interface WorkflowDefinition {
@@ -80,6 +80,8 @@ export interface NewExecutionNode {
   successors: number[]
   predecessors: number
   onError: 'fail' | 'continue'
+  /** Its result is its own: there is none to be looked for before it is queued. */
+  direct: boolean
   maxAttempts: number
   /** Of one attempt, milliseconds. */
   timeoutMs: number | null
@@ -168,7 +170,9 @@ export interface NodeResult {
 /** What a commit means for others than those who asked for it. */
 export interface Moves {
   /** Jobs of executions that are to be queued now. */
-  released: (WaitingJob & { executionId: string; nodeId: string })[]
+  released: (WaitingJob & { executionId: string; nodeId: string; direct: boolean })[]
+  /** Jobs of executions that were claimed together with the end of the one before, for the slot that was kept for them. */
+  handedOn: { before: string; job: JobRecord }[]
   /** Jobs that were ended with their execution: those that run are to be told. */
   withdrawn: WaitingJob[]
   /** Executions of which something has changed, whether that was their end, and how long those have that have begun now. */

@@ -49,7 +49,7 @@ export function openExecutions({
   clock = { now: Date.now },
 }: {
   store: Store
-  jobs: Pick<Jobs, 'queued' | 'withdrawn' | 'wait'>
+  jobs: Pick<Jobs, 'queued' | 'handedOn' | 'withdrawn' | 'wait'>
   frozen: FrozenExecutions
   work: NodeWorkOf
   log: Log
@@ -60,7 +60,6 @@ export function openExecutions({
   const closing = new AbortController()
   const gate = openGate({
     store,
-    frozen,
     work,
     queue: jobs.queued,
     ended: ({ id }) => jobs.wait(id, closing.signal),
@@ -68,7 +67,9 @@ export function openExecutions({
   })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
 
-  store.onMoves(({ released, withdrawn, executions }) => {
+  store.onMoves(({ released, handedOn, withdrawn, executions }) => {
+    // Begun before they may be stopped.
+    if (handedOn.length > 0) jobs.handedOn(handedOn)
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
     if (released.length > 0) gate.released(released)
     // Many nodes of one may have moved in one commit.

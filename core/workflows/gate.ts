@@ -2,9 +2,6 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { JobRecord, Store, WaitingJob } from '../store/store.ts'
 import type { Moves } from '../store/workflows.ts'
-import { taskNamed } from '../tasks/task-types.ts'
-import type { FrozenExecutions } from './frozen.ts'
-import { isRepeatable } from './node-inputs.ts'
 import type { NodeWorkOf } from './node-run.ts'
 
 /**
@@ -13,14 +10,12 @@ import type { NodeWorkOf } from './node-run.ts'
  */
 export function openGate({
   store,
-  frozen,
   work,
   queue,
   ended,
   log,
 }: {
   store: Pick<Store, 'jobs' | 'executions'>
-  frozen: FrozenExecutions
   work: NodeWorkOf
   /** Lets jobs wait for an engine. */
   queue: (jobs: readonly WaitingJob[]) => void
@@ -30,20 +25,6 @@ export function openGate({
 }) {
   /** The jobs under way by the key of their work, and who waits for their results. */
   const underWay = new Map<string, WaitingJob[]>()
-
-  /** Whether it can be told without looking closer that nobody has done the same before. */
-  function isItsOwn(execution: string, nodeId: string): boolean {
-    const node = frozen.known(execution)?.definition.dag.nodes[nodeId]
-    if (!node) return false
-    if (node.cache !== undefined) return node.cache !== 'use'
-    // A seed or a temperature may come from a reference; then it is looked at when it is known.
-    const { seed, temperature } = node.inputs
-    const inputs = {
-      ...(typeof seed === 'string' ? { seed: 0 } : { seed }),
-      ...(typeof temperature === 'string' ? { temperature: 0 } : { temperature }),
-    }
-    return !isRepeatable(taskNamed(node.task) ?? node.task, inputs)
-  }
 
   async function consider(waiting: WaitingJob): Promise<void> {
     const { id, organizationId } = waiting
@@ -89,9 +70,9 @@ export function openGate({
   return {
     /** Jobs of nodes that may run from now on. */
     released(jobs: Moves['released']): void {
-      const own = jobs.filter(job => isItsOwn(job.executionId, job.nodeId))
-      if (own.length > 0) queue(own)
-      for (const job of jobs) if (!own.includes(job)) pass(job)
+      const direct = jobs.filter(job => job.direct)
+      if (direct.length > 0) queue(direct)
+      for (const job of jobs) if (!job.direct) pass(job)
     },
   }
 }

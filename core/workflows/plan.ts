@@ -1,8 +1,9 @@
-import type { Dag } from '../dag/definition.ts'
+import type { Dag, WorkflowNode } from '../dag/definition.ts'
 import { newId } from '../ids.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
 import { taskNamed } from '../tasks/task-types.ts'
 import { edgesOf, type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
+import { isRepeatable } from './node-inputs.ts'
 
 /** What must be done before what: what is drawn and what references imply. */
 export function dependencies(dag: Dag): Graph {
@@ -36,12 +37,25 @@ export function planOf(dag: Dag, reuse: ReadonlyMap<string, string> = new Map())
       successors: successors.get(nodeId)!.map(after => numbers.get(after)!),
       predecessors: predecessors.get(nodeId)!.length,
       onError: on_error,
+      direct: isItsOwn(dag.nodes[nodeId]!),
       maxAttempts: 1 + (retries?.max ?? usualRetries),
       timeoutMs: timeout === undefined ? null : Math.round(timeout * 1000),
       jobId: newId('job'),
       reuses: reuse.get(nodeId) ?? null,
     }
   })
+}
+
+/** Whether it can be told beforehand that no result of another can serve it. */
+function isItsOwn({ task, cache, inputs }: WorkflowNode): boolean {
+  if (cache !== undefined) return cache !== 'use'
+  // A seed or a temperature may come from a reference; then it is looked at when it is known.
+  const { seed, temperature } = inputs
+  const likely = {
+    ...(typeof seed === 'string' ? { seed: 0 } : { seed }),
+    ...(typeof temperature === 'string' ? { temperature: 0 } : { temperature }),
+  }
+  return !isRepeatable(taskNamed(task) ?? task, likely)
 }
 
 /**

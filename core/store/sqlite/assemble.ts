@@ -96,11 +96,13 @@ export function assemble(parts: {
           .map(({ organizationId, id }) => reader.jobs.find(organizationId, id))
           .filter(job => job !== undefined)
       },
-      async settle({ organizationId, id, boot, claims }, ended) {
+      async settle({ organizationId, id, boot, claims }, ended, slotOf) {
         const claim = { organizationId, id, boot, claims }
+        // What would not be claimed by itself is not claimed with this either.
+        const next = space?.room() === 'full' ? undefined : slotOf
         const settled = await results.settling(claim, ended, outcome => {
           const text = outcome.status === 'completed' && typeof outcome.result === 'string' ? outcome.result.length : 0
-          return ask('jobs.settle', { claim, outcome }, text + (outcome.logs?.length ?? 0))
+          return ask('jobs.settle', { claim, outcome, next }, text + (outcome.logs?.length ?? 0))
         })
         if (!settled) lateResults += 1
         return settled

@@ -130,10 +130,11 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
   }
 
   function release(live: Live, node: number, at: number): void {
-    const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs } = live.plan.nodes[node]!
+    const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs, direct } = live.plan.nodes[node]!
+    const { organizationId, id: executionId } = live
     const rank = rankAt(at * 1000, live.priority)
     const { lastInsertRowid } = insertJob.run(
-      live.organizationId,
+      organizationId,
       jobId,
       live.tokenId,
       task,
@@ -149,9 +150,9 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     )
     // Its inputs are in the definition; what they come to is written when it ends.
     setReady.run(jobId, at, live.number, node)
-    events.add(lastInsertRowid, live.organizationId, 'job.created', 0, at, live.number, node)
+    events.add(lastInsertRowid, organizationId, 'job.created', 0, at, live.number, node)
     tally.move(undefined, 'pending')
-    moves.release({ id: jobId, organizationId: live.organizationId, modelId, rank, executionId: live.id, nodeId })
+    moves.release({ id: jobId, organizationId, modelId, rank, executionId, nodeId, direct })
   }
 
   /** Ends the job of a node that is not to run any more. */

@@ -1,14 +1,14 @@
-import type { JobClaim, JobRecord, WaitingJob } from '../store.ts'
+import type { JobClaim, WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
+import { openClaim } from './job-claim.ts'
 import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
-import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
 
 /**
  * What the writer does to jobs that wait: each step is a search in an index, whatever the length of the queue. Which
  * job is next is decided by the caller, who knows the engines and what is fair.
  */
 export function queueCommands(connection: Connection, writing: Writing) {
-  const { boot, tally, events, flow } = writing
+  const { tally, events, flow } = writing
   const backlog = connection.prepare<[], { modelId: string; organizationId: string; jobs: number }>(
     `SELECT model_id AS modelId, organization_id AS organizationId, count(*) AS jobs FROM jobs
      WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, organization_id`,
@@ -18,14 +18,6 @@ export function queueCommands(connection: Connection, writing: Writing) {
      WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
   )
   const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')
-  const take = connection.prepare<[string, number, number, string, string, number, number], JobRow>(
-    `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
-       updated_at = ?
-     WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
-       AND (attempt > 0 OR start_by IS NULL OR start_by > ?)
-     RETURNING ${jobColumns}`,
-  )
-  const inputsOf = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
   const giveBack = connection.prepare<
     [number, string, string, string | null, number],
     { number: number; attempt: number; execution: number | null; node: number | null }
@@ -38,6 +30,7 @@ export function queueCommands(connection: Connection, writing: Writing) {
     `SELECT ${endingColumns}, start_by FROM jobs
      WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by LIMIT ?`,
   )
+  const claim = openClaim(connection, writing)
   const end = openEnd(connection, writing)
 
   return {
@@ -50,27 +43,9 @@ export function queueCommands(connection: Connection, writing: Writing) {
       })
     },
 
-    /**
-     * The job as it is now: read here, where its pages were just written, and not by the caller, for whom every commit
-     * empties the cache. Undefined: it does not wait any more, or may not start any more.
-     */
-    'jobs.claim'({
-      organizationId,
-      id,
-      now,
-    }: {
-      organizationId: string
-      id: string
-      now: number
-    }): JobRecord | undefined {
-      const taken = take.get(boot, now, now, organizationId, id, now, now)
-      if (!taken) return undefined
-      tally.move('pending', 'processing')
-      const { number, attempt, execution, node } = taken
-      events.add(number, organizationId, 'job.started', attempt, now, execution, node)
-      const parent = execution === null || node === null ? null : flow.claimed(execution, node, now)
-      return jobOf(taken, parent ? undefined : inputsOf.get(number), null, parent)
-    },
+    /** Undefined: it does not wait any more, or may not start any more. */
+    'jobs.claim': ({ organizationId, id, now }: { organizationId: string; id: string; now: number }) =>
+      claim(organizationId, id, now),
 
     /**
      * False: the claim does not hold any more. The event is `job.retrying`, because without one whoever follows the

@@ -2,6 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
+import { openClaim } from './job-claim.ts'
 import { type EndingRow, endingColumns, openEnd, type Writing } from './job-end.ts'
 import { openKeys } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
@@ -14,7 +15,7 @@ import type { WrittenOutcome } from './results.ts'
  * caller knows its job, and reads what it does not know.
  */
 export function jobCommands(connection: Connection, writing: Writing) {
-  const { ledger, tally, events, flow } = writing
+  const { ledger, tally, events, moves, flow } = writing
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, priority, rank, status, attempt,
        max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, created_at, updated_at)
@@ -43,10 +44,18 @@ export function jobCommands(connection: Connection, writing: Writing) {
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
   )
   const keyHolder = openKeys(connection)
+  const begin = openClaim(connection, writing)
   const end = openEnd(connection, writing)
   const files = openFileRows(connection)
   const library = openLibraryRows(connection)
   const calls = ledgerReads(connection)
+
+  /** A slot of the model is kept: of the jobs that have been released since, one takes it. */
+  function handOn(from: string, modelId: string, since: number, at: number): void {
+    const next = moves.takeBack(since, modelId)
+    const job = next && begin(next.organizationId, next.id, at)
+    if (job) moves.hand({ before: from, job })
+  }
 
   return {
     /** Null when stored, otherwise the id of the job that the same key made before. */
@@ -78,7 +87,7 @@ export function jobCommands(connection: Connection, writing: Writing) {
     },
 
     /** False: the claim does not hold any more, and nothing was changed. */
-    'jobs.settle'({ claim, outcome }: { claim: JobClaim; outcome: WrittenOutcome }): boolean {
+    'jobs.settle'({ claim, outcome, next }: { claim: JobClaim; outcome: WrittenOutcome; next?: string }): boolean {
       const row = attempt.get(claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!row) return false
       const { status, engineId, at, logs } = outcome
@@ -91,7 +100,9 @@ export function jobCommands(connection: Connection, writing: Writing) {
         for (const item of outcome.library) library.add(item)
         if (outcome.inputs !== undefined) insertInputs.run(row.number, outcome.inputs)
         if (outcome.cacheKey !== undefined) cache.run(outcome.cacheKey, row.id)
+        const before = moves.releases()
         end(row, outcome)
+        if (next !== undefined) handOn(row.id, next, before, at)
       } else if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
       else {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)

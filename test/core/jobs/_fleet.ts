@@ -83,6 +83,12 @@ export function slotsOnly({ slots = 32 } = {}) {
           give(model.id)
         })
       },
+      spare(modelId) {
+        const line = lineOf(modelId)
+        if (refusals.has(modelId) || line.waiting.size > 0 || line.held >= line.slots) return undefined
+        line.held++
+        return leaseOf(modelId)
+      },
       snapshot: (): FleetSnapshot => ({
         devices: [],
         residents: [...lines].map(([modelId, line]) => ({
@@ -112,7 +118,7 @@ export function slotsOnly({ slots = 32 } = {}) {
           ]),
         ),
       }),
-    } satisfies Pick<Fleet, 'lease' | 'snapshot'>,
+    } satisfies Pick<Fleet, 'lease' | 'spare' | 'snapshot'>,
     models: { find: (id: string) => (gone.has(id) ? undefined : find(id)) },
     /** From now on asking for the model fails with this; undefined: no more. */
     refuse(modelId: string, failure: Failure | undefined): void {

@@ -68,6 +68,7 @@ export function newExecution(
         modelId,
         successors: nodes[name]!.map(after => names.indexOf(after)),
         predecessors: edges.filter(({ to }) => to === name).length,
+        direct: true,
         onError: borne.includes(name) ? 'continue' : 'fail',
         maxAttempts: 2,
         timeoutMs: null,

@@ -1,57 +1,9 @@
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
-import { openJobs } from '../../../core/jobs/jobs.ts'
-import { openExecutions } from '../../../core/workflows/executions.ts'
-import { openFrozen } from '../../../core/workflows/frozen.ts'
-import { openNodeRunner, openNodeWork } from '../../../core/workflows/node-run.ts'
 import { planOf } from '../../../core/workflows/plan.ts'
-import { slotsOnly } from '../jobs/_fleet.ts'
-import { done, runner } from '../jobs/_runs.ts'
-import { keptLog, openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
+import { openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
 import { newExecution, newWorkflow } from '../store/_workflows.ts'
-
-const none = () => Promise.reject(new Error('There is no such thing here'))
-const { log, lines } = keptLog()
-afterEach(() => expect(lines.filter(line => line.includes('"level":"error"'))).toEqual([]))
-
-/** A server without engines on a data directory; `ran` hears the inputs of every job that one would have got. */
-async function openServer(dataDir: string, ran: (input: string) => Promise<void>) {
-  const opened = await openTestStore({ dataDir })
-  const { store } = opened
-  const { fleet, models } = slotsOnly()
-  const frozen = openFrozen(store.executions)
-  const work = openNodeWork({
-    frozen,
-    registry: models,
-    cpu: { referred: none },
-    content: inputs => Promise.resolve({ inputs, foreign: false }),
-  })
-  const run = openNodeRunner({
-    work,
-    frozen,
-    store: store.executions,
-    media: { take: none },
-    run: runner(async job => {
-      const { input } = JSON.parse(job.inputs) as { input: string }
-      await ran(input)
-      return { ...done, result: JSON.stringify({ data: input }) }
-    }),
-  })
-  const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, run })
-  const executions = openExecutions({ store, jobs, frozen, work, log })
-  return {
-    store,
-    ended: (id: string) =>
-      expect.poll(async () => (await store.executions.summary(organizationId, id))!.status).toBe('completed'),
-    nodes: async (id: string) =>
-      Object.fromEntries((await store.executions.nodes(organizationId, id)).map(node => [node.nodeId, node])),
-    async [Symbol.asyncDispose]() {
-      await jobs.drain(0)
-      await executions.close()
-      await opened[Symbol.asyncDispose]()
-    },
-  }
-}
+import { openServer } from './_server.ts'
 
 const embed = (input: string, more: object = {}) => ({
   model_id: 'any',

@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest'
+import { Dag } from '../../../core/dag/definition.ts'
+import { planOf } from '../../../core/workflows/plan.ts'
+import { completed, openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
+import { newExecution, newWorkflow } from '../store/_workflows.ts'
+import { openServer } from './_server.ts'
+
+const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}`)
+const node = (input: string, more: object = {}) => ({
+  model_id: 'any',
+  task: 'std/embeddings',
+  inputs: { input },
+  cache: 'off',
+  ...more,
+})
+
+/** Nodes one after the other. */
+function chain(count: number, more: (name: string) => object = () => ({})) {
+  const all = names(count)
+  const dag = Dag.parse({
+    nodes: Object.fromEntries(all.map(name => [name, node(name, more(name))])),
+    edges: all.slice(1).map((to, at) => ({ from: all[at], to })),
+  })
+  const { modelId: _, ...execution } = newExecution({ nodes: {} })
+  return { ...execution, definition: newWorkflow({ dag }), nodes: planOf(dag) }
+}
+
+test('a chain costs a commit a node: the end of one and the beginning of the next are one', async () => {
+  using directory = temporaryDirectory()
+  const ran: string[] = []
+  await using server = await openServer(directory.path, async input => void ran.push(input))
+  const wanted = chain(30)
+  const before = server.store.stats().commits
+  await server.store.executions.create(wanted)
+  await server.ended(wanted.id)
+  expect(ran).toEqual(names(30))
+  // The creation, the first claim, thirty ends, and room for one that missed its slot.
+  expect(server.store.stats().commits - before).toBeLessThanOrEqual(36)
+  const events = await server.store.events.ofExecution(organizationId, {
+    executionId: wanted.id,
+    sequence: 0,
+    limit: 1000,
+  })
+  const ofNodes = events.filter(({ nodeId }) => nodeId !== null).map(({ nodeId, type }) => `${nodeId} ${type}`)
+  expect(ofNodes.toSorted()).toEqual(
+    names(30)
+      .flatMap(name => ['created', 'started', 'completed'].map(what => `${name} job.${what}`))
+      .toSorted(),
+  )
+  expect(Object.values(await server.nodes(wanted.id)).map(({ attempts }) => attempts)).toEqual(names(30).map(() => 1))
+})
+
+test('a slot is not kept from those who wait for one', async () => {
+  using directory = temporaryDirectory()
+  const order: string[] = []
+  let ask: () => void = () => {}
+  const ran = async (input: string): Promise<void> => {
+    order.push(input)
+    if (input === 'n0') ask()
+  }
+  await using server = await openServer(directory.path, ran, 1)
+  ask = () =>
+    void server.fleet.lease(server.models.find('any')!, { waitMs: 60_000 }).then(lease => {
+      order.push('caller')
+      lease.release()
+    })
+  const wanted = chain(3)
+  await server.store.executions.create(wanted)
+  await server.ended(wanted.id)
+  expect(order).toEqual(['n0', 'caller', 'n1', 'n2'])
+})
+
+test.each([
+  ['the next is claimed with the end of the one before', {}, 'processing'],
+  ['unless it runs on another model', { model_id: 'other' }, 'pending'],
+  ['or has to be looked for in the cache first', { cache: 'use' }, 'pending'],
+])('%s', async (_rule, more, status) => {
+  await using opened = await openTestStore()
+  const { store } = opened
+  const handedOn: string[] = []
+  const released: string[] = []
+  store.onMoves(moves => {
+    handedOn.push(...moves.handedOn.map(({ before, job }) => `${before} ${job.id} ${job.parent?.nodeId}`))
+    released.push(...moves.released.map(({ id }) => id))
+  })
+  const wanted = chain(2, name => (name === 'n1' ? more : {}))
+  await store.executions.create(wanted)
+  const [first, second] = wanted.nodes
+  const claim = (await store.jobs.claim(organizationId, first!.jobId, Date.now()))!
+  expect(await store.jobs.settle(claim, completed(), 'any')).toBe(true)
+  expect((await store.jobs.find(organizationId, second!.jobId))!.status).toBe(status)
+  const handed = status === 'processing'
+  expect(handedOn).toEqual(handed ? [`${first!.jobId} ${second!.jobId} n1`] : [])
+  expect(released).toEqual(handed ? [first!.jobId] : [first!.jobId, second!.jobId])
+})
+
+test('an execution that is cancelled in the same commit is told to stop after it was told to go on', async () => {
+  await using opened = await openTestStore()
+  const { store } = opened
+  const wanted = chain(2)
+  await store.executions.create(wanted)
+  const [first, second] = wanted.nodes
+  const claim = (await store.jobs.claim(organizationId, first!.jobId, Date.now()))!
+  const told: [string[], string[]][] = []
+  store.onMoves(({ handedOn, withdrawn }) =>
+    told.push([handedOn.map(({ job }) => job.id), withdrawn.map(({ id }) => id)]),
+  )
+  await Promise.all([
+    store.jobs.settle(claim, completed(), 'any'),
+    store.executions.cancel(organizationId, wanted.id, Date.now()),
+  ])
+  expect(told).toEqual([[[second!.jobId], [second!.jobId]]])
+  expect((await store.jobs.find(organizationId, second!.jobId))!.status).toBe('cancelled')
+})
