@@ -114,7 +114,9 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
       firstStart: app.firstStart,
       models: app.models,
     }
-    terminal.print(terminal.isTerminal ? greeting(started, terminal.paint) : plainGreeting(started))
+    terminal.print(
+      terminal.isTerminal ? greeting(started, terminal.paint, terminal.stdout.columns || 80) : plainGreeting(started),
+    )
   }
   const { exitCode } = await Promise.race([app.stopped, cut.promise])
   terminal.leaveWith(exitCode)

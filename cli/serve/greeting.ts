@@ -1,4 +1,5 @@
 import type { Paint } from '../paint.ts'
+import { wrapped } from '../wrap.ts'
 import { tryNext } from './try-next.ts'
 
 /** What there is to say once the server is ready. */
@@ -12,20 +13,31 @@ export interface Started {
   models: readonly { id: string; tasks: readonly string[]; description?: string | undefined }[]
 }
 
-/** The greeting in a terminal. The secret is in it only at the first start. */
-export function greeting({ version, chat, url, tokenPath, firstStart, models }: Started, paint: Paint): string {
+/**
+ * The greeting in a terminal of `columns`; commands are never broken, so that they can be copied. The secret is in it only
+ * at the first start.
+ */
+export function greeting(
+  { version, chat, url, tokenPath, firstStart, models }: Started,
+  paint: Paint,
+  columns = 80,
+): string {
   const width = Math.max(0, ...models.map(({ id }) => id.length))
+  const indent = width + 4
+  const beside = (text: string) => wrapped(text, Math.max(30, columns - indent))
   const lines = ['', `${paint.strong(`infer ${version}`)} is ready at ${paint.name(url)}`, '']
   if (models.length === 0) lines.push('No model is configured yet. Add one under "models" in infer.yaml.')
   for (const { id, tasks, description } of models) {
-    lines.push(`  ${paint.good(id.padEnd(width))}  ${tasks.join(', ')}`)
-    if (description) lines.push(`  ${' '.repeat(width)}  ${paint.faint(description)}`)
+    const [first = '', ...more] = beside(tasks.join(', '))
+    lines.push(`  ${paint.good(id.padEnd(width))}  ${first}`, ...more.map(line => ' '.repeat(indent) + line))
+    if (description) lines.push(...beside(description).map(line => ' '.repeat(indent) + paint.faint(line)))
   }
   lines.push('')
   if (firstStart)
     lines.push(
       `${paint.strong('Root token')}  ${firstStart.secret}`,
-      `            Shown this once. It can do everything in ${firstStart.organizationId} and lies in ${tokenPath}`,
+      `            Shown this once. It can do everything in ${firstStart.organizationId}`,
+      `            and lies in ${tokenPath}`,
       '',
     )
   lines.push(paint.strong('Try next'))

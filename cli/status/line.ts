@@ -12,25 +12,40 @@ const segmenter = new Intl.Segmenter()
 const isPlain = (text: string): boolean => /^[\u0020-\u007e\u2500-\u259f]*$/.test(text)
 /** What a reader takes for one character each. */
 const signsOf = (text: string): string[] => Array.from(segmenter.segment(text), ({ segment }) => segment)
-export const widthOf = (text: string): number => (isPlain(text) ? text.length : signsOf(text).length)
+/** Characters for which a terminal takes two columns: Chinese, Japanese and Korean ones, full-width forms, pictures. */
+const isWide = (sign: string): boolean =>
+  /^(?:\p{Emoji_Presentation}|[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6])/u.test(
+    sign,
+  ) || /\ufe0f/.test(sign)
+const columnsOf = (sign: string): number => (isWide(sign) ? 2 : 1)
 
-/** At most `width` signs, with an ellipsis where some are missing. */
+/** Columns that the text takes in a terminal. */
+export const widthOf = (text: string): number =>
+  isPlain(text) ? text.length : signsOf(text).reduce((sum, sign) => sum + columnsOf(sign), 0)
+
+/** At most `width` columns, with an ellipsis where something is missing. */
 export function cut(text: string, width: number): string {
-  const signs = isPlain(text) ? text : signsOf(text)
-  if (signs.length <= width) return text
+  if (widthOf(text) <= width) return text
   if (width <= 0) return ''
-  const kept = signs.slice(0, width - 1)
-  return `${typeof kept === 'string' ? kept : kept.join('')}…`
+  if (isPlain(text)) return `${text.slice(0, width - 1)}…`
+  let kept = ''
+  let used = 0
+  for (const sign of signsOf(text)) {
+    used += columnsOf(sign)
+    if (used > width - 1) break
+    kept += sign
+  }
+  return `${kept}…`
 }
 
-/** Exactly `width` signs. */
+/** Exactly `width` columns. */
 export const padded = (text: string, width: number, side: 'left' | 'right' = 'left'): string => {
   const shown = cut(text, width)
   const blank = ' '.repeat(Math.max(0, width - widthOf(shown)))
   return side === 'left' ? shown + blank : blank + shown
 }
 
-/** The line as text of at most `width` signs. */
+/** The line as text of at most `width` columns. */
 export function drawLine(line: Line, width: number, paint: Paint): string {
   let room = width
   let drawn = ''

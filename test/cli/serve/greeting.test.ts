@@ -26,6 +26,14 @@ test('the first start shows the secret once', () => {
   expect(greeting(first, plain).split('sk-infer-abc')).toHaveLength(2)
 })
 
+test('what is told of models keeps to the width, and commands stay in one piece', () => {
+  const tasks = Array.from({ length: 9 }, (_, at) => `slug/a-task-with-a-name-${at}`)
+  const many = { ...first, models: [{ id: 'draws', tasks, description: 'It draws a picture. '.repeat(9).trim() }] }
+  const lines = greeting(many, plain, 80).split('\n')
+  expect(lines.filter(line => line.length > 80 && !/^ {2}\S/.test(line))).toEqual([])
+  expect(lines.filter(line => line.startsWith(' '.repeat(9))).length).toBeGreaterThan(4)
+})
+
 test('without models it says how to add one', () => {
   expect(greeting({ ...started, models: [] }, plain)).toContain('infer.yaml')
 })
