@@ -1,4 +1,3 @@
-import type { Failure } from '../failure.ts'
 import type { EngineListener, Lease } from '../fleet.ts'
 import type { Leaving } from '../leaving.ts'
 
@@ -14,7 +13,7 @@ export function ask(
     const chunks: Buffer[] = []
     const leave = () => {
       exchange.abort()
-      reject(signal.reason as Failure)
+      reject(signal.reason)
     }
     const listener: EngineListener = {
       accepted() {},

@@ -33,6 +33,11 @@ export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord
     throw new Failure('conflict', `The job ${job.id} was a synchronous call, whose inputs are not kept. Send it again.`)
   if (!hasEnded(job))
     throw new Failure('conflict', `The job ${job.id} has not ended: it is ${job.status}. Wait for it, or cancel it.`)
+  if (job.parent)
+    throw new Failure(
+      'conflict',
+      `The job ${job.id} is that of the node '${job.parent.nodeId}' of an execution, and is run again with it: POST /api/workflow-executions/${job.parent.executionId}/retry.`,
+    )
   const { task, modelId } = job
   const terms = termsOf(job)
   // What an idempotency key stands for: the same key for another job is another request.

@@ -14,7 +14,7 @@ export function copyInThread(
   return new Promise((resolve, reject) => {
     const thread = startThread('store-copy')
     thread.ref()
-    thread.postMessage({ role: 'copy', from, to } satisfies ThreadStart)
+    thread.postMessage({ role: 'copy', from, to } satisfies ThreadStart, [])
     thread
       .on('message', (message: FromCopy) => {
         if (message.kind === 'progress') onProgress(message.done, message.total)

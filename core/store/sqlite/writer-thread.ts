@@ -39,7 +39,7 @@ export interface WriterWish {
  */
 export async function openWriterThread({ thread, start, log, onFatal, onFull }: WriterWish) {
   thread.ref()
-  thread.postMessage(start)
+  thread.postMessage(start, [])
   const recovery = await started(thread, log)
   const tell = (message: ToWriter) => thread.postMessage(message, [])
 

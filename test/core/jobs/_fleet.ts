@@ -75,7 +75,7 @@ export function slotsOnly({ slots = 32 } = {}) {
             refuse: reject,
             leave() {
               lineOf(model.id).waiting.delete(waiter)
-              reject(signal!.reason as Error)
+              reject(signal!.reason)
             },
           }
           signal?.addEventListener('abort', () => waiter.leave(), { once: true })

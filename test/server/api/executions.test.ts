@@ -39,7 +39,7 @@ const said = (node: string) => `\${nodes.${node}.result.choices[0].message.conte
 
 interface Answer {
   execution: Execution
-  error: { code: string; details: { code: string; path: string }[] }
+  error: { code: string; message: string; details: { code: string; path: string }[] }
 }
 
 async function post(
@@ -229,6 +229,11 @@ test('done again from where it failed: what is done stays done', async () => {
   }
   const first = await run(dag)
   expect(statuses(first)).toEqual({ a: 'completed', b: 'failed', c: 'skipped' })
+  for (const { node_id, job_id } of first.nodes.filter(node => node.job_id)) {
+    const alone = await post(`/api/jobs/${job_id}/retry`)
+    expect([node_id, alone.status, alone.body.error.code]).toEqual([node_id, 409, 'conflict'])
+    expect(alone.body.error.message).toContain(`POST /api/workflow-executions/${first.id}/retry`)
+  }
   const { status, body } = await post(`/api/workflow-executions/${first.id}/retry`)
   expect(status).toBe(202)
   const second = await ended(body.execution.id)
