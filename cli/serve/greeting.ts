@@ -43,7 +43,12 @@ export function greeting(
   lines.push(paint.strong('Try next'))
   for (const { label, lines: shell } of tryNext({ chat, url, tokenPath, models }))
     lines.push('', `  ${paint.faint(label)}`, ...shell.map(line => `  ${line}`))
-  lines.push('', paint.faint(`Reference: ${url}/docs   Check this machine: infer doctor   Stop: Ctrl-C`), '')
+  lines.push(
+    '',
+    paint.faint(`Reference: ${url}/docs`),
+    paint.faint('Check this machine: infer doctor   Stop: Ctrl-C'),
+    '',
+  )
   return lines.join('\n')
 }
 
