@@ -103,14 +103,14 @@ export const executionSummary = (execution: ExecutionRecord): z.input<typeof Exe
 })
 
 const failedNode = (nodeId: string | null, cause: JobError | null): string =>
-  `Node '${nodeId}' failed: ${cause?.message ?? 'its job was cancelled.'}`
+  `Node "${nodeId}" failed: ${cause?.message ?? 'its job was cancelled.'}`
 
 function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof ExecutionErrorObject> | null {
   if (error === null) return null
   if (error.code === 'timeout')
     return {
       code: 'timeout',
-      message: `The execution exceeded its timeout of ${timeoutMs / 1000} s.`,
+      message: `Execution exceeded its timeout of ${timeoutMs / 1000} s.`,
       type: 'timeout_error',
     }
   const { nodeId, task, cause, failedNodes, skippedNodes } = error

@@ -183,7 +183,7 @@ test('the life of a workflow: checked, written down, shown, run by its name, rep
   const second = (await run('execution', 'retry', execution, '--from', 'a')).stdout.trimEnd()
   expect(second).toMatch(/^exec_/)
   const watched = await run('execution', 'watch', second)
-  expect([watched.exitCode, watched.stderr]).toEqual([1, expect.stringContaining("Node 'b' failed")])
+  expect([watched.exitCode, watched.stderr]).toEqual([1, expect.stringContaining('Node "b" failed')])
   expect((await run('execution', 'logs', second)).exitCode).toBe(0)
   expect((await run('execution', 'delete', execution, '--yes')).stdout).toBe(`${execution} is deleted.\n`)
   expect((await run('workflow', 'delete', 'Two words', '--yes')).stdout).toBe(`${id} is deleted.\n`)

@@ -143,9 +143,17 @@ test('40 executions cancelled at random moments: one end each, told at once, not
     Array.from({ length: 40 }, async (_, at) => {
       const name = `cancel-${at}`
       const { nodes, edges } = randomGraph(name)
-      const wait = random() * 900
+      const wait = random()
       const id = await begin(nodes, edges)
-      await delay(wait)
+      // Some have ended, some have just begun to ask the engine, however slow the machine is.
+      if (at % 8 === 0) await read(`${id}?wait=60`)
+      else if (at % 2 === 0) await delay(wait * 900)
+      else {
+        await expect
+          .poll(() => engine.asked.some(one => one.name === name), { interval: 5, timeout: 30_000 })
+          .toBe(true)
+        await delay(wait * 20)
+      }
       const from = performance.now()
       // Twice at the same time, and once more: there is one end.
       const answers = await Promise.all(
@@ -173,7 +181,7 @@ test('40 executions cancelled at random moments: one end each, told at once, not
   process.stdout.write(
     `cancel until engines were told (${took.length}): p50 ${median.toFixed(1)} ms, most ${last.toFixed(1)} ms\n`,
   )
-  expect(took.length).toBeGreaterThan(20)
+  expect(took.length).toBeGreaterThan(10)
   expect(last).toBeLessThan(500)
 })
 
@@ -184,7 +192,10 @@ test('its time being over tells the engine too, and ends it once', { timeout: 60
   await expect.poll(() => engine.asked.filter(({ name }) => name === 'over').length).toBe(2)
   const ended = await read(`${id}?wait=30`)
   const from = performance.now()
-  expect(ended.status).toBe('timed_out')
+  expect(ended).toMatchObject({
+    status: 'timed_out',
+    error: { code: 'timeout', type: 'timeout_error', message: 'Execution exceeded its timeout of 1 s.' },
+  })
   const those = engine.asked.filter(({ name }) => name === 'over')
   await expect.poll(() => those.every(({ over }) => over)).toBe(true)
   for (const { goneAt } of those) expect(goneAt! - from).toBeLessThan(500)

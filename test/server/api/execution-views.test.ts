@@ -89,7 +89,7 @@ test('a failure that was borne is a warning of what completed all the same', asy
   for (const view of await everywhere(done)) {
     expect(view).toMatchObject({ status: 'completed', error: null, trigger: 'api' })
     expect(view.warnings).toEqual([
-      { code: 'node_failed', node_id: 'bad', message: expect.stringContaining("Node 'bad' failed: ") as string },
+      { code: 'node_failed', node_id: 'bad', message: expect.stringContaining('Node "bad" failed: ') as string },
     ])
   }
 })
