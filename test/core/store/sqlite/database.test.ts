@@ -55,7 +55,10 @@ test('the data directory is for its owner alone, and so is every file in it', as
     expect(statSync(opened.dataDir).mode & 0o777).toBe(0o700)
     const files = readdirSync(opened.dataDir)
     expect(files).toEqual(expect.arrayContaining(['infer.db', 'infer.db-wal', 'infer.db-shm', 'instance.lock']))
-    for (const name of files) expect([name, statSync(join(opened.dataDir, name)).mode & 0o777]).toEqual([name, 0o600])
+    for (const name of files) {
+      const entry = statSync(join(opened.dataDir, name))
+      expect([name, entry.mode & 0o777]).toEqual([name, entry.isDirectory() ? 0o700 : 0o600])
+    }
   } finally {
     process.umask(before)
   }
