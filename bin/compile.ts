@@ -3,7 +3,6 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
 import { constants, Script } from 'node:vm'
 
 /**
@@ -29,7 +28,5 @@ const address = join(folder, 'server.json')
 while (!existsSync(address)) await delay(10)
 const { url } = JSON.parse(readFileSync(address, 'utf8')) as { url: string }
 await fetch(`${url}/readyz`)
-// The program changes this flag while it starts, and V8 takes a cache only under the flags that it was made under.
-setFlagsFromString('--semi-space-growth-factor=2')
 writeFileSync(cache, script.createCachedData())
 process.exit(0)

@@ -2,7 +2,6 @@
 import { forkedScript, runForked } from '../core/assets.ts'
 import { exitCodeOf, exitCodes, failureOf } from './exit-codes.ts'
 import { checkHelp, failureOfUsage, helpLast, isHelp, openProgram } from './program.ts'
-import { startSmall } from './serve/young-generation.ts'
 import { openTerminal } from './terminal.ts'
 
 // No top-level await: the bundle is CommonJS.
@@ -10,7 +9,6 @@ const forked = forkedScript()
 void (forked === undefined ? run(process.argv.slice(2)) : runForked(forked))
 
 async function run(args: string[]): Promise<never> {
-  if (args[0] === 'serve') startSmall()
   // What this program writes is for its own user only, and `__proto__` in somebody's JSON leads nowhere.
   process.umask(0o077)
   Reflect.deleteProperty(Object.prototype, '__proto__')

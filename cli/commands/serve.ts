@@ -11,7 +11,6 @@ import { paintFor } from '../paint.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
 import { logLine } from '../serve/log-line.ts'
 import { shellWord } from '../serve/try-next.ts'
-import { growAsNeeded } from '../serve/young-generation.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options {
@@ -101,7 +100,6 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     terminal.leaveWith(app.exitCode)
     return
   }
-  growAsNeeded()
   close = () => app.close()
   reload = () => app.reload()
   if (stopping) void end()

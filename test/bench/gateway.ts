@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /**
  * What the gateway costs: the same instant engine asked directly, through infer with everything on, and through the
@@ -84,6 +85,8 @@ try {
   const port = Number(new URL(infer.match[1]!).port)
   const root = readFileSync(join(folder, 'data', 'root-token'), 'utf8').trim()
   const token = await limitedToken(port, root, file, before, env)
+  // Until then V8 holds what the start has left.
+  await delay(10_000)
   const idle = rssOf(infer.pid)
 
   const targets = {
