@@ -134,12 +134,16 @@ export function refused(status: number, words: EngineWords, code = codeOf(status
       `The engine ${code === 'no_capacity' ? 'takes no more requests' : 'is still loading'}${said ? `: ${said}` : ''}. Try again later.`,
     )
   const param = words.param ?? undefined
-  if (code === 'context_length_exceeded' && words.tokens !== null && words.context !== null)
-    return new Failure(
-      code,
-      `The request has ${words.tokens} tokens, but the context length of this model is ${words.context}. Shorten it. The engine says: ${said}`,
-      { param, facts: { prompt_tokens: words.tokens, context_length: words.context } },
-    )
+  if (code === 'context_length_exceeded' && words.tokens !== null && words.context !== null) {
+    const { tokens, context } = words
+    const limit = `the context length of this model is ${context}`
+    const ours = `The request has ${tokens} tokens, but ${limit}. Shorten it. The engine says: ${said}`
+    // The built-in engine says as much itself, and what is too long.
+    return new Failure(code, said.includes(limit) ? said : ours, {
+      param,
+      facts: { prompt_tokens: tokens, context_length: context },
+    })
+  }
   return new Failure(
     code,
     said ? `The engine refused the request: ${said}` : `The engine refused the request (${status}).`,
