@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { openAccounts } from '../core/accounts/accounts.ts'
@@ -68,7 +68,6 @@ export async function openApp(options: AppOptions): Promise<App> {
   const config = { ...file, listen: listen ?? file.listen }
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
   const ended = Promise.withResolvers<{ exitCode: number }>()
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
 
   const server = await openServer({ config, log })
   if (!/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
