@@ -34,19 +34,23 @@ export function openEnds({
   ended: (job: Named) => void
 }) {
   async function settle(job: JobRecord, ran: Ran | undefined, outcome: JobOutcome, slot?: KeptSlot): Promise<void> {
-    let stored = ran
     let kept = slot
     // It is kept for one try: a store that has no room may have none for long.
     const write = () => {
       const first = kept
       kept = undefined
-      return store.settle(job, outcome, first?.modelId).finally(() => first?.back())
+      return store
+        .settle(job, outcome, first?.modelId)
+        .then(settled => {
+          if (settled && ran) run.written?.(job, ran)
+          return settled
+        })
+        .finally(() => first?.back())
     }
     const settled = await persistently(write).catch(async (thrown: unknown) => {
       if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
       // A result that the store cannot hold: the job ends all the same, and what it made is freed.
       log.error('A result could not be stored', { job: job.id }, thrown)
-      stored = undefined
       const { at, engineId, logs } = outcome
       const instead = { ...failed(job, Failure.from(thrown)), retryAt: null, engineId, at, logs }
       const ended = await store.settle(job, instead)
@@ -58,7 +62,6 @@ export function openEnds({
       if (ran) await undo(job, ran)
       return
     }
-    if (stored) run.written?.(job, stored)
     if (outcome.status === 'completed' || outcome.retryAt === null) ended(job)
   }
 

@@ -42,8 +42,8 @@ const graceMs = 10_000
 export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, ended, delayed }: RunsWish) {
   const running = new Map<string, Run>()
   const ends = openEnds({ store, run, log, ended })
-  /** Slots that are kept for what follows a job, by its id, while its end is written. */
-  const kept = new Map<string, Lease>()
+  /** Slots that are kept for what follows a job, by its id, while its end is written; and when that has been told. */
+  const kept = new Map<string, { lease: Lease; told: Promise<void> }>()
   let draining = false
 
   async function execute(one: Run, lease: Lease | undefined): Promise<void> {
@@ -121,8 +121,10 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
   function keep({ id, modelId }: JobRecord): KeptSlot | undefined {
     const lease = draining ? undefined : dispatch().spare(modelId)
     if (!lease) return undefined
-    kept.set(id, lease)
+    const { promise: told, resolve } = Promise.withResolvers<void>()
+    kept.set(id, { lease, told })
     const back = () => {
+      resolve()
       if (kept.delete(id)) free(modelId, lease)
     }
     return { modelId, back }
@@ -173,9 +175,10 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     begin: (turn: Turn, lease: Lease | undefined): void => start(turn, one => execute(one, lease)),
     /** A job was claimed with the end of the one before, for the slot that was kept. Call it before that end is told. */
     goOn(before: string, job: JobRecord): void {
-      const lease = kept.get(before)
+      const { lease, told } = kept.get(before)!
       kept.delete(before)
-      start(queue.take(waitingOf(job)), one => carryOut(one, job, lease))
+      // It may be stopped from now on, and begins when what came before it is known to be done.
+      start(queue.take(waitingOf(job)), one => told.then(() => carryOut(one, job, lease)))
     },
     /** Tells the run to stop, if there is one. */
     stop: (id: string, why: Failure): void => running.get(id)?.abort.abort(why),
