@@ -76,18 +76,20 @@ try {
   const packed = existsSync('build/infer')
   const [file, before] = packed ? ['build/infer', []] : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
   const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
-  const infer = await start(
-    file,
-    [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0'],
-    /(http:\/\/127\.0\.0\.1:\d+)/,
-    env,
-  )
+  const serve = (more: NodeJS.ProcessEnv = {}) =>
+    start(file, [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0'], /(http:\/\/127\.0\.0\.1:\d+)/, {
+      ...env,
+      ...more,
+    })
+  // One of its own: what V8 gives back when nothing happens for seconds it has to make again under load.
+  const resting = await serve({ INFER_DATA_DIR: join(folder, 'resting') })
+  await delay(10_000)
+  const idle = rssOf(resting.pid)
+  process.kill(resting.pid, 'SIGKILL')
+  const infer = await serve()
   const port = Number(new URL(infer.match[1]!).port)
   const root = readFileSync(join(folder, 'data', 'root-token'), 'utf8').trim()
   const token = await limitedToken(port, root, file, before, env)
-  // Until then V8 holds what the start has left.
-  await delay(10_000)
-  const idle = rssOf(infer.pid)
 
   const targets = {
     direct: [enginePort, '/v1/chat/completions', '-'],
