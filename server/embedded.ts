@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { open, readFile, stat } from 'node:fs/promises'
 import { Failure } from '../core/failure.ts'
 import type { LargeResult } from '../core/store/store.ts'
 import type { Call } from './call.ts'
-import { chunkBytes } from './files/pour.ts'
-import type { WatchedStream } from './std/streams.ts'
+import { chunkBytes, piecesOf, pour } from './files/pour.ts'
 
 /**
  * A large piece of JSON in an answer: it stands there as a name that nobody can have sent, and its bytes are poured in
@@ -86,7 +84,7 @@ export async function sendEmbedded(
 ): Promise<void> {
   const places = placesIn(text, embedded)
   const large = await sizeOf(places)
-  const { res, owners } = call
+  const { res } = call
   if (res.headersSent || res.destroyed) return
   const ends = [...places.map(({ from }) => from), text.length]
   const texts = ends.map((end, at) => Buffer.from(text.slice(places[at - 1]?.to ?? 0, end)))
@@ -99,61 +97,22 @@ export async function sendEmbedded(
     for (const [at, before] of texts.entries()) {
       yield before
       const place = places[at]
-      if (place) yield* bytesOf(place.source, place.trim, () => chunkBytes(owners.streams.count))
+      if (place) yield* bytesOf(place, call)
     }
   }
   await pour(call, pieces())
 }
 
-async function* bytesOf(source: Embedded['source'], trim: number, most: () => number): AsyncGenerator<Uint8Array> {
+async function* bytesOf({ source, trim }: Place, call: Call): AsyncGenerator<Uint8Array> {
   if (typeof source === 'function') {
     const bytes = await source()
     for (let at = trim; at < bytes.byteLength - trim; ) {
-      const piece = bytes.subarray(at, Math.min(at + most(), bytes.byteLength - trim))
+      const piece = bytes.subarray(at, Math.min(at + chunkBytes(call.owners.streams.count), bytes.byteLength - trim))
       at += piece.byteLength
       yield piece
     }
     return
   }
   await using file = await open(source.path)
-  for (let at = trim; at < source.bytes - trim; ) {
-    const buffer = Buffer.allocUnsafe(Math.min(most(), source.bytes - trim - at))
-    const { bytesRead } = await file.read({ buffer, position: at })
-    if (bytesRead === 0) throw new Error(`${source.path} is shorter than ${source.bytes} bytes`)
-    at += bytesRead
-    yield buffer.subarray(0, bytesRead)
-  }
-}
-
-async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
-  const rest: WatchedStream = {
-    blockedSince: undefined,
-    wroteAt: performance.now(),
-    ping() {},
-    cut: () => void res.destroy(),
-    interrupt: () => void res.destroy(),
-  }
-  const over = new AbortController()
-  res.once('close', () => over.abort())
-  owners.streams.add(rest)
-  try {
-    for await (const bytes of pieces) {
-      if (over.signal.aborted) return
-      if (res.write(bytes)) continue
-      rest.blockedSince = performance.now()
-      await once(res, 'drain', { signal: over.signal }).catch(() => {})
-      rest.blockedSince = undefined
-    }
-    if (over.signal.aborted) return
-    rest.blockedSince = performance.now()
-    const closed = once(res, 'close')
-    res.end()
-    await closed
-  } catch (thrown) {
-    // The head is out, so all that is left to say is that this is not the end.
-    res.destroy()
-    throw thrown
-  } finally {
-    owners.streams.remove(rest)
-  }
+  yield* piecesOf(call, file, { first: trim, last: source.bytes - trim - 1 })
 }

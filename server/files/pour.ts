@@ -11,11 +11,33 @@ const together = 16 << 20
 export const chunkBytes = (readers: number): number =>
   Math.max(smallest, Math.min(largest, Math.floor(together / Math.max(1, readers))))
 
+/** A part of a file, piece by piece; the disk works while the reader reads. Throws where it is shorter than that. */
+export async function* piecesOf(
+  { owners }: Call,
+  file: FileHandle,
+  { first, last }: Range,
+): AsyncGenerator<Uint8Array> {
+  function piece(position: number): Promise<Uint8Array> {
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), last - position + 1))
+    const read = file.read({ buffer, position }).then(({ bytesRead }) => buffer.subarray(0, bytesRead))
+    // When the reader leaves meanwhile, nobody asks what became of it.
+    read.catch(() => {})
+    return read
+  }
+  for (let at = first, next = first <= last ? piece(first) : undefined; next; ) {
+    const bytes = await next
+    if (bytes.length === 0) throw new Error(`A file ends at byte ${at}, and byte ${last} of it is to be sent.`)
+    at += bytes.length
+    next = at <= last ? piece(at) : undefined
+    yield bytes
+  }
+}
+
 /**
- * Writes a part of a file after the head, no faster than it is read: what a reader has not taken is not in memory. One
- * that takes nothing for the write deadline is cut. Resolves when the response is over.
+ * Writes pieces after the head, no faster than they are read: what a reader has not taken is not in memory. One that
+ * takes nothing for the write deadline is cut. Resolves when the response is over.
  */
-export async function pourFile({ res, owners }: Call, file: FileHandle, { first, last }: Range): Promise<void> {
+export async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const rest: WatchedStream = {
     blockedSince: undefined,
     wroteAt: performance.now(),
@@ -26,23 +48,11 @@ export async function pourFile({ res, owners }: Call, file: FileHandle, { first,
   const over = new AbortController()
   res.once('close', () => over.abort())
   if (res.destroyed) over.abort()
-  function piece(position: number): Promise<Uint8Array> {
-    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), last - position + 1))
-    const read = file.read({ buffer, position }).then(({ bytesRead }) => buffer.subarray(0, bytesRead))
-    // When the reader leaves meanwhile, nobody asks what became of it.
-    read.catch(() => {})
-    return read
-  }
   owners.streams.add(rest)
   try {
-    for (let at = first, next = piece(at); at <= last && !over.signal.aborted; ) {
-      const bytes = await next
-      // Shorter than its row says: the reader must not take it for the whole.
-      if (bytes.length === 0) return void res.destroy()
-      at += bytes.length
-      // The disk works while the reader reads.
-      if (at <= last) next = piece(at)
-      if (res.write(bytes) || over.signal.aborted) continue
+    for await (const bytes of pieces) {
+      if (over.signal.aborted) return
+      if (res.write(bytes)) continue
       rest.blockedSince = performance.now()
       await once(res, 'drain', { signal: over.signal }).catch(() => {})
       rest.blockedSince = undefined

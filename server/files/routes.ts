@@ -4,7 +4,7 @@ import { past } from '../../core/files/files.ts'
 import type { FileRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
-import { pourFile } from './pour.ts'
+import { piecesOf, pour } from './pour.ts'
 import { noneMatch, rangeApplies, rangeOf } from './range.ts'
 import { joinParts, receivePart, receiveUpload, UploadedFile, UploadedPart, UploadParts } from './upload.ts'
 
@@ -87,7 +87,7 @@ async function read(call: Call): Promise<void> {
   if (asked) head(206, ['content-range', `bytes ${range.first}-${range.last}/${file.bytes}`, ...length])
   else head(200, length)
   if (req.method === 'HEAD') return void res.end()
-  await pourFile(call, handle, range)
+  await pour(call, piecesOf(call, handle, range))
 }
 
 /** What a browser asks before a page of another origin may send a file. */
