@@ -70,7 +70,9 @@ export function openEnds({
     settle(job, ran, success(ran, facts)).catch(() => undo(job, ran))
 
   const undo = (job: JobRecord, ran: Ran): Promise<void> =>
-    run.undo(ran).catch((thrown: unknown) => log.error('What a late run made was not freed', { job: job.id }, thrown))
+    run
+      .undo(ran, job)
+      .catch((thrown: unknown) => log.error('What a late run made was not freed', { job: job.id }, thrown))
 
   /** What has been done is not lost to a full disk or a full queue of the store: tried until it is written. */
   async function persistently<Result>(write: () => Promise<Result>): Promise<Result> {

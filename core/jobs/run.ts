@@ -35,7 +35,7 @@ export interface RunnableJob extends JobRecord {
  */
 export interface RunJob {
   (job: RunnableJob, lease: Lease, signal: AbortSignal, report: RunReport): Promise<Ran>
-  undo(ran: Ran): Promise<void>
+  undo(ran: Ran, job: JobRecord): Promise<void>
   /** The job has ended with what the attempt came to, and that is written. Cheap, never throws. */
   written?(job: JobRecord, ran: Ran): void
 }

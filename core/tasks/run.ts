@@ -1,4 +1,4 @@
-import type { Ran, RunJob } from '../jobs/run.ts'
+import type { RunJob } from '../jobs/run.ts'
 import type { Usage } from '../store/store.ts'
 import { isGeneration } from './tasks.ts'
 
@@ -21,5 +21,5 @@ export function openTaskRunner({
     return ran
   }
   // Only what a generation made lies on the disk; the other has nothing to undo.
-  return Object.assign(run, { undo: (ran: Ran) => generation.undo(ran) })
+  return Object.assign(run, { undo: (...given: Parameters<RunJob['undo']>) => generation.undo(...given) })
 }

@@ -77,7 +77,6 @@ export function openNodeRunner({
   media: Pick<Media, 'take'>
 }): RunJob {
   const sameWork = openSameWork(store)
-  const jobOf = new WeakMap<Ran, string>()
 
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
     if (!job.parent) return run(job, lease, signal, report)
@@ -106,15 +105,13 @@ export function openNodeRunner({
     )
     const tooLarge = oversize(job.parent!.nodeId, ran.result)
     if (tooLarge) {
-      await run.undo(ran)
+      await run.undo(ran, job)
       throw tooLarge
     }
     // What is large is not written down twice: it is found out again from the results that it came from.
     const text = JSON.stringify(inputs)
     const known = text.length <= largeResultBytes ? { inputs: text } : {}
-    const kept = { ...ran, ...known, ...(key === null ? {} : { cacheKey: key }) }
-    jobOf.set(kept, job.id)
-    return kept
+    return { ...ran, ...known, ...(key === null ? {} : { cacheKey: key }) }
   }
 
   /** Checked as the endpoint of the task would check it, with every picture, video and sound as a file of ours. */
@@ -129,9 +126,9 @@ export function openNodeRunner({
   }
 
   return Object.assign(runNode, {
-    undo(ran: Ran): Promise<void> {
-      sameWork.end(jobOf.get(ran))
-      return run.undo(ran)
+    undo(ran: Ran, job: JobRecord): Promise<void> {
+      sameWork.end(job.id)
+      return run.undo(ran, job)
     },
     written({ id, parent }: JobRecord, { result }: Ran) {
       sameWork.end(id)

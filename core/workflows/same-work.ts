@@ -8,7 +8,7 @@ import type { ExecutionStore } from '../store/workflows.ts'
  */
 export function openSameWork(store: Pick<ExecutionStore, 'cached' | 'reuse'>) {
   /** The jobs under way by the key of their work, until their results are there or will not be. */
-  const making = new Map<string, { jobId: string; over: PromiseWithResolvers<void> }>()
+  const making = new Map<string, PromiseWithResolvers<void>>()
   const keys = new Map<string, string>()
 
   return {
@@ -21,10 +21,10 @@ export function openSameWork(store: Pick<ExecutionStore, 'cached' | 'reuse'>) {
       signal.throwIfAborted()
       const stopped = once(signal, 'abort')
       for (let other = making.get(key); other; other = making.get(key)) {
-        await Promise.race([other.over.promise, stopped])
+        await Promise.race([other.promise, stopped])
         signal.throwIfAborted()
       }
-      making.set(key, { jobId: id, over: Promise.withResolvers() })
+      making.set(key, Promise.withResolvers())
       keys.set(id, key)
       try {
         const before = await store.cached(organizationId, key)
@@ -40,11 +40,11 @@ export function openSameWork(store: Pick<ExecutionStore, 'cached' | 'reuse'>) {
     },
 
     /** Its result is there, or there will be none. */
-    end(jobId: string | undefined): void {
-      const key = jobId === undefined ? undefined : keys.get(jobId)
-      if (jobId === undefined || key === undefined) return
+    end(jobId: string): void {
+      const key = keys.get(jobId)
+      if (key === undefined) return
       keys.delete(jobId)
-      making.get(key)?.over.resolve()
+      making.get(key)?.resolve()
       making.delete(key)
     },
   }

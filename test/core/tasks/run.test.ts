@@ -36,6 +36,6 @@ test('what is taken back is what a generation left on the disk', async () => {
     throw new Error('It ran')
   })
   const run = openTaskRunner({ text: never, generation: runner(async () => done, undone), used: () => {} })
-  await run.undo(done)
+  await run.undo(done, {} as JobRecord)
   expect(undone).toEqual([done])
 })

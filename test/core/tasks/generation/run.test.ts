@@ -170,7 +170,7 @@ test.each(['png', 'jpeg', 'webp'] as const)(
     expect(ran.library).toEqual([])
     expect(workspaces()).toEqual([])
     const { runner } = await run(jobOf('slug/text-to-image', {}))
-    await runner.undo(ran)
+    await runner.undo(ran, job)
     for (const file of ran.files) expect(existsSync(files.pathOf(file))).toBe(false)
   },
 )
