@@ -1,8 +1,6 @@
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
-import { newId } from '../../core/ids.ts'
-import { costOf } from '../../core/models/cost.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
@@ -12,8 +10,7 @@ import { withPictures } from '../../core/tasks/pictures.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import type { TextTask } from '../../core/tasks/tasks.ts'
 import { readBody } from '../body.ts'
-import type { Call, CallJob } from '../call.ts'
-import { errorBody } from '../errors.ts'
+import type { Call } from '../call.ts'
 import {
   type Hold,
   holdKey,
@@ -26,9 +23,9 @@ import {
 import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
 import { submitJob, submitted } from '../submit.ts'
+import { carryOut } from './attempts.ts'
 import { type StreamEnd, StreamRelay } from './relay.ts'
 
-const mostAttempts = 3
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /**
@@ -86,56 +83,13 @@ async function answer(
   call: Call,
   checked: Prepared,
   model: Model,
-  { createdAt, waitMs: patienceMs, hold }: Circumstances,
+  circumstances: Circumstances,
 ): Promise<void> {
-  const { owners } = call
   const prepared = checked.pictures ? await withPicturesOf(call, checked) : checked
-  const job: CallJob = { id: newId('job'), task, modelId: model.id, createdAt, startedAt: null, engineId: null }
-  call.job = job
-  const waitMs = Math.min(model.dispatch_wait_ms, patienceMs)
-  let end: StreamEnd | undefined
-  let attempt = 1
-  try {
-    for (; ; attempt++) {
-      const lease = await owners.fleet.lease(model, { waitMs, signal: call.leaving })
-      // No `using`: V8 takes more than a microsecond for each, and this is the way of every request.
-      try {
-        job.startedAt ??= Date.now()
-        owners.timings.took('queue', model.id, lease.waitedMs)
-        job.engineId = lease.engineId
-        if (attempt === 1)
-          call.header('x-job-id', job.id).header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
-        end = prepared.stream ? await relay(call, prepared, lease) : await collect(call, prepared, lease, hold)
-      } finally {
-        lease.release()
-      }
-      if (end.how !== 'retry') break
-      if (attempt >= mostAttempts || call.leaving.aborted) {
-        end = { how: 'failed', failure: end.failure, usage: nothing }
-        break
-      }
-      owners.log.warn('An engine broke before it answered; the request is tried again', {
-        request: call.id,
-        model: model.id,
-        engine: job.engineId,
-        attempt,
-        reason: end.failure.message,
-      })
-    }
-    if (end.how === 'failed') throw end.failure
-    if (hold && prepared.stream && end.how === 'completed') await keepUnrepeatable(hold, streamed(job.id), job.id)
-  } catch (thrown) {
-    const failure = Failure.from(thrown)
-    if (hold && keptFailure(failure))
-      await hold.keep({ status: failure.status, body: JSON.stringify(errorBody(failure, call.id)), jobId: job.id })
-    if (end?.how !== 'failed')
-      end =
-        failure.code === 'cancelled' ? { how: 'cancelled', usage: nothing } : { how: 'failed', failure, usage: nothing }
-    throw failure
-  } finally {
-    // Who was refused at the door had nothing done for him; a record of each would make a flood of them costly.
-    if (job.startedAt !== null || end!.how === 'cancelled') record(call, job, model, end!, attempt)
-  }
+  const { stream } = prepared
+  await carryOut(call, { task, model, stream, ...circumstances }, lease =>
+    stream ? relay(call, prepared, lease) : collect(call, prepared, lease, circumstances.hold),
+  )
 }
 
 /** `Prefer: respond-async`: the same request as a durable job. */
@@ -144,28 +98,6 @@ async function respondLater(call: Call, task: TextTask, model: Model, body: stri
   const { job } = await submitJob(call, request, { task, modelId: model.id, inputs: request })
   const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
   call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
-}
-
-function record(call: Call, job: CallJob, model: Model, end: StreamEnd, attempt: number): void {
-  const usage = end.how === 'retry' ? nothing : end.usage
-  const failure = end.how === 'failed' ? end.failure : undefined
-  call.owners.recorder.record({
-    id: job.id,
-    task: job.task,
-    modelId: job.modelId,
-    createdAt: job.createdAt,
-    startedAt: job.startedAt,
-    engineId: job.engineId,
-    organizationId: call.caller.organizationId,
-    tokenId: call.caller.tokenId,
-    status: end.how === 'retry' ? 'failed' : end.how,
-    error: failure
-      ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt }
-      : null,
-    usage,
-    cost: costOf(model.price, usage),
-    finishedAt: Date.now(),
-  })
 }
 
 /** Pictures that are named by their addresses are fetched before a slot is asked for, which others could use. */
@@ -198,13 +130,6 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
   })
 }
 
-/** A refusal that would be the same another time; what is the server's fault, or the moment's, is tried anew. */
-const keptFailure = ({ status, code }: Failure): boolean => status < 500 && status !== 429 && code !== 'cancelled'
-
-const streamed = (jobId: string): Unrepeatable => ({
-  message: `The answer to this 'Idempotency-Key' was streamed, and a stream is not given twice. It was the job ${jobId}.`,
-  facts: { job_id: jobId },
-})
 const tooLong = (jobId: string): Unrepeatable => ({
   message: `The answer to this 'Idempotency-Key' was too long to be kept. It was the job ${jobId}.`,
   facts: { job_id: jobId },
