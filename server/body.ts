@@ -77,7 +77,7 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
 const mostDiscarded = 64 << 20
 
 /** Lets the client finish: most look for an answer only then, and would meet a closed connection instead of it. */
-function discard(req: IncomingMessage): void {
+export function discard(req: IncomingMessage): void {
   let left = mostDiscarded
   req.on('data', (chunk: Buffer) => {
     left -= chunk.length

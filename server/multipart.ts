@@ -1,0 +1,225 @@
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { Busboy } from '@fastify/busboy'
+import { canonicalHash } from '../core/canonical.ts'
+import { Failure } from '../core/failure.ts'
+import { write } from '../core/files/write.ts'
+import { discard } from './body.ts'
+import type { Call } from './call.ts'
+import { idempotencyKeyOf } from './idempotency.ts'
+
+/** A file of a form. Its bytes lie on the disk until the form is disposed of. */
+export interface FormFile {
+  /** As its sender calls it; empty where he does not. Nothing to be trusted. */
+  name: string
+  /** What its sender says that it is. */
+  contentType: string
+  /** Absolute. */
+  path: string
+  bytes: number
+  /** Hex. */
+  sha256: string
+}
+
+/**
+ * A form (`multipart/form-data`) that has come whole. Clients send lists in many ways, `name` again and again, `name[]`
+ * or `name[0]`: here all of them stand under `name`. Dispose of it when its files have been taken over.
+ */
+export interface Form extends AsyncDisposable {
+  fields: ReadonlyMap<string, readonly string[]>
+  files: ReadonlyMap<string, readonly FormFile[]>
+}
+
+export interface FormWish {
+  /** The files that are taken by the names of their fields, and how many of each; others are passed over. */
+  files: Readonly<Record<string, number>>
+  /** Bytes of one file. */
+  maxBytes: number
+}
+
+/** What is held in memory is bounded: the fields, and the heads of the parts. */
+const bounds = { fields: 256, parts: 512, fieldNameSize: 128, fieldSize: 1 << 20, headerPairs: 16, headerSize: 8_192 }
+const mostText = 4 << 20
+
+const wrong = (message: string, param?: string) =>
+  new Failure('invalid_value', message, param === undefined ? {} : { param })
+const tooLarge = (what: string, most: number, param?: string) =>
+  new Failure(
+    'payload_too_large',
+    `${what} larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
+    param === undefined ? {} : { param },
+  )
+
+/** Whether the body of a request is a form. */
+export const isForm = (req: IncomingMessage): boolean =>
+  /^multipart\/form-data\s*(?:;|$)/i.test(req.headers['content-type'] ?? '')
+
+/**
+ * Reads the form that a request has for its body; files go to the disk as they come. What an idempotency key stands for
+ * is taken of it. Throws Failure `unsupported_media_type`, `payload_too_large`, `array_above_max_length`,
+ * `invalid_value` for what is no form, `disk_full`, `cancelled`; then nothing of it is kept.
+ */
+export async function readForm(call: Call, wish: FormWish): Promise<Form> {
+  const { req } = call
+  const { config, files, store } = call.owners
+  const most = config.limits.upload_size
+  checkHead(req)
+  const { writable } = store.stats()
+  try {
+    if (Number(req.headers['content-length'] ?? 0) > most) throw tooLarge('The form is', most)
+    if (writable !== true) throw new Failure('disk_full', writable)
+  } catch (thrown) {
+    discard(req)
+    throw thrown
+  }
+  const workspace = await files.workspace(call.id)
+  try {
+    const form = await receive(req, { ...wish, folder: workspace.folder, most })
+    if (idempotencyKeyOf(call) !== undefined) call.bodyHash = hashOf(form)
+    return { ...form, [Symbol.asyncDispose]: () => workspace[Symbol.asyncDispose]() }
+  } catch (thrown) {
+    await workspace[Symbol.asyncDispose]()
+    throw thrown
+  }
+}
+
+function checkHead(req: IncomingMessage): void {
+  const refused = (message: string) => {
+    discard(req)
+    return new Failure('unsupported_media_type', message)
+  }
+  if (!isForm(req)) throw refused('Send the body as multipart/form-data.')
+  const encoding = req.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity')
+    throw refused(`A form with Content-Encoding '${encoding.slice(0, 40)}' is not taken; send it uncompressed.`)
+}
+
+type Received = Pick<Form, 'fields' | 'files'>
+
+/** `name[]` and `name[3]` are members of the list `name`. */
+const plainName = (name: string): string => /^([^[\]]+)\[\d*\]$/.exec(name)?.[1] ?? name
+
+async function receive(
+  req: IncomingMessage,
+  { files: wanted, maxBytes, folder, most }: FormWish & { folder: string; most: number },
+): Promise<Received> {
+  const fields = new Map<string, string[]>()
+  const files = new Map<string, FormFile[]>()
+  const counts = new Map<string, number>()
+  const writing: Promise<void>[] = []
+  const open = new Set<Readable>()
+  const parser = parserFor(req)
+  let size = 0
+  let text = 0
+  let fault: { thrown: unknown } | undefined
+
+  /** Files keep the order in which they were sent, whichever is written first. */
+  async function keep(name: string, at: number, source: Readable, sent: Pick<FormFile, 'name' | 'contentType'>) {
+    open.add(source)
+    try {
+      const written = await write(
+        folder,
+        source,
+        maxBytes,
+        () => tooLarge(`The file in '${name}' is`, maxBytes, name),
+        {
+          durable: false,
+        },
+      )
+      const list = files.get(name) ?? []
+      files.set(name, list)
+      list[at] = { ...sent, ...written }
+    } finally {
+      open.delete(source)
+    }
+  }
+
+  const whole = new Promise<void>((resolve, reject) => {
+    const stop = (thrown: unknown) => {
+      if (fault) return
+      fault = { thrown }
+      req.unpipe(parser)
+      discard(req)
+      req.resume()
+      for (const source of open) source.destroy()
+      reject(thrown)
+    }
+    const gone = () => {
+      // A request that has been read to its end is closed too.
+      if (!req.complete) stop(new Failure('cancelled', 'The client went away before its request was complete.'))
+    }
+    req.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size > most) stop(tooLarge('The form is', most))
+    })
+    req.on('close', gone).on('error', gone)
+    for (const event of ['partsLimit', 'fieldsLimit'] as const)
+      parser.on(event, () => stop(wrong('The form has too many parts.')))
+    parser.on('field', (said, value, _nameCut, cut) => {
+      const name = fieldName(said)
+      if (name === undefined) return stop(wrong('A field of the form has no name, or one that is too long.'))
+      if (cut) return stop(tooLarge(`The field '${name}' is`, bounds.fieldSize, name))
+      text += value.length
+      if (text > mostText) return stop(tooLarge('The fields of the form together are', mostText))
+      const list = fields.get(name)
+      if (list) list.push(value)
+      else fields.set(name, [value])
+    })
+    parser.on('file', (said, source, fileName, _encoding, contentType) => {
+      // Where the form ends too early, the parser says so too.
+      source.on('error', () => {})
+      const name = fieldName(said)
+      const limit = name !== undefined && Object.hasOwn(wanted, name) ? wanted[name]! : 0
+      if (fault || name === undefined || limit === 0) return source.resume()
+      const at = counts.get(name) ?? 0
+      counts.set(name, at + 1)
+      if (at >= limit) {
+        source.resume()
+        const message = limit === 1 ? `Send one file in '${name}'.` : `Send at most ${limit} files in '${name}'.`
+        return stop(new Failure('array_above_max_length', message, { param: name }))
+      }
+      const sent = { name: (fileName ?? '').slice(0, 512), contentType: contentType.slice(0, 128) }
+      writing.push(keep(name, at, source, sent).catch(stop))
+    })
+    parser.on('error', cause => stop(malformed(cause)))
+    parser.on('finish', () => resolve())
+    req.pipe(parser)
+  })
+  try {
+    await whole
+  } finally {
+    await Promise.all(writing)
+  }
+  // The last file may have failed when all had been read.
+  if (fault) throw fault.thrown
+  return { fields, files: withoutEmpty(files) }
+}
+
+function parserFor(req: IncomingMessage) {
+  try {
+    return new Busboy({ headers: { ...req.headers, 'content-type': req.headers['content-type']! }, limits: bounds })
+  } catch (cause) {
+    discard(req)
+    throw malformed(cause)
+  }
+}
+
+const malformed = (cause: unknown) =>
+  new Failure('invalid_value', 'The body is not a well-formed multipart/form-data form, or it ends too early.', {
+    cause,
+  })
+
+const fieldName = (said: string | undefined): string | undefined =>
+  said === undefined || said === '' || said.length > bounds.fieldNameSize ? undefined : plainName(said)
+
+/** A browser sends a field whose file nobody chose as an empty file without a name. */
+function withoutEmpty(files: ReadonlyMap<string, readonly FormFile[]>): Map<string, FormFile[]> {
+  const chosen = [...files].map(([name, list]) => [name, list.filter(one => one.bytes > 0 || one.name !== '')] as const)
+  return new Map(chosen.filter(([, list]) => list.length > 0))
+}
+
+const hashOf = ({ fields, files }: Received): string =>
+  canonicalHash([
+    Object.fromEntries(fields),
+    Object.fromEntries([...files].map(([name, list]) => [name, list.map(({ sha256 }) => sha256)])),
+  ])
