@@ -5,7 +5,7 @@ import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../tasks/catalog.ts'
 import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
-import type { TextTask } from '../tasks/tasks.ts'
+import type { Task, TextTask } from '../tasks/tasks.ts'
 import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
 import type { ImageFacts, ImageRules, ImageSource, Redrawn } from './image-work.ts'
 import type { FarReference, Referred } from './result-work.ts'
@@ -138,8 +138,8 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     thumbnail: (image: ImageSource, longestSide = 320) =>
       askAboutImage<Uint8Array>({ do: 'thumbnail', image, rules: thumbnailRules, longestSide }),
     /** `referredIn`, always in a thread: what crosses to the loop is what is referred to. */
-    referred: (path: string, nodeId: string, references: readonly FarReference[], files: boolean) =>
-      askAboutResult<Referred>({ do: 'refer', path, nodeId, references, files }),
+    referred: (path: string, nodeId: string, references: readonly FarReference[], task: Task) =>
+      askAboutResult<Referred>({ do: 'refer', path, nodeId, references, task }),
     /** `prunedResult`, likewise. */
     pruned: (path: string, outputs: readonly string[], what: 'kept' | 'result') =>
       askAboutResult<Uint8Array>({ do: 'prune', path, outputs, what }),

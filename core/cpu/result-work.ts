@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Failure } from '../failure.ts'
-import { linked } from '../files/links.ts'
-import type { GenerationResult } from '../tasks/generation/result.ts'
+import { linkedResult } from '../files/links.ts'
+import type { Task } from '../tasks/tasks.ts'
 import { type Far, look, mostText, Unresolved, written } from '../workflows/bind.ts'
 import { prune } from '../workflows/prune.ts'
 import { parseReference } from '../workflows/references.ts'
@@ -19,15 +19,10 @@ export interface Referred {
   bytes: number
 }
 
-/** What references into a large result come to. `files`: it is that of a generation, whose files are named by their ids. */
-export function referredIn(
-  path: string,
-  nodeId: string,
-  references: readonly FarReference[],
-  files: boolean,
-): Referred {
+/** What references into a large result of a task come to; its files are named by their ids. */
+export function referredIn(path: string, nodeId: string, references: readonly FarReference[], task: Task): Referred {
   const stored = readResult(path)
-  const result = files ? linked(stored as GenerationResult, ({ id }) => id) : stored
+  const result = linkedResult(task, stored, ({ id }) => id)
   const node = { status: 'completed', error: null, result, outputs: result }
   const found = new Map<string, Far>()
   let bytes = 0

@@ -4,7 +4,7 @@ import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../tasks/catalog.ts'
 import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
-import type { TextTask } from '../tasks/tasks.ts'
+import type { Task, TextTask } from '../tasks/tasks.ts'
 import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
 import {
   checkImage,
@@ -25,7 +25,7 @@ export type CpuRequest =
   | { do: 'check'; image: ImageSource; rules: ImageRules }
   | { do: 'redraw'; image: ImageSource; rules: ImageRules; as: 'image' | 'mask' }
   | { do: 'thumbnail'; image: ImageSource; rules: ImageRules; longestSide: number }
-  | { do: 'refer'; path: string; nodeId: string; references: readonly FarReference[]; files: boolean }
+  | { do: 'refer'; path: string; nodeId: string; references: readonly FarReference[]; task: Task }
   | { do: 'prune'; path: string; outputs: readonly string[]; what: 'kept' | 'result' }
 export type CpuAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
 
@@ -55,7 +55,7 @@ function work(request: CpuRequest): Done | Promise<Done> {
     case 'thumbnail':
       return thumbnailOf(request.image, request.rules, request.longestSide)
     case 'refer':
-      return referredIn(request.path, request.nodeId, request.references, request.files)
+      return referredIn(request.path, request.nodeId, request.references, request.task)
     case 'prune':
       return prunedResult(request.path, request.outputs, request.what)
   }

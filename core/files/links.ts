@@ -1,4 +1,6 @@
+import type { SpeechResult } from '../tasks/audio/speech-result.ts'
 import type { GenerationResult, ResultFile } from '../tasks/generation/result.ts'
+import { isGeneration, speechTask, type Task } from '../tasks/tasks.ts'
 
 /** Gives a file its address. */
 export type Link = (file: { id: string; name: string }) => string
@@ -35,4 +37,26 @@ export function linked({ images, video, ...facts }: GenerationResult, link: Link
     ...(shown?.thumbnail_url === undefined ? {} : { thumbnail_url: shown.thumbnail_url }),
     ...facts,
   }
+}
+
+/** The stored result of a job of any task as it is sent. One that names no files is sent as it is stored. */
+export function linkedResult(task: Task, stored: unknown, link: Link): unknown {
+  if (stored === null) return null
+  if (isGeneration(task)) return linked(stored as GenerationResult, link)
+  if (task === speechTask) return linkedSpeech(stored as SpeechResult, link)
+  return stored
+}
+
+const linkedSpeech = ({ file_id, file_name, ...facts }: SpeechResult, link: Link) => ({
+  audio_url: link({ id: file_id, name: file_name }),
+  ...facts,
+  file_id,
+})
+
+/** The files without which the stored result of a job says nothing. */
+export function filesIn(task: Task, stored: unknown): string[] {
+  if (task === speechTask) return [(stored as SpeechResult).file_id]
+  if (!isGeneration(task)) return []
+  const { images = [], video } = stored as GenerationResult
+  return [...images, ...(video ? [video] : [])].map(({ file_id }) => file_id)
 }

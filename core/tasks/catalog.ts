@@ -19,6 +19,7 @@ const words: Record<Task, string> = {
   'std/embeddings': 'embeddings',
   'std/rerank': 'reranking',
   'std/score': 'scoring',
+  'std/audio-speech': 'text to speech',
   'slug/text-to-image': 'text to image',
   'slug/image-to-image': 'image to image',
   'slug/inpainting': 'inpainting',

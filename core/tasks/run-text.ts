@@ -9,7 +9,7 @@ import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
 import { ask } from './ask.ts'
 import { withPictures } from './pictures.ts'
-import { isGeneration } from './tasks.ts'
+import { isTextTask } from './tasks.ts'
 
 /** Runs jobs that are answered in words and numbers: the same preparing and shaping as for a caller on the line. */
 export function openTextRunner({
@@ -25,7 +25,7 @@ export function openTextRunner({
 }): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
     const { task } = job
-    if (isGeneration(task)) throw new Failure('unsupported_task', `The task ${task} is not answered in text.`)
+    if (!isTextTask(task)) throw new Failure('unsupported_task', `The task ${task} is not answered in text.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const checked = await cpu.prepare(task, Buffer.from(job.inputs), registry.catalog(), limits)

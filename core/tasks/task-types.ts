@@ -9,6 +9,7 @@ import {
   ScoreRequest,
   ScoreResponse,
 } from '../schemas/vectors.ts'
+import { SpeechAnswer, SpeechRequest } from './audio/speech-request.ts'
 import { generationRequests } from './generation/request.ts'
 import { isGeneration, type Task, tasks } from './tasks.ts'
 
@@ -16,7 +17,7 @@ import { isGeneration, type Task, tasks } from './tasks.ts'
 export interface TaskType {
   request: z.ZodType
   result: z.ZodType
-  category: 'text' | 'image' | 'video'
+  category: 'text' | 'image' | 'video' | 'audio'
 }
 
 const File = z.object({
@@ -50,18 +51,19 @@ const Video = z.object({
 })
 
 const pictures = ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting']
-const text: Partial<Record<Task, [z.ZodType, z.ZodType]>> = {
+const standard: Partial<Record<Task, [z.ZodType, z.ZodType, TaskType['category']?]>> = {
   'std/chat-completion': [ChatRequest, ChatResponse],
   'std/completion': [CompletionRequest, CompletionResponse],
   'std/embeddings': [EmbeddingsRequest, EmbeddingsResponse],
   'std/rerank': [RerankRequest, RerankResponse],
   'std/score': [ScoreRequest, ScoreResponse],
+  'std/audio-speech': [SpeechRequest, SpeechAnswer, 'audio'],
 }
 
 function typeOf(task: Task): TaskType {
   if (!isGeneration(task)) {
-    const [request, result] = text[task]!
-    return { request, result, category: 'text' }
+    const [request, result, category = 'text'] = standard[task]!
+    return { request, result, category }
   }
   const isPicture = pictures.includes(task)
   return {
@@ -81,6 +83,7 @@ export const taskAliases: Readonly<Record<string, Task>> = {
   'std/completions': 'std/completion',
   'std/embedding': 'std/embeddings',
   'std/reranking': 'std/rerank',
+  'std/speech': 'std/audio-speech',
 }
 
 /** The task of that name. */

@@ -16,10 +16,19 @@ export const generationTasks = [
 ] as const
 export type GenerationTask = (typeof generationTasks)[number]
 
+/** Text into sound: answered with the sound itself, or as a job with a file. */
+export const speechTask = 'std/audio-speech'
+
 /** What a model can be asked to do. The names are the specification's task types. */
-export const tasks = [...textTasks, ...generationTasks] as const
+export const tasks = [...textTasks, speechTask, ...generationTasks] as const
 export const Task = z.enum(tasks).meta({ id: 'Task', description: 'A task type, such as `std/chat-completion`.' })
 export type Task = z.infer<typeof Task>
 
-/** Whether a task makes files. */
+/** Whether it is answered with text and numbers, by the one walk that all such tasks take. */
+export const isTextTask = (task: Task): task is TextTask => textTasks.includes(task as TextTask)
+
+/** Whether it is a generation, asked for below /slug, which an engine does by writing files. */
 export const isGeneration = (task: Task): task is GenerationTask => task.startsWith('slug/')
+
+/** Whether the result of a job of this task names files, whoever wrote them: `linkedResult` gives them addresses. */
+export const makesFiles = (task: Task): boolean => isGeneration(task) || task === speechTask

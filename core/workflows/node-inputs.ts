@@ -2,11 +2,9 @@ import { canonicalHash } from '../canonical.ts'
 import type { Cpu } from '../cpu/cpu.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
-import { linked } from '../files/links.ts'
+import { linkedResult } from '../files/links.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
-import type { GenerationResult } from '../tasks/generation/result.ts'
-import { isGeneration } from '../tasks/tasks.ts'
 import { bind, type Far, type FoundReference, referencesIn, Unresolved } from './bind.ts'
 import type { Frozen, FrozenExecutions } from './frozen.ts'
 import { withAddresses } from './media-fields.ts'
@@ -59,7 +57,7 @@ function valueOf({ task, on_error }: WorkflowNode, { status, result, error }: No
   // Its parts are looked up elsewhere.
   if (typeof result === 'object' && result !== null) return { status, error: null }
   const stored = result === null ? null : (JSON.parse(result) as unknown)
-  const shown = isGeneration(task as JobRecord['task']) ? linked(stored as GenerationResult, ({ id }) => id) : stored
+  const shown = linkedResult(task as JobRecord['task'], stored, ({ id }) => id)
   return { status, error: null, result: shown, outputs: shown }
 }
 
@@ -88,8 +86,7 @@ async function farValues(
         wanted.set(reference.source, whole || wanted.get(reference.source) === true)
     if (wanted.size === 0) continue
     const sources = [...wanted].map(([source, whole]) => ({ source, whole }))
-    const files = isGeneration(nodes[nodeId]!.task as JobRecord['task'])
-    const { found, bytes } = await cpu.referred(result.path, nodeId, sources, files)
+    const { found, bytes } = await cpu.referred(result.path, nodeId, sources, nodes[nodeId]!.task as JobRecord['task'])
     if ((sum += bytes) > mostFar)
       throw new Failure(
         'invalid_value',

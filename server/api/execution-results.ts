@@ -1,7 +1,6 @@
-import { linked } from '../../core/files/links.ts'
+import { linkedResult } from '../../core/files/links.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import type { GenerationResult } from '../../core/tasks/generation/result.ts'
-import { isGeneration } from '../../core/tasks/tasks.ts'
+import { makesFiles } from '../../core/tasks/tasks.ts'
 import { prune } from '../../core/workflows/prune.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
@@ -11,7 +10,7 @@ type Stored = JobRecord['result']
 
 /** A result as it is sent: files by address. A large one is put among the embedded; null where there are none. */
 export async function shownResult(task: string, result: Stored, call: Call, embedded?: Embedded[]): Promise<unknown> {
-  const files = isGeneration(task as JobRecord['task'])
+  const files = makesFiles(task as JobRecord['task'])
   if (typeof result === 'object' && result !== null && !files) {
     const large = embedded && new Embedded(result)
     if (large) embedded.push(large)
@@ -21,7 +20,7 @@ export async function shownResult(task: string, result: Stored, call: Call, embe
   const stored = JSON.parse(await readResult(result)) as unknown
   if (!files) return stored
   const origin = originOf(call)
-  return linked(stored as GenerationResult, file => call.owners.files.link(file, origin))
+  return linkedResult(task as JobRecord['task'], stored, file => call.owners.files.link(file, origin))
 }
 
 /** What a node keeps, as it stands among the outputs of its execution, and its result as it stands with the node. */
@@ -37,7 +36,7 @@ export async function shownKept(
   call: Call,
   embedded?: Embedded[],
 ): Promise<ShownKept> {
-  if (result === null || typeof result === 'string' || isGeneration(task as JobRecord['task'])) {
+  if (result === null || typeof result === 'string' || makesFiles(task as JobRecord['task'])) {
     const output = prune(await shownResult(task, result, call), outputs)
     return { output, result: output.result }
   }

@@ -3,7 +3,7 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
-import { isGeneration, Task, type TextTask } from '../../core/tasks/tasks.ts'
+import { isGeneration, isTextTask, Task, type TextTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { submitGeneration, type Target } from '../slug/submit.ts'
@@ -156,7 +156,7 @@ async function create(body: Create, call: Call): Promise<JobRecord> {
   const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
   const named = (field: string) => own[field] ?? `${inputsField}.${field}`
   try {
-    if (!('slug' in target) && !isGeneration(target.task)) {
+    if (!('slug' in target) && isTextTask(target.task)) {
       const text = requestText(inputs, target.modelId)
       return await submitText(call, { task: target.task, text, terms, body })
     }

@@ -2,7 +2,7 @@ import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { GenerationInputs } from '../../core/tasks/generation/protocol.ts'
-import { isGeneration } from '../../core/tasks/tasks.ts'
+import { isGeneration, isTextTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import type { JobTerms } from '../submit.ts'
@@ -50,5 +50,6 @@ export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord
     const again = await submitGeneration(call, { target, body: sentAgain(job), terms })
     return again.job
   }
+  if (!isTextTask(task)) throw new Failure('conflict', `The job ${job.id} cannot be repeated.`)
   return submitText(call, { task, text: job.inputs, terms, body })
 }
