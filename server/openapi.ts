@@ -60,7 +60,7 @@ function operation(route: Route) {
     'x-scope': route.scope,
     ...(route.scope === 'public' ? { security: [] } : {}),
     parameters: [...fields(route.params, 'path'), ...fields(route.query, 'query')],
-    ...(route.body ? { requestBody: requestBody(route) } : {}),
+    ...(route.body || route.form ? { requestBody: requestBody(route) } : {}),
     responses: {
       [success]: {
         description: 'Success',
@@ -71,11 +71,16 @@ function operation(route: Route) {
   }
 }
 
-function requestBody({ body, example }: Route) {
-  const schema = body as z.ZodType
+function requestBody({ body, form, example }: Route) {
+  const json = body as z.ZodType | undefined
   return {
-    required: !schema.safeParse({}).success,
-    content: { 'application/json': { schema: ref(schema), ...(example ? { example: example as unknown } : {}) } },
+    required: !(json ?? form!).safeParse({}).success,
+    content: {
+      ...(json
+        ? { 'application/json': { schema: ref(json), ...(example ? { example: example as unknown } : {}) } }
+        : {}),
+      ...(form ? { 'multipart/form-data': { schema: ref(form) } } : {}),
+    },
   }
 }
 

@@ -30,6 +30,8 @@ interface RouteFacts<P, Q, B, R> {
   body?: B
   /** A body that works, for the reference: what a newcomer sends first. */
   example?: B extends z.ZodType ? z.input<B> : undefined
+  /** The body as a form (`multipart/form-data`), for routes that read one; beside `body` where both are taken. */
+  form?: z.ZodType
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
   /** How many members a body may have where it needs more than others. */
