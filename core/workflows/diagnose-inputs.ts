@@ -5,7 +5,7 @@ import type { TypeIssue } from './diagnostics.ts'
 import { isMediaField } from './media-fields.ts'
 import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
-import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, walk } from './schema-walk.ts'
+import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, membersOf, walk } from './schema-walk.ts'
 import { suggested } from './suggested.ts'
 
 /** What a reference that is a whole text gives, and where. */
@@ -27,7 +27,7 @@ export function* diagnoseInputs(
 ): Generator<void, void> {
   const { issue, warn } = context
   for (const { at, path, kinds, reference } of given) {
-    const expected = walk(type.inputs, at)
+    const expected = walk(type.request, at)
     if (coerced(kinds, expected, at)) {
       warn({
         code: 'coerced_media_reference',
@@ -49,13 +49,13 @@ export function* diagnoseInputs(
     yield
   }
   for (const field of Object.keys(node.inputs)) {
-    if (walk(type.inputs, [field]) === 'missing')
+    if (walk(type.request, [field]) === 'missing')
       warn({
         code: 'unknown_field',
         message: `Node '${id}': ${node.task} has no input '${field}'.`,
         node_id: id,
         path: `inputs.${field}`,
-        ...suggested(field, Object.keys(type.inputs.properties ?? {})),
+        ...suggested(field, membersOf(type.request)),
       })
     yield
   }
@@ -89,7 +89,7 @@ export function* diagnoseInputs(
 /** What is expected at a place, and what is there. */
 function typesAt(path: string, { inputs }: WorkflowNode, type: TaskType): { expected?: string; actual?: string } {
   const at = outputPath(path)
-  const kinds = at && kindsOf(walk(type.inputs, at))
+  const kinds = at && kindsOf(walk(type.request, at))
   if (!at || !kinds || kinds === 'anything') return {}
   const value = at.reduce<unknown>((now, step) => (now as Record<Segment, unknown> | null | undefined)?.[step], inputs)
   return { expected: kindsText(kinds), actual: jsonType(value) }

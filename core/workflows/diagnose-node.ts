@@ -6,14 +6,13 @@ import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { type Reference, ReferenceFault } from './references.ts'
-import { type Kinds, kindsOf, type Schema, walk } from './schema-walk.ts'
+import { type Kinds, kindsOf, walk } from './schema-walk.ts'
 import { suggested } from './suggested.ts'
 
 /** What a task takes and gives, as far as a diagnosis has to know. */
 export interface TaskType {
-  request: Pick<z.ZodType, 'safeParse'>
-  inputs: Schema
-  result: Schema
+  request: z.ZodType
+  result: z.ZodType
 }
 
 /** What workflows may be made of. */

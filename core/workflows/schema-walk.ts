@@ -1,21 +1,12 @@
+import type { z } from 'zod'
 import type { Segment } from './references.ts'
 
-/** As much of JSON Schema as zod writes. */
-export interface Schema {
-  type?: string | string[]
-  properties?: Record<string, Schema>
-  additionalProperties?: boolean | Schema
-  items?: Schema | boolean
-  prefixItems?: Schema[]
-  anyOf?: Schema[]
-  oneOf?: Schema[]
-  allOf?: Schema[]
-  enum?: unknown[]
-  const?: unknown
-  required?: string[]
-  $ref?: string
-  $defs?: Record<string, Schema>
-}
+/**
+ * What a path into a value leads to, by the schema of the value. The schemas are followed as they are: JSON Schemas of
+ * them take longer to make than a workflow of 200 nodes takes to be looked over.
+ */
+type Schema = z.core.$ZodType
+type Def = z.core.$ZodTypes['_zod']['def']
 
 /** What a place in a value may hold: JSON types, or anything. */
 export type Kinds = ReadonlySet<string> | 'anything'
@@ -25,18 +16,17 @@ export type Found = readonly Schema[] | 'unknown' | 'missing'
 
 /** Follows a path into the values that a schema allows. A place that one of several alternatives has is there. */
 export function walk(root: Schema, path: readonly Segment[]): Found {
-  let now: Found = alternatives(root, root)
+  let now: Found = alternatives(root)
   for (const step of path) {
     if (now === 'unknown' || now === 'missing') return now
-    const found: Found[] = now.map(schema => within(schema, step, root))
-    now = found.length === 1 ? found[0]! : together(found)
+    now = now.length === 1 ? within(now[0]!, step) : together(now.map(schema => within(schema, step)))
   }
   return now
 }
 
-function within(schema: Schema, step: Segment, root: Schema): Found {
-  const inner = member(schema, step)
-  return inner === true ? 'unknown' : inner === undefined ? 'missing' : alternatives(inner, root)
+function within(schema: Schema, step: Segment): Found {
+  const inner = member(defOf(schema), step)
+  return typeof inner === 'string' ? inner : alternatives(inner)
 }
 
 function together(found: readonly Found[]): Found {
@@ -44,6 +34,8 @@ function together(found: readonly Found[]): Found {
   const there = found.flatMap(one => (typeof one === 'string' ? [] : one))
   return there.length > 0 ? there : 'missing'
 }
+
+const defOf = (schema: Schema): Def => (schema as z.core.$ZodTypes)._zod.def
 
 /** By what `walk` found: of one schema it finds the same list each time. */
 const knownKinds = new WeakMap<object, Kinds>()
@@ -60,14 +52,50 @@ export function kindsOf(found: Found): Kinds {
 
 function kindsIn(found: readonly Schema[]): Kinds {
   const kinds = new Set<string>()
-  for (const { type, enum: values, const: only } of found) {
-    if (type !== undefined) for (const one of [type].flat()) kinds.add(one)
-    else if (values) for (const value of values) kinds.add(jsonType(value))
-    else if (only !== undefined) kinds.add(jsonType(only))
-    else return 'anything'
+  for (const schema of found) {
+    const own = ownKinds(defOf(schema))
+    if (own.length === 0) return 'anything'
+    for (const kind of own) kinds.add(kind)
   }
   return kinds
 }
+
+/** Of a schema that is no union; none: it says nothing. */
+function ownKinds(def: Def): string[] {
+  switch (def.type) {
+    case 'string':
+    case 'boolean':
+    case 'null':
+    case 'array':
+    case 'object':
+      return [def.type]
+    case 'template_literal':
+      return ['string']
+    case 'record':
+      return ['object']
+    case 'tuple':
+      return ['array']
+    case 'number':
+      return [isWhole(def) ? 'integer' : 'number']
+    case 'literal':
+      return kindsOfValues(def.values)
+    case 'enum':
+      return kindsOfValues(Object.values(def.entries))
+    default:
+      return []
+  }
+}
+
+/** As JSON Schema has it: numbers that are listed are numbers, also where each is a whole one. */
+function kindsOfValues(values: readonly unknown[]): string[] {
+  const types = new Set(values.map(value => (value === null ? 'null' : typeof value)))
+  return types.size === 1 ? [...types] : values.map(jsonType)
+}
+
+const isWhole = (def: z.core.$ZodNumberDef): boolean =>
+  [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)].some(
+    one => 'format' in one && typeof one.format === 'string' && one.format.includes('int'),
+  )
 
 /** Whether something that is one of these may fit where those are expected: an integer is a number. */
 export const mayFit = (given: Kinds, expected: Kinds): boolean =>
@@ -87,47 +115,78 @@ export const jsonType = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'array' : Number.isInteger(value) ? 'integer' : typeof value
 
 const knownAlternatives = new WeakMap<Schema, readonly Schema[] | 'unknown'>()
+const Null = { _zod: { def: { type: 'null' } } } as Schema
 
-/** The schema without references and unions: each of them may hold. A part of one schema is part of no other. */
-function alternatives(schema: Schema, root: Schema): readonly Schema[] | 'unknown' {
+/** The schema without what only surrounds it, and without unions: each of them may hold. */
+function alternatives(schema: Schema): readonly Schema[] | 'unknown' {
   const before = knownAlternatives.get(schema)
   if (before) return before
-  const found = resolved(schema, root, 0)
+  const found = resolved(schema, 0)
   knownAlternatives.set(schema, found)
   return found
 }
 
-function resolved(schema: Schema, root: Schema, depth: number): readonly Schema[] | 'unknown' {
+function resolved(schema: Schema, depth: number): readonly Schema[] | 'unknown' {
   if (depth > 16) return 'unknown'
-  const target = schema.$ref === undefined ? schema : root.$defs?.[schema.$ref.replace('#/$defs/', '')]
-  if (target === undefined) return 'unknown'
-  const choices = target.anyOf ?? target.oneOf
-  if (target.$ref !== undefined) return resolved(target, root, depth + 1)
-  if (!choices) return target.allOf ? 'unknown' : [target]
-  const found: Schema[] = []
-  for (const choice of choices) {
-    const those = resolved(choice, root, depth + 1)
-    if (those === 'unknown') return 'unknown'
-    found.push(...those)
+  const def = defOf(schema)
+  switch (def.type) {
+    case 'optional':
+    case 'nonoptional':
+    case 'default':
+    case 'prefault':
+    case 'catch':
+    case 'readonly':
+      return resolved(def.innerType, depth + 1)
+    case 'lazy':
+      return resolved(def.getter(), depth + 1)
+    case 'nullable': {
+      const inner = resolved(def.innerType, depth + 1)
+      return inner === 'unknown' ? inner : [...inner, Null]
+    }
+    case 'union': {
+      const found: Schema[] = []
+      for (const option of def.options) {
+        const those = resolved(option, depth + 1)
+        if (those === 'unknown') return 'unknown'
+        found.push(...those)
+      }
+      return found
+    }
+    case 'intersection':
+    case 'pipe':
+    case 'promise':
+      return 'unknown'
+    default:
+      return [schema]
   }
-  return found
 }
 
-/** The schema of a member; true: anything may be there; undefined: nothing. */
-function member(schema: Schema, step: Segment): Schema | true | undefined {
-  if (typeof step === 'number') {
-    const own = schema.prefixItems?.[step] ?? schema.items
-    return own === false ? undefined : own === true || (own === undefined && isOpen(schema, 'array')) ? true : own
+/** The schema of a member, where it is known that there is one. */
+function member(def: Def, step: Segment): Schema | 'unknown' | 'missing' {
+  const isPlace = typeof step === 'number'
+  switch (def.type) {
+    case 'array':
+      return isPlace ? def.element : 'missing'
+    case 'tuple':
+      return isPlace ? (def.items[step] ?? def.rest ?? 'missing') : 'missing'
+    case 'record':
+      return isPlace ? 'missing' : def.valueType
+    case 'object':
+      if (isPlace) return 'missing'
+      if (Object.hasOwn(def.shape, step)) return def.shape[step]!
+      return def.catchall === undefined || defOf(def.catchall).type === 'never' ? 'missing' : def.catchall
+    default:
+      return ownKinds(def).length === 0 ? 'unknown' : 'missing'
   }
-  if (schema.properties && Object.hasOwn(schema.properties, step)) return schema.properties[step]
-  const rest = schema.additionalProperties
-  if (typeof rest === 'object') return Object.keys(rest).length === 0 ? true : rest
-  return rest === true || isOpen(schema, 'object') ? true : undefined
 }
 
-/** Whether it says nothing about what such a value holds, though it may be one. */
-const isOpen = ({ type, properties, items, prefixItems, enum: values, const: only }: Schema, kind: string): boolean =>
-  values === undefined &&
-  only === undefined &&
-  (type === undefined || [type].flat().includes(kind)) &&
-  (kind === 'array' ? items === undefined && prefixItems === undefined : properties === undefined)
+/** What the members of an object that fits are called, as far as its schema lists them. */
+export function membersOf(schema: Schema): string[] {
+  const found = alternatives(schema)
+  return found === 'unknown'
+    ? []
+    : found.flatMap(one => {
+        const def = defOf(one)
+        return def.type === 'object' ? Object.keys(def.shape) : []
+      })
+}

@@ -4,7 +4,6 @@ import { Dag, Parameter } from '../../../core/dag/definition.ts'
 import { diagnose, diagnoseInTurns } from '../../../core/workflows/diagnose.ts'
 import type { Offer } from '../../../core/workflows/diagnose-node.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
-import type { Schema } from '../../../core/workflows/schema-walk.ts'
 
 const Write = z.object({
   model: z.string(),
@@ -19,10 +18,9 @@ const Written = z.object({
 const Paint = z.object({ model: z.string(), prompt: z.string(), image_url: z.string().optional() })
 const Painted = z.object({ images: z.array(z.object({ url: z.string() })), more: z.looseObject({}) })
 
-const schema = (of: z.ZodType, io: 'input' | 'output') => z.toJSONSchema(of, { io }) as Schema
 const types = {
-  write: { request: Write, inputs: schema(Write, 'input'), result: schema(Written, 'output') },
-  paint: { request: Paint, inputs: schema(Paint, 'input'), result: schema(Painted, 'output') },
+  write: { request: Write, result: Written },
+  paint: { request: Paint, result: Painted },
 }
 const offer: Offer = {
   task: name => {
