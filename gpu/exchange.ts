@@ -1,6 +1,7 @@
 import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../core/failure.ts'
 import type { EngineCall, EngineListener, Exchange } from '../core/fleet.ts'
+import type { Placed } from '../core/swap-set.ts'
 import type { Link } from './link.ts'
 
 /** An engine's refusal is a short text; one that is not is cut here. */
@@ -24,7 +25,9 @@ function whatHappened(error: Error & { code?: string }, asking: boolean): string
  * One request to an engine. The hot path: it is undici's handler itself, so that between the socket and the listener
  * there is one call and no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
  */
-export class EngineExchange implements Exchange, Dispatcher.DispatchHandler {
+export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHandler {
+  /** Among those of its link that are on their way. */
+  place = -1
   #link: Link
   #client: Client
   #call: EngineCall

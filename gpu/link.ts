@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'undici'
 import type { Failure } from '../core/failure.ts'
+import { SwapSet } from '../core/swap-set.ts'
 import type { EngineExchange } from './exchange.ts'
 import { stillRunning } from './health.ts'
 import type { Endpoint } from './launcher/launcher.ts'
@@ -40,7 +41,7 @@ const obituaryMs = 750
 export class Link {
   readonly options: LinkOptions
   /** Requests on their way. */
-  readonly open = new Set<EngineExchange>()
+  readonly open = new SwapSet<EngineExchange>()
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()
   #free: Client[] = []

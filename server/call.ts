@@ -5,6 +5,7 @@ import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import { Departure, type Leaving } from '../core/leaving.ts'
+import type { Placed } from '../core/swap-set.ts'
 import type { Task } from '../core/tasks/tasks.ts'
 import { commonHeaders } from './head.ts'
 import type { Owners } from './owners.ts'
@@ -27,7 +28,7 @@ const noTexts: ReadonlyMap<string, string> = new Map()
 const nothing = (): void => {}
 
 /** One request on its way through the server: who asks, what for, and the one place that writes the response head. */
-export class Call {
+export class Call implements Placed {
   readonly id = newId('req')
   readonly startedAt = performance.now()
   readonly req: IncomingMessage
@@ -35,6 +36,8 @@ export class Call {
   readonly route: Route
   readonly params: Record<string, string>
   readonly owners: Owners
+  /** Among the calls that are on their way. */
+  place = -1
   #caller: Caller | undefined
   #headers: string[]
   #leaving: Departure | undefined

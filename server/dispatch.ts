@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { failureOf } from '../core/schemas/issues.ts'
+import type { SwapSet } from '../core/swap-set.ts'
 import { admit } from './auth.ts'
 import { readBody } from './body.ts'
 import { Call } from './call.ts'
@@ -15,7 +16,7 @@ interface Door {
   owners: Owners
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
   /** The calls that are on their way. */
-  calls: Set<Call>
+  calls: SwapSet<Call>
 }
 
 /**

@@ -12,6 +12,7 @@ import type { Media } from '../core/media/take.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
+import type { SwapSet } from '../core/swap-set.ts'
 import type { Executions } from '../core/workflows/executions.ts'
 import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
@@ -46,6 +47,6 @@ export interface Owners {
   /** Requests that came with an idempotency key; the server's own. */
   replies: Replies
   /** The requests that are being answered; the server's own, filled in by it. */
-  calls: ReadonlySet<Call>
+  calls: Pick<SwapSet<Call>, 'size' | typeof Symbol.iterator>
   log: Log
 }

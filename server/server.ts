@@ -6,6 +6,7 @@ import type { Config } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
+import { SwapSet } from '../core/swap-set.ts'
 import type { Call } from './call.ts'
 import { dispatch, interrupt } from './dispatch.ts'
 import { refuse } from './errors.ts'
@@ -50,7 +51,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
   let owners: Owners | undefined
   let running = 0
   let idle: (() => void) | undefined
-  const calls = new Set<Call>()
+  const calls = new SwapSet<Call>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
   const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
   if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
