@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { buildIdPlace, bundleLlama, bundleProgram, bundleSharp, filesBelow, root } from './bundle.ts'
+import {
+  buildIdPlace,
+  bundleLlama,
+  bundleProgram,
+  bundleSharp,
+  bundleSoundDecoders,
+  filesBelow,
+  root,
+} from './bundle.ts'
 import { licenses } from './licenses.ts'
 import { writeTinyModels } from './tiny-models.ts'
 
@@ -21,7 +29,12 @@ const copied = [
   'dejavu-fonts-ttf',
 ]
 
-const [program, llama, sharp] = await Promise.all([bundleProgram(version), bundleLlama(), bundleSharp()])
+const [program, llama, sharp, decoders] = await Promise.all([
+  bundleProgram(version),
+  bundleLlama(),
+  bundleSharp(),
+  bundleSoundDecoders(),
+])
 
 copy('@scalar/api-reference/dist/browser/standalone.js', 'assets/docs/scalar.js')
 copy('better-sqlite3/prebuilds/linux-x64.node', 'assets/native/better_sqlite3.node')
@@ -29,12 +42,13 @@ copy('dejavu-fonts-ttf/ttf/DejaVuSans.ttf', 'assets/fonts/DejaVuSans.ttf')
 put(
   'assets/licenses.txt',
   licenses(
-    [...program, ...llama, ...sharp].flatMap(({ inputs }) => inputs),
+    [...program, ...llama, ...sharp, ...decoders].flatMap(({ inputs }) => inputs),
     copied,
   ),
 )
 for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.slice(dist.length + 1))
 
+for (const { path, text } of decoders) put(`assets/${path}`, text)
 for (const { path, text } of llama) put(`vendor/${path}`, text)
 const runs = /^(package\.json|llama\/[^/]+\.json|llama\/grammars\/.+\.gbnf)$/
 for (const path of filesBelow(join(packages, 'node-llama-cpp')).filter(path => runs.test(path)))

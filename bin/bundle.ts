@@ -241,6 +241,23 @@ export async function bundleSharp(): Promise<Output[]> {
   return outputsOf(result).map(file => ({ ...file, path: 'node_modules/sharp/dist/index.cjs' }))
 }
 
+/**
+ * The decoders of sounds, an asset of their own: most servers have ffmpeg and never load them. Their WebAssembly is text
+ * in which every character counts, so nothing of it is rewritten.
+ */
+export async function bundleSoundDecoders(): Promise<Output[]> {
+  const result = await bundle({
+    ...common,
+    entryPoints: ['core/cpu/sound-decoders.ts'],
+    format: 'cjs',
+    charset: 'utf8',
+    define: { 'import.meta.url': '__importMetaUrl' },
+    banner: { js: `const __importMetaUrl = 'file:///sound-decoders.cjs';` },
+    outExtension: { '.js': '.cjs' },
+  })
+  return outputsOf(result).map(file => ({ ...file, path: relative('/', file.path) }))
+}
+
 /** Paths of all files in the folder and below it, relative to it. */
 export function filesBelow(folder: string, within = ''): string[] {
   return readdirSync(join(folder, within), { withFileTypes: true }).flatMap(entry => {

@@ -3,9 +3,11 @@ import { createRequire, registerHooks } from 'node:module'
 import { isAbsolute, join, sep } from 'node:path'
 import { getRawAsset, isSea } from 'node:sea'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { compileFunction } from 'node:vm'
 import { zstdDecompressSync } from 'node:zlib'
 import type Sharp from 'sharp'
 import { loadAddon } from './addon.ts'
+import type * as SoundDecoders from './cpu/sound-decoders.ts'
 import { cacheDirectory, placeFile, placeTree, type TreeFile } from './extraction.ts'
 import { Failure } from './failure.ts'
 
@@ -140,6 +142,18 @@ export function loadSharp(): typeof Sharp {
   // Its library has threads of its own, which outlive the thread of ours that loaded it.
   loadAddon(join(native, addon), { forEver: true })
   return require('sharp') as typeof Sharp
+}
+
+/** The decoders of sounds for machines without ffmpeg. Nothing of them is read before there is a sound. */
+export async function loadSoundDecoders(): Promise<typeof SoundDecoders> {
+  if (form === 'source')
+    return (await import(pathToFileURL(join(root, 'core/cpu/sound-decoders.ts')).href)) as typeof SoundDecoders
+  const asset = 'sound-decoders.cjs'
+  const module = { exports: {} }
+  const code = Buffer.from(readAsset(asset)).toString('utf8')
+  const run = compileFunction(code, ['exports', 'require', 'module'], { filename: asset })
+  run(module.exports, createRequire(process.execPath), module)
+  return module.exports as typeof SoundDecoders
 }
 
 /** A folder of packages below which there is a node_modules. */

@@ -9,6 +9,7 @@ import type { Task, TextTask } from '../tasks/tasks.ts'
 import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
 import type { ImageFacts, ImageRules, ImageSource, Redrawn } from './image-work.ts'
 import type { FarReference, Referred } from './result-work.ts'
+import type { DecodedSound, SoundBounds } from './sound-work.ts'
 import type { CpuAnswer, CpuRequest } from './worker.ts'
 
 /**
@@ -48,6 +49,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
   let requests: Piscina | undefined
   let images: Piscina | undefined
   let results: Piscina | undefined
+  let sounds: Piscina | undefined
   const shared = { filename: workerPath('cpu-worker'), minThreads: 1, idleTimeout: 30_000, maxQueue }
 
   async function ask<T>(pool: Piscina, request: CpuRequest, given: Buffer<ArrayBuffer>[], most = maxQueue): Promise<T> {
@@ -96,6 +98,17 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     return ask(results, request, [], mostLooks)
   }
 
+  /** An hour of sound takes seconds, and one at a time bounds the memory. */
+  function askAboutSound<T>(request: CpuRequest): Promise<T> {
+    sounds ??= new Piscina({
+      ...shared,
+      minThreads: 0,
+      maxThreads: 1,
+      resourceLimits: { maxOldGenerationSizeMb: 256 },
+    })
+    return ask(sounds, request, [])
+  }
+
   return {
     /**
      * `prepare` of core/tasks, here or in a thread; a value where it is cheap, a promise where it is not. With `hash`
@@ -137,6 +150,9 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     /** A small WebP of a picture. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
       askAboutImage<Uint8Array>({ do: 'thumbnail', image, rules: thumbnailRules, longestSide }),
+    /** `decodeSound`: from one file into another. Throws Failure `invalid_audio`. */
+    sound: (from: string, into: string, bounds: SoundBounds) =>
+      askAboutSound<DecodedSound>({ do: 'sound', from, into, bounds }),
     /** `referredIn`, always in a thread: what crosses to the loop is what is referred to. */
     referred: (path: string, nodeId: string, references: readonly FarReference[], task: Task) =>
       askAboutResult<Referred>({ do: 'refer', path, nodeId, references, task }),
@@ -144,7 +160,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     pruned: (path: string, outputs: readonly string[], what: 'kept' | 'result') =>
       askAboutResult<Uint8Array>({ do: 'prune', path, outputs, what }),
     async close(): Promise<void> {
-      await Promise.all([requests?.destroy(), images?.destroy(), results?.destroy()])
+      await Promise.all([requests?.destroy(), images?.destroy(), results?.destroy(), sounds?.destroy()])
     },
   }
 }

@@ -16,6 +16,7 @@ import {
   thumbnailOf,
 } from './image-work.ts'
 import { type FarReference, prunedResult, type Referred, referredIn } from './result-work.ts'
+import { type DecodedSound, decodeSound, type SoundBounds } from './sound-work.ts'
 
 /** What the pool is asked, and what it answers: values or a failure's parts, because errors lose their class on the way. */
 export type CpuRequest =
@@ -25,6 +26,7 @@ export type CpuRequest =
   | { do: 'check'; image: ImageSource; rules: ImageRules }
   | { do: 'redraw'; image: ImageSource; rules: ImageRules; as: 'image' | 'mask' }
   | { do: 'thumbnail'; image: ImageSource; rules: ImageRules; longestSide: number }
+  | { do: 'sound'; from: string; into: string; bounds: SoundBounds }
   | { do: 'refer'; path: string; nodeId: string; references: readonly FarReference[]; task: Task }
   | { do: 'prune'; path: string; outputs: readonly string[]; what: 'kept' | 'result' }
 export type CpuAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
@@ -34,7 +36,7 @@ const bytes = (text: string | Uint8Array): Uint8Array =>
 
 const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength)
 
-type Done = Prepared | Shaped | ReadBody | ImageFacts | Redrawn | Referred | Uint8Array
+type Done = DecodedSound | Prepared | Shaped | ReadBody | ImageFacts | Redrawn | Referred | Uint8Array
 
 function work(request: CpuRequest): Done | Promise<Done> {
   switch (request.do) {
@@ -54,6 +56,8 @@ function work(request: CpuRequest): Done | Promise<Done> {
       return redrawImage(request.image, request.rules, request.as)
     case 'thumbnail':
       return thumbnailOf(request.image, request.rules, request.longestSide)
+    case 'sound':
+      return decodeSound(request.from, request.into, request.bounds)
     case 'refer':
       return referredIn(request.path, request.nodeId, request.references, request.task)
     case 'prune':

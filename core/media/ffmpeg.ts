@@ -94,6 +94,24 @@ export function openFfmpeg({ environment, ...wish }: Wish) {
       const counted = readProbe(await ask('-select_streams', 'v:0', '-count_packets'))
       return { ...probe, frames: counted.frames }
     },
+    /**
+     * Writes the sound of a file to the new file `into`: samples of 16 bits in one channel, `rate` a second, a second more
+     * than the bound at most so that it can be told. Rejects with Failure `invalid_video`.
+     */
+    async sound(
+      path: string,
+      into: string,
+      { seconds, bytes, rate }: { seconds: number; bytes: number; rate: number },
+      signal?: AbortSignal,
+    ): Promise<void> {
+      const { ffmpeg } = await required()
+      const most = ['-t', String(seconds + 1), '-fs', String(bytes + 2)]
+      const from = [...guarded, '-i', `file:${path}`, '-map', '0:a:0', '-vn', '-sn', '-dn', ...most]
+      const out = ['-ac', '1', '-ar', String(rate), '-f', 's16le', '-n', `file:${into}`]
+      // A rate that nobody has would make it ask for the memory of the machine.
+      const bounds = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
+      await run({ file: ffmpeg, args: ['-v', 'error', '-nostdin', ...bounds, ...from, ...out], signal })
+    },
     /** The frame at `atMs` as a PNG, in the size of the video. Rejects with Failure `invalid_video`. */
     async frame(path: string, atMs = 0, signal?: AbortSignal): Promise<Buffer> {
       const { ffmpeg } = await required()

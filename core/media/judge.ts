@@ -2,7 +2,6 @@ import { Failure } from '../failure.ts'
 import type { Probe } from './probe.ts'
 
 const mostVideoMs = 600_000
-const mostAudioMs = 3_600_000
 const mostSide = 8192
 const mostFps = 240
 
@@ -10,7 +9,11 @@ const mostFps = 240
  * Whether a video or a sound that was sent is one that is worked with, and as what it is kept. Pure. Throws Failure
  * `invalid_video` or `invalid_audio`; sound in a video is taken as sound.
  */
-export function judgeProbe(probe: Probe, wanted: 'video' | 'audio'): { contentType: string; ending: string } {
+export function judgeProbe(
+  probe: Probe,
+  wanted: 'video' | 'audio',
+  mostAudioMs = 3_600_000,
+): { contentType: string; ending: string } {
   const code = wanted === 'video' ? 'invalid_video' : 'invalid_audio'
   const refused = (what: string) => new Failure(code, `The ${wanted === 'video' ? 'video' : 'sound'} ${what}.`)
   const { width, height, durationMs, fps, frames } = probe

@@ -11,6 +11,7 @@ import type { FileRecord, Store } from '../store/store.ts'
 import { fetchRefusal, openFetcher, type Resolve, TooLarge } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { judgeProbe } from './judge.ts'
+import { openSounds, type Sound } from './sound.ts'
 import { bytesOfDataUrl, megabytes, readSource, type Source } from './source.ts'
 import { openTurns } from './turns.ts'
 
@@ -30,8 +31,8 @@ interface Wish {
   config: Pick<Config, 'media' | 'limits' | 'public_url'>
   store: { files: Pick<Store['files'], 'find'> }
   files: Files
-  cpu: Pick<Cpu, 'redraw'>
-  ffmpeg: Pick<Ffmpeg, 'probe' | 'required'>
+  cpu: Pick<Cpu, 'redraw' | 'sound'>
+  ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'required' | 'sound'>
   log: Log
   /** How names are resolved; the system's way when absent. */
   resolve?: Resolve
@@ -70,8 +71,9 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
     image: pictureRules.maxBytes,
     mask: pictureRules.maxBytes,
     video: config.limits.upload_size,
-    audio: 25 << 20,
+    audio: config.limits.audio_size,
   }
+  const sounds = openSounds({ ffmpeg, cpu, limits: config.limits })
 
   /** Throws Failure `not_found` for a file of another organization like for none at all. */
   async function stored(
@@ -151,26 +153,63 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
     return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })
   }
 
-  async function takeRecording(sender: Sender, field: string, source: Source, kind: 'video' | 'audio') {
-    await ffmpeg.required()
+  /** Where the bytes of a recording lie: a file of ours, or what is brought into the folder. */
+  async function pathOf(sender: Sender, field: string, source: Source, kind: 'video' | 'audio', folder: string) {
     if (source.from === 'file' || source.from === 'link') {
       const file = await stored(sender, field, source)
       if (file.bytes > most[kind]) throw tooLarge(field, kind)
-      return keepRecording(sender, files.pathOf(file), kind)
+      return files.pathOf(file)
     }
-    await using workspace = await files.workspace(sender.jobId ?? newId('job'))
-    const path = join(workspace.folder, 'sent')
+    const path = join(folder, 'sent')
     await using handle = await open(path, 'wx', 0o600)
     await bring(sender, field, source, kind, piece => handle.writeFile(piece).catch(unwritten))
-    return await keepRecording(sender, path, kind)
+    return path
   }
 
-  async function keepRecording(sender: Sender, path: string, kind: 'video' | 'audio') {
-    const probe = await ffmpeg.probe(path, sender.signal)
-    const { contentType, ending } = judgeProbe(probe, kind)
+  async function takeRecording(sender: Sender, field: string, source: Source, kind: 'video' | 'audio') {
+    if (kind === 'video') await ffmpeg.required()
+    await using workspace = await files.workspace(sender.jobId ?? newId('job'))
+    const path = await pathOf(sender, field, source, kind, workspace.folder)
+    const { contentType, ending, ...measured } =
+      kind === 'video'
+        ? await videoFacts(path, sender)
+        : await sounds.examine(path, join(workspace.folder, 'decoded'), sender.signal)
+    const facts = { ...factsFor(sender), name: `${kind}.${ending}`, contentType, ...measured }
+    return await files.receive(sender.organizationId, createReadStream(path), { ...facts, maxBytes: most[kind] })
+  }
+
+  async function videoFacts(path: string, { signal }: Sender) {
+    const probe = await ffmpeg.probe(path, signal)
     const { width, height, durationMs } = probe
-    const facts = { ...factsFor(sender), name: `${kind}.${ending}`, contentType, width, height, durationMs }
-    return files.receive(sender.organizationId, createReadStream(path), { ...facts, maxBytes: most[kind] })
+    return { ...judgeProbe(probe, 'video'), width, height, durationMs }
+  }
+
+  async function decodedSound(sender: Sender, field: string, sent: Source | { path: string }): Promise<Sound> {
+    const workspace = await files.workspace(sender.jobId ?? newId('job'))
+    try {
+      const path = 'path' in sent ? sent.path : await pathOf(sender, field, sent, 'audio', workspace.folder)
+      const decoded = await sounds.decode(path, join(workspace.folder, 'decoded'), sender.signal)
+      return { ...decoded, [Symbol.asyncDispose]: () => workspace[Symbol.asyncDispose]() }
+    } catch (thrown) {
+      await workspace[Symbol.asyncDispose]()
+      throw thrown
+    }
+  }
+
+  const sourceOf = (sender: Sender, field: string, value: string) =>
+    readSource(value, field, [sender.origin, config.public_url ?? sender.origin])
+
+  /** In its turn, and whatever is wrong said of the field. */
+  async function inTurn<T>(sender: Sender, field: string, kind: MediaKind, work: () => Promise<T>): Promise<T> {
+    const { organizationId, signal } = sender
+    try {
+      signal?.throwIfAborted()
+      return await ofOrganization.take(organizationId, signal, () => ofAll.take('', signal, work))
+    } catch (thrown) {
+      signal?.throwIfAborted()
+      if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown
+      throw about(thrown, field, kind)
+    }
   }
 
   return {
@@ -178,22 +217,29 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
      * A picture as a data: URL, for an engine that takes it inside its request; nothing of it is kept. `value` is as in
      * `take`, and so is what it rejects with.
      */
-    async picture(sender: Sender, field: string, value: string): Promise<string> {
-      const origins = [sender.origin, config.public_url ?? sender.origin]
-      const work = async () => {
-        const sent = await bytesOf(sender, field, readSource(value, field, origins), 'image')
+    picture: (sender: Sender, field: string, value: string): Promise<string> =>
+      inTurn(sender, field, 'image', async () => {
+        const sent = await bytesOf(sender, field, sourceOf(sender, field, value), 'image')
         const { bytes, format } = await cpu.redraw(sent, pictureRules, 'image', { give: true })
         return `data:image/${format};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}`
-      }
-      try {
-        const { organizationId, signal } = sender
-        return await ofOrganization.take(organizationId, signal, () => ofAll.take('', signal, work))
-      } catch (thrown) {
-        sender.signal?.throwIfAborted()
-        if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown
-        throw about(thrown, field, 'image')
-      }
-    },
+      }),
+
+    /**
+     * A sound as engines are sent it; nothing of it is kept once it is disposed of. `value` is as in `take`, or names a
+     * file on the disk. What it rejects with is as there.
+     */
+    sound: (sender: Sender, field: string, value: string | Uint8Array | { path: string }): Promise<Sound> =>
+      inTurn(sender, field, 'audio', async () =>
+        decodedSound(
+          sender,
+          field,
+          typeof value === 'string'
+            ? sourceOf(sender, field, value)
+            : value instanceof Uint8Array
+              ? { from: 'bytes', content: value }
+              : value,
+        ),
+      ),
 
     /**
      * `value` names it, or is its content where that came inside the request. Rejects with Failure `invalid_value`
@@ -201,24 +247,14 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
      * `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`, `disk_full`, or the reason of the
      * sender's signal.
      */
-    async take(sender: Sender, field: string, value: string | Uint8Array, kind: MediaKind): Promise<FileRecord> {
-      try {
-        sender.signal?.throwIfAborted()
-        const origins = [sender.origin, config.public_url ?? sender.origin]
+    take: (sender: Sender, field: string, value: string | Uint8Array, kind: MediaKind): Promise<FileRecord> =>
+      inTurn(sender, field, kind, async () => {
         const source: Source =
-          typeof value === 'string' ? readSource(value, field, origins) : { from: 'bytes', content: value }
-        const work = () =>
-          kind === 'image' || kind === 'mask'
-            ? takePicture(sender, field, source, kind)
-            : takeRecording(sender, field, source, kind)
-        const { organizationId, signal } = sender
-        return await ofOrganization.take(organizationId, signal, () => ofAll.take('', signal, work))
-      } catch (thrown) {
-        sender.signal?.throwIfAborted()
-        if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown
-        throw about(thrown, field, kind)
-      }
-    },
+          typeof value === 'string' ? sourceOf(sender, field, value) : { from: 'bytes', content: value }
+        return kind === 'image' || kind === 'mask'
+          ? takePicture(sender, field, source, kind)
+          : takeRecording(sender, field, source, kind)
+      }),
   }
 }
 export type Media = ReturnType<typeof openMedia>

@@ -17,9 +17,11 @@ export const origin = 'http://infer.test:8787'
 export async function mediaHere({
   path = process.env.PATH,
   media,
+  limits,
 }: {
   path?: string | undefined
   media?: { allowed_addresses: string[] }
+  limits?: object
 } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-media-'))
   const log = openLog('error')
@@ -34,7 +36,7 @@ export async function mediaHere({
       jobsPerMinute: null,
       createdAt: Date.now(),
     })
-  const config = Config.parse(media ? { media } : {})
+  const config = Config.parse({ ...(media ? { media } : {}), ...(limits ? { limits } : {}) })
   const linkKey = createSecretKey(randomBytes(32))
   const files = await openFiles({ dataDir, store, linkKey, limits: config.limits, log })
   const cpu = openCpu()

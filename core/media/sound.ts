@@ -1,0 +1,81 @@
+import { open, stat } from 'node:fs/promises'
+import type { Limits } from '../config.ts'
+import type { Cpu } from '../cpu/cpu.ts'
+import { soundKindOf } from '../cpu/sound-kind.ts'
+import { Failure } from '../failure.ts'
+import type { Ffmpeg } from './ffmpeg.ts'
+import { judgeProbe } from './judge.ts'
+
+/** A sound as engines are sent it: samples of 16 bits, one channel, 16,000 a second. Gone when it is disposed of. */
+export interface Sound extends AsyncDisposable {
+  /** The file of the samples, without a head. */
+  path: string
+  bytes: number
+  seconds: number
+}
+
+const rate = 16_000
+
+const refused = (what: string) => new Failure('invalid_audio', `The sound ${what}.`)
+
+/** What a file is that ffmpeg is not needed for. */
+const types: Record<string, { contentType: string; ending: string }> = {
+  wav: { contentType: 'audio/wav', ending: 'wav' },
+  mp3: { contentType: 'audio/mpeg', ending: 'mp3' },
+  flac: { contentType: 'audio/flac', ending: 'flac' },
+  opus: { contentType: 'audio/ogg', ending: 'ogg' },
+  vorbis: { contentType: 'audio/ogg', ending: 'ogg' },
+}
+
+/**
+ * The one way in which sound is decoded, wherever it came from: by ffmpeg, or where that is not installed by decoders in
+ * a thread. What it comes to is bounded in seconds and in bytes, whatever its head says.
+ */
+export function openSounds({
+  ffmpeg,
+  cpu,
+  limits,
+}: {
+  ffmpeg: Pick<Ffmpeg, 'found' | 'sound' | 'probe'>
+  cpu: Pick<Cpu, 'sound'>
+  limits: Pick<Limits, 'audio_length' | 'audio_decoded'>
+}) {
+  const seconds = limits.audio_length / 1000
+
+  /** Writes the samples of the sound in one file to another, new one. Rejects with Failure `invalid_audio`. */
+  async function decode(from: string, into: string, signal?: AbortSignal): Promise<Omit<Sound, keyof AsyncDisposable>> {
+    const program = await ffmpeg.found()
+    signal?.throwIfAborted()
+    if ('missing' in program) await cpu.sound(from, into, { seconds, bytes: limits.audio_decoded, rate })
+    else await ffmpeg.sound(from, into, { seconds, bytes: limits.audio_decoded, rate }, signal)
+    const { size } = await stat(into)
+    if (size < 2) throw refused('has no sound in it')
+    if (size > limits.audio_decoded) throw refused('holds more than can be read of it here')
+    if (size / 2 > seconds * rate) throw refused(`lasts longer than ${seconds} s, the most here`)
+    return { path: into, bytes: size - (size % 2), seconds: Math.floor(size / 2) / rate }
+  }
+
+  return {
+    decode,
+    /**
+     * What a file is kept as, and how long it lasts. Without ffmpeg it is decoded for that into the file `scratch`.
+     * Rejects with Failure `invalid_audio`.
+     */
+    async examine(path: string, scratch: string, signal?: AbortSignal) {
+      if (!('missing' in (await ffmpeg.found()))) {
+        const probe = await ffmpeg.probe(path, signal)
+        return { ...judgeProbe(probe, 'audio', limits.audio_length), durationMs: probe.durationMs }
+      }
+      const { seconds: lasts } = await decode(path, scratch, signal)
+      const kind = soundKindOf(await headOf(path))
+      return { ...types['kind' in kind ? kind.kind : 'wav']!, durationMs: Math.round(1000 * lasts) }
+    },
+  }
+}
+export type Sounds = ReturnType<typeof openSounds>
+
+async function headOf(path: string): Promise<Buffer> {
+  await using file = await open(path)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(512), 0, 512, 0)
+  return buffer.subarray(0, bytesRead)
+}

@@ -1,0 +1,90 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
+import { wavHead } from '../../../core/tasks/audio/sound-form.ts'
+import { mediaHere, origin } from './_media.ts'
+
+const rate = 16_000
+const tone = (seconds: number): Buffer => {
+  const samples = Buffer.alloc(2 * rate * seconds)
+  for (let at = 0; at < rate * seconds; at++) samples.writeInt16LE(Math.round(9_000 * Math.sin(at / 5)), 2 * at)
+  return samples
+}
+const wav = (seconds: number, change: (head: Buffer) => void = () => {}): Buffer => {
+  const samples = tone(seconds)
+  const head = wavHead(samples.length)
+  change(head)
+  return Buffer.concat([head, samples])
+}
+
+const installed = !('missing' in (await openFfmpeg({ environment: { PATH: process.env.PATH } }).found()))
+describe.each([
+  ['with ffmpeg', process.env.PATH, installed],
+  ['without ffmpeg', '', true],
+] as const)('%s', (_name, path, able) => {
+  let here: Awaited<ReturnType<typeof mediaHere>>
+  beforeAll(async () => {
+    here = await mediaHere({ path, limits: { audio_length: '20s', audio_decoded: '2MiB', audio_size: '4MiB' } })
+  })
+  afterAll(() => here.close())
+  const sender = () => ({ organizationId: here.organizations[0], origin })
+  const dataUrl = (bytes: Buffer) => `data:audio/wav;base64,${bytes.toString('base64')}`
+  const left = () => readdirSync(join(here.dataDir, 'work'))
+
+  test.runIf(able)('the same sound from wherever it is sent', async () => {
+    const bytes = wav(2)
+    const onDisk = join(here.dataDir, 'sent-to-us.wav')
+    writeFileSync(onDisk, bytes)
+    const uploaded = await here.files.keep(here.organizations[0], bytes, {
+      name: 'x',
+      contentType: 'text/html',
+      purpose: 'upload',
+      expiresAt: null,
+    })
+    for (const value of [
+      dataUrl(bytes),
+      uploaded.id,
+      here.files.link(uploaded, origin),
+      new Uint8Array(bytes),
+      { path: onDisk },
+    ]) {
+      await using sound = await here.sound(sender(), 'file', value)
+      expect(sound).toMatchObject({ seconds: 2, bytes: 4 * rate })
+      expect(readFileSync(sound.path).equals(tone(2))).toBe(true)
+    }
+    expect(left()).toEqual([])
+    expect(await here.take(sender(), 'url', dataUrl(bytes), 'audio')).toMatchObject({
+      contentType: 'audio/wav',
+      durationMs: 2_000,
+      name: 'audio.wav',
+    })
+    expect(left()).toEqual([])
+  })
+
+  test.runIf(able).each<[string, Buffer, RegExp]>([
+    ['too long', wav(21), /longer than 20 s/],
+    // A rate of 1 stretches a second of samples over four hours.
+    ['a rate of 1', wav(1, head => head.writeUInt32LE(1, 24)), /./],
+    ['a rate of 4 thousand million', wav(1, head => head.writeUInt32LE(0xffff_fff0, 24)), /./],
+    ['65,535 channels', wav(1, head => head.writeUInt16LE(0xffff, 22)), /./],
+    ['text', Buffer.from('hello'), /./],
+    ['a playlist', Buffer.from('#EXTM3U\n#EXTINF:1,\n/etc/passwd\n'), /./],
+    ['larger than it may be', Buffer.alloc((4 << 20) + 3), /^'file' is larger than 4 MB/],
+    ['not all of its head', wav(1).subarray(0, 40), /./],
+  ])('%s is refused, of its field, and nothing of it stays', async (_what, bytes, message) => {
+    const before = performance.now()
+    await expect(here.sound(sender(), 'file', dataUrl(bytes))).rejects.toMatchObject({
+      code: 'invalid_audio',
+      param: 'file',
+      message: expect.stringMatching(message) as string,
+    })
+    expect(performance.now() - before).toBeLessThan(20_000)
+    expect(left()).toEqual([])
+  })
+
+  test.runIf(able)('what is cut short is as long as what there is of it', async () => {
+    await using sound = await here.sound(sender(), 'file', dataUrl(wav(4).subarray(0, 44 + 2 * rate)))
+    expect(sound.seconds).toBe(1)
+  })
+})
