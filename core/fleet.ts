@@ -67,6 +67,8 @@ export interface EngineTraits {
   namedTool: boolean
   /** Whether a completion takes several prompts at once, streamed too. */
   promptLists: boolean
+  /** Whether a translation is a transcription with the field `translate`; others have a route for it. */
+  translateField?: boolean
   /** Name of the model toward the engine. */
   upstreamId: string
 }
@@ -85,8 +87,9 @@ export interface Lease extends Disposable {
 
 export interface EngineCall {
   path: string
-  /** JSON. */
+  /** JSON, where nothing else is said. */
   body: string | Uint8Array
+  contentType?: string
   /** False: the answer is collected by the caller and bounded by `maxBytes`. True: it is relayed without end. */
   stream: boolean
   maxBytes: number

@@ -12,6 +12,10 @@ let parsing = 0
 
 class Aborted extends Error {}
 
+/** The headers of every request, for a body that is no JSON. */
+const typed = (headers: readonly string[], contentType: string): string[] =>
+  headers.map((text, at) => (at % 2 === 1 && headers[at - 1] === 'content-type' ? contentType : text))
+
 /** A connection that was up and went away. */
 const brokenOff: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
@@ -60,9 +64,13 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
   }
 
   #send(): void {
-    const { path, body } = this.#call
+    const { path, body, contentType } = this.#call
+    const { headers } = this.#link.options
     this.#controller = undefined
-    this.#client.dispatch({ method: 'POST', path, headers: this.#link.options.headers, body }, this)
+    this.#client.dispatch(
+      { method: 'POST', path, headers: contentType === undefined ? headers : typed(headers, contentType), body },
+      this,
+    )
   }
 
   pause(): void {

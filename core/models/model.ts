@@ -22,6 +22,9 @@ export const features = [
   'echo',
   'suffix',
   'best_of',
+  'segments',
+  'words',
+  'speakers',
 ] as const
 export const Feature = z.enum(features)
 export type Feature = z.infer<typeof Feature>
@@ -42,7 +45,7 @@ export const Model = z
       .string()
       .default('gguf')
       .describe(
-        'Which preset runs it: gguf (built in), llama-server, vllm, custom, remote, demo (built in, draws without a model).',
+        'Which preset runs it: gguf (built in), llama-server, vllm, whisper-server, custom, remote, demo (built in, draws without a model).',
       ),
     source: z.string().optional().describe('The model file, folder or hub name that the engine loads.'),
     tasks: z.array(Task).min(1).default(['std/chat-completion', 'std/completion']),

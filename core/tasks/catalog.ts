@@ -20,6 +20,8 @@ const words: Record<Task, string> = {
   'std/rerank': 'reranking',
   'std/score': 'scoring',
   'std/audio-speech': 'text to speech',
+  'std/audio-transcription': 'speech to text',
+  'std/audio-translation': 'speech to English text',
   'slug/text-to-image': 'text to image',
   'slug/image-to-image': 'image to image',
   'slug/inpainting': 'inpainting',

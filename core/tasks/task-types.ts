@@ -10,6 +10,7 @@ import {
   ScoreResponse,
 } from '../schemas/vectors.ts'
 import { SpeechAnswer, SpeechRequest } from './audio/speech-request.ts'
+import { Transcription, TranscriptionRequest, TranslationRequest } from './audio/transcription-request.ts'
 import { generationRequests } from './generation/request.ts'
 import { isGeneration, type Task, tasks } from './tasks.ts'
 
@@ -58,6 +59,8 @@ const standard: Partial<Record<Task, [z.ZodType, z.ZodType, TaskType['category']
   'std/rerank': [RerankRequest, RerankResponse],
   'std/score': [ScoreRequest, ScoreResponse],
   'std/audio-speech': [SpeechRequest, SpeechAnswer, 'audio'],
+  'std/audio-transcription': [TranscriptionRequest, Transcription, 'audio'],
+  'std/audio-translation': [TranslationRequest, Transcription, 'audio'],
 }
 
 function typeOf(task: Task): TaskType {
@@ -84,6 +87,8 @@ export const taskAliases: Readonly<Record<string, Task>> = {
   'std/embedding': 'std/embeddings',
   'std/reranking': 'std/rerank',
   'std/speech': 'std/audio-speech',
+  'std/transcription': 'std/audio-transcription',
+  'std/translation': 'std/audio-translation',
 }
 
 /** The task of that name. */

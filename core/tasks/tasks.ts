@@ -4,6 +4,10 @@ import { z } from 'zod'
 export const textTasks = ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/score'] as const
 export type TextTask = (typeof textTasks)[number]
 
+/** Tasks that write down what is said: from a sound, which is a file, to text. */
+export const transcriptionTasks = ['std/audio-transcription', 'std/audio-translation'] as const
+export type TranscriptionTask = (typeof transcriptionTasks)[number]
+
 /** Tasks that make pictures and videos: always a job, its inputs and outputs are files. */
 export const generationTasks = [
   'slug/text-to-image',
@@ -20,12 +24,16 @@ export type GenerationTask = (typeof generationTasks)[number]
 export const speechTask = 'std/audio-speech'
 
 /** What a model can be asked to do. The names are the specification's task types. */
-export const tasks = [...textTasks, speechTask, ...generationTasks] as const
+export const tasks = [...textTasks, speechTask, ...transcriptionTasks, ...generationTasks] as const
 export const Task = z.enum(tasks).meta({ id: 'Task', description: 'A task type, such as `std/chat-completion`.' })
 export type Task = z.infer<typeof Task>
 
 /** Whether it is answered with text and numbers, by the one walk that all such tasks take. */
 export const isTextTask = (task: Task): task is TextTask => textTasks.includes(task as TextTask)
+
+/** Whether it writes down what is said. */
+export const isTranscription = (task: Task): task is TranscriptionTask =>
+  transcriptionTasks.includes(task as TranscriptionTask)
 
 /** Whether it is a generation, asked for below /slug, which an engine does by writing files. */
 export const isGeneration = (task: Task): task is GenerationTask => task.startsWith('slug/')

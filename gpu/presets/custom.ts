@@ -1,5 +1,5 @@
 import { isGeneration } from '../../core/tasks/tasks.ts'
-import { everything, generationPaths, openAiPaths, type Preset, traitsFor } from './preset.ts'
+import { everything, generationPaths, openAiPaths, type Preset, traitsFor, transcriptionPaths } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -32,7 +32,7 @@ export const custom: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: { ...openAiPaths, ...generationPaths },
+      paths: { ...openAiPaths, ...transcriptionPaths, ...generationPaths },
       features: everything,
       rerankScores: 'probability',
       scoreBy: 'score',

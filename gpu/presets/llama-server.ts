@@ -1,5 +1,5 @@
 import type { Feature, Model } from '../../core/models/model.ts'
-import { generates, openAiPaths, type Preset, traitsFor } from './preset.ts'
+import { generates, openAiPaths, type Preset, traitsFor, transcriptionPaths } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 
 /** Source: llama.cpp v0.5.0's server, run; it answers 500 and 501 to what is the caller's mistake. */
@@ -61,6 +61,7 @@ export const llamaServer: Preset = {
         'std/completion': openAiPaths['std/completion'],
         'std/embeddings': openAiPaths['std/embeddings'],
         'std/rerank': openAiPaths['std/rerank'],
+        'std/audio-transcription': transcriptionPaths['std/audio-transcription'],
       },
       features: model.args.includes('--mmproj') ? [...abilities, 'images', 'audio'] : abilities,
       rerankScores: 'logit',

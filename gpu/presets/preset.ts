@@ -109,6 +109,12 @@ export const openAiPaths: Partial<Record<Task, string>> = {
   'std/score': '/v1/score',
 }
 
+/** The routes of OpenAI-style servers that write down what is said. */
+export const transcriptionPaths = {
+  'std/audio-transcription': '/v1/audio/transcriptions',
+  'std/audio-translation': '/v1/audio/translations',
+} as const
+
 /** The route of engines that make files, for all tasks that do. */
 export const generationPaths = Object.fromEntries(generationTasks.map(task => [task, generatePath])) as Record<
   GenerationTask,

@@ -1,0 +1,68 @@
+import type { TranscriptionWant } from './transcription.ts'
+import type { Segment, Transcription, TranscriptionFormat } from './transcription-request.ts'
+
+/** What the answer is sent as. */
+export const transcriptionType = (format: TranscriptionFormat): string =>
+  format.endsWith('json') ? 'application/json' : 'text/plain; charset=utf-8'
+
+/** A transcription in the form that was asked for. */
+export function writeTranscription(
+  transcription: Transcription,
+  { format, requestId }: Pick<TranscriptionWant, 'format' | 'requestId'>,
+  logprobs?: unknown,
+): string {
+  const { task, duration, text, segments, usage } = transcription
+  const groq = requestId === null ? {} : { x_groq: { id: requestId } }
+  switch (format) {
+    case 'json':
+      return JSON.stringify({ text, ...logprobsOf(logprobs), usage, ...groq })
+    case 'verbose_json':
+      return JSON.stringify(transcription)
+    case 'diarized_json':
+      return JSON.stringify({ task, duration, text, segments: segments.map(spoken), usage, ...groq })
+    case 'text':
+      return `${text}\n`
+    case 'srt':
+      return linesOf(segments, ',', at => [String(at + 1)])
+    case 'vtt':
+      return `WEBVTT\n\n${linesOf(segments, '.', () => [])}`
+  }
+}
+
+const spoken = ({ start, end, text, speaker }: Segment, at: number) => ({
+  type: 'transcript.text.segment',
+  id: `seg_${String(at + 1).padStart(3, '0')}`,
+  start,
+  end,
+  text: text.trim(),
+  speaker,
+})
+
+/** Subtitles: a block for each segment, an empty line behind each. */
+function linesOf(segments: readonly Segment[], point: string, head: (at: number) => string[]): string {
+  if (segments.length === 0) return '\n'
+  return segments
+    .map(({ start, end, text }, at) => {
+      // An arrow in a text would be read as one between times.
+      const shown = text.trim().replaceAll('-->', '->')
+      return [...head(at), `${clock(start, point)} --> ${clock(end, point)}`, shown, ''].join('\n')
+    })
+    .join('\n')
+}
+
+/** `01:02:03.456` */
+function clock(seconds: number, point: string): string {
+  const ms = Math.round(seconds * 1000)
+  const two = (number: number) => String(number).padStart(2, '0')
+  const [hours, minutes, whole] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, Math.floor(ms / 1000) % 60]
+  return `${two(hours)}:${two(minutes)}:${two(whole)}${point}${String(ms % 1000).padStart(3, '0')}`
+}
+
+/** OpenAI's shape of them; what an engine says otherwise is left out. */
+function logprobsOf(said: unknown): { logprobs?: object[] } {
+  if (!Array.isArray(said)) return {}
+  const logprobs = (said as { token?: unknown; logprob?: unknown; bytes?: unknown }[])
+    .filter(one => typeof one?.token === 'string' && Number.isFinite(one.logprob))
+    .map(({ token, logprob }) => ({ token, logprob, bytes: [...Buffer.from(token as string)] }))
+  return { logprobs }
+}

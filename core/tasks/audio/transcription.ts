@@ -1,0 +1,125 @@
+import { Failure } from '../../failure.ts'
+import type { Feature } from '../../models/model.ts'
+import { failureOf } from '../../schemas/issues.ts'
+import { type Catalog, checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import type { TranscriptionTask } from '../tasks.ts'
+import { languageCode } from './languages.ts'
+import {
+  soundFields,
+  type TranscriptionFormat,
+  type TranscriptionRequest,
+  transcriptionRequests,
+} from './transcription-request.ts'
+
+/** What `shapeTranscription` must know to put an engine's answer into the caller's words. */
+export interface TranscriptionWant {
+  task: TranscriptionTask
+  modelId: string
+  format: TranscriptionFormat
+  words: boolean
+  logprobs: boolean
+  /** The code that was asked for; null where it is to be found out. */
+  language: string | null
+  /** How long the sound is that was decoded; known once it is. */
+  seconds: number
+  /** The request, for clients that read it in the body; null for a job. */
+  requestId: string | null
+}
+
+/** A request that has been checked and put into the engine's words, but for the sound. */
+export interface PreparedTranscription {
+  task: TranscriptionTask
+  modelId: string
+  /** Where the engine answers it. */
+  path: string
+  /** Of the form that the engine is sent, without the file. */
+  fields: [name: string, value: string][]
+  /** Where the sound is named, and how; what stands there does not matter where it came as a file of a form. */
+  sound: { field: (typeof soundFields)[number]; value: string }
+  stream: boolean
+  want: TranscriptionWant
+}
+
+/** Checks a request. Pure. Throws Failure for everything that is wrong with it but the sound. */
+export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
+  const checked = transcriptionRequests[task].safeParse(raw)
+  if (!checked.success) throw failureOf(checked.error, raw)
+  const request = checked.data
+  const entry = modelFor(task, request.model, catalog)
+  const format = request.response_format ?? 'json'
+  const words = request.timestamp_granularities?.includes('word') ?? false
+  if (request.timestamp_granularities?.length && format !== 'verbose_json')
+    throw new Failure(
+      'invalid_value',
+      `'timestamp_granularities' goes with the response_format verbose_json only, not with ${format}.`,
+      { param: 'timestamp_granularities' },
+    )
+  const logprobs = (request.include?.length ?? 0) > 0
+  if (logprobs && format !== 'json')
+    throw new Failure('invalid_value', `'include' goes with the response_format json only, not with ${format}.`, {
+      param: 'include',
+    })
+  const speakers = format === 'diarized_json' || request.diarize === true
+  const used: [Feature, string][] = []
+  if (speakers) used.push(['speakers', request.diarize ? 'diarize' : 'response_format'])
+  if (format === 'srt' || format === 'vtt') used.push(['segments', 'response_format'])
+  if (words) used.push(['words', 'timestamp_granularities'])
+  if (logprobs) used.push(['logprobs', 'include'])
+  checkFeatures(used, entry)
+  const field = soundFields.find(name => request[name] != null)!
+  const language = request.language == null ? null : languageCode(request.language)!
+  const asked = logprobs
+    ? 'json'
+    : format === 'diarized_json'
+      ? format
+      : entry.traits.features.has('segments')
+        ? 'verbose_json'
+        : 'json'
+  return {
+    task,
+    modelId: entry.id,
+    path: entry.traits.paths[task]!,
+    fields: fieldsOf({
+      model: entry.traits.upstreamId,
+      response_format: asked,
+      language: language ?? undefined,
+      prompt: request.prompt,
+      temperature: request.temperature,
+      'timestamp_granularities[]': words ? ['word', 'segment'] : undefined,
+      'include[]': logprobs ? ['logprobs'] : undefined,
+      chunking_strategy: request.chunking_strategy,
+      diarize: request.diarize || undefined,
+      translate: task === 'std/audio-translation' && entry.traits.translateField ? true : undefined,
+      ...extraFields(raw, entry),
+    }),
+    sound: { field, value: request[field]! },
+    stream: request.stream === true && (format === 'json' || format === 'text'),
+    want: { task, modelId: entry.id, format, words, logprobs, language, seconds: 0, requestId: null },
+  }
+}
+
+/**
+ * The inputs of a durable job: the request as it came, with the sound by the id of the file that it was taken over as.
+ * A job is not streamed, and its result has one form.
+ */
+export function transcriptionInputs(request: object, modelId: string, fileId: string): Record<string, unknown> {
+  const { file: _file, url: _url, stream: _stream, ...rest } = request as Record<string, unknown>
+  return { ...rest, model: modelId, file_id: fileId }
+}
+
+/** The request of such a job: whatever form was asked for, all of it is kept. */
+export const jobRequest = (inputs: TranscriptionRequest): TranscriptionRequest => ({
+  ...inputs,
+  stream: false,
+  include: null,
+  response_format: inputs.response_format === 'diarized_json' ? 'diarized_json' : 'verbose_json',
+})
+
+/** Lists are repeated, objects are JSON; what is absent is left out. */
+function fieldsOf(values: Record<string, unknown>): [string, string][] {
+  return Object.entries(values).flatMap(([name, value]) => {
+    if (value === undefined || value === null) return []
+    const list = Array.isArray(value) ? (value as unknown[]) : [value]
+    return list.map((one): [string, string] => [name, typeof one === 'object' ? JSON.stringify(one) : String(one)])
+  })
+}
