@@ -8,6 +8,8 @@ export type Source =
   | { from: 'data'; text: string; bytes: number }
   /** The content of one that was decoded already, in another thread. */
   | { from: 'bytes'; content: Uint8Array }
+  /** A file on the disk that is no file of ours yet, as one of a form. */
+  | { from: 'path'; path: string; bytes: number }
   | { from: 'file'; id: string }
   /** An address of ours; whether its signature holds is not known yet. */
   | { from: 'link'; id: string; exp: string; sig: string }

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
@@ -16,6 +16,9 @@ import { bytesOfDataUrl, megabytes, readSource, type Source } from './source.ts'
 import { openTurns } from './turns.ts'
 
 export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
+
+/** What was sent: the name of it, its content where that came inside the request, or a file that came with it. */
+export type Sent = string | Uint8Array | { path: string; bytes: number }
 
 /** Who sends something, and with what it is to go. */
 export interface Sender {
@@ -100,7 +103,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
   async function bring(
     { organizationId, signal }: Sender,
     field: string,
-    source: Source & { from: 'http' | 'data' | 'bytes' },
+    source: Extract<Source, { from: 'http' | 'data' | 'bytes' }>,
     kind: MediaKind,
     taken: (piece: Uint8Array) => unknown,
   ): Promise<void> {
@@ -123,6 +126,10 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
   }
 
   async function bytesOf(sender: Sender, field: string, source: Source, kind: 'image' | 'mask'): Promise<Buffer> {
+    if (source.from === 'path') {
+      if (source.bytes > most[kind]) throw tooLarge(field, kind)
+      return readFile(source.path)
+    }
     if (source.from !== 'file' && source.from !== 'link') {
       const pieces: Uint8Array[] = []
       await bring(sender, field, source, kind, piece => pieces.push(piece))
@@ -155,6 +162,10 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
 
   /** Where the bytes of a recording lie: a file of ours, or what is brought into the folder. */
   async function pathOf(sender: Sender, field: string, source: Source, kind: 'video' | 'audio', folder: string) {
+    if (source.from === 'path') {
+      if (source.bytes > most[kind]) throw tooLarge(field, kind)
+      return source.path
+    }
     if (source.from === 'file' || source.from === 'link') {
       const file = await stored(sender, field, source)
       if (file.bytes > most[kind]) throw tooLarge(field, kind)
@@ -184,10 +195,10 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
     return { ...judgeProbe(probe, 'video'), width, height, durationMs }
   }
 
-  async function decodedSound(sender: Sender, field: string, sent: Source | { path: string }): Promise<Sound> {
+  async function decodedSound(sender: Sender, field: string, source: Source): Promise<Sound> {
     const workspace = await files.workspace(sender.jobId ?? newId('job'))
     try {
-      const path = 'path' in sent ? sent.path : await pathOf(sender, field, sent, 'audio', workspace.folder)
+      const path = await pathOf(sender, field, source, 'audio', workspace.folder)
       const decoded = await sounds.decode(path, join(workspace.folder, 'decoded'), sender.signal)
       return { ...decoded, [Symbol.asyncDispose]: () => workspace[Symbol.asyncDispose]() }
     } catch (thrown) {
@@ -196,8 +207,12 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
     }
   }
 
-  const sourceOf = (sender: Sender, field: string, value: string) =>
-    readSource(value, field, [sender.origin, config.public_url ?? sender.origin])
+  const sourceOf = (sender: Sender, field: string, value: Sent): Source =>
+    typeof value === 'string'
+      ? readSource(value, field, [sender.origin, config.public_url ?? sender.origin])
+      : value instanceof Uint8Array
+        ? { from: 'bytes', content: value }
+        : { from: 'path', ...value }
 
   /** In its turn, and whatever is wrong said of the field. */
   async function inTurn<T>(sender: Sender, field: string, kind: MediaKind, work: () => Promise<T>): Promise<T> {
@@ -225,32 +240,20 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
       }),
 
     /**
-     * A sound as engines are sent it; nothing of it is kept once it is disposed of. `value` is as in `take`, or names a
-     * file on the disk. What it rejects with is as there.
+     * A sound as engines are sent it; nothing of it is kept once it is disposed of. `value` is as in `take`, and so is what
+     * it rejects with.
      */
-    sound: (sender: Sender, field: string, value: string | Uint8Array | { path: string }): Promise<Sound> =>
-      inTurn(sender, field, 'audio', async () =>
-        decodedSound(
-          sender,
-          field,
-          typeof value === 'string'
-            ? sourceOf(sender, field, value)
-            : value instanceof Uint8Array
-              ? { from: 'bytes', content: value }
-              : value,
-        ),
-      ),
+    sound: (sender: Sender, field: string, value: Sent): Promise<Sound> =>
+      inTurn(sender, field, 'audio', async () => decodedSound(sender, field, sourceOf(sender, field, value))),
 
     /**
-     * `value` names it, or is its content where that came inside the request. Rejects with Failure `invalid_value`
-     * (neither address nor file), `url_fetch_failed`, `not_found`, `invalid_image`, `invalid_video`, `invalid_audio`,
-     * `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`, `disk_full`, or the reason of the
-     * sender's signal.
+     * Rejects with Failure `invalid_value` (neither address nor file), `url_fetch_failed`, `not_found`, `invalid_image`,
+     * `invalid_video`, `invalid_audio`, `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`,
+     * `disk_full`, or the reason of the sender's signal.
      */
-    take: (sender: Sender, field: string, value: string | Uint8Array, kind: MediaKind): Promise<FileRecord> =>
+    take: (sender: Sender, field: string, value: Sent, kind: MediaKind): Promise<FileRecord> =>
       inTurn(sender, field, kind, async () => {
-        const source: Source =
-          typeof value === 'string' ? sourceOf(sender, field, value) : { from: 'bytes', content: value }
+        const source = sourceOf(sender, field, value)
         return kind === 'image' || kind === 'mask'
           ? takePicture(sender, field, source, kind)
           : takeRecording(sender, field, source, kind)

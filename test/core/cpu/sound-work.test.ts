@@ -15,20 +15,13 @@ let files = 0
 const next = (ending: string) => join(folder, `${++files}.${ending}`)
 
 /** A WAV file of the given head around a tone of 440 Hz. */
-function wav({
-  rate = 16_000,
-  channels = 1,
-  bits = 16,
-  block = (channels * bits) / 8,
-  seconds = 1,
-  tag = 1,
-} = {}): Buffer {
+function wav({ rate = 16_000, channels = 1, bits = 16, block = 0, seconds = 1, tag = 1 } = {}): Buffer {
   const frames = Math.round(rate * seconds)
   const head = wavHead((frames * channels * bits) / 8)
   head.writeUInt16LE(tag, 20)
   head.writeUInt16LE(channels, 22)
   head.writeUInt32LE(rate, 24)
-  head.writeUInt16LE(block, 32)
+  head.writeUInt16LE(block || (channels * bits) / 8, 32)
   head.writeUInt16LE(bits, 34)
   const samples = Buffer.alloc((frames * channels * bits) / 8)
   for (let frame = 0; frame < frames; frame++)

@@ -47,7 +47,7 @@ describe.each([
       uploaded.id,
       here.files.link(uploaded, origin),
       new Uint8Array(bytes),
-      { path: onDisk },
+      { path: onDisk, bytes: bytes.length },
     ]) {
       await using sound = await here.sound(sender(), 'file', value)
       expect(sound).toMatchObject({ seconds: 2, bytes: 4 * rate })
