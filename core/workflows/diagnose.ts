@@ -3,27 +3,40 @@ import { atOnce, inTurns } from '../turns.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
 import { type Diagnostics, type Finding, severityOf, type TypeIssue, type Warning } from './diagnostics.ts'
-import { graphOf, impliedEdges, nodeReferences, shortestCycle } from './graph.ts'
+import { graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
 import { misfit } from './parameters.ts'
 import { suggested } from './suggested.ts'
 
 /** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
-  return atOnce(diagnosing(dag, parameters, offer))
+  return atOnce(diagnosing(dag, parameters, offer)).diagnostics
 }
 
 /** The same, for a loop that has others to serve as well: a large definition takes many milliseconds. */
-export const diagnoseInTurns = (dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Diagnostics> =>
+export const diagnoseInTurns = async (
+  dag: Dag,
+  parameters: Parameters | undefined,
+  offer: Offer,
+): Promise<Diagnostics> => (await surveyInTurns(dag, parameters, offer)).diagnostics
+
+/** What is found, and which nodes can be done side by side, in order; that is missing where the graph has a cycle. */
+export interface Survey {
+  diagnostics: Diagnostics
+  order: readonly string[][] | undefined
+}
+
+/** The diagnosis in turns, and the order that was found on the way. */
+export const surveyInTurns = (dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Survey> =>
   inTurns(diagnosing(dag, parameters, offer))
 
-function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Diagnostics> {
+function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Survey> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
   const warn = ({ code, ...more }: Finding<Warning>) =>
     void found.warnings.push({ code, severity: severityOf(code), ...more })
   const issue = ({ code, ...more }: Finding<TypeIssue>) =>
     void found.type_issues.push({ code, severity: severityOf(code), ...more })
   if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
-  yield* diagnoseGraph(dag, warn)
+  const order = yield* diagnoseGraph(dag, warn)
   const used = new Set<string>()
   for (const [id, node] of Object.entries(dag.nodes)) {
     yield* diagnoseNode(id, node, { dag, parameters, offer, used, warn, issue })
@@ -46,10 +59,49 @@ function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer)
         actual: wrong,
       })
   }
-  return found
+  return { diagnostics: found, order }
 }
 
-function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Generator<void, void> {
+function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Generator<void, Survey['order']> {
+  const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
+  yield
+  // Where the graph has all of them, there is nothing to say of any.
+  let taken = 0
+  for (const those of drawn.successors.values()) taken += those.length
+  if (taken < dag.edges.length) diagnoseEdges(dag, warn)
+  yield
+  // What is found is remembered.
+  for (const { inputs } of Object.values(dag.nodes)) {
+    referencesIn(inputs)
+    yield
+  }
+  const references = nodeReferences(dag)
+  yield
+  const { implied, circular, whole } = impliedEdges(drawn, references)
+  yield
+  for (const { from, to, by } of implied)
+    warn({
+      code: 'implicit_dependency',
+      message: `Node '${to}' runs after '${from}', because ${by.path} refers to it; no edge says so.`,
+      node_id: to,
+      path: by.path,
+      edge: { from, to },
+    })
+  for (const { node, path, reference, target } of circular)
+    warn({
+      code: 'reference_not_upstream',
+      message: `\${${reference.source}}: node '${target}' runs after '${node}', so its result cannot be used there.`,
+      node_id: node,
+      path,
+      reference: `\${${reference.source}}`,
+    })
+  const order = ranksOf(whole)
+  const cycle = order ? undefined : shortestCycle(drawn)
+  if (cycle) warn({ code: 'cycle', message: `The graph contains a cycle: ${cycle.join(' → ')}.`, nodes: cycle })
+  return order
+}
+
+function diagnoseEdges(dag: Dag, warn: (warning: Finding<Warning>) => void): void {
   const seen = new Set<string>()
   for (const edge of dag.edges) {
     const { from, to } = edge
@@ -68,33 +120,4 @@ function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Ge
     else if (seen.has(key)) warn({ code: 'duplicate_edge', message: `Edge ${from} → ${to} is there twice.`, edge })
     seen.add(key)
   }
-  yield
-  const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
-  // What is found is remembered.
-  for (const { inputs } of Object.values(dag.nodes)) {
-    referencesIn(inputs)
-    yield
-  }
-  const references = nodeReferences(dag).filter(({ target }) => Object.hasOwn(dag.nodes, target))
-  yield
-  const { implied, circular } = impliedEdges(drawn, references)
-  yield
-  for (const { from, to, by } of implied)
-    warn({
-      code: 'implicit_dependency',
-      message: `Node '${to}' runs after '${from}', because ${by.path} refers to it; no edge says so.`,
-      node_id: to,
-      path: by.path,
-      edge: { from, to },
-    })
-  for (const { node, path, reference, target } of circular)
-    warn({
-      code: 'reference_not_upstream',
-      message: `\${${reference.source}}: node '${target}' runs after '${node}', so its result cannot be used there.`,
-      node_id: node,
-      path,
-      reference: `\${${reference.source}}`,
-    })
-  const cycle = shortestCycle(drawn)
-  if (cycle) warn({ code: 'cycle', message: `The graph contains a cycle: ${cycle.join(' → ')}.`, nodes: cycle })
 }

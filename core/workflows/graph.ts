@@ -29,21 +29,26 @@ export interface Graph {
 }
 
 export function graphOf(nodes: readonly string[], edges: readonly Edge[]): Graph {
-  const numbers = new Map(nodes.map((node, at) => [node, at]))
-  const after = nodes.map((): string[] => [])
-  const before = nodes.map((): string[] => [])
+  const numbers = new Map<string, number>()
+  const successors = new Map<string, string[]>()
+  const predecessors = new Map<string, string[]>()
+  for (const node of nodes) {
+    numbers.set(node, numbers.size)
+    successors.set(node, [])
+    predecessors.set(node, [])
+  }
   const seen = new Set<number>()
   for (const { from, to } of edges) {
-    const [first, second] = [numbers.get(from), numbers.get(to)]
+    const first = numbers.get(from)
+    const second = numbers.get(to)
     if (first === undefined || second === undefined || first === second) continue
     const edge = first * nodes.length + second
     if (seen.has(edge)) continue
     seen.add(edge)
-    after[first]!.push(to)
-    before[second]!.push(from)
+    successors.get(from)!.push(to)
+    predecessors.get(to)!.push(from)
   }
-  const byName = (lists: readonly string[][]) => new Map(nodes.map((node, at) => [node, lists[at]!]))
-  return { nodes, successors: byName(after), predecessors: byName(before) }
+  return { nodes, successors, predecessors }
 }
 
 /** Every reference from one node to another; those that cannot be read are left out. */
@@ -56,15 +61,31 @@ export function nodeReferences({ nodes }: Dag): NodeReference[] {
   return found
 }
 
+const knownRanks = new WeakMap<Graph, string[][] | 'cyclic'>()
+
 /**
  * The nodes in ranks: each after all that must be done before it, and as early as that allows. Undefined when the graph
  * has a cycle.
  */
-export function ranksOf({ nodes, successors, predecessors }: Graph): string[][] | undefined {
-  const missing = new Map(nodes.map(node => [node, predecessors.get(node)!.length]))
+export function ranksOf(graph: Graph): readonly string[][] | undefined {
+  const before = knownRanks.get(graph)
+  if (before) return before === 'cyclic' ? undefined : before
+  const ranks = findRanks(graph)
+  knownRanks.set(graph, ranks ?? 'cyclic')
+  return ranks
+}
+
+function findRanks({ nodes, successors, predecessors }: Graph): string[][] | undefined {
+  const missing = new Map<string, number>()
+  let rank: string[] = []
+  for (const node of nodes) {
+    const count = predecessors.get(node)!.length
+    missing.set(node, count)
+    if (count === 0) rank.push(node)
+  }
   const ranks: string[][] = []
   let placed = 0
-  for (let rank = nodes.filter(node => missing.get(node) === 0); rank.length > 0; ) {
+  while (rank.length > 0) {
     ranks.push(rank)
     placed += rank.length
     const next: string[] = []
@@ -109,29 +130,31 @@ export function shortestCycle(graph: Graph): string[] | undefined {
 }
 
 /**
- * The edges that references imply beyond those that are drawn, each with its reference, and the references that would
- * close a circle and so can never be had.
+ * The edges that references imply beyond those that are drawn, each with its reference, the references that would
+ * close a circle and so can never be had, and the graph with what is implied.
  */
 export function impliedEdges(
   drawn: Graph,
   references: readonly NodeReference[],
-): { implied: (Edge & { by: NodeReference })[]; circular: NodeReference[] } {
-  const known = new Set(drawn.nodes)
-  const own = edgesOf(drawn)
-  // Names of nodes hold no line breaks.
-  const direct = new Set(own.map(({ from, to }) => `${from}\n${to}`))
+): { implied: (Edge & { by: NodeReference })[]; circular: NodeReference[]; whole: Graph } {
+  const isDirect = directly(drawn)
   const asked = new Map<string, Edge & { by: NodeReference }>()
   // Most references go along an edge, and then nobody has to know more.
   let reach: Reach | undefined
   for (const by of references) {
     const { target: from, node: to } = by
-    const key = `${from}\n${to}`
-    if (from === to || !known.has(from) || direct.has(key) || asked.has(key)) continue
+    if (from === to || !drawn.successors.has(from) || isDirect(from, to)) continue
     reach ??= reachOf(drawn)
-    if (!reach.has(from, to)) asked.set(key, { from, to, by })
+    if (reach.has(from, to)) continue
+    // Names of nodes hold no line breaks.
+    const key = `${from}\n${to}`
+    if (!asked.has(key)) asked.set(key, { from, to, by })
   }
+  if (!reach || asked.size === 0) return { implied: [], circular: [], whole: drawn }
   const all = [...asked.values()]
-  if (!reach || ranksOf(graphOf(drawn.nodes, [...own, ...all]))) return { implied: all, circular: [] }
+  const own = edgesOf(drawn)
+  const whole = graphOf(drawn.nodes, [...own, ...all])
+  if (ranksOf(whole)) return { implied: all, circular: [], whole }
   const implied: typeof all = []
   const circular: NodeReference[] = []
   for (const edge of all) {
@@ -141,7 +164,19 @@ export function impliedEdges(
       reach.add(edge.from, edge.to)
     }
   }
-  return { implied, circular }
+  return { implied, circular, whole: graphOf(drawn.nodes, [...own, ...implied]) }
+}
+
+/** Whether an edge goes from one node to another; asked of the same node again and again, it must not search each time. */
+function directly({ successors }: Graph): (from: string, to: string) => boolean {
+  const many = new Map<string, Set<string>>()
+  return (from, to) => {
+    const those = successors.get(from)!
+    if (those.length <= 16) return those.includes(to)
+    let known = many.get(from)
+    if (!known) many.set(from, (known = new Set(those)))
+    return known.has(to)
+  }
 }
 
 export const edgesOf = ({ successors }: Graph): Edge[] =>

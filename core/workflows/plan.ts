@@ -2,15 +2,13 @@ import type { Dag, WorkflowNode } from '../dag/definition.ts'
 import { newId } from '../ids.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
 import { taskNamed } from '../tasks/task-types.ts'
-import { edgesOf, type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
+import { type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
 import { isRepeatable } from './node-inputs.ts'
 
 /** What must be done before what: what is drawn and what references imply. */
 export function dependencies(dag: Dag): Graph {
   const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
-  const references = nodeReferences(dag).filter(({ target }) => Object.hasOwn(dag.nodes, target))
-  const { implied } = impliedEdges(drawn, references)
-  return implied.length === 0 ? drawn : graphOf(drawn.nodes, [...edgesOf(drawn), ...implied])
+  return impliedEdges(drawn, nodeReferences(dag)).whole
 }
 
 /** The parameters that references name. */

@@ -13,7 +13,8 @@ export function reachOf({ nodes, successors }: Graph) {
 
   /** Takes over what the other node reaches, and the node itself. True when that is more than before. */
   function join(from: number, to: number): boolean {
-    const [target, source] = [from * words, to * words]
+    const target = from * words
+    const source = to * words
     let more = !has(from, to)
     table[target + (to >> 5)]! |= 1 << (to & 31)
     for (let word = 0; word < words; word++) {
@@ -27,10 +28,10 @@ export function reachOf({ nodes, successors }: Graph) {
   }
 
   // From the ends to the beginnings one pass is enough; every circle in the graph takes a few more.
-  const order = endsFirst(after)
+  const { order, isCircular } = endsFirst(after)
   for (let more = true; more; ) {
     more = false
-    for (const node of order) for (const next of after[node]!) if (join(node, next)) more = true
+    for (const node of order) for (const next of after[node]!) if (join(node, next)) more = isCircular
   }
 
   return {
@@ -47,25 +48,28 @@ export function reachOf({ nodes, successors }: Graph) {
 
 export type Reach = ReturnType<typeof reachOf>
 
-/** The nodes so that each comes after those it leads to, as far as circles allow. */
-function endsFirst(after: readonly (readonly number[])[]): number[] {
+/** The nodes so that each comes after those it leads to, as far as circles allow, and whether there are any. */
+function endsFirst(after: readonly (readonly number[])[]): { order: number[]; isCircular: boolean } {
   const order: number[] = []
-  const seen = new Uint8Array(after.length)
+  const [fresh, open, done] = [0, 1, 2]
+  const states = new Uint8Array(after.length)
   const path: { node: number; next: number }[] = []
+  let isCircular = false
   for (let start = 0; start < after.length; start++) {
-    if (seen[start]) continue
-    seen[start] = 1
+    if (states[start] !== fresh) continue
+    states[start] = open
     path.push({ node: start, next: 0 })
     for (let step = path.at(-1); step; step = path.at(-1)) {
       const next = after[step.node]![step.next++]
       if (next === undefined) {
+        states[step.node] = done
         order.push(step.node)
         path.pop()
-      } else if (!seen[next]) {
-        seen[next] = 1
+      } else if (states[next] === fresh) {
+        states[next] = open
         path.push({ node: next, next: 0 })
-      }
+      } else if (states[next] === open) isCircular = true
     }
   }
-  return order
+  return { order, isCircular }
 }

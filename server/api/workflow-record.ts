@@ -4,7 +4,7 @@ import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { regions, type WorkflowDefinition, type WorkflowRecord } from '../../core/store/workflows.ts'
-import { diagnoseInTurns } from '../../core/workflows/diagnose.ts'
+import { type Survey, surveyInTurns } from '../../core/workflows/diagnose.ts'
 import type { Offer } from '../../core/workflows/diagnose-node.ts'
 import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
@@ -119,8 +119,13 @@ export const offerFor = (call: Call): Offer =>
 
 export const diagnosticsFor = (
   call: Call,
+  definition: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
+): Promise<Diagnostics> => surveyFor(call, definition).then(({ diagnostics }) => diagnostics)
+
+export const surveyFor = (
+  call: Call,
   { dag, parameters }: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
-): Promise<Diagnostics> => diagnoseInTurns(dag, parameters ?? undefined, offerFor(call))
+): Promise<Survey> => surveyInTurns(dag, parameters ?? undefined, offerFor(call))
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
 

@@ -3,8 +3,6 @@ import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
-import { ranksOf } from '../../core/workflows/graph.ts'
-import { dependencies } from '../../core/workflows/plan.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import {
@@ -14,6 +12,7 @@ import {
   diagnosticsFor,
   findWorkflow,
   shownWorkflow,
+  surveyFor,
   WorkflowFields,
   WorkflowObject,
 } from './workflow-record.ts'
@@ -153,12 +152,8 @@ export const workflowRoutes = [
       .meta({ id: 'WorkflowValidation' }),
     handle: async ({ body }, call) => {
       const { dag, parameters = null } = body
-      const diagnostics = await diagnosticsFor(call, { dag, parameters })
-      return {
-        valid: blockingOf(diagnostics).length === 0,
-        diagnostics,
-        order: ranksOf(dependencies(dag)) ?? null,
-      }
+      const { diagnostics, order } = await surveyFor(call, { dag, parameters })
+      return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),
   route({

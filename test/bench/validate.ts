@@ -3,11 +3,9 @@ import { loadavg } from 'node:os'
 import { z } from 'zod'
 import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
 import { parseJson } from '../../core/json.ts'
-import { diagnoseInTurns } from '../../core/workflows/diagnose.ts'
+import { surveyInTurns } from '../../core/workflows/diagnose.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
-import { ranksOf } from '../../core/workflows/graph.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
-import { dependencies } from '../../core/workflows/plan.ts'
 
 /**
  * How long a definition of 200 nodes and 1,000 edges is looked over, from its JSON text to the answer of
@@ -67,8 +65,7 @@ const offer = {
 const shape = (): z.output<typeof Body> => Body.parse(parseJson(text, { depth: 64, keys: mostMembers }))
 async function validate(): Promise<void> {
   const { dag, parameters } = shape()
-  const diagnostics = await diagnoseInTurns(dag, parameters ?? undefined, offer)
-  const order = ranksOf(dependencies(dag))
+  const { diagnostics, order } = await surveyInTurns(dag, parameters ?? undefined, offer)
   const answer = { valid: blockingOf(diagnostics).length === 0, diagnostics, order }
   if (!answer.valid || JSON.stringify(answer).length < nodeCount) throw new Error(JSON.stringify(answer).slice(0, 500))
 }
