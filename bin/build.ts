@@ -27,6 +27,7 @@ const copied = [
   '@node-llama-cpp/linux-x64',
   '@img/sharp-linux-x64',
   'dejavu-fonts-ttf',
+  'wasm-media-encoders',
 ]
 
 const [program, llama, sharp, decoders] = await Promise.all([
@@ -39,6 +40,7 @@ const [program, llama, sharp, decoders] = await Promise.all([
 copy('@scalar/api-reference/dist/browser/standalone.js', 'assets/docs/scalar.js')
 copy('better-sqlite3/prebuilds/linux-x64.node', 'assets/native/better_sqlite3.node')
 copy('dejavu-fonts-ttf/ttf/DejaVuSans.ttf', 'assets/fonts/DejaVuSans.ttf')
+copy('wasm-media-encoders/wasm/mp3.wasm', 'assets/audio/mp3.wasm')
 put(
   'assets/licenses.txt',
   licenses(

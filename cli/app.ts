@@ -19,6 +19,8 @@ import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
 import { openSqliteStore } from '../core/store/sqlite/store.ts'
 import { scopes } from '../core/store/store.ts'
+import { openConversion } from '../core/tasks/audio/conversion.ts'
+import { openSpeechRunner } from '../core/tasks/audio/run-speech.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
@@ -111,6 +113,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
+  const conversion = openConversion({ cpu, ffmpeg })
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
   const frozen = openFrozen(store.executions)
@@ -130,6 +133,9 @@ export async function openApp(options: AppOptions): Promise<App> {
       run: openTaskRunner({
         text: openTextRunner({ registry, cpu, media, limits: config.limits }),
         generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
+        own: {
+          'std/audio-speech': openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
+        },
         used: (modelId, usage) => throughput.used(modelId, usage),
       }),
     }),
@@ -151,6 +157,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     executions,
     recorder,
     cpu,
+    conversion,
     files,
     media,
     metrics,

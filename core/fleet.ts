@@ -1,6 +1,7 @@
 import type { Failure } from './failure.ts'
 import type { Leaving } from './leaving.ts'
 import type { Feature, Model } from './models/model.ts'
+import type { SpeechTraits } from './tasks/audio/speech.ts'
 import type { Task } from './tasks/tasks.ts'
 
 /**
@@ -69,6 +70,8 @@ export interface EngineTraits {
   promptLists: boolean
   /** Whether a translation is a transcription with the field `translate`; others have a route for it. */
   translateField?: boolean
+  /** Of a model that speaks; absent from the others. */
+  speech?: SpeechTraits
   /** Name of the model toward the engine. */
   upstreamId: string
 }
@@ -86,6 +89,8 @@ export interface Lease extends Disposable {
 }
 
 export interface EngineCall {
+  /** POST when absent; a GET has no body. */
+  method?: 'POST' | 'GET'
   path: string
   /** JSON, where nothing else is said. */
   body: string | Uint8Array

@@ -64,11 +64,16 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
   }
 
   #send(): void {
-    const { path, body, contentType } = this.#call
+    const { method = 'POST', path, body, contentType } = this.#call
     const { headers } = this.#link.options
     this.#controller = undefined
     this.#client.dispatch(
-      { method: 'POST', path, headers: contentType === undefined ? headers : typed(headers, contentType), body },
+      {
+        method,
+        path,
+        headers: contentType === undefined ? headers : typed(headers, contentType),
+        body: method === 'GET' ? null : body,
+      },
       this,
     )
   }

@@ -13,6 +13,7 @@ import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import type { SwapSet } from '../core/swap-set.ts'
+import type { Conversion } from '../core/tasks/audio/conversion.ts'
 import type { Executions } from '../core/workflows/executions.ts'
 import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
@@ -35,6 +36,7 @@ export interface Owners {
   executions: Executions
   recorder: Recorder
   cpu: Cpu
+  conversion: Conversion
   media: Media
   files: Files
   metrics: Metrics

@@ -19,11 +19,13 @@ import { generateRoutes } from './slug/generate.ts'
 import { requestRoutes } from './slug/requests.ts'
 import { streamRoutes } from './slug/stream.ts'
 import { modelRoutes } from './std/models.ts'
+import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
 
 /** Every endpoint of the server. A path in this table is the only way to reach a handler. */
 export const routes: readonly Route[] = [
   ...textRoutes,
+  ...speechRoutes,
   ...modelRoutes,
   ...modelStatusRoutes,
   ...loadRoutes,

@@ -25,7 +25,7 @@ const rooms: Record<string, { own: RegExp; packages: RegExp }> = {
   core: {
     own: /^core\//,
     packages:
-      /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$|@huggingface\/hub$|@audio\/decode-\w+$|sharp$|ipaddr\.js$|undici$)/,
+      /^(node:|zod$|better-sqlite3$|piscina$|yaml$|node-llama-cpp$|@huggingface\/hub$|@audio\/decode-\w+$|sharp$|ipaddr\.js$|undici$|wasm-media-encoders$)/,
   },
   server: { own: /^(server|core)\//, packages: /^(node:|zod$|rou3$|prom-client$|undici$|@fastify\/busboy$)/ },
   gpu: { own: /^(gpu|core)\//, packages: /^(node:|zod$|execa$|undici$|node-llama-cpp$|@huggingface\/jinja$)/ },

@@ -92,13 +92,14 @@ export function define(command: Command, terminal: Terminal): void {
 function defineDemo(command: Command, terminal: Terminal): void {
   const demo = command
     .command('demo')
-    .summary('draw pictures and videos without a model')
+    .summary('draw pictures and videos, and say texts in tones, without a model')
     .description(
-      'Draws the prompt in type over a pattern of the seed, as files of the asked size and length. It knows nothing: it is for building and testing what uses a model. Videos need ffmpeg. When INFER_ENGINE_KEY is set, requests need it as bearer token.',
+      'Draws the prompt in type over a pattern of the seed, as files of the asked size and length, and says texts in tones that a program can hear. It knows nothing: it is for building and testing what uses a model. Videos need ffmpeg. When INFER_ENGINE_KEY is set, requests need it as bearer token.',
     )
     .option('--id <id>', 'the name under which it answers', 'infer/demo')
     .option('--socket <path>', 'listen on a Unix socket')
     .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
+    .option('--sound-only', 'leave out what pictures and videos need', false)
     .option('--step-ms <count>', 'milliseconds that each step takes at least', readCount(0, 60_000), 10)
     .option('--ffmpeg <program>', 'the ffmpeg program', 'ffmpeg')
     .action(async (options: Omit<DemoEngineSettings, 'key'>) => {

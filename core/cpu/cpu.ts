@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { workerPath } from '../assets.ts'
 import { Failure } from '../failure.ts'
@@ -8,6 +9,7 @@ import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
 import type { Task, TextTask } from '../tasks/tasks.ts'
 import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
 import type { ImageFacts, ImageRules, ImageSource, Redrawn } from './image-work.ts'
+import { Mp3Stream } from './mp3.ts'
 import type { FarReference, Referred } from './result-work.ts'
 import type { DecodedSound, SoundBounds } from './sound-work.ts'
 import type { CpuAnswer, CpuRequest } from './worker.ts'
@@ -51,6 +53,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
   let results: Piscina | undefined
   let sounds: Piscina | undefined
   const shared = { filename: workerPath('cpu-worker'), minThreads: 1, idleTimeout: 30_000, maxQueue }
+  let encoders: Piscina | undefined
 
   async function ask<T>(pool: Piscina, request: CpuRequest, given: Buffer<ArrayBuffer>[], most = maxQueue): Promise<T> {
     if (pool.queueSize >= most)
@@ -110,6 +113,23 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
   }
 
   return {
+  /** Speech is encoded while it is made, many at once, and each takes the thread a thousandth of its time. */
+  async function askToEncode(rate: number, port: MessagePort): Promise<void> {
+    encoders ??= new Piscina({
+      ...shared,
+      minThreads: 0,
+      maxThreads: 1,
+      concurrentTasksPerWorker: 256,
+      resourceLimits: { maxOldGenerationSizeMb: 256 },
+    })
+    if (encoders.queueSize >= maxQueue)
+      throw new Failure('no_capacity', 'Too many sounds are being made MP3 at once. Try again in a moment.', {
+        retryAfterMs: 1_000,
+      })
+    const request: CpuRequest = { do: 'mp3', rate, port }
+    await encoders.run(request, { transferList: [port] })
+  }
+
     /**
      * `prepare` of core/tasks, here or in a thread; a value where it is cheap, a promise where it is not. With `hash`
      * the body's hash is found as well.
@@ -154,13 +174,24 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     sound: (from: string, into: string, bounds: SoundBounds) =>
       askAboutSound<DecodedSound>({ do: 'sound', from, into, bounds }),
     /** `referredIn`, always in a thread: what crosses to the loop is what is referred to. */
+    /**
+     * MP3 of samples as they come: mono, 16 bits, `rate` of them a second. Its end breaks off with Failure
+     * `no_capacity` where too many are made at once.
+     */
+    mp3: (rate: number): Mp3Stream => new Mp3Stream(port => askToEncode(rate, port)),
     referred: (path: string, nodeId: string, references: readonly FarReference[], task: Task) =>
       askAboutResult<Referred>({ do: 'refer', path, nodeId, references, task }),
     /** `prunedResult`, likewise. */
     pruned: (path: string, outputs: readonly string[], what: 'kept' | 'result') =>
       askAboutResult<Uint8Array>({ do: 'prune', path, outputs, what }),
     async close(): Promise<void> {
-      await Promise.all([requests?.destroy(), images?.destroy(), results?.destroy(), sounds?.destroy()])
+      await Promise.all([
+        requests?.destroy(),
+        images?.destroy(),
+        results?.destroy(),
+        sounds?.destroy(),
+        encoders?.destroy(),
+      ])
     },
   }
 }

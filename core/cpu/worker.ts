@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads'
 import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { Failure, type FailureCode, type FailureMore } from '../failure.ts'
 import type { JsonBounds } from '../json.ts'
@@ -16,6 +17,7 @@ import {
   thumbnailOf,
 } from './image-work.ts'
 import { type FarReference, prunedResult, type Referred, referredIn } from './result-work.ts'
+import { encodeMp3 } from './mp3-work.ts'
 import { type DecodedSound, decodeSound, type SoundBounds } from './sound-work.ts'
 
 /** What the pool is asked, and what it answers: values or a failure's parts, because errors lose their class on the way. */
@@ -28,6 +30,7 @@ export type CpuRequest =
   | { do: 'thumbnail'; image: ImageSource; rules: ImageRules; longestSide: number }
   | { do: 'sound'; from: string; into: string; bounds: SoundBounds }
   | { do: 'refer'; path: string; nodeId: string; references: readonly FarReference[]; task: Task }
+  | { do: 'mp3'; rate: number; port: MessagePort }
   | { do: 'prune'; path: string; outputs: readonly string[]; what: 'kept' | 'result' }
 export type CpuAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
 
@@ -59,6 +62,8 @@ function work(request: CpuRequest): Done | Promise<Done> {
     case 'sound':
       return decodeSound(request.from, request.into, request.bounds)
     case 'refer':
+    case 'mp3':
+      return encodeMp3(request.rate, request.port).then(() => new Uint8Array(0))
       return referredIn(request.path, request.nodeId, request.references, request.task)
     case 'prune':
       return prunedResult(request.path, request.outputs, request.what)

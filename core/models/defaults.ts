@@ -1,10 +1,11 @@
 import { assetPath } from '../assets.ts'
-import { generationTasks } from '../tasks/tasks.ts'
+import { generationTasks, speechTask } from '../tasks/tasks.ts'
 import { Model } from './model.ts'
 
 /**
  * What `infer serve` offers when no model is configured: what ships inside the executable. Three are real
- * llama.cpp models of a few hundred kilobytes with made-up weights, and one draws pictures and videos without any; good
+ * llama.cpp models of a few hundred kilobytes with made-up weights, one draws pictures and videos without any, and one says texts in
+ * tones; good
  * for a first answer, for clients and for tests, and they say so wherever they are shown.
  */
 export const defaultModels = (): Model[] =>
@@ -43,5 +44,14 @@ export const defaultModels = (): Model[] =>
         'Draws: the prompt in type over a pattern of the seed, as files of the asked size and length. It knows nothing and is no model.',
       memory: '768MiB',
       concurrency: 2,
+    },
+    {
+      id: 'infer/tiny-speech',
+      engine: 'demo',
+      tasks: [speechTask],
+      description:
+        'A toy that says texts in tones, two for every half of a byte. It is no voice: nobody but a program understands it.',
+      memory: '128MiB',
+      concurrency: 4,
     },
   ].map(entry => Model.parse({ engine: 'gguf', devices: 'cpu', memory: '64MiB', ...entry }))

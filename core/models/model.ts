@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { speechFormats } from '../tasks/audio/speech-format.ts'
+import { longestSpeechInput } from '../tasks/audio/speech-request.ts'
 import { resolutions } from '../tasks/generation/size.ts'
 import { Task } from '../tasks/tasks.ts'
 import { Bytes, Duration } from './quantities.ts'
@@ -150,3 +152,25 @@ export const Model = z
   })
   .meta({ id: 'Model' })
 export type Model = z.output<typeof Model>
+    voices: z
+      .array(z.string().min(1).max(256))
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe(
+        'Of a model that speaks: the voices it has, the usual one first; others are refused. The engine judges when absent.',
+      ),
+    speech_formats: z
+      .array(z.enum(speechFormats))
+      .min(1)
+      .optional()
+      .describe(
+        'Of a model that speaks: what its engine writes, where that is not every format; the others are made of its wav.',
+      ),
+    speech_input: z
+      .number()
+      .int()
+      .min(1)
+      .max(longestSpeechInput)
+      .optional()
+      .describe('Of a model that speaks: characters of one text; 4096 when absent.'),

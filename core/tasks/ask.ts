@@ -8,6 +8,7 @@ export function ask(
   body: string | Uint8Array,
   maxBytes: number,
   signal: Leaving,
+  method: 'POST' | 'GET' = 'POST',
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -27,7 +28,7 @@ export function ask(
         reject(failure)
       },
     }
-    const exchange = lease.open({ path, body, stream: false, maxBytes }, listener)
+    const exchange = lease.open({ method, path, body, stream: false, maxBytes }, listener)
     if (signal.aborted) leave()
     else signal.addEventListener('abort', leave, { once: true })
   })

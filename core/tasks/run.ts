@@ -1,25 +1,29 @@
 import type { RunJob } from '../jobs/run.ts'
 import type { Usage } from '../store/store.ts'
-import { isGeneration } from './tasks.ts'
+import { isPainted, type Task } from './tasks.ts'
 
 /**
- * Runs one attempt of any job: text by the one runner, pictures and videos by the other. `used` hears what each that
- * ended well has used.
+ * Runs one attempt of any job: by the runner of its task where it has one of its own, otherwise text by the one,
+ * generations by the other. `used` hears what each that ended well has used.
  */
 export function openTaskRunner({
   text,
   generation,
+  own = {},
   used,
 }: {
   text: RunJob
   generation: RunJob
+  own?: Partial<Record<Task, RunJob>>
   used: (modelId: string, usage: Usage) => void
 }): RunJob {
   const run = async (...[job, lease, signal, report]: Parameters<RunJob>) => {
-    const ran = await (isGeneration(job.task) ? generation : text)(job, lease, signal, report)
+    const ran = await (own[job.task] ?? (isPainted(job.task) ? generation : text))(job, lease, signal, report)
     used(job.modelId, ran.usage)
     return ran
   }
-  // Only what a generation made lies on the disk; the other has nothing to undo.
-  return Object.assign(run, { undo: (...given: Parameters<RunJob['undo']>) => generation.undo(...given) })
+  // What was made of text has nothing to undo.
+  return Object.assign(run, {
+    undo: (...[ran, job]: Parameters<RunJob['undo']>) => (own[job.task] ?? generation).undo(ran, job),
+  })
 }

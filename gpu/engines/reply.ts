@@ -19,10 +19,18 @@ export interface Reply {
   /** Sends a part of a stream; resolves when there is room for more. Headers go out with the first. */
   write(frames: string): void | Promise<void>
   end(frames: string): void
+  /** Begins an answer that is no text, of so many bytes. */
+  binary(contentType: string, length: number): BinaryReply
   /** Sends what waits for company, for who ends the response by other means. */
   flush(): void
   /** Raised with a Failure when the caller has gone or the engine stops. */
   readonly signal: AbortSignal
+}
+
+export interface BinaryReply {
+  /** Sends a part; resolves when there is room for more. */
+  write(bytes: Uint8Array): void | Promise<void>
+  end(): void
 }
 
 /** The reply over an HTTP response. */
@@ -69,6 +77,13 @@ export function openReply(
       response.end(held + frames)
       held = ''
     },
+    binary(type, length) {
+      response.setHeader('content-type', type).setHeader('content-length', length).writeHead(200)
+      return {
+        write: bytes => (response.write(bytes) ? undefined : drained(response, signal)),
+        end: () => void response.end(),
+      }
+    },
     flush,
   }
 }
@@ -105,6 +120,8 @@ export function send(response: ServerResponse, status: number, body: unknown): v
 export function sendFailure(response: ServerResponse, failure: Failure, form: StreamForm = eventStream): void {
   if (response.destroyed || response.writableEnded) return
   if (response.headersSent) {
+    // Of bytes that are no text nothing can be said within them: they end too early.
+    if (response.hasHeader('content-length')) return void response.destroy()
     response.end(form.failure(failure))
     return
   }

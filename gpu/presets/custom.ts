@@ -1,5 +1,13 @@
 import { isGeneration } from '../../core/tasks/tasks.ts'
-import { everything, generationPaths, openAiPaths, type Preset, traitsFor, transcriptionPaths } from './preset.ts'
+import {
+  everything,
+  generationPaths,
+  openAiPaths,
+  type Preset,
+  speechPaths,
+  traitsFor,
+  transcriptionPaths,
+} from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -32,7 +40,7 @@ export const custom: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: { ...openAiPaths, ...transcriptionPaths, ...generationPaths },
+      paths: { ...openAiPaths, ...transcriptionPaths, ...speechPaths, ...generationPaths },
       features: everything,
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -1,5 +1,7 @@
 import { selfCommand } from '../../core/assets.ts'
-import { generationPaths, type Preset, traitsFor } from './preset.ts'
+import { isGeneration } from '../../core/tasks/tasks.ts'
+import { voices } from '../engines/demo/chords.ts'
+import { generationPaths, type Preset, speechPaths, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -15,7 +17,15 @@ export const demo: Preset = {
   slots: 2,
   channel: () => 'socket',
   command(model) {
-    const own = ['engine', 'demo', '--id', model.upstream_id ?? model.id, '--socket', '{socket}']
+    const own = [
+      'engine',
+      'demo',
+      '--id',
+      model.upstream_id ?? model.id,
+      '--socket',
+      '{socket}',
+      ...(model.tasks.some(isGeneration) ? [] : ['--sound-only']),
+    ]
     const { file, args } = selfCommand([...own, ...model.args])
     return [file, ...args]
   },
@@ -28,7 +38,8 @@ export const demo: Preset = {
   keepAliveMs: 110_000,
   traits: model =>
     traitsFor(model, {
-      paths: generationPaths,
+      paths: { ...generationPaths, ...speechPaths },
+      speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id) },
       features: [],
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -2,8 +2,11 @@ import type { Failure } from '../../core/failure.ts'
 import type { EngineTraits } from '../../core/fleet.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
+import type { SpeechTraits } from '../../core/tasks/audio/speech.ts'
+import { speechFormats } from '../../core/tasks/audio/speech-format.ts'
+import { usualSpeechInput } from '../../core/tasks/audio/speech-request.ts'
 import { generatePath } from '../../core/tasks/generation/protocol.ts'
-import { type GenerationTask, generationTasks, type Task } from '../../core/tasks/tasks.ts'
+import { type GenerationTask, generationTasks, speechTask, type Task } from '../../core/tasks/tasks.ts'
 
 /** What is known about a launch when its command is put together. */
 export interface LaunchFacts {
@@ -84,8 +87,10 @@ export const engineSettings = [
 /** Every feature, for engines that are taken at their word. */
 export const everything: readonly Feature[] = features
 
-export interface Abilities extends Omit<EngineTraits, 'features' | 'upstreamId'> {
+export interface Abilities extends Omit<EngineTraits, 'features' | 'upstreamId' | 'speech'> {
   features: readonly Feature[]
+  /** Of speech, what is not as with most: every format, and voices that only the engine knows. */
+  speech?: Partial<SpeechTraits>
 }
 
 /** What a preset says its engine can do, with what the model's configuration says instead. */
@@ -94,6 +99,16 @@ export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => (
   features: new Set(model.features ?? abilities.features),
   rerankScores: model.rerank_scores ?? abilities.rerankScores,
   upstreamId: model.upstream_id ?? model.id,
+  ...(model.tasks.includes(speechTask) ? { speech: speechTraits(model, abilities.speech) } : { speech: undefined }),
+})
+
+const speechTraits = (
+  model: Model,
+  { formats = speechFormats, voices = null }: Partial<SpeechTraits> = {},
+): SpeechTraits => ({
+  formats: model.speech_formats ?? formats,
+  voices: model.voices ?? voices,
+  longestInput: model.speech_input ?? usualSpeechInput,
 })
 
 /** Whether it continues texts, and not only reads them. */
@@ -108,6 +123,9 @@ export const openAiPaths: Partial<Record<Task, string>> = {
   'std/rerank': '/v1/rerank',
   'std/score': '/v1/score',
 }
+
+/** The route of OpenAI-style servers that speak. */
+export const speechPaths = { [speechTask]: '/v1/audio/speech' } as const
 
 /** The routes of OpenAI-style servers that write down what is said. */
 export const transcriptionPaths = {

@@ -1,4 +1,12 @@
-import { everything, generationPaths, openAiPaths, type Preset, traitsFor, transcriptionPaths } from './preset.ts'
+import {
+  everything,
+  generationPaths,
+  openAiPaths,
+  type Preset,
+  speechPaths,
+  traitsFor,
+  transcriptionPaths,
+} from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /** The address's own path, which goes before every route: `https://host/v1` and `https://host` both work. */
@@ -21,10 +29,9 @@ export const remote: Preset = {
   keepAliveMs: 4_000,
   traits: model => {
     const prefix = base(model.url)
-    const under = Object.entries({ ...openAiPaths, ...transcriptionPaths, ...generationPaths }).map(([task, path]) => [
-      task,
-      prefix === '' ? path : prefix + path.slice('/v1'.length),
-    ])
+    const under = Object.entries({ ...openAiPaths, ...transcriptionPaths, ...speechPaths, ...generationPaths }).map(
+      ([task, path]) => [task, prefix === '' ? path : prefix + path.slice('/v1'.length)],
+    )
     return traitsFor(model, {
       paths: Object.fromEntries(under) as typeof openAiPaths,
       features: everything,

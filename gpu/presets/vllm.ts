@@ -1,5 +1,6 @@
-import type { Feature } from '../../core/models/model.ts'
-import { everything, generates, openAiPaths, type Preset, traitsFor } from './preset.ts'
+import type { Feature, Model } from '../../core/models/model.ts'
+import { speechTask } from '../../core/tasks/tasks.ts'
+import { everything, generates, openAiPaths, type Preset, speechPaths, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -18,7 +19,7 @@ export const vllm: Preset = {
       ['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
       ['--gpu-memory-utilization', share(memoryShare), '--max-num-seqs', String(slots)],
       model.context_length ? ['--max-model-len', String(model.context_length)] : [],
-      generates(model) ? [] : ['--runner', 'pooling'],
+      speaks(model) ? ['--omni'] : generates(model) ? [] : ['--runner', 'pooling'],
       model.args,
     ].flat(),
   env: (_model, key) => ({ VLLM_API_KEY: key, VLLM_NO_USAGE_STATS: '1', DO_NOT_TRACK: '1' }),
@@ -29,7 +30,7 @@ export const vllm: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: openAiPaths,
+      paths: { ...openAiPaths, ...speechPaths },
       features: everything.filter(feature => !lacking.has(feature)),
       rerankScores: 'probability',
       scoreBy: 'score',
@@ -41,6 +42,9 @@ export const vllm: Preset = {
     }),
   failureOf: (status, body) => refusal(status, body),
 }
+
+/** Sound is made by vLLM-Omni, which is asked for with this option. */
+const speaks = ({ tasks }: Model): boolean => tasks.includes(speechTask)
 
 /** Its engine answers a suffix with a refusal and has given `best_of` up. */
 const lacking: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of'])

@@ -2,9 +2,10 @@ import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { GenerationInputs } from '../../core/tasks/generation/protocol.ts'
-import { isGeneration, isTextTask } from '../../core/tasks/tasks.ts'
+import { isGeneration, isTextTask, speechTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { submitGeneration } from '../slug/submit.ts'
+import { submitSpeech } from '../std/speech-job.ts'
 import type { JobTerms } from '../submit.ts'
 import { submitText } from './job-create.ts'
 import { hasEnded } from './job-record.ts'
@@ -50,6 +51,7 @@ export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord
     const again = await submitGeneration(call, { target, body: sentAgain(job), terms })
     return again.job
   }
+  if (task === speechTask) return submitSpeech(call, { inputs: JSON.parse(job.inputs), terms, body })
   if (!isTextTask(task)) throw new Failure('conflict', `The job ${job.id} cannot be repeated.`)
   return submitText(call, { task, text: job.inputs, terms, body })
 }

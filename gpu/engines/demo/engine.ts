@@ -6,6 +6,7 @@ import type { StreamForm } from '../reply.ts'
 import { openStopSignal } from '../stop-signal.ts'
 import { openGenerate } from './generate.ts'
 import { sharp } from './images.ts'
+import { listVoices, speak } from './voice.ts'
 
 /** What `infer engine demo` is told. */
 export interface DemoEngineSettings extends Place {
@@ -15,6 +16,8 @@ export interface DemoEngineSettings extends Place {
   stepMs: number
   /** The ffmpeg program. */
   ffmpeg: string
+  /** Serves sound alone: what pictures take at the start and in memory is left out. */
+  soundOnly: boolean
   /** When given, every request but /health needs it as bearer token. */
   key?: string
 }
@@ -30,11 +33,11 @@ const lines: StreamForm = {
 }
 
 /**
- * The demo engine: draws pictures and videos of the asked size and length without any model, until SIGTERM or SIGINT.
+ * The demo engine: draws pictures and videos of the asked size and length and says texts in tones without any model, until SIGTERM or SIGINT.
  * Resolves when nothing is drawn any more. Throws Failure `invalid_value` when it cannot start.
  */
 export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log: Log }): Promise<void> {
-  const { id, stepMs } = settings
+  const { id, stepMs, soundOnly } = settings
   checkPlace(settings)
   if (!(stepMs >= 0 && stepMs <= longestStepMs))
     throw new Failure('invalid_value', `--step-ms must be from 0 to ${longestStepMs}, not ${stepMs}.`, {
@@ -42,7 +45,7 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
     })
   using stop = openStopSignal()
   // Now, because loading it keeps everything else waiting.
-  sharp()
+  if (!soundOnly) sharp()
   const generate = openGenerate(settings)
   const created = Math.floor(Date.now() / 1000)
   const server = await openHttp({
@@ -53,7 +56,9 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
     handlers: () => ({
       'GET /v1/models': (_body, reply) =>
         reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] }),
-      [`POST ${generatePath}`]: generate.handle,
+      'GET /v1/audio/voices': listVoices,
+      'POST /v1/audio/speech': speak,
+      ...(soundOnly ? {} : { [`POST ${generatePath}`]: generate.handle }),
     }),
   })
   log.info('The engine is ready', { model: id, address: settings.socket ?? `http://127.0.0.1:${server.port}` })

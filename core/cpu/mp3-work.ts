@@ -1,0 +1,34 @@
+import type { MessagePort } from 'node:worker_threads'
+import { createEncoder } from 'wasm-media-encoders'
+import { readAsset } from '../assets.ts'
+
+/**
+ * Makes MP3 of samples that come through the port: each message, 16-bit samples in mono, is answered with what there is
+ * of MP3 so far; null, which is the last, with the rest. Resolves when the port is closed.
+ */
+export async function encodeMp3(rate: number, port: MessagePort): Promise<void> {
+  // Listened to before anything is waited for: a close that nobody hears does not come again.
+  const closed = new Promise<void>(resolve => port.once('close', resolve))
+  try {
+    const encoder = await createEncoder('audio/mpeg', Uint8Array.from(readAsset('audio/mp3.wasm')))
+    encoder.configure({ sampleRate: rate, channels: 1, bitrate: rate < 32_000 ? 64 : 96 })
+    port.on('message', (samples: Uint8Array | null) => {
+      try {
+        const made = samples === null ? encoder.finalize() : encoder.encode([floatsOf(samples)])
+        // What the encoder gives is its own memory, which it writes over.
+        const bytes = Uint8Array.from(made)
+        port.postMessage(bytes, [bytes.buffer])
+      } catch (thrown) {
+        port.postMessage({ error: String(thrown) })
+      }
+    })
+  } catch (thrown) {
+    port.on('message', () => port.postMessage({ error: String(thrown) }))
+  }
+  await closed
+}
+
+function floatsOf(samples: Uint8Array): Float32Array {
+  const view = new DataView(samples.buffer, samples.byteOffset, samples.byteLength)
+  return Float32Array.from({ length: samples.byteLength >> 1 }, (_, at) => view.getInt16(at * 2, true) / 32_768)
+}

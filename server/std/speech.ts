@@ -1,0 +1,124 @@
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { Failure } from '../../core/failure.ts'
+import type { Lease } from '../../core/fleet.ts'
+import type { Model } from '../../core/models/model.ts'
+import { speechUsage } from '../../core/tasks/audio/run-speech.ts'
+import { askForSound, soundFailure } from '../../core/tasks/audio/sound.ts'
+import { type PreparedSpeech, prepareSpeech } from '../../core/tasks/audio/speech.ts'
+import { contentTypeOf, speechForms } from '../../core/tasks/audio/speech-format.ts'
+import { speechTask } from '../../core/tasks/tasks.ts'
+import { readBody } from '../body.ts'
+import type { Call } from '../call.ts'
+import { errorFrame } from '../errors.ts'
+import { pour } from '../files/pour.ts'
+import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
+import { originOf } from '../origin.ts'
+import { preferenceOf } from '../prefer.ts'
+import { submitted } from '../submit.ts'
+import { carryOut } from './attempts.ts'
+import type { StreamEnd } from './relay.ts'
+import { submitSpeech } from './speech-job.ts'
+
+const nothing = { inputTokens: 0, outputTokens: 0 }
+
+/**
+ * The walk of a text-to-speech request: body → checked and put into the engine's words → may this caller use this model
+ * → a slot of an engine → its sound, relayed as it comes or converted → one finished record.
+ */
+export async function speech(call: Call): Promise<void> {
+  const { config, conversion, cpu, recorder, registry } = call.owners
+  if (recorder.full)
+    throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
+      retryAfterMs: 2_000,
+    })
+  const createdAt = Date.now()
+  const prefer = preferenceOf(call.req.headers.prefer)
+  const keyed = idempotencyKeyOf(call) !== undefined
+  const body = await readBody(call.req, config.limits.json_body)
+  const { value, hash } = await cpu.readBody(body, config.limits, { hash: keyed, files: false })
+  call.bodyHash = hash
+  if (prefer.later) return respondLater(call, value)
+  const prepared = prepareSpeech(value, registry.catalog())
+  const model = registry.find(prepared.modelId)!
+  if (!modelAllowed(call.caller.token.models, model.id))
+    throw new Failure(
+      'model_not_allowed',
+      `The token '${call.caller.token.name}' may not use the model '${model.id}'.`,
+      { param: 'model' },
+    )
+  await conversion.check(prepared.asked, prepared.format)
+
+  const work = { task: speechTask, model, createdAt, waitMs: prefer.waitMs, stream: true } as const
+  const attempt = (lease: Lease) => say(call, prepared, model, lease)
+  if (!keyed) return carryOut(call, work, attempt)
+  using hold = await holdKey(call)
+  if (hold.reply) replay(call, hold.reply)
+  else await carryOut(call, { ...work, hold }, attempt)
+}
+
+/** `Prefer: respond-async`: the same request as a durable job. */
+async function respondLater(call: Call, body: unknown): Promise<void> {
+  const job = await submitSpeech(call, { inputs: body, body })
+  const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
+  call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
+}
+
+/** One attempt: nothing is sent before the first of the sound is there, so until then another engine may be tried. */
+async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Lease): Promise<StreamEnd> {
+  const { config, conversion, throughput } = call.owners
+  const { path, body, asked, format, events, characters } = prepared
+  const usage = speechUsage(characters)
+  let begun = false
+  try {
+    const { contentType, sound } = await askForSound(
+      lease,
+      { path, body, maxBytes: config.limits.output_size },
+      call.leaving,
+    )
+    const converted = await conversion.convert(sound, asked, format)
+    call.leaving.throwIfAborted()
+    begun = true
+    if (events) {
+      call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+      const told: { failure?: Failure } = {}
+      await pour(call, eventsOf(converted.sound, usage.inputTokens, call, told))
+      if (told.failure) return { how: 'failed', failure: told.failure, usage }
+    } else {
+      const name = `speech.${speechForms[format].ending}`
+      const disposition = `attachment; filename="${name}"`
+      call.head(200, contentTypeOf(format, contentType, converted.rate), ['content-disposition', disposition])
+      await pour(call, converted.sound)
+    }
+    // A reader who left before the end, or was too slow, is no error of anybody's.
+    if (call.leaving.aborted) throw call.leaving.reason
+    throughput.used(model.id, usage)
+    return { how: 'completed', usage }
+  } catch (thrown) {
+    const failure = soundFailure(thrown, call.leaving)
+    const used = begun ? usage : nothing
+    if (failure.code === 'cancelled') return { how: 'cancelled', usage: used }
+    if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
+    return { how: 'failed', failure, usage: used }
+  }
+}
+
+/** The sound in pieces as OpenAI's stream of speech has them. A fault is its last event, as of every stream. */
+async function* eventsOf(
+  sound: AsyncIterable<Buffer>,
+  inputTokens: number,
+  call: Call,
+  told: { failure?: Failure },
+): AsyncGenerator<Uint8Array> {
+  const event = (data: object) => Buffer.from(`data: ${JSON.stringify(data)}\n\n`)
+  try {
+    for await (const piece of sound) yield event({ type: 'speech.audio.delta', audio: piece.toString('base64') })
+  } catch (thrown) {
+    const failure = soundFailure(thrown, call.leaving)
+    if (failure.code === 'cancelled') throw failure
+    told.failure = failure
+    yield Buffer.from(errorFrame(failure, call.id))
+    return
+  }
+  const usage = { input_tokens: inputTokens, output_tokens: 0, total_tokens: inputTokens }
+  yield event({ type: 'speech.audio.done', usage })
+}
