@@ -5,6 +5,7 @@ import type { TypeIssue } from './diagnostics.ts'
 import { isMediaField } from './media-fields.ts'
 import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
+import { checkRequest } from './request-check.ts'
 import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, membersOf, walk } from './schema-walk.ts'
 import { suggested } from './suggested.ts'
 
@@ -68,20 +69,20 @@ export function* diagnoseInputs(
     })
 
   const whole = { ...node.inputs, model: node.model_id || 'any' }
-  const checked = type.request.safeParse(whole)
-  if (checked.success) return
-  const failure = failureOf(checked.error, whole)
+  const wrong = checkRequest(type.request, whole)
+  if (!wrong) return
+  const failure = failureOf(wrong, whole)
   const { code, message, param = '' } = failure
-  for (const wrong of failure.details ?? [{ code, message, path: param }]) {
-    const path = `inputs.${wrong.path}`
+  for (const detail of failure.details ?? [{ code, message, path: param }]) {
+    const path = `inputs.${detail.path}`
     // Whether it is right depends on what the reference gives.
     if (given.some(one => isWithin(one.path, path) || isWithin(path, one.path))) continue
     issue({
-      code: issueOf[wrong.code] ?? 'value_out_of_range',
-      message: `Node '${id}': ${wrong.message}`,
+      code: issueOf[detail.code] ?? 'value_out_of_range',
+      message: `Node '${id}': ${detail.message}`,
       node_id: id,
       path,
-      ...(wrong.code === 'invalid_type' ? typesAt(wrong.path, node, type) : {}),
+      ...(detail.code === 'invalid_type' ? typesAt(detail.path, node, type) : {}),
     })
   }
 }
