@@ -8,7 +8,7 @@ import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
 import type { Task, TextTask } from '../tasks/tasks.ts'
 import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
-import type { ImageFacts, ImageRules, ImageSource, Redrawn } from './image-work.ts'
+import type { ImageFacts, ImageRules, ImageSource, RedrawAs, Redrawn } from './image-work.ts'
 import { Mp3Stream } from './mp3.ts'
 import type { FarReference, Referred } from './result-work.ts'
 import type { DecodedSound, SoundBounds } from './sound-work.ts'
@@ -52,8 +52,8 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
   let images: Piscina | undefined
   let results: Piscina | undefined
   let sounds: Piscina | undefined
-  const shared = { filename: workerPath('cpu-worker'), minThreads: 1, idleTimeout: 30_000, maxQueue }
   let encoders: Piscina | undefined
+  const shared = { filename: workerPath('cpu-worker'), minThreads: 1, idleTimeout: 30_000, maxQueue }
 
   async function ask<T>(pool: Piscina, request: CpuRequest, given: Buffer<ArrayBuffer>[], most = maxQueue): Promise<T> {
     if (pool.queueSize >= most)
@@ -112,7 +112,6 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     return ask(sounds, request, [])
   }
 
-  return {
   /** Speech is encoded while it is made, many at once, and each takes the thread a thousandth of its time. */
   async function askToEncode(rate: number, port: MessagePort): Promise<void> {
     encoders ??= new Piscina({
@@ -130,6 +129,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     await encoders.run(request, { transferList: [port] })
   }
 
+  return {
     /**
      * `prepare` of core/tasks, here or in a thread; a value where it is cheap, a promise where it is not. With `hash`
      * the body's hash is found as well.
@@ -162,7 +162,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     /** Decodes a picture to its last pixel and says what it is. Throws Failure `invalid_image`. */
     image: (image: ImageSource, rules: ImageRules) => askAboutImage<ImageFacts>({ do: 'check', image, rules }),
     /** The same picture made anew: upright, in sRGB, without metadata. With `give` its bytes are given away. Throws Failure `invalid_image`. */
-    redraw: (image: Buffer | string, rules: ImageRules, as: 'image' | 'mask', { give = false } = {}) =>
+    redraw: (image: Buffer | string, rules: ImageRules, as: RedrawAs, { give = false } = {}) =>
       askAboutImage<Redrawn>(
         { do: 'redraw', image, rules, as },
         give && typeof image !== 'string' && ownsItsBytes(image) ? [image] : [],
@@ -173,12 +173,12 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     /** `decodeSound`: from one file into another. Throws Failure `invalid_audio`. */
     sound: (from: string, into: string, bounds: SoundBounds) =>
       askAboutSound<DecodedSound>({ do: 'sound', from, into, bounds }),
-    /** `referredIn`, always in a thread: what crosses to the loop is what is referred to. */
     /**
      * MP3 of samples as they come: mono, 16 bits, `rate` of them a second. Its end breaks off with Failure
      * `no_capacity` where too many are made at once.
      */
     mp3: (rate: number): Mp3Stream => new Mp3Stream(port => askToEncode(rate, port)),
+    /** `referredIn`, always in a thread: what crosses to the loop is what is referred to. */
     referred: (path: string, nodeId: string, references: readonly FarReference[], task: Task) =>
       askAboutResult<Referred>({ do: 'refer', path, nodeId, references, task }),
     /** `prunedResult`, likewise. */

@@ -25,6 +25,9 @@ export interface ImageFacts {
 /** Bytes, or the path of a file of ours. */
 export type ImageSource = Uint8Array | string
 
+/** As what it is drawn anew. An `alpha mask` tells by what is transparent in it, a `mask` by what is white. */
+export type RedrawAs = 'image' | 'mask' | 'alpha mask'
+
 /** A picture made anew: upright, in sRGB, without metadata and whatever else lay in the file. */
 export interface Redrawn extends ImageFacts {
   bytes: Uint8Array
@@ -63,13 +66,23 @@ export async function checkImage(source: ImageSource, rules: ImageRules): Promis
 
 /**
  * Draws a picture anew, so that whoever gets it reads what we wrote: JPEG stays JPEG (quality 95, full colour), the
- * others become PNG. A mask becomes a PNG of greys; what is transparent in it counts as black.
+ * others become PNG. A mask becomes a PNG of greys; what is transparent in it counts as black, and of an alpha mask as
+ * white, whatever its colours are.
  */
-export async function redrawImage(source: ImageSource, rules: ImageRules, as: 'image' | 'mask'): Promise<Redrawn> {
-  const { bytes, facts } = await head(source, rules)
+export async function redrawImage(source: ImageSource, rules: ImageRules, as: RedrawAs): Promise<Redrawn> {
+  const { bytes, facts, hasAlpha } = await head(source, rules)
+  if (as === 'alpha mask' && !hasAlpha)
+    throw refused(
+      "has nothing transparent in it, and in a mask that is what is made anew; where white is meant, send 'mask_mode': 'luma'",
+    )
   const upright = sharp(bytes, rules.maxPixels).autoOrient()
   const format = as === 'image' && facts.format === 'jpeg' ? 'jpeg' : 'png'
-  const shaped = as === 'mask' ? upright.flatten({ background: 'black' }).toColourspace('b-w') : upright
+  const shaped =
+    as === 'mask'
+      ? upright.flatten({ background: 'black' }).toColourspace('b-w')
+      : as === 'alpha mask'
+        ? upright.negate({ alpha: true }).extractChannel('alpha').toColourspace('b-w')
+        : upright
   const written =
     format === 'jpeg'
       ? shaped.jpeg({ quality: 95, chromaSubsampling: '4:4:4' })
@@ -88,7 +101,10 @@ export async function thumbnailOf(source: ImageSource, rules: ImageRules, longes
 }
 
 /** What the head of the file says, before a pixel is decoded: most of what is wrong or meant badly ends here. */
-async function head(source: ImageSource, rules: ImageRules): Promise<{ bytes: Buffer; facts: ImageFacts }> {
+async function head(
+  source: ImageSource,
+  rules: ImageRules,
+): Promise<{ bytes: Buffer; facts: ImageFacts; hasAlpha: boolean }> {
   const size = typeof source === 'string' ? statSync(source).size : source.byteLength
   if (size > rules.maxBytes) throw refused(`is larger than ${Math.floor(rules.maxBytes / 1_048_576)} MB`)
   const bytes =
@@ -108,7 +124,7 @@ async function head(source: ImageSource, rules: ImageRules): Promise<{ bytes: Bu
     throw refused(
       `is ${width} × ${height} pixels; it may have ${Math.floor(rules.maxPixels / 1_000_000)} million at most`,
     )
-  return { bytes, facts: { format: kind.format, width, height } }
+  return { bytes, facts: { format: kind.format, width, height }, hasAlpha: metadata.hasAlpha }
 }
 
 const formatNames: Record<ImageFormat, string> = { jpeg: 'JPEG', png: 'PNG', webp: 'WebP' }

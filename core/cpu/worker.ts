@@ -12,12 +12,13 @@ import {
   type ImageFacts,
   type ImageRules,
   type ImageSource,
+  type RedrawAs,
   type Redrawn,
   redrawImage,
   thumbnailOf,
 } from './image-work.ts'
-import { type FarReference, prunedResult, type Referred, referredIn } from './result-work.ts'
 import { encodeMp3 } from './mp3-work.ts'
+import { type FarReference, prunedResult, type Referred, referredIn } from './result-work.ts'
 import { type DecodedSound, decodeSound, type SoundBounds } from './sound-work.ts'
 
 /** What the pool is asked, and what it answers: values or a failure's parts, because errors lose their class on the way. */
@@ -26,11 +27,11 @@ export type CpuRequest =
   | { do: 'read'; body: Uint8Array; bounds: JsonBounds; wish: BodyWish }
   | { do: 'shape'; answers: Uint8Array[]; want: Want }
   | { do: 'check'; image: ImageSource; rules: ImageRules }
-  | { do: 'redraw'; image: ImageSource; rules: ImageRules; as: 'image' | 'mask' }
+  | { do: 'redraw'; image: ImageSource; rules: ImageRules; as: RedrawAs }
   | { do: 'thumbnail'; image: ImageSource; rules: ImageRules; longestSide: number }
   | { do: 'sound'; from: string; into: string; bounds: SoundBounds }
-  | { do: 'refer'; path: string; nodeId: string; references: readonly FarReference[]; task: Task }
   | { do: 'mp3'; rate: number; port: MessagePort }
+  | { do: 'refer'; path: string; nodeId: string; references: readonly FarReference[]; task: Task }
   | { do: 'prune'; path: string; outputs: readonly string[]; what: 'kept' | 'result' }
 export type CpuAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
 
@@ -61,9 +62,9 @@ function work(request: CpuRequest): Done | Promise<Done> {
       return thumbnailOf(request.image, request.rules, request.longestSide)
     case 'sound':
       return decodeSound(request.from, request.into, request.bounds)
-    case 'refer':
     case 'mp3':
       return encodeMp3(request.rate, request.port).then(() => new Uint8Array(0))
+    case 'refer':
       return referredIn(request.path, request.nodeId, request.references, request.task)
     case 'prune':
       return prunedResult(request.path, request.outputs, request.what)

@@ -1,6 +1,7 @@
 import type { SpeechResult } from '../tasks/audio/speech-result.ts'
+import { type ImageResult, imageUsage } from '../tasks/generation/image-result.ts'
 import type { GenerationResult, ResultFile } from '../tasks/generation/result.ts'
-import { isGeneration, speechTask, type Task } from '../tasks/tasks.ts'
+import { isGeneration, isImageTask, isPainted, speechTask, type Task } from '../tasks/tasks.ts'
 
 /** Gives a file its address. */
 export type Link = (file: { id: string; name: string }) => string
@@ -39,10 +40,19 @@ export function linked({ images, video, ...facts }: GenerationResult, link: Link
   }
 }
 
+/** The same of pictures that were asked for in the words of an OpenAI-style API: under `data` and under `images`. */
+export function linkedImages({ created, images, revised_prompt, ...facts }: ImageResult, link: Link) {
+  const shown = images.map(image => linkedFile(image, link))
+  const revised = revised_prompt === undefined ? {} : { revised_prompt }
+  const data = shown.map(({ url }) => ({ url, ...revised, seed: facts.seed_used }))
+  return { created, data, images: shown, ...facts, usage: imageUsage }
+}
+
 /** The stored result of a job of any task as it is sent. One that names no files is sent as it is stored. */
 export function linkedResult(task: Task, stored: unknown, link: Link): unknown {
   if (stored === null) return null
   if (isGeneration(task)) return linked(stored as GenerationResult, link)
+  if (isImageTask(task)) return linkedImages(stored as ImageResult, link)
   if (task === speechTask) return linkedSpeech(stored as SpeechResult, link)
   return stored
 }
@@ -56,7 +66,7 @@ const linkedSpeech = ({ file_id, file_name, ...facts }: SpeechResult, link: Link
 /** The files without which the stored result of a job says nothing. */
 export function filesIn(task: Task, stored: unknown): string[] {
   if (task === speechTask) return [(stored as SpeechResult).file_id]
-  if (!isGeneration(task)) return []
-  const { images = [], video } = stored as GenerationResult
+  if (!isPainted(task)) return []
+  const { images = [], video } = stored as GenerationResult | (ImageResult & { video?: undefined })
   return [...images, ...(video ? [video] : [])].map(({ file_id }) => file_id)
 }

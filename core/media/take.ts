@@ -152,9 +152,10 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
     expiresAt: Date.now() + unclaimedMs,
   })
 
-  async function takePicture(sender: Sender, field: string, source: Source, kind: 'image' | 'mask') {
+  async function takePicture(sender: Sender, field: string, source: Source, kind: 'image' | 'mask', alpha: boolean) {
     const sent = await bytesOf(sender, field, source, kind)
-    const { bytes, format, width, height } = await cpu.redraw(sent, pictureRules, kind, { give: true })
+    const as = kind === 'mask' && alpha ? 'alpha mask' : kind
+    const { bytes, format, width, height } = await cpu.redraw(sent, pictureRules, as, { give: true })
     sender.signal?.throwIfAborted()
     const facts = { ...factsFor(sender), name: `${kind}.${format === 'jpeg' ? 'jpg' : format}`, width, height }
     return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })
@@ -247,15 +248,22 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
       inTurn(sender, field, 'audio', async () => decodedSound(sender, field, sourceOf(sender, field, value))),
 
     /**
+     * With `alpha` what is transparent in a mask is meant, and the file is white there.
      * Rejects with Failure `invalid_value` (neither address nor file), `url_fetch_failed`, `not_found`, `invalid_image`,
      * `invalid_video`, `invalid_audio`, `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`,
      * `disk_full`, or the reason of the sender's signal.
      */
-    take: (sender: Sender, field: string, value: Sent, kind: MediaKind): Promise<FileRecord> =>
+    take: (
+      sender: Sender,
+      field: string,
+      value: Sent,
+      kind: MediaKind,
+      { alpha = false }: { alpha?: boolean | undefined } = {},
+    ): Promise<FileRecord> =>
       inTurn(sender, field, kind, async () => {
         const source = sourceOf(sender, field, value)
         return kind === 'image' || kind === 'mask'
-          ? takePicture(sender, field, source, kind)
+          ? takePicture(sender, field, source, kind, alpha)
           : takeRecording(sender, field, source, kind)
       }),
   }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { speechFormats } from '../tasks/audio/speech-format.ts'
 import { longestSpeechInput } from '../tasks/audio/speech-request.ts'
 import { resolutions } from '../tasks/generation/size.ts'
-import { Task } from '../tasks/tasks.ts'
+import { imageTasks, isImageTask, Task, withImageTasks } from '../tasks/tasks.ts'
 import { Bytes, Duration } from './quantities.ts'
 
 /** What an engine may be able to do beyond plain messages and prompts. A request that uses one its engine lacks is refused. */
@@ -50,7 +50,23 @@ export const Model = z
         'Which preset runs it: gguf (built in), llama-server, vllm, whisper-server, custom, remote, demo (built in, draws without a model).',
       ),
     source: z.string().optional().describe('The model file, folder or hub name that the engine loads.'),
-    tasks: z.array(Task).min(1).default(['std/chat-completion', 'std/completion']),
+    tasks: z
+      .array(Task)
+      .min(1)
+      .default(['std/chat-completion', 'std/completion'])
+      .superRefine((named, ctx) => {
+        const all = withImageTasks(named)
+        const idle = named.find(task => isImageTask(task) && !all.includes(task))
+        if (idle)
+          ctx.addIssue({
+            code: 'custom',
+            message: `'${idle}' is done by a model that does ${idle === imageTasks[0] ? "'slug/text-to-image'" : "'slug/image-to-image' or 'slug/inpainting'"}: name that, and it follows by itself.`,
+          })
+      })
+      .transform(withImageTasks)
+      .describe(
+        'What it does. A model that makes pictures does `std/image-generation` and `std/image-edit` by itself.',
+      ),
     slug: z
       .string()
       .max(128)
@@ -145,13 +161,6 @@ export const Model = z
       .describe('gguf: tokens that are computed at once; 512 when absent.'),
     mmap: z.boolean().optional().describe('gguf: map the file into memory instead of reading it; true when absent.'),
     mlock: z.boolean().optional().describe('gguf: keep the model from being swapped out.'),
-    rerank_scores: z
-      .enum(['probability', 'logit'])
-      .optional()
-      .describe('What the relevance scores of the engine are, where the preset does not know it better.'),
-  })
-  .meta({ id: 'Model' })
-export type Model = z.output<typeof Model>
     voices: z
       .array(z.string().min(1).max(256))
       .min(1)
@@ -174,3 +183,10 @@ export type Model = z.output<typeof Model>
       .max(longestSpeechInput)
       .optional()
       .describe('Of a model that speaks: characters of one text; 4096 when absent.'),
+    rerank_scores: z
+      .enum(['probability', 'logit'])
+      .optional()
+      .describe('What the relevance scores of the engine are, where the preset does not know it better.'),
+  })
+  .meta({ id: 'Model' })
+export type Model = z.output<typeof Model>

@@ -22,6 +22,8 @@ const words: Record<Task, string> = {
   'std/audio-speech': 'text to speech',
   'std/audio-transcription': 'speech to text',
   'std/audio-translation': 'speech to English text',
+  'std/image-generation': 'image generation',
+  'std/image-edit': 'image editing',
   'slug/text-to-image': 'text to image',
   'slug/image-to-image': 'image to image',
   'slug/inpainting': 'inpainting',

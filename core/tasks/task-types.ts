@@ -11,6 +11,7 @@ import {
 } from '../schemas/vectors.ts'
 import { SpeechAnswer, SpeechRequest } from './audio/speech-request.ts'
 import { Transcription, TranscriptionRequest, TranslationRequest } from './audio/transcription-request.ts'
+import { ImagesResponse, imageRequests } from './generation/image-request.ts'
 import { generationRequests } from './generation/request.ts'
 import { isGeneration, type Task, tasks } from './tasks.ts'
 
@@ -61,6 +62,8 @@ const standard: Partial<Record<Task, [z.ZodType, z.ZodType, TaskType['category']
   'std/audio-speech': [SpeechRequest, SpeechAnswer, 'audio'],
   'std/audio-transcription': [TranscriptionRequest, Transcription, 'audio'],
   'std/audio-translation': [TranslationRequest, Transcription, 'audio'],
+  'std/image-generation': [imageRequests['std/image-generation'], ImagesResponse, 'image'],
+  'std/image-edit': [imageRequests['std/image-edit'], ImagesResponse, 'image'],
 }
 
 function typeOf(task: Task): TaskType {
@@ -89,6 +92,10 @@ export const taskAliases: Readonly<Record<string, Task>> = {
   'std/speech': 'std/audio-speech',
   'std/transcription': 'std/audio-transcription',
   'std/translation': 'std/audio-translation',
+  'std/image-generations': 'std/image-generation',
+  'std/images-generations': 'std/image-generation',
+  'std/image-edits': 'std/image-edit',
+  'std/images-edits': 'std/image-edit',
 }
 
 /** The task of that name. */

@@ -23,8 +23,15 @@ export type GenerationTask = (typeof generationTasks)[number]
 /** Text into sound: answered with the sound itself, or as a job with a file. */
 export const speechTask = 'std/audio-speech'
 
+/**
+ * Pictures in the words of an OpenAI-style API: ways to ask a model that does the tasks below /slug for them. No engine
+ * hears of these, and no configuration has to name them.
+ */
+export const imageTasks = ['std/image-generation', 'std/image-edit'] as const
+export type ImageTask = (typeof imageTasks)[number]
+
 /** What a model can be asked to do. The names are the specification's task types. */
-export const tasks = [...textTasks, speechTask, ...transcriptionTasks, ...generationTasks] as const
+export const tasks = [...textTasks, speechTask, ...transcriptionTasks, ...imageTasks, ...generationTasks] as const
 export const Task = z.enum(tasks).meta({ id: 'Task', description: 'A task type, such as `std/chat-completion`.' })
 export type Task = z.infer<typeof Task>
 
@@ -38,5 +45,23 @@ export const isTranscription = (task: Task): task is TranscriptionTask =>
 /** Whether it is a generation, asked for below /slug, which an engine does by writing files. */
 export const isGeneration = (task: Task): task is GenerationTask => task.startsWith('slug/')
 
+/** Whether it asks for pictures in the words of an OpenAI-style API. */
+export const isImageTask = (task: Task): task is ImageTask => imageTasks.includes(task as ImageTask)
+
+/** Whether an engine does it by writing files, asked for below /slug or not: its stored inputs are GenerationInputs. */
+export const isPainted = (task: Task): task is GenerationTask | ImageTask => isGeneration(task) || isImageTask(task)
+
+/** What the engine of a model is asked to do that paints or edits pictures. */
+const done: Record<ImageTask, readonly Task[]> = {
+  'std/image-generation': ['slug/text-to-image'],
+  'std/image-edit': ['slug/image-to-image', 'slug/inpainting'],
+}
+
+/** What a model can be asked to do whose engine can do these. */
+export const withImageTasks = (own: readonly Task[]): Task[] => {
+  const others: readonly Task[] = own.filter(task => !isImageTask(task))
+  return [...others, ...imageTasks.filter(task => done[task].some(one => others.includes(one)))]
+}
+
 /** Whether the result of a job of this task names files, whoever wrote them: `linkedResult` gives them addresses. */
-export const makesFiles = (task: Task): boolean => isGeneration(task) || task === speechTask
+export const makesFiles = (task: Task): boolean => isPainted(task) || task === speechTask

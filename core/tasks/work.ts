@@ -1,11 +1,11 @@
-import { isGeneration, type Task } from './tasks.ts'
+import { isPainted, type Task } from './tasks.ts'
 
 /**
  * How much work a job is, to compare it with others of its model: pixels × pictures or frames × steps for a generation,
  * whose inputs have every default filled in; 1 for text. Null where the inputs do not say.
  */
 export function workOf(task: Task, inputs: string | null): number | null {
-  if (!isGeneration(task)) return 1
+  if (!isPainted(task)) return 1
   if (!inputs) return null
   let asked: Partial<Record<(typeof factors)[number], unknown>> | null
   try {

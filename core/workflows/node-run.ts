@@ -9,7 +9,7 @@ import { type JobRecord, largeResultBytes } from '../store/store.ts'
 import type { ExecutionStore } from '../store/workflows.ts'
 import { type Taken, withMedia } from '../tasks/generation/media.ts'
 import { prepareGeneration } from '../tasks/generation/prepare.ts'
-import { isGeneration } from '../tasks/tasks.ts'
+import { isPainted } from '../tasks/tasks.ts'
 import type { ContentOf } from './content.ts'
 import type { FrozenExecutions } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
@@ -95,7 +95,7 @@ export function openNodeRunner({
     { node, inputs, model, key, origin }: NodeWork,
     [lease, signal, report]: [Parameters<RunJob>[1], AbortSignal, Parameters<RunJob>[3]],
   ): Promise<Ran> {
-    const filled = isGeneration(job.task)
+    const filled = isPainted(job.task)
       ? await withFiles({ ...job, origin }, inputs, model, signal)
       : withModel(inputs, job.modelId)
     const ran = await run({ ...job, origin, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
@@ -117,11 +117,12 @@ export function openNodeRunner({
   /** Checked as the endpoint of the task would check it, with every picture, video and sound as a file of ours. */
   async function withFiles(job: RunnableJob, inputs: object, model: Model, signal: AbortSignal): Promise<object> {
     const { task, organizationId, id, origin = '' } = job
-    if (!isGeneration(task)) return inputs
+    if (!isPainted(task)) return inputs
     const prepared = prepareGeneration(task, inputs, model, () => seedOf(id))
     const sender = { organizationId, origin, jobId: id, signal }
     const taken: Taken = {}
-    for (const { kind, field, value } of prepared.media) taken[kind] = await media.take(sender, field, value, kind)
+    for (const { kind, field, value, alpha } of prepared.media)
+      taken[kind] = await media.take(sender, field, value, kind, { alpha })
     return withMedia(prepared, taken)
   }
 

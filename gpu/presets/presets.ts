@@ -1,7 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import type { EngineTraits } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
-import { type Task, tasks } from '../../core/tasks/tasks.ts'
+import { isImageTask, type Task, tasks } from '../../core/tasks/tasks.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
 import { gguf } from './gguf.ts'
@@ -32,7 +32,8 @@ export function presetOf(model: Model): Preset {
   // Scores can be had by other means than a path of their own.
   const able = (task: Task) =>
     (paths[task] ?? (task === 'std/score' ? paths[`std/${scoreBy}`] : undefined)) !== undefined
-  const unable = model.tasks.find(task => !able(task))
+  // Pictures in other words are asked of it by the tasks that it has besides.
+  const unable = model.tasks.find(task => !isImageTask(task) && !able(task))
   if (unable) {
     const known = tasks.filter(able).join(', ')
     throw wrong(`the engine '${preset.name}' cannot do '${unable}'. In 'tasks' it can have: ${known}.`)

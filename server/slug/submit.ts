@@ -98,7 +98,9 @@ async function takeAll(
   const { media } = call.owners
   const sender = { organizationId: call.caller.organizationId, origin: originOf(call), jobId, signal: call.gone }
   const settled = await Promise.allSettled(
-    wishes.map(({ field, value, kind }) => media.take(sender, field, call.inline.get(value) ?? value, kind)),
+    wishes.map(({ field, value, kind, alpha }) =>
+      media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha }),
+    ),
   )
   const kept = settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
   const refused = settled.find(one => one.status === 'rejected')

@@ -14,11 +14,12 @@ const mostInterpolated = 1_800
 /**
  * The inputs as they are stored with the job: with the ids of the files that have been taken, and with the size and
  * length that follow from them where the caller gave none. Throws Failure `invalid_audio` or `invalid_video` for what
- * is too long.
+ * is too long, and `invalid_image` for a mask that does not fit.
  */
 export function withMedia(prepared: PreparedGeneration, taken: Taken): GenerationInputs {
   const { task, inputs } = prepared
   const field = (kind: MediaKind) => prepared.media.find(wish => wish.kind === kind)?.field ?? `${kind}_url`
+  if (prepared.maskFits) checkMask()
   return {
     ...inputs,
     ...(prepared.sizeFromMedia ? sizeFrom() : {}),
@@ -27,6 +28,16 @@ export function withMedia(prepared: PreparedGeneration, taken: Taken): Generatio
     mask: taken.mask?.id ?? null,
     video: taken.video?.id ?? null,
     audio: taken.audio?.id ?? null,
+  }
+
+  function checkMask(): void {
+    const { image, mask } = taken
+    if (!image || !mask || (image.width === mask.width && image.height === mask.height)) return
+    throw new Failure(
+      'invalid_image',
+      `The mask in '${field('mask')}' is ${mask.width} × ${mask.height} pixels and the picture ${image.width} × ${image.height}: they must be the same.`,
+      { param: field('mask') },
+    )
   }
 
   function sizeFrom(): Partial<Size> {

@@ -3,7 +3,8 @@ import type { z } from 'zod'
 import type { MediaKind } from '../../media/take.ts'
 import type { Model } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import type { GenerationTask } from '../tasks.ts'
+import { type GenerationTask, type ImageTask, isImageTask } from '../tasks.ts'
+import { prepareImage } from './prepare-image.ts'
 import type { GenerationInputs } from './protocol.ts'
 import { type GenerationRequest, generationRequests, mostFrames, otherNames, presets } from './request.ts'
 import { pictureSize, rounded, type Size, sizeOf, usualResolutions } from './size.ts'
@@ -14,16 +15,21 @@ export interface MediaWish {
   /** The field as the caller has called it. */
   field: string
   value: string
+  /** Of a mask: what is transparent is meant, not what is white. */
+  alpha?: boolean
 }
 
 /** A request that has been checked: everything but what its media decide. */
 export interface PreparedGeneration {
+  /** What the engine is asked to do. */
   task: GenerationTask
   /** With every default; `image`, `mask`, `video` and `audio` are null until they have been taken. */
   inputs: GenerationInputs
   media: MediaWish[]
   /** Whether the size follows from the picture or video, because the caller gave none. */
   sizeFromMedia: boolean
+  /** Whether the mask has to have the size of the picture. */
+  maskFits?: boolean
   /** Whether the number of frames follows from the sound or video. */
   lengthFromMedia: boolean
   syncMode: boolean
@@ -43,11 +49,12 @@ const seeds = 2 ** 31
  * with every wrong field, under the names that the caller used.
  */
 export function prepareGeneration(
-  task: GenerationTask,
+  task: GenerationTask | ImageTask,
   body: unknown,
   model: GenerationModel,
   drawSeed: () => number = () => randomInt(seeds),
 ): PreparedGeneration {
+  if (isImageTask(task)) return prepareImage(task, body, model, drawSeed)
   const { named, sent } = renamed(body, Object.keys(generationRequests[task].shape))
   const parsed = generationRequests[task].safeParse(named)
   const wrong: Issue[] = [...(parsed.error?.issues ?? [])]

@@ -5,10 +5,13 @@ import type { Ran, RunJob } from '../../jobs/run.ts'
 import type { MediaKind } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
-import { isGeneration } from '../tasks.ts'
+import { modelFor } from '../catalog.ts'
+import { isImageTask, isPainted } from '../tasks.ts'
 import { type Completed, converse } from './converse.ts'
+import { imageResultOf } from './image-result.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
 import { makesPictures } from './prepare.ts'
+import { engineTaskOf } from './prepare-image.ts'
 import { type GenerationCall, type GenerationInputs, generatePath } from './protocol.ts'
 import type { GenerationResult } from './result.ts'
 
@@ -44,10 +47,11 @@ export function openGenerationRunner(owners: Wish): RunJob {
   const run: RunJob = Object.assign(
     async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
       const entry = registry.catalog().get(job.modelId)
-      const { task } = job
-      if (!entry || !isGeneration(task) || !entry.tasks.includes(task))
-        throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${task}.`)
+      if (!entry || !isPainted(job.task) || !entry.tasks.includes(job.task))
+        throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${job.task}.`)
       const { stored, inputs } = await inputsOf(job)
+      const task = isImageTask(job.task) ? engineTaskOf(job.task, { masked: stored.mask !== null }) : job.task
+      modelFor(task, job.modelId, registry.catalog())
       await using workspace = await files.workspace(job.id)
       const { folder } = workspace
       // An engine that writes into a folder that is gone may fall over, with all that it does for others.
@@ -64,7 +68,11 @@ export function openGenerationRunner(owners: Wish): RunJob {
         owners,
       )
       const ran: Ran = {
-        result: JSON.stringify(resultOf(stored, completed, outputs, seconds, makesPictures(task))),
+        result: JSON.stringify(
+          isImageTask(job.task)
+            ? imageResultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() })
+            : resultOf(stored, completed, outputs, seconds, makesPictures(task)),
+        ),
         usage: { inputTokens: 0, outputTokens: 0 },
         cost: 0,
         files: outputs.files,
