@@ -21,6 +21,7 @@ import { openSqliteStore } from '../core/store/sqlite/store.ts'
 import { scopes } from '../core/store/store.ts'
 import { openConversion } from '../core/tasks/audio/conversion.ts'
 import { openSpeechRunner } from '../core/tasks/audio/run-speech.ts'
+import { openTranscriptionRunner } from '../core/tasks/audio/run-transcription.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
@@ -114,6 +115,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
   const conversion = openConversion({ cpu, ffmpeg })
+  const transcription = openTranscriptionRunner({ registry, cpu, media, limits: config.limits })
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
   const frozen = openFrozen(store.executions)
@@ -135,6 +137,8 @@ export async function openApp(options: AppOptions): Promise<App> {
         generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
         own: {
           'std/audio-speech': openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
+          'std/audio-transcription': transcription,
+          'std/audio-translation': transcription,
         },
         used: (modelId, usage) => throughput.used(modelId, usage),
       }),

@@ -109,11 +109,13 @@ export function holdKey(call: Call): Promise<Hold> {
 export const keepUnrepeatable = (hold: Hold, told: Unrepeatable, jobId: string | null): Promise<void> =>
   hold.keep({ status: 409, body: JSON.stringify(told), jobId })
 
-/** Answers a repeated request. Throws Failure `conflict` where the first answer is not given again. */
-export function replay(call: Call, reply: StoredReply): void {
+/** Answers a repeated request; `contentType` is of an answer that is no JSON. Throws Failure `conflict` where the first answer is not given again. */
+export function replay(call: Call, reply: StoredReply, contentType?: string): void {
   if (reply.jobId !== null) call.header('x-job-id', reply.jobId)
   refuseUnrepeatable(reply)
-  call.header('idempotent-replayed', 'true').send(reply.status, reply.body)
+  call
+    .header('idempotent-replayed', 'true')
+    .send(reply.status, reply.body, reply.status === 200 ? contentType : undefined)
 }
 
 function refuseUnrepeatable(reply: StoredReply): void {

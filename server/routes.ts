@@ -21,11 +21,13 @@ import { streamRoutes } from './slug/stream.ts'
 import { modelRoutes } from './std/models.ts'
 import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
+import { transcriptionRoutes } from './std/transcriptions.ts'
 
 /** Every endpoint of the server. A path in this table is the only way to reach a handler. */
 export const routes: readonly Route[] = [
   ...textRoutes,
   ...speechRoutes,
+  ...transcriptionRoutes,
   ...modelRoutes,
   ...modelStatusRoutes,
   ...loadRoutes,

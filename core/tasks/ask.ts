@@ -1,4 +1,4 @@
-import type { EngineListener, Lease } from '../fleet.ts'
+import type { EngineCall, EngineListener, Lease } from '../fleet.ts'
 import type { Leaving } from '../leaving.ts'
 
 /** One request to an engine, its answer whole. Rejects with the Failure that the engine or the caller's leaving makes. */
@@ -8,7 +8,7 @@ export function ask(
   body: string | Uint8Array,
   maxBytes: number,
   signal: Leaving,
-  method: 'POST' | 'GET' = 'POST',
+  more: Pick<EngineCall, 'method' | 'contentType'> = {},
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -28,7 +28,7 @@ export function ask(
         reject(failure)
       },
     }
-    const exchange = lease.open({ method, path, body, stream: false, maxBytes }, listener)
+    const exchange = lease.open({ ...more, path, body, stream: false, maxBytes }, listener)
     if (signal.aborted) leave()
     else signal.addEventListener('abort', leave, { once: true })
   })

@@ -1,6 +1,7 @@
 import { canonicalHash } from '../canonical.ts'
 import type { JsonBounds } from '../json.ts'
 import { parseJson } from '../json.ts'
+import { shapeTranscription } from './audio/transcription-shape.ts'
 import type { Catalog } from './catalog.ts'
 import { prepareChat, shapeChat } from './chat-completion.ts'
 import { prepareCompletion, shapeCompletion } from './completion.ts'
@@ -46,5 +47,8 @@ export function shape(answers: Uint8Array[], want: Want): Shaped {
       return shapeRerank(answers[0]!, want)
     case 'std/score':
       return shapeScore(answers, want)
+    case 'std/audio-transcription':
+    case 'std/audio-translation':
+      return shapeTranscription(answers[0]!, want)
   }
 }

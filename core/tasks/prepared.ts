@@ -1,4 +1,5 @@
 import type { Usage } from '../store/store.ts'
+import type { TranscriptionWant } from './audio/transcription.ts'
 import type { ChatWant } from './chat-completion.ts'
 import type { CompletionWant } from './completion.ts'
 import type { EmbeddingsWant } from './embeddings.ts'
@@ -29,7 +30,7 @@ export interface Prepared {
   want: Want
 }
 
-export type Want = ChatWant | CompletionWant | EmbeddingsWant | RerankWant | ScoreWant
+export type Want = ChatWant | CompletionWant | EmbeddingsWant | RerankWant | ScoreWant | TranscriptionWant
 
 /** An answer in the caller's words: JSON, and what it used. */
 export interface Shaped {

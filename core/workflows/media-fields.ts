@@ -2,10 +2,10 @@ import type { Segment } from './references.ts'
 
 const mediaName = /^((image|mask|video|audio)(_url)?|file)$/
 
-/** Whether the address of a picture, a video or a sound belongs at a place of inputs: `image_url`, or `url` within such a one. */
+/** Whether the address of a picture, a video or a sound belongs at a place of inputs: `image_url`, `url`, or `url` within such a one. */
 export function isMediaField(at: readonly Segment[]): boolean {
   const [name, around] = [at.at(-1), at.at(-2)]
-  if (at.length === 1) return mediaName.test(String(name))
+  if (at.length === 1) return name === 'url' || mediaName.test(String(name))
   return name === 'url' && mediaName.test(String(around))
 }
 

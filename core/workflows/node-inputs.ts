@@ -5,6 +5,7 @@ import { Failure } from '../failure.ts'
 import { linkedResult } from '../files/links.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
+import { isTranscription } from '../tasks/tasks.ts'
 import { bind, type Far, type FoundReference, referencesIn, Unresolved } from './bind.ts'
 import type { Frozen, FrozenExecutions } from './frozen.ts'
 import { withAddresses } from './media-fields.ts'
@@ -105,6 +106,7 @@ const alike: ReadonlySet<string> = new Set(['std/embeddings', 'std/rerank', 'std
 /** Whether the same inputs give the same result, so that it need not be made twice. */
 export function isRepeatable(task: string, inputs: Record<string, unknown>): boolean {
   if (alike.has(task)) return true
+  if (isTranscription(task as JobRecord['task'])) return !(Number(inputs.temperature) > 0)
   if (!task.startsWith('slug/') && typeof inputs.temperature === 'number' && inputs.temperature > 0) return false
   return typeof inputs.seed === 'number' || inputs.temperature === 0
 }

@@ -7,9 +7,10 @@ import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
 import type { ExecutionStore } from '../store/workflows.ts'
+import { soundIn, transcriptionInputs } from '../tasks/audio/transcription.ts'
 import { type Taken, withMedia } from '../tasks/generation/media.ts'
 import { prepareGeneration } from '../tasks/generation/prepare.ts'
-import { isPainted } from '../tasks/tasks.ts'
+import { isPainted, isTranscription } from '../tasks/tasks.ts'
 import type { ContentOf } from './content.ts'
 import type { FrozenExecutions } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
@@ -97,7 +98,9 @@ export function openNodeRunner({
   ): Promise<Ran> {
     const filled = isPainted(job.task)
       ? await withFiles({ ...job, origin }, inputs, model, signal)
-      : withModel(inputs, job.modelId)
+      : isTranscription(job.task)
+        ? await withSound({ ...job, origin }, withModel(inputs, job.modelId), signal)
+        : withModel(inputs, job.modelId)
     const ran = await run({ ...job, origin, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
       (thrown: unknown) => {
         throw backingOff(thrown, node.retries?.backoff_ms)
@@ -124,6 +127,15 @@ export function openNodeRunner({
     for (const { kind, field, value, alpha } of prepared.media)
       taken[kind] = await media.take(sender, field, value, kind, { alpha })
     return withMedia(prepared, taken)
+  }
+
+  /** The same with the sound that is to be written down. */
+  async function withSound(job: RunnableJob, request: object, signal: AbortSignal): Promise<object> {
+    const { task, organizationId, id, modelId, origin = '' } = job
+    if (!isTranscription(task)) return request
+    const { field, value } = soundIn(task, request).sound
+    const file = await media.take({ organizationId, origin, jobId: id, signal }, field, value, 'audio')
+    return transcriptionInputs(request, modelId, file.id)
   }
 
   return Object.assign(runNode, {

@@ -3,11 +3,12 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
-import { isGeneration, isTextTask, speechTask, Task, type TextTask } from '../../core/tasks/tasks.ts'
+import { isGeneration, isTextTask, isTranscription, speechTask, Task, type TextTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { submitGeneration, type Target } from '../slug/submit.ts'
 import { submitSpeech } from '../std/speech-job.ts'
+import { submitTranscription } from '../std/transcription-job.ts'
 import { type JobTerms, submitJob, submitted, submittedBefore } from '../submit.ts'
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
@@ -164,6 +165,10 @@ async function create(body: Create, call: Call): Promise<JobRecord> {
     if (!('slug' in target) && target.task === speechTask) {
       const sent = JSON.parse(requestText(inputs, target.modelId)) as object
       return await submitSpeech(call, { inputs: sent, terms, body })
+    }
+    if (!('slug' in target) && isTranscription(target.task)) {
+      const sent = JSON.parse(requestText(inputs, target.modelId)) as object
+      return await submitTranscription(call, { task: target.task, inputs: sent, terms, body })
     }
     // Short even where it came as text: the files have been taken out of it.
     const sent = typeof inputs === 'string' ? (JSON.parse(inputs) as object) : inputs

@@ -2,10 +2,11 @@ import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { GenerationInputs } from '../../core/tasks/generation/protocol.ts'
-import { isGeneration, isTextTask, speechTask } from '../../core/tasks/tasks.ts'
+import { isGeneration, isTextTask, isTranscription, speechTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import { submitSpeech } from '../std/speech-job.ts'
+import { submitTranscription } from '../std/transcription-job.ts'
 import type { JobTerms } from '../submit.ts'
 import { submitText } from './job-create.ts'
 import { hasEnded } from './job-record.ts'
@@ -52,6 +53,8 @@ export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord
     return again.job
   }
   if (task === speechTask) return submitSpeech(call, { inputs: JSON.parse(job.inputs), terms, body })
+  if (isTranscription(task))
+    return submitTranscription(call, { task, inputs: JSON.parse(job.inputs) as object, terms, body })
   if (!isTextTask(task)) throw new Failure('conflict', `The job ${job.id} cannot be repeated.`)
   return submitText(call, { task, text: job.inputs, terms, body })
 }

@@ -13,7 +13,10 @@ type Answer = Record<string, unknown>
 /** An engine's answer in the form that the caller asked for. */
 export function shapeTranscription(bytes: Uint8Array, want: TranscriptionWant): Shaped {
   const answer = parseAnswer(bytes)
-  const body = writeTranscription(transcriptionOf(answer, want), want, want.logprobs ? answer.logprobs : undefined)
+  const heard = transcriptionOf(answer, want)
+  const body = want.result
+    ? JSON.stringify(heard)
+    : writeTranscription(heard, want, want.logprobs ? answer.logprobs : undefined)
   return { body, usage: usageOf(answer) }
 }
 

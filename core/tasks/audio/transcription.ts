@@ -24,6 +24,8 @@ export interface TranscriptionWant {
   seconds: number
   /** The request, for clients that read it in the body; null for a job. */
   requestId: string | null
+  /** Whether it is a result, which holds all that was heard in whatever form it was asked for. */
+  result?: boolean
 }
 
 /** A request that has been checked and put into the engine's words, but for the sound. */
@@ -40,11 +42,21 @@ export interface PreparedTranscription {
   want: TranscriptionWant
 }
 
-/** Checks a request. Pure. Throws Failure for everything that is wrong with it but the sound. */
-export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
+/** A request of the right form, and the sound that it names. Pure. Throws Failure with every wrong field. */
+export function soundIn(
+  task: TranscriptionTask,
+  raw: unknown,
+): Pick<PreparedTranscription, 'sound'> & { request: TranscriptionRequest } {
   const checked = transcriptionRequests[task].safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const request = checked.data
+  const field = soundFields.find(name => request[name] != null)!
+  return { request, sound: { field, value: request[field]! } }
+}
+
+/** Checks a request. Pure. Throws Failure for everything that is wrong with it but the sound. */
+export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
+  const { request, sound } = soundIn(task, raw)
   const entry = modelFor(task, request.model, catalog)
   const format = request.response_format ?? 'json'
   const words = request.timestamp_granularities?.includes('word') ?? false
@@ -66,7 +78,6 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   if (words) used.push(['words', 'timestamp_granularities'])
   if (logprobs) used.push(['logprobs', 'include'])
   checkFeatures(used, entry)
-  const field = soundFields.find(name => request[name] != null)!
   const language = request.language == null ? null : languageCode(request.language)!
   const asked = logprobs
     ? 'json'
@@ -92,7 +103,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
       translate: task === 'std/audio-translation' && entry.traits.translateField ? true : undefined,
       ...extraFields(raw, entry),
     }),
-    sound: { field, value: request[field]! },
+    sound,
     stream: request.stream === true && (format === 'json' || format === 'text'),
     want: { task, modelId: entry.id, format, words, logprobs, language, seconds: 0, requestId: null },
   }

@@ -37,5 +37,5 @@ export function voicesIn(answer: string): Voice[] {
 /** Asks an engine that runs. `path` is where it speaks; beside that it tells its voices. Rejects as `ask` does. */
 export async function askForVoices(lease: Lease, path: string, signal: Leaving): Promise<Voice[]> {
   const list = path.replace(/\/speech$/, '/voices')
-  return voicesIn((await ask(lease, list, '', 1 << 20, signal, 'GET')).toString('utf8'))
+  return voicesIn((await ask(lease, list, '', 1 << 20, signal, { method: 'GET' })).toString('utf8'))
 }

@@ -1,0 +1,164 @@
+import { Failure } from '../../core/failure.ts'
+import type { Lease } from '../../core/fleet.ts'
+import type { Sound } from '../../core/media/sound.ts'
+import { hear } from '../../core/tasks/audio/hear.ts'
+import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/audio/transcription.ts'
+import {
+  Transcription,
+  TranscriptionRequest,
+  TranslationRequest,
+} from '../../core/tasks/audio/transcription-request.ts'
+import { transcriptionType } from '../../core/tasks/audio/transcription-text.ts'
+import type { TranscriptionTask } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { type Hold, holdKey, idempotencyKeyOf, keepUnrepeatable, longestReply, replay } from '../idempotency.ts'
+import { originOf } from '../origin.ts'
+import { preferenceOf } from '../prefer.ts'
+import { route } from '../route.ts'
+import { submitted } from '../submit.ts'
+import { carryOut } from './attempts.ts'
+import type { StreamEnd } from './relay.ts'
+import { readSoundBody, type SoundBody } from './sound-body.ts'
+import { allowed, submitTranscription } from './transcription-job.ts'
+
+const nothing = { inputTokens: 0, outputTokens: 0 }
+const shapes = {
+  'std/audio-transcription': TranscriptionRequest.shape,
+  'std/audio-translation': TranslationRequest.shape,
+}
+
+/**
+ * The walk of a speech-to-text request: form or JSON → checked and put into the engine's words → may this caller use this
+ * model → the sound, fetched where it is named, and decoded → a slot of an engine → its answer in the form that was
+ * asked for → one finished record.
+ */
+async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
+  const { media, recorder, registry } = call.owners
+  if (recorder.full)
+    throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
+      retryAfterMs: 2_000,
+    })
+  const createdAt = Date.now()
+  const prefer = preferenceOf(call.req.headers.prefer)
+  await using body = await readSoundBody(call, shapes[task])
+  const prepared = prepareTranscription(task, body.value, registry.catalog())
+  const model = allowed(call, registry.find(prepared.modelId)!)
+  if (prefer.later && !prepared.stream) return respondLater(call, task, body)
+
+  async function answer(hold?: Hold): Promise<void> {
+    const { field, value } = prepared.sound
+    const sender = { organizationId: call.caller.organizationId, origin: originOf(call), signal: call.gone }
+    // Before a slot is asked for, which others could use.
+    await using sound = await media.sound(sender, field, body.file ?? call.inline.get(value) ?? value)
+    call.letBodyGo()
+    const work = { task, model, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
+    await carryOut(call, work, lease => attempt(call, prepared, sound, lease, hold))
+  }
+  if (idempotencyKeyOf(call) === undefined) return answer()
+  using hold = await holdKey(call)
+  if (hold.reply) replay(call, hold.reply, transcriptionType(prepared.want.format))
+  else await answer(hold)
+}
+
+/** `Prefer: respond-async`: the same request as a durable job. */
+async function respondLater(call: Call, task: TranscriptionTask, { value, file }: SoundBody): Promise<void> {
+  const job = await submitTranscription(call, { task, inputs: value as object, sent: file, body: value })
+  const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
+  call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
+}
+
+async function attempt(
+  call: Call,
+  prepared: PreparedTranscription,
+  sound: Sound,
+  lease: Lease,
+  hold: Hold | undefined,
+): Promise<StreamEnd> {
+  const { config, cpu, throughput } = call.owners
+  let answer: Buffer
+  try {
+    answer = await hear(lease, prepared, sound, config.limits.engine_answer, call.leaving)
+  } catch (thrown) {
+    const failure = Failure.from(thrown)
+    if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
+    return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
+  }
+  const want = { ...prepared.want, seconds: sound.seconds, requestId: call.id }
+  const format = prepared.stream ? 'json' : want.format
+  const { body, usage } = await cpu.shape([answer], { ...want, format })
+  throughput.used(lease.modelId, usage)
+  // Whoever cancelled it while it was being shaped was told so.
+  call.leaving.throwIfAborted()
+  if (prepared.stream) sendEvents(call, body)
+  else {
+    // Before it is sent: whoever has seen an answer is given the same one again.
+    if (hold) await keep(hold, body, call.job!.id)
+    call.send(200, body, transcriptionType(format))
+  }
+  return { how: 'completed', usage }
+}
+
+/** Engines answer when they have heard all of it, so what is streamed is one piece and the end. There is no `[DONE]`. */
+function sendEvents(call: Call, body: string | Uint8Array): void {
+  const { text, logprobs, usage } = JSON.parse(textOf(body)) as { text: string; logprobs?: object[]; usage: object }
+  const more = logprobs ? { logprobs } : {}
+  const events = [
+    ...(text === '' ? [] : [{ type: 'transcript.text.delta', delta: text, ...more }]),
+    { type: 'transcript.text.done', text, ...more, usage },
+  ]
+  call.send(
+    200,
+    events.map(event => `data: ${JSON.stringify(event)}\n\n`).join(''),
+    'text/event-stream; charset=utf-8',
+    ['cache-control', 'no-cache'],
+  )
+}
+
+const textOf = (body: string | Uint8Array): string =>
+  typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+
+function keep(hold: Hold, body: string | Uint8Array, jobId: string): Promise<void> {
+  const message = `The answer to this 'Idempotency-Key' was too long to be kept. It was the job ${jobId}.`
+  return body.length > longestReply
+    ? keepUnrepeatable(hold, { message, facts: { job_id: jobId } }, jobId)
+    : hold.keep({ status: 200, body: textOf(body), jobId })
+}
+
+const method = 'POST'
+const scope = 'user:write'
+const tag = 'Audio'
+const sound =
+  'The sound comes as the `file` of a form, or by `url`, `file_id` or a `data:` URL, in a form or in JSON; FLAC, MP3, MP4, M4A, OGG, WAV and WebM.'
+
+export const transcriptionRoutes = [
+  route({
+    method,
+    path: '/std/v1/audio/transcriptions',
+    aliases: ['/v1/audio/transcriptions', '/std/openai/v1/audio/transcriptions'],
+    scope,
+    tag,
+    summary: 'Write down what is said',
+    description: `${sound} \`text\`, \`srt\` and \`vtt\` are answered as plain text; with \`stream: true\` the text comes as server-sent events, without a \`[DONE]\`.`,
+    body: TranscriptionRequest,
+    example: {
+      model: 'infer/tiny-transcription',
+      url: 'https://example.com/speech.mp3',
+      response_format: 'verbose_json',
+    },
+    response: Transcription,
+    answer: call => transcribe('std/audio-transcription', call),
+  }),
+  route({
+    method,
+    path: '/std/v1/audio/translations',
+    aliases: ['/v1/audio/translations', '/std/openai/v1/audio/translations'],
+    scope,
+    tag,
+    summary: 'Write down in English what is said in another language',
+    description: sound,
+    body: TranslationRequest,
+    example: { model: 'whisper', url: 'https://example.com/rede.mp3' },
+    response: Transcription,
+    answer: call => transcribe('std/audio-translation', call),
+  }),
+]
