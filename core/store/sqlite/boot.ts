@@ -1,9 +1,9 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LogFields } from '../../log.ts'
-import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
-import { type Connection, meaningOf, openAsIs, openDatabase, sqliteCode, structuralFault } from './database.ts'
+import { damaged, refusalFor } from './damage.ts'
+import { type Connection, meaningOf, openAsIs, openDatabase, structuralFault } from './database.ts'
 import { createPrivate, placesIn, syncDirectory } from './directory.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
@@ -97,35 +97,4 @@ function syncFile(path: string): void {
   const file = openSync(path, 'r')
   fsyncSync(file)
   closeSync(file)
-}
-
-function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {
-  if (thrown instanceof StoreRefusal) return thrown
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  const code = sqliteCode(thrown)
-  if (
-    code &&
-    /^SQLITE_(FULL|IOERR|CANTOPEN|READONLY|PERM|NOMEM|BUSY|LOCKED)/.test(code) &&
-    code !== 'SQLITE_IOERR_DATA'
-  )
-    return new StoreRefusal(74, `The database in ${dataDir} cannot be opened: ${message} (${code}).`, thrown)
-  return damaged(dataDir, message, thrown)
-}
-
-function damaged(dataDir: string, finding: string, cause?: unknown): StoreRefusal {
-  const file = newestBackup(placesIn(dataDir).backups) ?? '<backup file>'
-  return new StoreRefusal(
-    65,
-    `The database ${placesIn(dataDir).database} is damaged: ${finding.split('\n')[0]}. ` +
-      `Nothing was changed. Restore a good copy with: infer restore ${file} --data-dir ${dataDir}`,
-    cause,
-  )
-}
-
-function newestBackup(backups: string): string | undefined {
-  if (!existsSync(backups)) return undefined
-  const files = readdirSync(backups)
-    .filter(name => name.endsWith('.db'))
-    .map(name => join(backups, name))
-  return files.sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs).at(-1)
 }

@@ -4,6 +4,8 @@ import type { Worker } from 'node:worker_threads'
 import type { Log } from '../../log.ts'
 import type { Store } from '../store.ts'
 import { assemble } from './assemble.ts'
+import { refusalFor } from './damage.ts'
+import { sqliteCode } from './database.ts'
 import { placesIn, prepareDirectory, takeInstanceLock } from './directory.ts'
 import { openReader, type Reader } from './reader.ts'
 import { openResultSweep } from './result-sweep.ts'
@@ -50,7 +52,11 @@ export async function openSqliteStore(wish: StoreWish): Promise<Store> {
   })
   opened.defer(() => writer.close())
   lock.markCreated()
-  reader = openReader(database, failure => writer.fail(failure, 74))
+  try {
+    reader = openReader(database, failure => writer.fail(failure, 74))
+  } catch (thrown) {
+    throw sqliteCode(thrown) === undefined ? thrown : refusalFor(thrown, dataDir)
+  }
   const results = openResults({
     folder,
     onFull() {

@@ -126,7 +126,6 @@ test('twenty kill -9 under load lose nothing, invent nothing and bill everything
   // The load was real: hundreds of jobs, some of them in the middle of a run when the server died.
   expect(acknowledged.size).toBeGreaterThan(500)
   expect(requeued).toBeGreaterThan(0)
-  expect(Math.max(...readyMs)).toBeLessThan(5000)
   process.stdout.write(
     `durability: ${kills} kills, ${acknowledged.size} acknowledged, 0 lost, ${repeated} executions repeated, ` +
       `${requeued} requeued, ready (with the start of Node) at most ${Math.round(Math.max(...readyMs))} ms\n`,

@@ -1,0 +1,38 @@
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { StoreRefusal } from '../refusal.ts'
+import { sqliteCode } from './database.ts'
+import { placesIn } from './directory.ts'
+
+/** Why the database of a data directory is not opened, as the sentence and exit code for whoever started us. */
+export function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {
+  if (thrown instanceof StoreRefusal) return thrown
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  const code = sqliteCode(thrown)
+  if (
+    code &&
+    /^SQLITE_(FULL|IOERR|CANTOPEN|READONLY|PERM|NOMEM|BUSY|LOCKED)/.test(code) &&
+    code !== 'SQLITE_IOERR_DATA'
+  )
+    return new StoreRefusal(74, `The database in ${dataDir} cannot be opened: ${message} (${code}).`, thrown)
+  return damaged(dataDir, message, thrown)
+}
+
+/** It cannot be trusted: the finding, and the command that puts a good copy in its place. */
+export function damaged(dataDir: string, finding: string, cause?: unknown): StoreRefusal {
+  const file = newestBackup(placesIn(dataDir).backups) ?? '<backup file>'
+  return new StoreRefusal(
+    65,
+    `The database ${placesIn(dataDir).database} is damaged: ${finding.split('\n')[0]}. ` +
+      `Nothing was changed. Restore a good copy with: infer restore ${file} --data-dir ${dataDir}`,
+    cause,
+  )
+}
+
+function newestBackup(backups: string): string | undefined {
+  if (!existsSync(backups)) return undefined
+  const files = readdirSync(backups)
+    .filter(name => name.endsWith('.db'))
+    .map(name => join(backups, name))
+  return files.sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs).at(-1)
+}
