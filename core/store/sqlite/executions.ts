@@ -52,7 +52,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
   >('SELECT number, organization_id, id, status FROM jobs WHERE execution = ?')
   const usedElsewhere = connection
     .prepare<[string, number], number>(
-      'SELECT execution FROM execution_nodes WHERE job_id = ? AND execution <> ? LIMIT 1',
+      'SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1 AND execution <> ? LIMIT 1',
     )
     .pluck()
   const giveAway = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')

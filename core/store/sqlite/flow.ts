@@ -6,6 +6,7 @@ import type { ExecutionError, NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { openFailureOf } from './execution-failure.ts'
 import { type EndingRow, endingColumns, openEnd, type Writing } from './job-end.ts'
+import { type JobRow, jobColumns, jobOf as recordOf } from './job-reads.ts'
 import { openKept } from './kept.ts'
 
 /** A node as it was planned; its number is its place in the plan. */
@@ -52,7 +53,7 @@ interface JobEnd {
  * whenever a transaction is undone.
  */
 export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>) {
-  const { counts, events, moves, tally } = writing
+  const { boot, counts, events, moves, tally } = writing
   const execution = connection.prepare<[number], ExecutionRow>(
     `SELECT number, organization_id, id, token_id, priority, status, timeout_ms, on_failure, plan FROM executions
      JOIN execution_plans ON execution = number WHERE number = ?`,
@@ -73,10 +74,13 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     `UPDATE executions SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms
      WHERE number = ?`,
   )
-  const insertJob = connection.prepare(
-    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, priority, rank, status, attempt, max_attempts,
-       claims, crashes, not_before, timeout_ms, created_at, updated_at, execution, node)
-     VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, 0, ?, ?, ?, ?, ?)`,
+  const newJob = `INSERT INTO jobs (status, attempt, claims, boot, started_at, organization_id, id, token_id, task,
+      model_id, priority, rank, max_attempts, timeout_ms, created_at, updated_at, execution, node, crashes, not_before)`
+  const insertWaiting = connection.prepare(
+    `${newJob} VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`,
+  )
+  const insertBegun = connection.prepare<unknown[], JobRow>(
+    `${newJob} VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) RETURNING ${jobColumns}`,
   )
   const jobOf = connection.prepare<[string, string], EndingRow & { rank: number }>(
     `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
@@ -133,26 +137,26 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs, direct } = live.plan.nodes[node]!
     const { organizationId, id: executionId } = live
     const rank = rankAt(at * 1000, live.priority)
-    const { lastInsertRowid } = insertJob.run(
-      organizationId,
-      jobId,
-      live.tokenId,
-      task,
-      modelId,
-      live.priority,
-      rank,
-      maxAttempts,
-      timeoutMs,
-      at,
-      at,
-      live.number,
-      node,
-    )
+    const who = [organizationId, jobId, live.tokenId, task, modelId, live.priority, rank] as const
+    const facts = [...who, maxAttempts, timeoutMs, at, at, live.number, node] as const
     // Its inputs are in the definition; what they come to is written when it ends.
     setReady.run(jobId, at, live.number, node)
-    events.add(lastInsertRowid, organizationId, 'job.created', 0, at, live.number, node)
-    tally.move(undefined, 'pending')
-    moves.release({ id: jobId, organizationId, modelId, rank, executionId, nodeId, direct })
+    const before = direct ? moves.takeSlot(modelId) : undefined
+    if (before === undefined) {
+      const { lastInsertRowid } = insertWaiting.run(...facts)
+      events.add(lastInsertRowid, organizationId, 'job.created', 0, at, live.number, node)
+      tally.move(undefined, 'pending')
+      moves.release({ id: jobId, organizationId, modelId, rank, executionId, nodeId, direct })
+      return
+    }
+    // It has the slot of the one that has ended, and so never waits.
+    const row = insertBegun.get(boot, at, ...facts)!
+    events.add(row.number, organizationId, 'job.created', 0, at, live.number, node)
+    events.add(row.number, organizationId, 'job.started', 1, at, live.number, node)
+    tally.move(undefined, 'processing')
+    live.standing.status[node] = 'running'
+    counts.move(live.number, at, { running: 1 })
+    moves.hand({ before, job: recordOf(row, undefined, null, { executionId, nodeId }) })
   }
 
   /** Ends the job of a node that is not to run any more. */

@@ -50,13 +50,6 @@ export function jobCommands(connection: Connection, writing: Writing) {
   const library = openLibraryRows(connection)
   const calls = ledgerReads(connection)
 
-  /** A slot of the model is kept: of the jobs that have been released since, one takes it. */
-  function handOn(from: string, modelId: string, since: number, at: number): void {
-    const next = moves.takeBack(since, modelId)
-    const job = next && begin(next.organizationId, next.id, at)
-    if (job) moves.hand({ before: from, job })
-  }
-
   return {
     /** Null when stored, otherwise the id of the job that the same key made before. */
     'jobs.submit'(job: NewJob): string | null {
@@ -100,9 +93,9 @@ export function jobCommands(connection: Connection, writing: Writing) {
         for (const item of outcome.library) library.add(item)
         if (outcome.inputs !== undefined) insertInputs.run(row.number, outcome.inputs)
         if (outcome.cacheKey !== undefined) cache.run(outcome.cacheKey, row.id)
-        const before = moves.releases()
+        if (next !== undefined) moves.keepSlot(row.id, next)
         end(row, outcome)
-        if (next !== undefined) handOn(row.id, next, before, at)
+        moves.dropSlot()
       } else if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
       else {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)

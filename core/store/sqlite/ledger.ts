@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { FinishedJob, JobError, JobRecord } from '../store.ts'
-import type { Connection } from './database.ts'
+import { type Connection, sqliteCode } from './database.ts'
 
 export interface LedgerRow {
   sequence: number
@@ -62,19 +62,26 @@ export function openLedger(connection: Connection) {
     `INSERT INTO ledger ${columns} ON CONFLICT (organization_id, kind, job_id) DO NOTHING`,
   )
 
-  /** The last row of this transaction; read anew in each, for another process may have written too. */
+  /** The last row, as far as is known: another process may have added some, whose numbers are then taken. */
   let end: { sequence: number; hash: Buffer } | undefined
+  const endOf = () => (end ??= last.get() ?? { sequence: 0, hash: genesis })
+
+  function addOne(statement: typeof insert, kind: JobRecord['kind'], job: FinishedJob): void {
+    const { sequence, hash: previous } = endOf()
+    const fields = fieldsOf(sequence + 1, kind, job)
+    const next = chained(previous, fields)
+    if (statement.run(...fields, next).changes > 0) end = { sequence: sequence + 1, hash: next }
+  }
 
   function add(statement: typeof insert, kind: JobRecord['kind'], jobs: readonly FinishedJob[]): void {
-    let { sequence, hash: previous } = end ?? last.get() ?? { sequence: 0, hash: genesis }
-    for (const job of jobs) {
-      const fields = fieldsOf(sequence + 1, kind, job)
-      const next = chained(previous, fields)
-      if (statement.run(...fields, next).changes === 0) continue
-      sequence += 1
-      previous = next
-    }
-    end = { sequence, hash: previous }
+    for (const job of jobs)
+      try {
+        addOne(statement, kind, job)
+      } catch (thrown) {
+        if (sqliteCode(thrown) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw thrown
+        end = undefined
+        addOne(statement, kind, job)
+      }
   }
 
   return {
@@ -88,10 +95,6 @@ export function openLedger(connection: Connection) {
       return () => {
         end = then
       }
-    },
-    /** The transaction is about to be committed. */
-    write(): void {
-      end = undefined
     },
     /** The transaction was undone. */
     forget(): void {

@@ -5,6 +5,7 @@ import type { Asked } from './batch.ts'
 import { bootDatabase } from './boot.ts'
 import { openCommands } from './commands.ts'
 import { copyDatabase } from './copy.ts'
+import { refusalFor } from './damage.ts'
 import { type Connection, meaningOf, pragmas, sqliteCode } from './database.ts'
 import { placesIn } from './directory.ts'
 import { openGroup } from './group.ts'
@@ -39,7 +40,8 @@ function start(port: MessagePort, wish: ThreadStart): void {
     serve(port, connection, wish)
     tell({ kind: 'ready', recovery })
   } catch (thrown) {
-    tell({ kind: 'refused', ...refused(thrown) })
+    // A bit that flipped in the schema itself may show only in a statement that does not fit it.
+    tell({ kind: 'refused', ...refused(sqliteCode(thrown) === undefined ? thrown : refusalFor(thrown, wish.dataDir)) })
     port.close()
   }
 }
@@ -69,7 +71,8 @@ function serve(
 
   port.on('message', (message: ToWriter) => {
     take(message)
-    schedule()
+    // At once: what else has come meanwhile is taken along, and the rest while this one is written.
+    if (!scheduled) run()
   })
 
   function take(message: ToWriter): void {

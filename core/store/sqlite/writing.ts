@@ -31,7 +31,6 @@ export const memoryOf = ({ ledger, tally, counts, events, moves, flow }: Writing
     }
   },
   write() {
-    ledger.write()
     tally.write()
     counts.write()
     events.write()

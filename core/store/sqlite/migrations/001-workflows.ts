@@ -88,7 +88,7 @@ CREATE TABLE execution_nodes (
   PRIMARY KEY (execution, node),
   UNIQUE (execution, node_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX execution_nodes_job ON execution_nodes (job_id) WHERE job_id IS NOT NULL;
+CREATE INDEX execution_nodes_reused ON execution_nodes (job_id) WHERE cached = 1;
 
 CREATE TABLE cached_results (
   key TEXT NOT NULL PRIMARY KEY,
