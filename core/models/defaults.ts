@@ -54,4 +54,13 @@ export const defaultModels = (): Model[] =>
       memory: '128MiB',
       concurrency: 4,
     },
+    {
+      id: 'infer/tiny-transcription',
+      engine: 'demo',
+      tasks: ['std/audio-transcription'],
+      description:
+        'A toy that writes down what infer/tiny-speech has said in tones. It is no ear: of every other sound it hears nothing.',
+      memory: '512MiB',
+      concurrency: 2,
+    },
   ].map(entry => Model.parse({ engine: 'gguf', devices: 'cpu', memory: '64MiB', ...entry }))

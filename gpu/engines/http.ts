@@ -8,6 +8,17 @@ import { parseJson } from '../../core/json.ts'
 import type { Log } from '../../core/log.ts'
 import { eventStream, openReply, type Reply, type StreamForm, send, sendFailure } from './reply.ts'
 
+/** A body that is a form, as it came. */
+export class FormBody {
+  readonly bytes: Buffer<ArrayBuffer>
+  readonly contentType: string
+  constructor(bytes: Buffer<ArrayBuffer>, contentType: string) {
+    this.bytes = bytes
+    this.contentType = contentType
+  }
+}
+
+/** `body` is JSON's value, or a form. */
 export type Handler = (body: unknown, reply: Reply) => void | Promise<void>
 /** By method and path: `POST /v1/embeddings`. */
 export type Handlers = Record<string, Handler>
@@ -98,7 +109,7 @@ export async function openHttp(options: HttpOptions) {
       }
       const handler = handlerFor(request, response)
       const bytes = await readBody(request, bodyLimit, reply.signal)
-      await handler(request.method === 'GET' ? undefined : parseJson(bytes, bounds), reply)
+      await handler(request.method === 'GET' ? undefined : bodyOf(request, bytes), reply)
     } catch (error) {
       const failure = Failure.from(error)
       if (failure.code === 'internal_error') log.error('A request failed', { path: request.url }, error)
@@ -128,6 +139,11 @@ export async function openHttp(options: HttpOptions) {
   }
 }
 
+function bodyOf({ headers }: IncomingMessage, bytes: Buffer<ArrayBuffer>): unknown {
+  const type = headers['content-type'] ?? ''
+  return /^multipart\/form-data\b/i.test(type) ? new FormBody(bytes, type) : parseJson(bytes, bounds)
+}
+
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
 async function listen(server: ReturnType<typeof createServer>, socket: string | undefined, port: number | undefined) {
@@ -153,7 +169,11 @@ async function listen(server: ReturnType<typeof createServer>, socket: string | 
 }
 
 /** The whole body. What is over the limit is read and dropped, so that the caller gets to hear the refusal. */
-async function readBody(request: IncomingMessage, limit: number, signal: AbortSignal): Promise<Buffer> {
+async function readBody(
+  request: IncomingMessage,
+  limit: number,
+  signal: AbortSignal,
+): Promise<Buffer<ArrayBuffer>> {
   const chunks: Buffer[] = []
   let length = 0
   try {

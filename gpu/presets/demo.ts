@@ -1,7 +1,7 @@
 import { selfCommand } from '../../core/assets.ts'
 import { isGeneration } from '../../core/tasks/tasks.ts'
 import { voices } from '../engines/demo/chords.ts'
-import { generationPaths, type Preset, speechPaths, traitsFor } from './preset.ts'
+import { generationPaths, type Preset, speechPaths, traitsFor, transcriptionPaths } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -38,9 +38,9 @@ export const demo: Preset = {
   keepAliveMs: 110_000,
   traits: model =>
     traitsFor(model, {
-      paths: { ...generationPaths, ...speechPaths },
+      paths: { ...generationPaths, ...speechPaths, 'std/audio-transcription': transcriptionPaths['std/audio-transcription'] },
       speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id) },
-      features: [],
+      features: ['segments', 'words'],
       rerankScores: 'probability',
       scoreBy: 'score',
       dimensions: false,

@@ -1,6 +1,6 @@
 import type { Feature, Model } from '../../core/models/model.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
-import { everything, generates, openAiPaths, type Preset, speechPaths, traitsFor } from './preset.ts'
+import { isTranscription, speechTask } from '../../core/tasks/tasks.ts'
+import { everything, generates, openAiPaths, type Preset, speechPaths, traitsFor, transcriptionPaths } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -19,7 +19,7 @@ export const vllm: Preset = {
       ['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
       ['--gpu-memory-utilization', share(memoryShare), '--max-num-seqs', String(slots)],
       model.context_length ? ['--max-model-len', String(model.context_length)] : [],
-      speaks(model) ? ['--omni'] : generates(model) ? [] : ['--runner', 'pooling'],
+      speaks(model) ? ['--omni'] : generates(model) || hears(model) ? [] : ['--runner', 'pooling'],
       model.args,
     ].flat(),
   env: (_model, key) => ({ VLLM_API_KEY: key, VLLM_NO_USAGE_STATS: '1', DO_NOT_TRACK: '1' }),
@@ -30,7 +30,7 @@ export const vllm: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: { ...openAiPaths, ...speechPaths },
+      paths: { ...openAiPaths, ...speechPaths, ...transcriptionPaths },
       features: everything.filter(feature => !lacking.has(feature)),
       rerankScores: 'probability',
       scoreBy: 'score',
@@ -46,8 +46,11 @@ export const vllm: Preset = {
 /** Sound is made by vLLM-Omni, which is asked for with this option. */
 const speaks = ({ tasks }: Model): boolean => tasks.includes(speechTask)
 
-/** Its engine answers a suffix with a refusal and has given `best_of` up. */
-const lacking: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of'])
+/** Whisper and its like answer in text, which is made as a chat model makes it. */
+const hears = ({ tasks }: Model): boolean => tasks.some(isTranscription)
+
+/** Its engine answers a suffix with a refusal and has given `best_of` up; of what it hears it times segments only. */
+const lacking: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])
 
 /** Between a tenth and what leaves room for the driver's own; rounded down so that the sum of shares stays below one. */
 const share = (of: number): string => String(Math.floor(Math.min(0.95, Math.max(0.1, of)) * 100) / 100)

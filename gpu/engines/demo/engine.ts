@@ -4,6 +4,7 @@ import { generatePath } from '../../../core/tasks/generation/protocol.ts'
 import { checkPlace, openHttp, type Place } from '../http.ts'
 import type { StreamForm } from '../reply.ts'
 import { openStopSignal } from '../stop-signal.ts'
+import { listen } from './ear.ts'
 import { openGenerate } from './generate.ts'
 import { sharp } from './images.ts'
 import { listVoices, speak } from './voice.ts'
@@ -33,7 +34,8 @@ const lines: StreamForm = {
 }
 
 /**
- * The demo engine: draws pictures and videos of the asked size and length and says texts in tones without any model, until SIGTERM or SIGINT.
+ * The demo engine: draws pictures and videos of the asked size and length and says texts in tones without any model,
+ * and writes such tones down again, until SIGTERM or SIGINT.
  * Resolves when nothing is drawn any more. Throws Failure `invalid_value` when it cannot start.
  */
 export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log: Log }): Promise<void> {
@@ -52,12 +54,15 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
     ...settings,
     log,
     stream: lines,
+    // An hour of sound is 115 MB.
+    bodyLimit: 260 << 20,
     health: () => ({ status: 'ok', running: generate.running() }),
     handlers: () => ({
       'GET /v1/models': (_body, reply) =>
         reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] }),
       'GET /v1/audio/voices': listVoices,
       'POST /v1/audio/speech': speak,
+      'POST /v1/audio/transcriptions': listen,
       ...(soundOnly ? {} : { [`POST ${generatePath}`]: generate.handle }),
     }),
   })
