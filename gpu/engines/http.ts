@@ -169,11 +169,7 @@ async function listen(server: ReturnType<typeof createServer>, socket: string | 
 }
 
 /** The whole body. What is over the limit is read and dropped, so that the caller gets to hear the refusal. */
-async function readBody(
-  request: IncomingMessage,
-  limit: number,
-  signal: AbortSignal,
-): Promise<Buffer<ArrayBuffer>> {
+async function readBody(request: IncomingMessage, limit: number, signal: AbortSignal): Promise<Buffer<ArrayBuffer>> {
   const chunks: Buffer[] = []
   let length = 0
   try {

@@ -38,7 +38,11 @@ export const demo: Preset = {
   keepAliveMs: 110_000,
   traits: model =>
     traitsFor(model, {
-      paths: { ...generationPaths, ...speechPaths, 'std/audio-transcription': transcriptionPaths['std/audio-transcription'] },
+      paths: {
+        ...generationPaths,
+        ...speechPaths,
+        'std/audio-transcription': transcriptionPaths['std/audio-transcription'],
+      },
       speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id) },
       features: ['segments', 'words'],
       rerankScores: 'probability',

@@ -1,6 +1,14 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { isTranscription, speechTask } from '../../core/tasks/tasks.ts'
-import { everything, generates, openAiPaths, type Preset, speechPaths, traitsFor, transcriptionPaths } from './preset.ts'
+import {
+  everything,
+  generates,
+  openAiPaths,
+  type Preset,
+  speechPaths,
+  traitsFor,
+  transcriptionPaths,
+} from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
