@@ -33,6 +33,13 @@ test('members are counted before parsing', () =>
   expect(refusal(`{${Array.from({ length: 21 }, (_, i) => `"k${i}":1`).join()}}`)).toContain('more than 20'))
 test('brackets and colons inside strings do not count', () =>
   expect(parse(JSON.stringify({ a: `${'[{:'.repeat(50)}\\"` }))).toEqual({ a: `${'[{:'.repeat(50)}\\"` }))
+test('wherever in a string a quote or a backslash stands, it ends where it ends', () => {
+  for (let length = 0; length < 140; length++)
+    for (const inside of ['"', '\\', '\\"', '\\\\', '""', '"x\\']) {
+      const value = ['x'.repeat(length) + inside + '[{'.repeat(20), '"']
+      expect(parse(JSON.stringify(value))).toEqual(value)
+    }
+})
 test('an unterminated string is refused', () => expect(refusal('{"a":"bc\\"')).toContain('not valid JSON'))
 test('bytes that are not UTF-8 do no harm', () =>
   expect(refusal(Buffer.from([0x7b, 0xff, 0xfe]))).toContain('not valid JSON'))
