@@ -85,8 +85,21 @@ const name = /[A-Za-z_$][A-Za-z0-9_$-]*|[0-9]+/y
 const index = /\[([0-9]{1,9})\]/y
 const quoted = /\[(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\]/y
 
+/** Many nodes refer to the same: what was read last, by how it is written. */
+const lately = new Map<string, Reference>()
+const mostLately = 512
+
 /** Reads what stands between the braces. Throws ReferenceFault. */
 export function parseReference(source: string): Reference {
+  const before = lately.get(source)
+  if (before) return before
+  const reference = readReference(source)
+  if (lately.size >= mostLately) lately.clear()
+  lately.set(source, reference)
+  return reference
+}
+
+function readReference(source: string): Reference {
   if (source === '') throw fault(source, 'it names nothing. Write ${input.name} or ${nodes.id.result.…}.')
   const path: Segment[] = []
   let at = 0
