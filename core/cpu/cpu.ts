@@ -118,7 +118,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
       ...shared,
       minThreads: 0,
       maxThreads: 1,
-      concurrentTasksPerWorker: 256,
+      concurrentTasksPerWorker: 64,
       resourceLimits: { maxOldGenerationSizeMb: 256 },
     })
     if (encoders.queueSize >= maxQueue)

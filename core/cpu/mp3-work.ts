@@ -2,6 +2,9 @@ import type { MessagePort } from 'node:worker_threads'
 import { createEncoder } from 'wasm-media-encoders'
 import { readAsset } from '../assets.ts'
 
+/** Compiled once; it stays as long as the thread, which ends when it has had nothing to do for half a minute. */
+let module: WebAssembly.Module | undefined
+
 /**
  * Makes MP3 of samples that come through the port: each message, 16-bit samples in mono, is answered with what there is
  * of MP3 so far; null, which is the last, with the rest. Resolves when the port is closed.
@@ -10,7 +13,10 @@ export async function encodeMp3(rate: number, port: MessagePort): Promise<void> 
   // Listened to before anything is waited for: a close that nobody hears does not come again.
   const closed = new Promise<void>(resolve => port.once('close', resolve))
   try {
-    const encoder = await createEncoder('audio/mpeg', Uint8Array.from(readAsset('audio/mp3.wasm')))
+    const program = module ?? Uint8Array.from(readAsset('audio/mp3.wasm'))
+    const encoder = await createEncoder('audio/mpeg', program, compiled => {
+      module = compiled
+    })
     encoder.configure({ sampleRate: rate, channels: 1, bitrate: rate < 32_000 ? 64 : 96 })
     port.on('message', (samples: Uint8Array | null) => {
       try {

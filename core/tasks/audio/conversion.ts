@@ -4,7 +4,7 @@ import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
 import type { SpeechFormat } from './speech-format.ts'
-import { WavSamples } from './wav.ts'
+import { WavLength, WavSamples } from './wav.ts'
 
 export interface Converted {
   sound: Readable
@@ -44,7 +44,9 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
     if (wanted in encodings) {
       const found = await ffmpeg.found()
       if ('missing' in found) throw new Failure('worker_error', `ffmpeg was here a moment ago: ${found.missing}`)
-      return { sound: encoded(found.ffmpeg, sound, wanted as keyof typeof encodings), seconds: () => undefined }
+      const counted = joined(sound, new WavLength())
+      const format = wanted as keyof typeof encodings
+      return { sound: encoded(found.ffmpeg, counted, format), seconds: () => counted.seconds }
     }
     const samples = new WavSamples()
     const facts = new Promise<{ rate: number }>((resolve, reject) => {

@@ -108,7 +108,8 @@ async function lengthOf(
   const { durationMs } = await ffmpeg.probe(path, signal).catch((cause: unknown) => {
     throw soundFailure(cause, signal)
   })
-  return durationMs === null ? undefined : durationMs / 1000
+  // Files that were written as they came need not know their length.
+  return durationMs ? durationMs / 1000 : undefined
 }
 
 /** WAV of other samples is as good an answer; only its length is not found this way. */

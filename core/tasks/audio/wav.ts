@@ -7,11 +7,11 @@ export interface WavFacts {
   rate: number
 }
 
-/** The head of a WAV file of 16-bit samples, mono; `bytes` of samples follow. */
+/** The head of a WAV file of 16-bit samples, mono; `bytes` of samples follow, as many as may be said where nobody knows. */
 export function wavHead(rate: number, bytes: number): Buffer {
   const head = Buffer.alloc(44)
   head.write('RIFF', 0, 'latin1')
-  head.writeUInt32LE(36 + bytes, 4)
+  head.writeUInt32LE(Math.min(36 + bytes, 0xffffffff), 4)
   head.write('WAVEfmt ', 8, 'latin1')
   head.writeUInt32LE(16, 16)
   head.writeUInt16LE(1, 20)
@@ -21,7 +21,7 @@ export function wavHead(rate: number, bytes: number): Buffer {
   head.writeUInt16LE(2, 32)
   head.writeUInt16LE(16, 34)
   head.write('data', 36, 'latin1')
-  head.writeUInt32LE(bytes, 40)
+  head.writeUInt32LE(Math.min(bytes, 0xffffffff), 40)
   return head
 }
 
@@ -69,6 +69,35 @@ function formatAt(bytes: Buffer, at: number, length: number): WavFacts {
       `WAV of kind ${kind} with ${channels} channels of ${bits} bits at ${rate} Hz, which cannot be converted`,
     )
   return { channels, rate }
+}
+
+/** Passes a WAV file on as it is and tells how long it is. */
+export class WavLength extends Transform {
+  #head: Buffer | undefined = Buffer.alloc(0)
+  #facts: (WavFacts & { from: number; bytes: number }) | undefined
+  #bytes = 0
+
+  /** Seconds that have passed through; undefined where the file does not say what its samples are. */
+  get seconds(): number | undefined {
+    if (!this.#facts) return undefined
+    const { from, bytes, channels, rate } = this.#facts
+    return Math.max(0, Math.min(bytes, this.#bytes - from)) / 2 / channels / rate
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: (error: null, chunk: Buffer) => void): void {
+    this.#bytes += chunk.length
+    if (this.#head) {
+      this.#head = Buffer.concat([this.#head, chunk])
+      try {
+        this.#facts = readWavHead(this.#head)
+        if (this.#facts) this.#head = undefined
+      } catch {
+        // Whoever converts it knows more kinds, or says what is wrong.
+        this.#head = undefined
+      }
+    }
+    done(null, chunk)
+  }
 }
 
 /** Takes the head off a WAV file and gives its samples in mono, 16 bits, little-endian. */

@@ -1,0 +1,253 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { wavHead } from '../../../core/tasks/audio/wav.ts'
+import { voices } from '../../../gpu/engines/demo/chords.ts'
+import { encode } from '../../../gpu/engines/demo/tones.ts'
+import { startApp, type TestApp } from '../../_app.ts'
+import { heardInWav, remoteSpeaker } from './_speech.ts'
+
+const say = (app: TestApp, body: object = {}, signal?: AbortSignal) =>
+  app.fetch('/std/v1/audio/speech', { body: { model: 'far', input: 'Hello', ...body }, ...(signal ? { signal } : {}) })
+const errorOf = async (answer: Response) =>
+  ((await answer.json()) as { error: { code: string; message: string } }).error
+const mp3 = (text: string) => Buffer.concat([Buffer.from('ID3'), Buffer.from(text)])
+const wavOf = (text: string, length?: number) => {
+  const samples = encode(text, voices[0])
+  return Buffer.concat([wavHead(24_000, length ?? samples.byteLength), new Uint8Array(samples.buffer)])
+}
+const statusOf = async (app: TestApp, answer: Response) => {
+  const id = answer.headers.get('x-job-id')!
+  return async () => ((await (await app.fetch(`/api/jobs/${id}`)).json()) as { status: string }).status
+}
+
+test('the engine gets what it knows and nothing else, and its sound comes back as it is', async () => {
+  await using far = await remoteSpeaker(response => {
+    response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(mp3('sound'))
+  })
+  await using app = await startApp({ models: [far.model({ upstream_id: 'kokoro', extra_params: ['mood'] })] })
+  const answer = await say(app, {
+    voice: { id: 'af_heart' },
+    speed: 1.5,
+    instructions: 'calmly',
+    language: 'en',
+    seed: 7,
+    mood: 'glad',
+    api_base: 'http://169.254.169.254',
+    user: 'someone',
+    stream_format: 'audio',
+  })
+  expect(Buffer.from(await answer.arrayBuffer())).toEqual(mp3('sound'))
+  expect(far.paths).toEqual(['POST /v1/audio/speech'])
+  expect(far.bodies).toEqual([
+    {
+      model: 'kokoro',
+      input: 'Hello',
+      voice: { id: 'af_heart' },
+      response_format: 'mp3',
+      speed: 1.5,
+      instructions: 'calmly',
+      language: 'en',
+      seed: 7,
+      mood: 'glad',
+    },
+  ])
+})
+
+test('an engine that only writes WAV is asked for that, and its length need not be known beforehand', async () => {
+  await using far = await remoteSpeaker(response => {
+    const wav = wavOf('By hand', 0xffffffff)
+    response.writeHead(200, { 'content-type': 'audio/wav' })
+    response.write(wav.subarray(0, 30))
+    response.end(wav.subarray(30))
+  })
+  await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })] })
+  const pcm = Buffer.from(await (await say(app, { response_format: 'pcm' })).arrayBuffer())
+  expect(heardInWav(Buffer.concat([wavHead(24_000, pcm.length), pcm]))).toBe('By hand')
+  expect(far.bodies[0]).toMatchObject({ response_format: 'wav' })
+})
+
+test('raw samples say at what rate they are', async () => {
+  await using far = await remoteSpeaker(response => {
+    response.writeHead(200, { 'content-type': 'audio/pcm; rate=22050' }).end(Buffer.alloc(100))
+  })
+  await using app = await startApp({ models: [far.model()] })
+  expect((await say(app, { response_format: 'pcm' })).headers.get('content-type')).toBe('audio/pcm;rate=22050')
+})
+
+test('what the engine refuses is told with its words', async () => {
+  await using far = await remoteSpeaker(response => {
+    response
+      .writeHead(400, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ error: { message: 'Voice nova is not there; there is af_heart.', code: 'invalid_value' } }))
+  })
+  await using app = await startApp({ models: [far.model()] })
+  const answer = await say(app, { voice: 'nova' })
+  expect(answer.status).toBe(400)
+  expect((await errorOf(answer)).message).toContain('there is af_heart')
+  expect(far.paths).toHaveLength(1)
+})
+
+test('an engine that answers something else, nothing, or breaks before its first byte is tried again', async () => {
+  await using far = await remoteSpeaker(
+    response => void response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}'),
+    response => void response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(),
+    response => void response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(mp3('third time')),
+  )
+  await using app = await startApp({ models: [far.model()] })
+  expect(Buffer.from(await (await say(app)).arrayBuffer())).toEqual(mp3('third time'))
+  expect(far.paths).toHaveLength(3)
+})
+
+test('so is one whose WAV is none, and in the end that is said', async () => {
+  await using far = await remoteSpeaker(
+    response => void response.writeHead(200, { 'content-type': 'audio/wav' }).end('This is no sound at all.'),
+  )
+  await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })] })
+  const answer = await say(app)
+  expect(answer.status).toBe(502)
+  expect(await errorOf(answer)).toMatchObject({ code: 'worker_error', message: expect.stringContaining('no WAV file') })
+  expect(far.paths).toHaveLength(3)
+})
+
+test('a sound that breaks off ends the connection, and events end with the error', async () => {
+  const breaks = async (response: import('node:http').ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'audio/mpeg' })
+    response.write(mp3('the beginning'))
+    await delay(50)
+    response.destroy()
+  }
+  await using far = await remoteSpeaker(breaks)
+  await using app = await startApp({ models: [far.model()] })
+  const answer = await say(app)
+  expect(answer.status).toBe(200)
+  await expect(answer.arrayBuffer()).rejects.toThrow()
+  await expect.poll(await statusOf(app, answer)).toBe('failed')
+
+  const events = await say(app, { stream_format: 'sse' })
+  const text = await events.text()
+  const last = JSON.parse(text.trimEnd().split('\n\n').at(-1)!.slice('data: '.length)) as object
+  expect(last).toMatchObject({ error: { code: 'worker_error' } })
+  await expect.poll(await statusOf(app, events)).toBe('failed')
+})
+
+test('the engine hears that its caller has gone', async () => {
+  const gone = Promise.withResolvers<void>()
+  await using far = await remoteSpeaker(response => {
+    response.writeHead(200, { 'content-type': 'audio/mpeg' })
+    response.write(mp3('and so on'))
+    response.once('close', () => gone.resolve())
+  })
+  await using app = await startApp({ models: [far.model()] })
+  const leaving = new AbortController()
+  const answer = await say(app, {}, leaving.signal)
+  await answer.body!.getReader().read()
+  leaving.abort()
+  await gone.promise
+  await expect.poll(await statusOf(app, answer)).toBe('cancelled')
+})
+
+const endless = 96 << 20
+
+/** An engine that makes as much sound as is taken of it. */
+async function fountain() {
+  const made = { bytes: 0, closed: Promise.withResolvers<void>() }
+  const far = await remoteSpeaker(async response => {
+    response.writeHead(200, { 'content-type': 'audio/wav' })
+    response.once('close', () => made.closed.resolve())
+    const piece = Buffer.alloc(64 << 10)
+    response.write(wavHead(24_000, 0xffffffff))
+    while (made.bytes < endless && !response.destroyed) {
+      made.bytes += piece.length
+      if (!response.write(piece)) await Promise.race([once(response, 'drain'), made.closed.promise])
+    }
+    response.end()
+  })
+  return { made, far }
+}
+
+test.each(['wav', 'pcm', 'mp3', 'sse'])(
+  'a slow reader of %s slows the engine; nothing piles up in between',
+  async form => {
+    const { made, far: opened } = await fountain()
+    await using far = opened
+    await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })] })
+    const body = JSON.stringify({
+      model: 'far',
+      input: 'x',
+      ...(form === 'sse' ? { response_format: 'wav', stream_format: 'sse' } : { response_format: form }),
+    })
+    const asked = request(`${app.url}/std/v1/audio/speech`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${app.secret}`, 'content-type': 'application/json' },
+    })
+    asked.end(body)
+    const [answer] = (await once(asked, 'response')) as [import('node:http').IncomingMessage]
+    expect(answer.statusCode).toBe(200)
+    // Nobody reads: what is made settles at what sockets and pipes hold.
+    let before = -1
+    await expect
+      .poll(
+        () => {
+          const settled = made.bytes === before
+          before = made.bytes
+          return settled
+        },
+        { interval: 400, timeout: 20_000 },
+      )
+      .toBe(true)
+    // MP3 is a sixth of what it is made of.
+    expect(made.bytes).toBeLessThan(form === 'mp3' ? endless : 32 << 20)
+    answer.destroy()
+    await made.closed.promise
+    expect(made.bytes).toBeLessThan(endless)
+  },
+  40_000,
+)
+
+test('a reader who takes nothing for the write deadline is cut', async () => {
+  const { made, far: opened } = await fountain()
+  await using far = opened
+  await using app = await startApp({ models: [far.model()], limits: { write_deadline: '1s' } })
+  const asked = request(`${app.url}/std/v1/audio/speech`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${app.secret}`, 'content-type': 'application/json' },
+  })
+  asked.end(JSON.stringify({ model: 'far', input: 'x', response_format: 'wav' }))
+  const [answer] = (await once(asked, 'response')) as [import('node:http').IncomingMessage]
+  answer.on('error', () => {})
+  await made.closed.promise
+  expect(made.bytes).toBeLessThan(endless)
+  answer.destroy()
+})
+
+test('the voices of an engine that tells them', async () => {
+  await using far = await remoteSpeaker(
+    response => void response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(mp3('warm')),
+    (response, { method, url }) => {
+      const known = method === 'GET' && url === '/v1/audio/voices'
+      response
+        .writeHead(known ? 200 : 404, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ voices: ['af_heart', { id: 'b', name: 'Bella' }] }))
+    },
+  )
+  await using app = await startApp({ models: [far.model()] })
+  const list = async () =>
+    ((await (await app.fetch('/std/v1/audio/voices')).json()) as { data: { voices: object[] }[] }).data[0]!.voices
+  expect(await list()).toEqual([])
+  await (await say(app)).arrayBuffer()
+  await expect.poll(list).toEqual([
+    { id: 'af_heart', name: 'af_heart' },
+    { id: 'b', name: 'Bella' },
+  ])
+})
+
+test('more sound than a job may make is a fault of the engine', async () => {
+  const { far: opened } = await fountain()
+  await using far = opened
+  await using app = await startApp({ models: [far.model()], limits: { output_size: '1MiB' } })
+  const answer = await say(app, { response_format: 'wav' })
+  await expect(answer.arrayBuffer()).rejects.toThrow()
+  await expect.poll(await statusOf(app, answer)).toBe('failed')
+})

@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { hasFfmpeg, heardIn, heardInWav, toneModel } from './_speech.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({
+    models: [toneModel(), toneModel({ id: 'short', speech_input: 5, voices: ['bass'] }), fakeModel('fake')],
+  })
+}, 30_000)
+afterAll(() => app[Symbol.asyncDispose]())
+
+const say = (body: object, headers?: Record<string, string>) =>
+  app.fetch('/std/v1/audio/speech', { body: { model: 'tones', ...body }, headers })
+const bytesOf = async (answer: Response) => new Uint8Array(await answer.arrayBuffer())
+
+test('a text is said as WAV, and what it used is on the record', async () => {
+  const answer = await say({ input: 'Grüße, 你好!', voice: 'bass', response_format: 'wav' })
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('content-type')).toBe('audio/wav')
+  expect(answer.headers.get('content-disposition')).toBe('attachment; filename="speech.wav"')
+  expect(answer.headers.get('transfer-encoding')).toBe('chunked')
+  expect(heardInWav(await bytesOf(answer))).toBe('Grüße, 你好!')
+  const id = answer.headers.get('x-job-id')!
+  await expect
+    .poll(async () => (await (await app.fetch(`/api/jobs/${id}`)).json()) as object)
+    .toMatchObject({
+      kind: 'sync',
+      task: 'std/audio-speech',
+      model_id: 'tones',
+      status: 'completed',
+      usage: { input_tokens: 10, output_tokens: 0 },
+    })
+})
+
+test('speed and voice change the sound and not what it says', async () => {
+  const said = async (more: object) => bytesOf(await say({ input: 'Hello', response_format: 'wav', ...more }))
+  const [usual, fast, bass, byId] = await Promise.all([
+    said({}),
+    said({ speed: 2 }),
+    said({ voice: 'bass' }),
+    said({ voice: { id: 'bass' } }),
+  ])
+  expect(fast.length).toBeLessThan(usual.length * 0.6)
+  expect(bass).not.toEqual(usual)
+  expect(byId).toEqual(bass)
+  expect([usual, fast, bass].map(heardInWav)).toEqual(['Hello', 'Hello', 'Hello'])
+})
+
+describe.skipIf(!hasFfmpeg)('other formats are made of the WAV of the engine', () => {
+  test.each([
+    [undefined, 'audio/mpeg', 'mp3', []],
+    ['mp3', 'audio/mpeg', 'mp3', []],
+    ['opus', 'audio/ogg', 'ogg', []],
+    ['aac', 'audio/aac', 'aac', []],
+    ['flac', 'audio/flac', 'flac', []],
+    ['pcm', 'audio/pcm;rate=24000', 'pcm', ['-f', 's16le', '-ar', '24000', '-ac', '1']],
+  ] as const)('%s', async (response_format, type, ending, options) => {
+    const answer = await say({ input: 'Every word of it. Twice!', response_format })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe(type)
+    expect(answer.headers.get('content-disposition')).toContain(`speech.${ending}"`)
+    expect(heardIn(await bytesOf(answer), [...options])).toBe('Every word of it. Twice!')
+  })
+
+  test('many MP3 at once do not wait for each other', async () => {
+    const texts = Array.from({ length: 12 }, (_, at) => `Text number ${at}. `.repeat(5))
+    const heard = await Promise.all(texts.map(async input => heardIn(await bytesOf(await say({ input })))))
+    expect(heard).toEqual(texts)
+  })
+})
+
+test('as server-sent events', async () => {
+  const answer = await say({ input: 'In pieces', response_format: 'wav', stream_format: 'sse' })
+  expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+  const events = (await answer.text())
+    .split('\n\n')
+    .filter(Boolean)
+    .map(event => JSON.parse(event.replace(/^data: /, '')) as { type: string; audio?: string; usage?: object })
+  expect(events.at(-1)).toEqual({
+    type: 'speech.audio.done',
+    usage: { input_tokens: 9, output_tokens: 0, total_tokens: 9 },
+  })
+  const pieces = events.slice(0, -1)
+  expect(new Set(pieces.map(({ type }) => type))).toEqual(new Set(['speech.audio.delta']))
+  expect(heardInWav(Buffer.concat(pieces.map(({ audio }) => Buffer.from(audio!, 'base64'))))).toBe('In pieces')
+})
+
+describe('what is wrong is named', () => {
+  test.each([
+    [{}, 'missing_required_parameter', 'input', /input/],
+    [{ input: '' }, 'invalid_value', 'input', /empty/],
+    [{ input: 'x', voice: 'alloy' }, 'invalid_value', 'voice', /has no voice 'alloy'\. It has: alto, bass, soprano\./],
+    [{ input: 'x', voice: { id: 'nova' } }, 'invalid_value', 'voice', /alto, bass, soprano/],
+    [{ input: 'x', response_format: 'midi' }, 'invalid_value', 'response_format', /mp3, opus, aac, flac, wav, pcm/],
+    [{ input: 'x', speed: 5 }, 'invalid_value', 'speed', /at most 4/],
+    [{ input: 'x', stream_format: 'ws' }, 'invalid_value', 'stream_format', /audio, sse/],
+    [{ input: 'x', reference_audio: 'file-1' }, 'unsupported_parameter', 'reference_audio', /not supported yet/],
+    [{ input: 'x'.repeat(4097) }, 'string_above_max_length', 'input', /4096/],
+    [{ input: '🙂'.repeat(6), model: 'short' }, 'string_above_max_length', 'input', /longer than 5 char/],
+    [{ input: 'x', voice: 'alto', model: 'short' }, 'invalid_value', 'voice', /It has: bass\./],
+    [{ input: 'x', model: 'nobody' }, 'model_not_found', 'model', /text to speech there is 'tones'/],
+    [{ input: 'x', model: 'fake' }, 'unsupported_task', 'model', /text to speech/],
+  ])('%j', async (body, code, param, message) => {
+    const answer = await say(body)
+    const { error } = (await answer.json()) as { error: { code: string; param: string; message: string } }
+    expect(error).toMatchObject({ code, param })
+    expect(error.message).toMatch(message)
+    expect(answer.status).toBe(code === 'model_not_found' ? 404 : 400)
+  })
+
+  test('five characters are five, however many bytes they have', async () => {
+    expect((await say({ input: '🙂'.repeat(5), model: 'short', response_format: 'wav' })).status).toBe(200)
+  })
+})
+
+test('what an idempotency key has been answered with is not said twice', async () => {
+  const once = () => say({ input: 'Once', response_format: 'wav' }, { 'idempotency-key': 'one' })
+  expect((await once()).status).toBe(200)
+  await expect.poll(async () => (await once()).status).toBe(409)
+  const other = await say({ input: 'Other', response_format: 'wav' }, { 'idempotency-key': 'one' })
+  expect(other.status).toBe(422)
+})
+
+test('voices are listed', async () => {
+  const list = async (path: string) => (await app.fetch(path)).json()
+  const own = ['alto', 'bass', 'soprano'].map(id => ({ id, name: id }))
+  expect(await list('/std/v1/audio/voices')).toEqual({
+    object: 'list',
+    data: [
+      { model: 'tones', voices: own },
+      { model: 'short', voices: [{ id: 'bass', name: 'bass' }] },
+    ],
+  })
+  expect(await list('/v1/audio/voices?model=tones')).toEqual({
+    object: 'list',
+    data: [{ model: 'tones', voices: own }],
+  })
+  expect((await app.fetch('/v1/audio/voices?model=nobody')).status).toBe(404)
+})
+
+describe('as a job', () => {
+  interface Job {
+    id: string
+    queue_id: string
+    status: string
+    error: unknown
+    usage: object
+    result: { audio_url: string; file_id: string; content_type: string; duration: number; format: string }
+  }
+  const ended = async (id: string): Promise<Job> => {
+    await expect
+      .poll(async () => ((await (await app.fetch(`/api/jobs/${id}`)).json()) as Job).status, { timeout: 15_000 })
+      .toMatch(/completed|failed/)
+    return (await (await app.fetch(`/api/jobs/${id}`)).json()) as Job
+  }
+  const submit = async (inputs: object) => {
+    const answer = await app.fetch('/api/jobs', { body: { task: 'std/audio-speech', model_id: 'tones', inputs } })
+    return { status: answer.status, body: (await answer.json()) as Job & { error: { code: string; param: string } } }
+  }
+
+  test('it makes a file, which its reader gets by an address', async () => {
+    const { status, body } = await submit({ input: 'Kept for later', response_format: 'wav', stream_format: 'sse' })
+    expect(status).toBe(202)
+    const job = await ended(body.id)
+    expect(job).toMatchObject({ status: 'completed', error: null, usage: { input_tokens: 14, output_tokens: 0 } })
+    const { audio_url, file_id, ...facts } = job.result
+    expect(facts).toEqual({ content_type: 'audio/wav', duration: expect.closeTo(0.03 * (28 + 20), 3), format: 'wav' })
+    expect(audio_url.startsWith(`${app.url}/files/${file_id}/speech.wav?`)).toBe(true)
+    const file = await fetch(audio_url)
+    expect(file.headers.get('content-type')).toBe('audio/wav')
+    expect(heardInWav(await bytesOf(file))).toBe('Kept for later')
+
+    const view = (await (await app.fetch(`/slug/requests/${job.queue_id}`)).json()) as Record<string, unknown>
+    expect(view).toMatchObject({ status: 'completed', format: 'wav', audio_url: expect.stringContaining(file_id) })
+    const again = await app.fetch(`/api/jobs/${job.id}/retry`, { method: 'POST' })
+    const { id } = (await again.json()) as Job
+    expect((await ended(id)).result.file_id).not.toBe(file_id)
+  })
+
+  test.skipIf(!hasFfmpeg).each(['mp3', 'opus', 'flac', 'pcm'])(
+    'the length of %s is measured',
+    async response_format => {
+      const { body } = await submit({ input: 'As long as it is said to be', response_format })
+      const { result } = await ended(body.id)
+      expect(result.format).toBe(response_format)
+      expect(Math.abs(result.duration - 0.03 * (54 + 20))).toBeLessThan(0.12)
+    },
+  )
+
+  test('what is wrong is said at once, under the names that were sent', async () => {
+    const { status, body } = await submit({ input: 'x', voice: 'alloy' })
+    expect(status).toBe(400)
+    expect(body.error).toMatchObject({ code: 'invalid_value', param: 'inputs.voice' })
+  })
+
+  test('Prefer: respond-async', async () => {
+    const answer = await say({ input: 'Later' }, { prefer: 'respond-async' })
+    expect(answer.status).toBe(202)
+    const job = await ended(((await answer.json()) as Job).id)
+    expect(job.result).toMatchObject({ format: 'mp3', content_type: 'audio/mpeg' })
+  })
+})
