@@ -9,6 +9,9 @@ import { checkRequest } from './request-check.ts'
 import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, membersOf, walk } from './schema-walk.ts'
 import { suggested } from './suggested.ts'
 
+/** So many references or fields are one step: each takes some microseconds, and so does it to begin a step. */
+export const atOneStep = 16
+
 /** What a reference that is a whole text gives, and where. */
 export interface Given {
   at: readonly Segment[]
@@ -18,7 +21,7 @@ export interface Given {
   reference: string
 }
 
-/** The literal values by the task's own schema; what references give by its type. A step for each reference and field. */
+/** The literal values by the task's own schema; what references give by its type. A step for some references or fields. */
 export function* diagnoseInputs(
   id: string,
   node: WorkflowNode,
@@ -27,6 +30,7 @@ export function* diagnoseInputs(
   context: NodeContext,
 ): Generator<void, void> {
   const { issue, warn } = context
+  let looked = 0
   for (const { at, path, kinds, reference } of given) {
     const expected = walk(type.request, at)
     if (coerced(kinds, expected, at)) {
@@ -47,7 +51,7 @@ export function* diagnoseInputs(
         actual: kindsText(kinds),
         reference,
       })
-    yield
+    if (++looked % atOneStep === 0) yield
   }
   for (const field of Object.keys(node.inputs)) {
     if (walk(type.request, [field]) === 'missing')
@@ -58,7 +62,7 @@ export function* diagnoseInputs(
         path: `inputs.${field}`,
         ...suggested(field, membersOf(type.request)),
       })
-    yield
+    if (++looked % atOneStep === 0) yield
   }
   if (Object.hasOwn(node.inputs, 'model') && node.inputs.model !== node.model_id)
     warn({

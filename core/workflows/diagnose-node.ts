@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Dag, Parameters, WorkflowNode } from '../dag/definition.ts'
 import { referencesIn } from './bind.ts'
-import { diagnoseInputs, type Given } from './diagnose-inputs.ts'
+import { atOneStep, diagnoseInputs, type Given } from './diagnose-inputs.ts'
 import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
@@ -45,7 +45,7 @@ export interface NodeContext {
   issue: (issue: Finding<TypeIssue>) => void
 }
 
-/** A step for each reference and field. */
+/** A step for some references or fields. */
 export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeContext): Generator<void, void> {
   const { offer, warn, issue } = context
   const task = offer.task(node.task)
@@ -68,6 +68,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
       })
 
   const given: Given[] = []
+  let looked = 0
   for (const { at, path, whole, reference } of referencesIn(node.inputs)) {
     if (reference instanceof ReferenceFault)
       warn({ code: reference.code, message: `Node '${id}': ${reference.message}`, node_id: id, path })
@@ -75,7 +76,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
       const kinds = diagnoseReference(id, path, reference, context)
       if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
     }
-    yield
+    if (++looked % atOneStep === 0) yield
   }
   if (!task) return
   yield* diagnoseInputs(id, node, task.type, given, context)
