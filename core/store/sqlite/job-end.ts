@@ -1,6 +1,6 @@
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { Task } from '../../tasks/tasks.ts'
-import type { JobError, JobStatus, Usage } from '../store.ts'
+import type { JobClaim, JobError, JobStatus, Usage } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
 import type { ExecutionCounts } from './execution-counts.ts'
@@ -51,34 +51,16 @@ export interface Writing {
   flow: Flow
 }
 
-/**
- * The one way in which a job ends, whoever ends it: its row, its bill, its event and how long its files are kept, in
- * the caller's transaction.
- */
-export function openEnd(connection: Connection, { ledger, tally, events, flow }: Omit<Writing, 'boot'>) {
-  const finish = connection.prepare(
-    `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, input_tokens = ?, output_tokens = ?, cost = ?,
-       updated_at = ?, finished_at = ?, expires_at = ? WHERE number = ?`,
-  )
+/** A job whose row says that it has ended. */
+type EndedRow = EndingRow & { expires_at: number | null }
+
+/** What the end of a job means besides its row: how long its files are kept, its bill, its event, what follows it. */
+function openAftermath(connection: Connection, { ledger, tally, events, flow }: Omit<Writing, 'boot'>) {
   const keepFiles = connection.prepare('UPDATE files SET expires_at = ? WHERE job_id = ? AND removed_at IS NULL')
 
-  return (row: EndingRow, { status, at, error, engineId, usage = nothing, cost = 0 }: End): void => {
-    const engine = engineId ?? row.engine_id
-    const expiresAt = row.retention_ms === null ? null : at + row.retention_ms
-    finish.run(
-      status,
-      error ? JSON.stringify(error) : null,
-      engine,
-      usage.inputTokens,
-      usage.outputTokens,
-      cost,
-      at,
-      at,
-      expiresAt,
-      row.number,
-    )
-    keepFiles.run(expiresAt, row.id)
-    tally.move(row.status, status)
+  return (row: EndedRow, before: JobStatus, { status, at, error, usage = nothing, cost = 0 }: End): void => {
+    keepFiles.run(row.expires_at, row.id)
+    tally.move(before, status)
     ledger.append([
       {
         id: row.id,
@@ -86,7 +68,7 @@ export function openEnd(connection: Connection, { ledger, tally, events, flow }:
         tokenId: row.token_id,
         task: row.task,
         modelId: row.model_id,
-        engineId: engine,
+        engineId: row.engine_id,
         status,
         error: error ?? null,
         usage,
@@ -98,7 +80,52 @@ export function openEnd(connection: Connection, { ledger, tally, events, flow }:
     ])
     events.add(row.number, row.organization_id, `job.${status}`, row.attempt, at, row.execution, row.node)
     if (row.execution !== null && row.node !== null)
-      flow.jobEnded(row.execution, row.node, { status, ran: row.status === 'processing', usage, cost }, at)
+      flow.jobEnded(row.execution, row.node, { status, ran: before === 'processing', usage, cost }, at)
+  }
+}
+
+/** Ends a job that was looked up, whoever ends it, in the caller's transaction. */
+export function openEnd(connection: Connection, writing: Omit<Writing, 'boot'>) {
+  const finish = connection.prepare(
+    `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, input_tokens = ?, output_tokens = ?, cost = ?,
+       updated_at = ?, finished_at = ?, expires_at = ? WHERE number = ?`,
+  )
+  const aftermath = openAftermath(connection, writing)
+
+  return (row: EndingRow, end: End): void => {
+    const { status, at, error, engineId, usage = nothing, cost = 0 } = end
+    const engine_id = engineId ?? row.engine_id
+    const expires_at = row.retention_ms === null ? null : at + row.retention_ms
+    const { inputTokens, outputTokens } = usage
+    const said = error ? JSON.stringify(error) : null
+    finish.run(status, said, engine_id, inputTokens, outputTokens, cost, at, at, expires_at, row.number)
+    aftermath({ ...row, engine_id, expires_at }, row.status, end)
+  }
+}
+
+/**
+ * Ends the attempt of a claim well, in one statement. Undefined: the claim does not hold any more. What it has made is
+ * added to the transaction before `follow`, which is the rest of the end.
+ */
+export function openCompletion(connection: Connection, writing: Writing) {
+  const finish = connection.prepare<unknown[], EndedRow>(
+    `UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
+       input_tokens = ?, output_tokens = ?, cost = ?, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
+     WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
+     RETURNING ${endingColumns}, expires_at`,
+  )
+  const aftermath = openAftermath(connection, writing)
+
+  return {
+    take(
+      claim: JobClaim,
+      { engineId, usage, cost, at }: Required<Omit<End, 'error' | 'status'>>,
+    ): EndedRow | undefined {
+      const { inputTokens, outputTokens } = usage
+      const { organizationId, id, boot, claims } = claim
+      return finish.get(engineId, inputTokens, outputTokens, cost, at, at, at, organizationId, id, boot, claims)
+    },
+    follow: (row: EndedRow, end: End): void => aftermath(row, 'processing', end),
   }
 }
 

@@ -2,8 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
-import { openClaim } from './job-claim.ts'
-import { type EndingRow, endingColumns, openEnd, type Writing } from './job-end.ts'
+import { type EndingRow, endingColumns, openCompletion, openEnd, type Writing } from './job-end.ts'
 import { openKeys } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
@@ -44,11 +43,36 @@ export function jobCommands(connection: Connection, writing: Writing) {
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
   )
   const keyHolder = openKeys(connection)
-  const begin = openClaim(connection, writing)
   const end = openEnd(connection, writing)
+  const completion = openCompletion(connection, writing)
   const files = openFileRows(connection)
   const library = openLibraryRows(connection)
   const calls = ledgerReads(connection)
+
+  function keepLogs({ number }: EndingRow, { logs }: WrittenOutcome): void {
+    if (logs !== null && logs !== '[]') addLogs.run(number, logs)
+  }
+
+  function complete(
+    claim: JobClaim,
+    outcome: Extract<WrittenOutcome, { status: 'completed' }>,
+    next?: string,
+  ): boolean {
+    const row = completion.take(claim, outcome)
+    if (!row) return false
+    const { result, inputs, cacheKey } = outcome
+    keepLogs(row, outcome)
+    if (typeof result === 'string') insertResult.run(row.number, result)
+    else insertResultFile.run(row.number, result.file, result.bytes)
+    for (const file of outcome.files) files.add(file)
+    for (const item of outcome.library) library.add(item)
+    if (inputs !== undefined) insertInputs.run(row.number, inputs)
+    if (cacheKey !== undefined) cache.run(cacheKey, row.id)
+    if (next !== undefined) moves.keepSlot(row.id, next)
+    completion.follow(row, outcome)
+    moves.dropSlot()
+    return true
+  }
 
   return {
     /** Null when stored, otherwise the id of the job that the same key made before. */
@@ -81,22 +105,12 @@ export function jobCommands(connection: Connection, writing: Writing) {
 
     /** False: the claim does not hold any more, and nothing was changed. */
     'jobs.settle'({ claim, outcome, next }: { claim: JobClaim; outcome: WrittenOutcome; next?: string }): boolean {
+      const { status, engineId, at } = outcome
+      if (status === 'completed') return complete(claim, outcome, next)
       const row = attempt.get(claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!row) return false
-      const { status, engineId, at, logs } = outcome
-      if (logs !== null && logs !== '[]') addLogs.run(row.number, logs)
-      if (status === 'completed') {
-        const { result } = outcome
-        if (typeof result === 'string') insertResult.run(row.number, result)
-        else insertResultFile.run(row.number, result.file, result.bytes)
-        for (const file of outcome.files) files.add(file)
-        for (const item of outcome.library) library.add(item)
-        if (outcome.inputs !== undefined) insertInputs.run(row.number, outcome.inputs)
-        if (outcome.cacheKey !== undefined) cache.run(outcome.cacheKey, row.id)
-        if (next !== undefined) moves.keepSlot(row.id, next)
-        end(row, outcome)
-        moves.dropSlot()
-      } else if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
+      keepLogs(row, outcome)
+      if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
       else {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
         tally.move('processing', 'pending')
