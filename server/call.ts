@@ -5,6 +5,7 @@ import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import { Departure, type Leaving } from '../core/leaving.ts'
+import type { Sent } from '../core/media/take.ts'
 import type { Placed } from '../core/swap-set.ts'
 import type { Task } from '../core/tasks/tasks.ts'
 import { commonHeaders } from './head.ts'
@@ -23,7 +24,7 @@ export interface CallJob {
   engineId: string | null
 }
 
-const noFiles: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = new Map()
+const noFiles: ReadonlyMap<string, Sent> = new Map()
 const noTexts: ReadonlyMap<string, string> = new Map()
 const nothing = (): void => {}
 
@@ -47,8 +48,8 @@ export class Call implements Placed {
   job: CallJob | undefined
   /** Of the body as it was sent, where that was taken when it was read. */
   bodyHash: string | undefined
-  /** Files that came inside the body, by the short address that stands in the body in their place. */
-  inline: ReadonlyMap<string, Uint8Array<ArrayBuffer>> = noFiles
+  /** Files that came inside the body or with it, by the short address that stands in the body in their place. */
+  inline: ReadonlyMap<string, Sent> = noFiles
   /** Members of a large body as JSON text; an empty object stands in the body in their place. */
   texts: ReadonlyMap<string, string> = noTexts
   /** Gives back what the body is counted as; set while it is counted. */

@@ -5,10 +5,10 @@ import { Failure } from '../core/failure.ts'
 import { failureOf } from '../core/schemas/issues.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import { admit } from './auth.ts'
-import { readBody } from './body.ts'
 import { Call } from './call.ts'
 import { sendEmbedded } from './embedded.ts'
 import { errorBody, errorHeaders } from './errors.ts'
+import { readJson } from './json-body.ts'
 import type { Owners } from './owners.ts'
 import { JsonText, type Route } from './route.ts'
 
@@ -48,7 +48,7 @@ export async function dispatch(
     }
     if ('answer' in route) await route.answer(call)
     else {
-      const body = route.body ? await bodyOf(route, call) : undefined
+      const body = route.body ? await readJson(call) : undefined
       const input = {
         params: check(route.params, params),
         query: check(route.query, queryOf(call)),
@@ -78,31 +78,6 @@ export async function sendJson(call: Call, { text, status, embedded }: JsonText)
 export function interrupt(call: Call, failure: Failure): void {
   call.stop(failure)
   fail(call, failure)
-}
-
-/** The body as a value; a large one is read in a thread, and what it may hold of files is taken out of it there. */
-async function bodyOf(route: Route, call: Call): Promise<unknown> {
-  const { config, cpu, bodies } = call.owners
-  const { json_body: usual, chat_body: most } = config.limits
-  if (route.largeBody) {
-    const held = bodies.hold(call.req)
-    call.letBodyGo = () => {
-      held[Symbol.dispose]()
-      call.letBodyGo = () => {}
-    }
-  }
-  const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
-  const hash = call.req.headers['idempotency-key'] !== undefined
-  const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }
-  const read = await cpu.readBody(bytes, bounds, {
-    hash,
-    files: bytes.length > usual,
-    asText: route.bodyTexts,
-  })
-  call.bodyHash = read.hash
-  call.inline = read.inline
-  call.texts = read.texts
-  return read.value
 }
 
 function check(schema: z.ZodType | undefined, value: unknown): unknown {

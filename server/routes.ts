@@ -18,6 +18,7 @@ import { batchRoutes } from './slug/batch.ts'
 import { generateRoutes } from './slug/generate.ts'
 import { requestRoutes } from './slug/requests.ts'
 import { streamRoutes } from './slug/stream.ts'
+import { imageRoutes } from './std/images.ts'
 import { modelRoutes } from './std/models.ts'
 import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
@@ -28,6 +29,7 @@ export const routes: readonly Route[] = [
   ...textRoutes,
   ...speechRoutes,
   ...transcriptionRoutes,
+  ...imageRoutes,
   ...modelRoutes,
   ...modelStatusRoutes,
   ...loadRoutes,

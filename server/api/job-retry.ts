@@ -1,8 +1,9 @@
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
+import { imageRequestOf } from '../../core/tasks/generation/prepare-image.ts'
 import type { GenerationInputs } from '../../core/tasks/generation/protocol.ts'
-import { isGeneration, isTextTask, isTranscription, speechTask } from '../../core/tasks/tasks.ts'
+import { isImageTask, isPainted, isTextTask, isTranscription, speechTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import { submitSpeech } from '../std/speech-job.ts'
@@ -23,8 +24,10 @@ const termsOf = (job: JobRecord): JobTerms => ({
 })
 
 /** The stored inputs of a generation as its endpoint takes them: files by their ids, and nothing that was left empty. */
-function sentAgain({ inputs }: JobRecord): object {
-  const { extra, ...rest } = JSON.parse(inputs) as GenerationInputs
+function sentAgain({ task, inputs }: JobRecord): object {
+  const stored = JSON.parse(inputs) as GenerationInputs
+  if (isImageTask(task)) return imageRequestOf(stored)
+  const { extra, ...rest } = stored
   const sent = Object.entries(rest).filter(([, value]) => value !== null && value !== '')
   return { ...Object.fromEntries(sent), ...extra }
 }
@@ -45,7 +48,7 @@ export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord
   // What an idempotency key stands for: the same key for another job is another request.
   const body = { retry: job.id }
   call.bodyHash = canonicalHash(body)
-  if (isGeneration(task)) {
+  if (isPainted(task)) {
     const found = job.slug === null ? undefined : call.owners.registry.bySlug(job.slug)
     const target =
       found?.model.id === modelId && found.task === task ? { slug: job.slug! } : ({ modelId, task } as const)

@@ -9,13 +9,13 @@ import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { withMedia } from '../../core/tasks/generation/media.ts'
 import { type MediaWish, prepareGeneration } from '../../core/tasks/generation/prepare.ts'
-import type { GenerationTask } from '../../core/tasks/tasks.ts'
+import type { GenerationTask, ImageTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
 /** What is asked for: by a slug, or by a model and one of its tasks. */
-export type Target = { slug: string } | { modelId: string; task: GenerationTask }
+export type Target = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
 
 export interface GenerationWish {
   target: Target
@@ -49,6 +49,8 @@ export async function submitGeneration(
       { param: slug === null ? 'model' : undefined },
     )
   const prepared = prepareGeneration(task, body, model)
+  // A model that edits pictures may do so with a mask only, or without one only.
+  if (prepared.task !== task) modelFor(prepared.task, model.id, call.owners.registry.catalog())
   const id = newId('job')
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
@@ -73,7 +75,7 @@ export async function submitGeneration(
 }
 
 /** Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */
-function offered(call: Call, target: Target): { model: Model; task: GenerationTask; slug: string | null } {
+function offered(call: Call, target: Target): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
   const { registry } = call.owners
   if ('slug' in target) {
     const found = registry.bySlug(target.slug)

@@ -17,7 +17,7 @@ import { requestAnswer, urlsOf } from './view.ts'
 export async function waitForEnd(
   call: Call,
   job: JobRecord,
-  { waitMs, startMs }: { waitMs: number; startMs: number },
+  { waitMs, startMs, instead = 'ask without sync_mode' }: { waitMs: number; startMs: number; instead?: string },
 ): Promise<JobRecord> {
   const { jobs, store } = call.owners
   const { organizationId, id } = job
@@ -45,13 +45,13 @@ export async function waitForEnd(
         facts: { request_id: queueIdOf(id) },
       })
     if (at === 0 && startMs < waitMs && after.status === 'pending' && after.startedAt === null)
-      throw await withdrawn(call, after)
+      throw await withdrawn(call, after, instead)
   }
   return now!
 }
 
 /** Takes back a job that has not begun, and says why it has not. */
-async function withdrawn(call: Call, job: JobRecord): Promise<Failure> {
+async function withdrawn(call: Call, job: JobRecord, instead: string): Promise<Failure> {
   const { jobs } = call.owners
   const { organizationId, id, modelId } = job
   const { waitingFor } = jobs.standing(job)
@@ -60,17 +60,13 @@ async function withdrawn(call: Call, job: JobRecord): Promise<Failure> {
   await jobs.remove(organizationId, id)
   const retryAfterMs = waitingFor?.etaMs ?? undefined
   return waitingFor?.reason === 'model_loading'
-    ? new Failure(
-        'model_warming_up',
-        `The model '${modelId}' is still loading. Try again later, or ask without sync_mode.`,
-        {
-          retryAfterMs,
-          facts: { eta_seconds: retryAfterMs === undefined ? null : Math.ceil(retryAfterMs / 1000) },
-        },
-      )
+    ? new Failure('model_warming_up', `The model '${modelId}' is still loading. Try again later, or ${instead}.`, {
+        retryAfterMs,
+        facts: { eta_seconds: retryAfterMs === undefined ? null : Math.ceil(retryAfterMs / 1000) },
+      })
     : new Failure(
         'no_capacity',
-        `The model '${modelId}' has no room for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} Try again later, or ask without sync_mode.`,
+        `The model '${modelId}' has no room for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} Try again later, or ${instead}.`,
         { retryAfterMs },
       )
 }
@@ -102,7 +98,7 @@ export async function answerInSync(call: Call, job: JobRecord, model: Model, wai
 }
 
 /** Why a job that has ended has no result. */
-function failureOf({ id, error }: JobRecord): Failure {
+export function failureOf({ id, error }: JobRecord): Failure {
   return error
     ? new Failure(error.code, error.message)
     : new Failure('cancelled', `Request ${queueIdOf(id)} was cancelled.`)

@@ -63,6 +63,25 @@ const model = object(['id', 'object', 'created', 'owned_by'], {
   created: integer,
   owned_by: string,
 })
+const imageUsage = object(['input_tokens', 'total_tokens', 'output_tokens', 'input_tokens_details'], {
+  input_tokens: integer,
+  total_tokens: integer,
+  output_tokens: integer,
+  input_tokens_details: object(['text_tokens', 'image_tokens'], { text_tokens: integer, image_tokens: integer }),
+})
+const imageFormat = { type: 'string', enum: ['png', 'webp', 'jpeg'] }
+/** Its sizes are those of OpenAI's own models; here a size is any. */
+const imageCompleted = (type: string) =>
+  object(['type', 'b64_json', 'created_at', 'size', 'quality', 'background', 'output_format', 'usage'], {
+    type: { const: type },
+    b64_json: string,
+    created_at: integer,
+    size: string,
+    quality: { type: 'string', enum: ['low', 'medium', 'high', 'auto'] },
+    background: { type: 'string', enum: ['transparent', 'opaque', 'auto'] },
+    output_format: imageFormat,
+    usage: imageUsage,
+  })
 
 const schemas = {
   CreateChatCompletionResponse: object(['choices', 'created', 'id', 'model', 'object'], {
@@ -138,6 +157,17 @@ const schemas = {
     ),
     usage: object(['prompt_tokens', 'total_tokens'], { prompt_tokens: integer, total_tokens: integer }),
   }),
+  ImagesResponse: object(['created'], {
+    created: integer,
+    data: array(object([], { b64_json: string, url: string, revised_prompt: string })),
+    background: { type: 'string', enum: ['transparent', 'opaque'] },
+    output_format: imageFormat,
+    size: string,
+    quality: { type: 'string', enum: ['low', 'medium', 'high'] },
+    usage: imageUsage,
+  }),
+  ImageGenCompletedEvent: imageCompleted('image_generation.completed'),
+  ImageEditCompletedEvent: imageCompleted('image_edit.completed'),
   Model: model,
   ListModelsResponse: object(['object', 'data'], { object: { const: 'list' }, data: array(model) }),
   ErrorResponse: object(['error'], {

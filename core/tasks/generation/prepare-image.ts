@@ -1,4 +1,3 @@
-import type { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask, ImageTask } from '../tasks.ts'
@@ -23,7 +22,7 @@ export function prepareImage(
   drawSeed: () => number,
 ): PreparedGeneration {
   const read = imageRequests[task].safeParse(withoutModel(body))
-  if (!read.success) throw failureOf(read.error as z.ZodError, body)
+  if (!read.success) throw failureOf(read.error, body)
   const request: ImageRequest = read.data
   const media = mediaOf(request)
   const masked = media.some(({ kind }) => kind === 'mask')

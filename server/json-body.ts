@@ -1,0 +1,31 @@
+import { readBody } from './body.ts'
+import type { Call } from './call.ts'
+
+/**
+ * The JSON body of a request as a value, as its route takes it; a large one is read in a thread, and what it may hold of
+ * files is taken out of it there.
+ */
+export async function readJson(call: Call): Promise<unknown> {
+  const { route } = call
+  const { config, cpu, bodies } = call.owners
+  const { json_body: usual, chat_body: most } = config.limits
+  if (route.largeBody) {
+    const held = bodies.hold(call.req)
+    call.letBodyGo = () => {
+      held[Symbol.dispose]()
+      call.letBodyGo = () => {}
+    }
+  }
+  const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
+  const hash = call.req.headers['idempotency-key'] !== undefined
+  const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }
+  const read = await cpu.readBody(bytes, bounds, {
+    hash,
+    files: bytes.length > usual,
+    asText: route.bodyTexts,
+  })
+  call.bodyHash = read.hash
+  call.inline = read.inline
+  call.texts = read.texts
+  return read.value
+}

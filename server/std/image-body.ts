@@ -1,0 +1,46 @@
+import { randomUUID } from 'node:crypto'
+import { pictureRules, type Sent } from '../../core/media/take.ts'
+import { failureOf } from '../../core/schemas/issues.ts'
+import { type ImageRequest, imageRequests, mostSources } from '../../core/tasks/generation/image-request.ts'
+import type { ImageTask } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+import { formBody } from '../form-values.ts'
+import { readJson } from '../json-body.ts'
+import { isForm, readForm } from '../multipart.ts'
+
+/** A request for pictures, checked. What came with it lies on the disk until it is disposed of. */
+export interface ImageBody extends AsyncDisposable {
+  /** As it was sent, the files of a form by short addresses that stand in `call.inline`. */
+  sent: unknown
+  request: ImageRequest
+}
+
+/** Reads JSON or a form. Throws Failure for all that is wrong with it. */
+export async function readImageBody(task: ImageTask, call: Call): Promise<ImageBody> {
+  if (!isForm(call.req)) return { ...checked(task, await readJson(call)), async [Symbol.asyncDispose]() {} }
+  const form = await readForm(call, { files: { image: mostSources, mask: 1 }, maxBytes: pictureRules.maxBytes })
+  try {
+    const sent = formBody(form.fields, imageRequests[task].shape)
+    const inline = new Map<string, Sent>()
+    for (const [name, files] of form.files) {
+      const addresses = files.map(({ path, bytes }) => {
+        // A name that nobody can have sent.
+        const address = `form:${randomUUID()}`
+        inline.set(address, { path, bytes })
+        return address
+      })
+      sent[name] = addresses.length === 1 ? addresses[0] : addresses
+    }
+    call.inline = inline
+    return { ...checked(task, sent), [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
+  } catch (thrown) {
+    await form[Symbol.asyncDispose]()
+    throw thrown
+  }
+}
+
+function checked(task: ImageTask, sent: unknown): Pick<ImageBody, 'sent' | 'request'> {
+  const read = imageRequests[task].safeParse(sent)
+  if (!read.success) throw failureOf(read.error, sent)
+  return { sent, request: read.data }
+}
