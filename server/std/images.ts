@@ -66,6 +66,10 @@ async function endOf(job: JobRecord, model: Model, call: Call, waitMs: number): 
 }
 
 const facts = { method: 'POST', scope: 'user:write', tag: 'Images', response: ImagesResponse } as const
+/** One pixel: an example that works wherever it is sent. */
+const pixel =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
+
 const how =
   'The pictures are files here, under `data` by address (or in base64) and under `images` with what they are. The request is held until they are there, 120 s at most; it is a job all the same, whose id is in the header `x-job-id`, and with `Prefer: respond-async` that is the answer. Who hangs up without an `Idempotency-Key` cancels it.'
 
@@ -89,7 +93,7 @@ export const imageRoutes = [
     largeBody: true,
     body: ImageEditRequest,
     form: ImageEditForm,
-    example: { model: 'infer/demo', prompt: 'A dog on a mat', image: 'https://example.com/cat.png' },
+    example: { model: 'infer/demo', prompt: 'A dog on a mat', image: pixel },
     answer: call => images('std/image-edit', call),
   }),
 ]

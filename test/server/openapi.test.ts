@@ -39,6 +39,7 @@ beforeAll(async () => {
     models: [
       ...['fake', 'infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank'].map(id => fakeModel(id)),
       fakeModel('pictures', [], { tasks: ['slug/text-to-image'] }),
+      fakeModel('infer/demo', [], { tasks: ['slug/text-to-image', 'slug/image-to-image'] }),
     ],
   })
   const response = await app.fetch('/openapi.json', { token: null })
@@ -194,6 +195,8 @@ describe('what is answered is what is written', () => {
     ['post', '/std/v1/embeddings', { model: 'fake', input: 'a', encoding_format: 'base64' }],
     ['post', '/std/v1/rerank', { model: 'fake', query: 'a', documents: ['a'], return_documents: true }],
     ['post', '/std/v1/score', { model: 'fake', text_1: 'a', text_2: 'b' }],
+    ['post', '/std/v1/images/generations', { model: 'infer/demo', prompt: 'a', size: '64x64' }],
+    ['post', '/std/v1/images/generations', { model: 'infer/demo', prompt: 'a', response_format: 'b64_json' }],
     ['get', '/std/v1/models', undefined],
     ['get', '/std/v1/models/{id}', undefined],
     ['get', '/api/model-status', undefined],
