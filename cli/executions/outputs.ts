@@ -40,10 +40,11 @@ function textOf(result: unknown): string {
   return typeof words === 'string' ? words : JSON.stringify(result)
 }
 
-/** The pictures and videos of a result, whole or cut down to their addresses. */
+/** The pictures, videos and sounds of a result, whole or cut down to their addresses. */
 function filesIn(result: unknown): Made[] {
-  const { images, video } = (result ?? {}) as { images?: unknown; video?: unknown }
-  return [...(Array.isArray(images) ? (images as unknown[]) : []), video].flatMap(file => {
+  const { images, video, audio_url, ...facts } = (result ?? {}) as Record<'images' | 'video' | 'audio_url', unknown>
+  const sound = audio_url === undefined ? undefined : { ...facts, url: audio_url }
+  return [...(Array.isArray(images) ? (images as unknown[]) : []), video, sound].flatMap(file => {
     const { url } = (file ?? {}) as { url?: unknown }
     if (typeof url !== 'string' || !URL.canParse(url)) return []
     const name = new URL(url).pathname.split('/').at(-1)

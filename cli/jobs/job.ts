@@ -58,7 +58,7 @@ export const listPath = (query: Record<string, string | number | undefined>): st
   return `/api/jobs?${new URLSearchParams(given as [string, string][]).toString()}`
 }
 
-/** A file in the result of a job that made pictures or a video. */
+/** A file in the result of a job that made pictures, a video or a sound. */
 const Made = z.looseObject({
   url: z.string(),
   file_name: z.string().nullish(),
@@ -71,12 +71,14 @@ export type Made = z.output<typeof Made>
 const Result = z.looseObject({
   images: z.array(Made).nullish(),
   video: Made.nullish(),
+  audio_url: z.string().nullish(),
+  content_type: z.string().nullish(),
   seed_used: z.number().nullish(),
   duration_seconds: z.number().nullish(),
   prompt: z.string().nullish(),
 })
 
-/** What a generation job made; no files for any other job. */
+/** What a job made that makes files; no files for any other job. */
 export function madeBy(job: Job): {
   files: Made[]
   seed: number | undefined
@@ -84,12 +86,16 @@ export function madeBy(job: Job): {
   prompt: string | undefined
 } {
   const read = Result.safeParse(job.result)
-  const { images, video, seed_used, duration_seconds, prompt } = read.success ? read.data : {}
+  const { images, video, audio_url, content_type, seed_used, duration_seconds, prompt } = read.success ? read.data : {}
+  const sound = audio_url ? [{ url: audio_url, content_type, file_name: nameIn(audio_url) }] : []
   return {
-    files: [...(images ?? []), ...(video ? [video] : [])],
+    files: [...(images ?? []), ...(video ? [video] : []), ...sound],
     seed: seed_used ?? undefined,
     // Pictures have none worth telling.
     durationSeconds: video ? (duration_seconds ?? undefined) : undefined,
     prompt: prompt ?? undefined,
   }
 }
+
+const nameIn = (url: string): string | undefined =>
+  URL.canParse(url) ? new URL(url).pathname.split('/').at(-1) : undefined

@@ -29,7 +29,13 @@ export function define(command: Command, terminal: Terminal): void {
       const facts = factsOf(job, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
       // Addresses are for copying, so they are never cut.
       const { files } = madeBy(job)
-      const { images: _, video: __, thumbnail_url: ___, ...result } = (job.result ?? {}) as Record<string, unknown>
+      const {
+        images: _,
+        video: __,
+        thumbnail_url: ___,
+        audio_url: ____,
+        ...result
+      } = (job.result ?? {}) as Record<string, unknown>
       const made =
         files.length === 0 ? [] : ['', paint.strong('files'), ...files.map(({ url }) => `  ${printable(url)}`)]
       const values = section('result', files.length === 0 ? job.result : result)

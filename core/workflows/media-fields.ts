@@ -19,6 +19,8 @@ export function withAddresses(value: unknown, at: readonly Segment[] = []): unkn
 
 function addressOf(value: object): unknown {
   const first: unknown = Array.isArray(value) ? value[0] : value
-  if (first === null || typeof first !== 'object' || !('url' in first)) return value
-  return typeof first.url === 'string' ? first.url : value
+  if (first === null || typeof first !== 'object') return value
+  // What says a text names its file beside other facts of it.
+  const url = 'url' in first ? first.url : 'audio_url' in first ? first.audio_url : undefined
+  return typeof url === 'string' ? url : value
 }

@@ -7,7 +7,14 @@ import { faults } from '../golden/openai.ts'
 import { type Home, median, openHome, type Server, say, until } from './_home.ts'
 
 const messages = [{ role: 'user' as const, content: 'Hello' }]
-const offered = ['infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank', 'infer/demo']
+const offered = [
+  'infer/tiny-chat',
+  'infer/tiny-embed',
+  'infer/tiny-rerank',
+  'infer/demo',
+  'infer/tiny-speech',
+  'infer/tiny-transcription',
+]
 const mode = (path: string) => statSync(path).mode & 0o777
 
 /** One machine on which infer has never been, and the first server on it. */

@@ -6,6 +6,7 @@ import sharp from 'sharp'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { stringify } from 'yaml'
 import { fakeModel, startApp } from '../../_app.ts'
+import { heardInWav } from '../../server/std/_speech.ts'
 import { entry, infer, json, temporaryFolder } from '../_infer.ts'
 import { event, streams } from '../_jobs.ts'
 import { answer, fakeServer } from '../_server.ts'
@@ -51,6 +52,19 @@ describe('the examples run as they are, without a server', () => {
     const { stdout } = spawnSync('ffprobe', [...probe, join(folder, 'move-5.mp4')], { encoding: 'utf8' })
     expect(stdout.trim().split('\n')[0]).toBe('320,192,8')
     expect(stderr).toMatch(/\nwrite: completed, .*\npaint: waiting/s)
+  })
+
+  test.skipIf(!hasFfmpeg)('a sentence, said, and a video in which it is heard', async () => {
+    const { lines, folder } = await example('narrate.yaml', '--param', 'voice=bass')
+    const [text, sound, video] = lines as [string, string, string]
+    expect(text).toContain(toy)
+    expect([sound, video]).toEqual([join(folder, 'speak.wav'), join(folder, 'show-1.mp4')])
+    expect(heardInWav(readFileSync(sound))).toBe(text)
+    const probe = ['-v', 'error', '-show_entries', 'stream=codec_type,duration', '-of', 'csv=p=0', video]
+    const streams = spawnSync('ffprobe', probe, { encoding: 'utf8' }).stdout.trim().split('\n')
+    expect(streams.map(line => line.split(',')[0])).toEqual(['video', 'audio'])
+    // A byte takes two chords of 15 ms at this speed, and the marks around it 20 of them.
+    expect(Math.abs(Number(streams[1]!.split(',')[1]) - (2 * text.length + 20) * 0.015)).toBeLessThan(0.6)
   })
 
   test('documents by how well they answer, and the best summed up', async () => {
