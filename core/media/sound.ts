@@ -3,6 +3,7 @@ import type { Limits } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
 import { soundKindOf } from '../cpu/sound-kind.ts'
 import { Failure } from '../failure.ts'
+import { sampleRate as rate } from '../tasks/audio/sound-form.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { judgeProbe } from './judge.ts'
 
@@ -13,8 +14,6 @@ export interface Sound extends AsyncDisposable {
   bytes: number
   seconds: number
 }
-
-const rate = 16_000
 
 const refused = (what: string) => new Failure('invalid_audio', `The sound ${what}.`)
 

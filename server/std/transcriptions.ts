@@ -43,18 +43,24 @@ async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
   await using body = await readSoundBody(call, shapes[task])
   const prepared = prepareTranscription(task, body.value, registry.catalog())
   const model = allowed(call, registry.find(prepared.modelId)!)
-  if (prefer.later && !prepared.stream) return respondLater(call, task, body)
+  // What was sent lies on the disk until this has ended.
+  if (prefer.later && !prepared.stream) return await respondLater(call, task, body)
 
   async function answer(hold?: Hold): Promise<void> {
     const { field, value } = prepared.sound
     const sender = { organizationId: call.caller.organizationId, origin: originOf(call), signal: call.gone }
     // Before a slot is asked for, which others could use.
-    await using sound = await media.sound(sender, field, body.file ?? call.inline.get(value) ?? value)
+    const sound = await media.sound(sender, field, body.file ?? call.inline.get(value) ?? value)
     call.letBodyGo()
     const work = { task, model, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
-    await carryOut(call, work, lease => attempt(call, prepared, sound, lease, hold))
+    try {
+      await carryOut(call, work, lease => attempt(call, prepared, sound, lease, hold))
+    } finally {
+      // Not waited for: whoever has an answer may send the same key again at once.
+      void sound[Symbol.asyncDispose]()
+    }
   }
-  if (idempotencyKeyOf(call) === undefined) return answer()
+  if (idempotencyKeyOf(call) === undefined) return await answer()
   using hold = await holdKey(call)
   if (hold.reply) replay(call, hold.reply, transcriptionType(prepared.want.format))
   else await answer(hold)

@@ -29,7 +29,10 @@ export function transcriptionOf(answer: Answer, want: TranscriptionWant): Transc
   const duration = Math.round(want.seconds * 1000) / 1000
   const told = listOf(answer.segments)
   const heard = told.flatMap(one => segmentOf(one, duration))
-  const text = (typeof answer.text === 'string' ? answer.text : heard.map(one => one.text).join('')).trim()
+  // whisper.cpp begins a line with each segment; a line says nothing about what was said.
+  const text = (typeof answer.text === 'string' ? answer.text : heard.map(one => one.text).join(''))
+    .replaceAll(/\s*[\r\n]+\s*/g, ' ')
+    .trim()
   if (typeof answer.text !== 'string' && !Array.isArray(answer.segments)) throw engineFault('without a text')
   const segments = heard.length > 0 || text === '' ? heard : [whole(text, duration)]
   if (want.format === 'diarized_json' && segments.some(one => one.speaker === undefined))

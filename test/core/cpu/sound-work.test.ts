@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest'
 import { openResampler } from '../../../core/cpu/resample.ts'
 import { soundKindOf } from '../../../core/cpu/sound-kind.ts'
 import { decodeSound } from '../../../core/cpu/sound-work.ts'
-import { wavHead } from '../../../core/tasks/audio/sound-form.ts'
+import { wavHead } from '../../../core/tasks/audio/wav.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-sound-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -17,7 +17,7 @@ const next = (ending: string) => join(folder, `${++files}.${ending}`)
 /** A WAV file of the given head around a tone of 440 Hz. */
 function wav({ rate = 16_000, channels = 1, bits = 16, block = 0, seconds = 1, tag = 1 } = {}): Buffer {
   const frames = Math.round(rate * seconds)
-  const head = wavHead((frames * channels * bits) / 8)
+  const head = wavHead(16_000, (frames * channels * bits) / 8)
   head.writeUInt16LE(tag, 20)
   head.writeUInt16LE(channels, 22)
   head.writeUInt32LE(rate, 24)

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
-import { wavHead } from '../../../core/tasks/audio/sound-form.ts'
+import { wavHead } from '../../../core/tasks/audio/wav.ts'
 import { mediaHere, origin } from './_media.ts'
 
 const rate = 16_000
@@ -13,7 +13,7 @@ const tone = (seconds: number): Buffer => {
 }
 const wav = (seconds: number, change: (head: Buffer) => void = () => {}): Buffer => {
   const samples = tone(seconds)
-  const head = wavHead(samples.length)
+  const head = wavHead(16_000, samples.length)
   change(head)
   return Buffer.concat([head, samples])
 }
