@@ -126,21 +126,26 @@ export function referencesIn(inputs: unknown): readonly FoundReference[] {
 
 function findReferences(inputs: unknown): FoundReference[] {
   const found: FoundReference[] = []
-  const at: Segment[] = []
-  const visit = (value: unknown): void => {
-    if (typeof value === 'string') {
-      if (value.includes('${')) found.push(...referencesOf(value, [...at]))
-    } else if (Array.isArray(value)) for (const [index, part] of value.entries()) within(index, part)
-    else if (value !== null && typeof value === 'object')
-      for (const [key, part] of Object.entries(value)) within(key, part)
-  }
-  const within = (step: Segment, part: unknown): void => {
-    at.push(step)
-    visit(part)
-    at.pop()
-  }
-  visit(inputs)
+  visit(inputs, [], found)
   return found
+}
+
+/** `at` is where the value stands, and the same afterwards. */
+function visit(value: unknown, at: Segment[], found: FoundReference[]): void {
+  if (typeof value === 'string') {
+    if (value.includes('${')) for (const one of referencesOf(value, [...at])) found.push(one)
+  } else if (Array.isArray(value))
+    for (let index = 0; index < value.length; index++) {
+      at.push(index)
+      visit(value[index], at, found)
+      at.pop()
+    }
+  else if (value !== null && typeof value === 'object')
+    for (const key of Object.keys(value)) {
+      at.push(key)
+      visit((value as Record<string, unknown>)[key], at, found)
+      at.pop()
+    }
 }
 
 /** Those of one text, each once however often it stands there, or the first fault in it. */

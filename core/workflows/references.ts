@@ -68,6 +68,8 @@ export function parseTemplate(text: string): Template {
 /** Where the closing brace is; one inside quotes closes nothing. */
 function endOf(text: string, from: number): number {
   const last = Math.min(text.length, from + longestReference)
+  const first = text.indexOf('}', from)
+  if (first >= 0 && first < last && !/["']/.test(text.slice(from, first))) return first
   let quote = ''
   for (let at = from; at < last; at++) {
     const character = text[at]!
