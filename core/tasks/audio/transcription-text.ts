@@ -23,7 +23,7 @@ export function writeTranscription(
     case 'text':
       return `${text}\n`
     case 'srt':
-      return linesOf(segments, ',', at => [String(at + 1)])
+      return linesOf(segments, ',', at => [String(at + 1)]) || '\n'
     case 'vtt':
       return `WEBVTT\n\n${linesOf(segments, '.', () => [])}`
   }
@@ -40,7 +40,7 @@ const spoken = ({ start, end, text, speaker }: Segment, at: number) => ({
 
 /** Subtitles: a block for each segment, an empty line behind each. */
 function linesOf(segments: readonly Segment[], point: string, head: (at: number) => string[]): string {
-  if (segments.length === 0) return '\n'
+  if (segments.length === 0) return ''
   return segments
     .map(({ start, end, text }, at) => {
       // An arrow in a text would be read as one between times.
