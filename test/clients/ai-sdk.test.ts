@@ -1,12 +1,15 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { embed, generateText, jsonSchema, Output, streamText, tool } from 'ai'
+import { embed, generateImage, generateText, jsonSchema, Output, streamText, tool } from 'ai'
+import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../_app.ts'
+import { fakeModel, startApp, type TestApp } from '../_app.ts'
 
 let app: TestApp
 let provider: ReturnType<typeof createOpenAICompatible>
 beforeAll(async () => {
-  app = await startApp()
+  app = await startApp({
+    models: [fakeModel('fake'), fakeModel('painter', [], { tasks: ['slug/text-to-image', 'slug/inpainting'] })],
+  })
   provider = createOpenAICompatible({
     name: 'infer',
     baseURL: `${app.url}/std/v1`,
@@ -68,6 +71,26 @@ test('embeddings', async () => {
   const { embedding } = await embed({ model: provider.embeddingModel('fake'), value: 'a', maxRetries: 0 })
   expect(embedding.length).toBeGreaterThan(1)
 })
+
+test('pictures, and one that is edited with a mask', async () => {
+  const model = provider.imageModel('painter')
+  const { images } = await generateImage({ model, prompt, n: 2, size: '64x64', maxRetries: 0 })
+  expect(images.map(({ mediaType }) => mediaType)).toEqual(['image/png', 'image/png'])
+  const [first] = images
+  const { image } = await generateImage({
+    model,
+    prompt: { text: prompt, images: [first!.uint8Array], mask: await maskOf(64) },
+    maxRetries: 0,
+  })
+  expect(await sharp(image.uint8Array).metadata()).toMatchObject({ format: 'png', width: 64, height: 64 })
+})
+
+const maskOf = async (side: number) =>
+  new Uint8Array(
+    await sharp({ create: { width: side, height: side, channels: 4, background: '#0000' } })
+      .png()
+      .toBuffer(),
+  )
 
 test('errors carry our sentence', async () => {
   await expect(generateText({ model: provider('none'), prompt, maxRetries: 0 })).rejects.toThrow(

@@ -3,13 +3,14 @@ import type { Lease } from '../../../core/fleet.ts'
 import type { Ran } from '../../../core/jobs/run.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { openTaskRunner } from '../../../core/tasks/run.ts'
-import { type Task, tasks } from '../../../core/tasks/tasks.ts'
+import { imageTasks, type Task, tasks } from '../../../core/tasks/tasks.ts'
 import { done, runner } from '../jobs/_runs.ts'
 
 const report = { progress() {}, log() {} }
 const signal = new AbortController().signal
 
-test.each(tasks.map(task => [task, task.startsWith('slug/') ? 'generation' : 'text'] as const))(
+const painted = (task: Task) => task.startsWith('slug/') || imageTasks.some(one => one === task)
+test.each(tasks.map(task => [task, painted(task) ? 'generation' : 'text'] as const))(
   'a job of %s is run by the runner of %s, and counted when it has ended well',
   async (task: Task, kind) => {
     const ran: string[] = []

@@ -1,0 +1,71 @@
+import OpenAI, { toFile } from 'openai'
+import sharp, { type Sharp } from 'sharp'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../_app.ts'
+
+/** Pictures with the official client, on the engine that draws without a model. */
+let app: TestApp
+let client: OpenAI
+beforeAll(async () => {
+  const tasks = ['slug/text-to-image', 'slug/image-to-image', 'slug/inpainting']
+  app = await startApp({ models: [{ id: 'drawn', engine: 'demo', tasks, args: ['--step-ms', '0'] }] })
+  client = new OpenAI({ baseURL: `${app.url}/std/v1`, apiKey: app.secret, maxRetries: 0 })
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const asked = { model: 'drawn', prompt: 'a cat' } as const
+const size = '256x256' as const
+const teal = () => sharp({ create: { width: 128, height: 128, channels: 4, background: 'teal' } }).png()
+const hole = { create: { width: 64, height: 128, channels: 4, background: 'black' } } as const
+const masked = () => teal().composite([{ input: hole, blend: 'dest-out' }])
+const png = async (picture: Sharp, name: string) => toFile(await picture.toBuffer(), name, { type: 'image/png' })
+
+test('generate: an address that anybody can read, and the id of the job', { timeout: 60_000 }, async () => {
+  const { data, response } = await client.images.generate({ ...asked, size, n: 2 }).withResponse()
+  expect(data.data).toHaveLength(2)
+  const picture = await fetch(data.data![1]!.url!)
+  expect(await sharp(Buffer.from(await picture.arrayBuffer())).metadata()).toMatchObject({ width: 256, height: 256 })
+  expect(data.usage!.total_tokens).toBe(0)
+  expect(response.headers.get('x-job-id')).toMatch(/^job_/)
+})
+
+test('generate: base64', async () => {
+  const { data } = await client.images.generate({
+    ...asked,
+    size,
+    response_format: 'b64_json',
+    output_format: 'jpeg',
+  })
+  expect(await sharp(Buffer.from(data![0]!.b64_json!, 'base64')).metadata()).toMatchObject({ format: 'jpeg' })
+})
+
+test('generate: a stream', async () => {
+  const seen: string[] = []
+  for await (const event of await client.images.generate({ ...asked, size, stream: true, partial_images: 1 })) {
+    seen.push(event.type)
+    expect(await sharp(Buffer.from(event.b64_json, 'base64')).metadata()).toMatchObject({ width: 256 })
+  }
+  expect(seen).toEqual(['image_generation.completed'])
+})
+
+test('edit: a form with a picture, and with a mask of what is transparent', { timeout: 60_000 }, async () => {
+  const image = await png(teal(), 'teal.png')
+  const whole = await client.images.edit({ ...asked, image })
+  const part = await client.images.edit({ ...asked, image: [image], mask: await png(masked(), 'mask.png') })
+  for (const { data } of [whole, part]) {
+    const bytes = Buffer.from(await (await fetch(data![0]!.url!)).arrayBuffer())
+    expect(await sharp(bytes).metadata()).toMatchObject({ width: 128, height: 128 })
+    // The mask is transparent in the middle; at its edge the picture is kept, byte for byte.
+    const pixels = await sharp(bytes).removeAlpha().raw().toBuffer()
+    const edge = 3 * (64 * 128 + 120)
+    const kept = [...pixels.subarray(edge, edge + 3)]
+    if (data === part.data) expect(kept).toEqual([0, 128, 128])
+    else expect(kept).not.toEqual([0, 128, 128])
+  }
+})
+
+test('what is wrong is an error of the kind that the client knows', async () => {
+  const error = await client.images.generate({ ...asked, model: 'nobody' }).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(OpenAI.NotFoundError)
+  expect(error).toMatchObject({ code: 'model_not_found', param: 'model' })
+})
