@@ -1,24 +1,20 @@
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Worker } from 'node:worker_threads'
 import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
 import { openShares } from '../core/accounts/shares.ts'
-import { hostEnvironment, masterKey, readConfig } from '../core/config.ts'
+import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
 import { openFiles } from '../core/files/files.ts'
 import { openJobs } from '../core/jobs/jobs.ts'
 import { openRecorder } from '../core/jobs/recorder.ts'
-import { openJournal } from '../core/journal.ts'
-import type { Log } from '../core/log.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
 import { openMedia } from '../core/media/take.ts'
 import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
-import { openSqliteStore } from '../core/store/sqlite/store.ts'
-import { scopes } from '../core/store/store.ts'
+import { type Store, scopes } from '../core/store/store.ts'
 import { openConversion } from '../core/tasks/audio/conversion.ts'
 import { openSpeechRunner } from '../core/tasks/audio/run-speech.ts'
 import { openTranscriptionRunner } from '../core/tasks/audio/run-transcription.ts'
@@ -38,16 +34,7 @@ import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
-
-export interface AppOptions {
-  dataDir: string
-  configPath: string | undefined
-  listen: string | undefined
-  drainTimeoutMs: number | undefined
-  /** For the store, where it was started while the program was still being read. */
-  storeThread?: Worker
-  log: Log
-}
+import { type AppOptions, beginOpening, type Opening } from './opening.ts'
 
 export interface App {
   url: string
@@ -63,33 +50,22 @@ export interface App {
 }
 
 /** Puts the program together: the one place that knows every part. Owners are opened in order and closed in reverse. */
-export async function openApp(options: AppOptions): Promise<App> {
-  const { dataDir, configPath, listen, drainTimeoutMs, log: written } = options
-  const { log, journal } = openJournal(written)
-  const path = configPath ?? join(dataDir, 'infer.yaml')
-  const file = readConfig(path, configPath !== undefined, traitsOf)
-  const config = { ...file, listen: listen ?? file.listen }
+export async function openApp(options: AppOptions, begun: Opening = beginOpening(options)): Promise<App> {
+  const { dataDir, drainTimeoutMs } = options
+  const { path, file, config, log, journal, ended } = begun
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
-  const ended = Promise.withResolvers<{ exitCode: number }>()
 
-  const server = await openServer({ config, log })
+  // Starts programs and waits for them: meanwhile the store is opened.
+  const looking = lookAtMachine()
+  const server = await openServer({ config, log }).catch(async (thrown: unknown) => {
+    await begun.store.then(store => store.close()).catch(() => {})
+    throw thrown
+  })
   if (!/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
     log.warn(
       `${config.listen} can be reached from other machines and speaks plain HTTP: put a proxy with TLS before it`,
     )
-  // Starts programs and waits for them: meanwhile the store is opened.
-  const looking = lookAtMachine()
-  const store = await openSqliteStore({
-    dataDir,
-    thread: options.storeThread,
-    log,
-    minFreeBytes: config.limits.min_free_disk,
-    ballastBytes: config.limits.ballast,
-    onFatal(failure, exitCode) {
-      log.error('The store failed, so the server stops rather than go on without it', {}, failure)
-      ended.resolve({ exitCode })
-    },
-  }).catch(async (thrown: unknown) => {
+  const store = await begun.store.catch(async (thrown: unknown) => {
     await server.drain(0)
     throw thrown
   })
@@ -213,7 +189,7 @@ export async function openApp(options: AppOptions): Promise<App> {
 /** The organization `default` and a root token, when there is none yet. The token stays in the data directory, 0600. */
 async function createFirstOrganization(
   dataDir: string,
-  store: Awaited<ReturnType<typeof openSqliteStore>>,
+  store: Store,
   accounts: ReturnType<typeof openAccounts>,
 ): Promise<App['firstStart']> {
   const tokenPath = join(dataDir, 'root-token')

@@ -84,17 +84,19 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     cut.resolve({ exitCode: exitCodes.internal })
   })
 
-  // Both take their time, and neither needs the other.
-  const storeThread = startThread()
-  const { openApp } = await import('../app.ts')
-  const opening = openApp({
+  // Each takes its time: the thread comes up and opens the store while the program is read, the first part first.
+  const wish = {
     dataDir,
     configPath: options.config,
     listen: options.listen,
     drainTimeoutMs: options.drainTimeout,
-    storeThread,
+    storeThread: startThread(),
     log,
-  })
+  }
+  const { beginOpening } = await import('../opening.ts')
+  const begun = beginOpening(wish)
+  const { openApp } = await import('../app.ts')
+  const opening = openApp(wish, begun)
   const app = await Promise.race([opening, cut.promise])
   if ('exitCode' in app) {
     terminal.leaveWith(app.exitCode)

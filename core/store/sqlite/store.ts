@@ -10,7 +10,7 @@ import { placesIn, prepareDirectory, takeInstanceLock } from './directory.ts'
 import { openReader, type Reader } from './reader.ts'
 import { openResultSweep } from './result-sweep.ts'
 import { openResults } from './results.ts'
-import { openSpace } from './space.ts'
+import { openSpace, type Space } from './space.ts'
 import { startThread } from './thread.ts'
 import { openWriterThread } from './writer-thread.ts'
 
@@ -38,19 +38,23 @@ export async function openSqliteStore(wish: StoreWish): Promise<Store> {
   prepareDirectory(dataDir)
   const lock = takeInstanceLock(dataDir)
   opened.defer(() => lock.release())
-  const space = await openSpace({ ...wish, directory: dataDir, ballast })
-  opened.defer(() => space.close())
+  let watched: Space | undefined
+  opened.defer(() => watched?.close())
   // Closed after the writer: what is answered last is still read back.
   let reader: Reader | undefined
   opened.defer(() => reader?.close())
-  const writer = await openWriterThread({
+  // Told what to do before anything is waited for: it does it while the rest of the program is read.
+  const writing = openWriterThread({
     thread: wish.thread ?? startThread(),
     start: { role: 'server', dataDir, boot: randomUUID(), created: lock.created },
     log,
     onFatal,
-    onFull: () => space.full(),
+    onFull: () => watched?.full(),
   })
-  opened.defer(() => writer.close())
+  opened.defer(() => writing.then(opened => opened.close()).catch(() => {}))
+  const space = await openSpace({ ...wish, directory: dataDir, ballast })
+  watched = space
+  const writer = await writing
   lock.markCreated()
   try {
     reader = openReader(database, failure => writer.fail(failure, 74))
