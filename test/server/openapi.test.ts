@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { templateOf } from '../../server/openapi.ts'
 import { routes } from '../../server/routes.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
+import { toneModel } from './std/_speech.ts'
 
 interface Operation {
   operationId: string
@@ -38,6 +39,7 @@ beforeAll(async () => {
   app = await startApp({
     models: [
       ...['fake', 'infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank'].map(id => fakeModel(id)),
+      toneModel({ id: 'infer/tiny-speech' }),
       fakeModel('pictures', [], { tasks: ['slug/text-to-image'] }),
       fakeModel('infer/demo', [], { tasks: ['slug/text-to-image', 'slug/image-to-image'] }),
     ],
@@ -288,6 +290,7 @@ describe('what is answered is what is written', () => {
       '/openapi.json',
       '/readyz',
       '/slug/requests/{id}/status/stream',
+      '/std/v1/audio/speech',
     ])
   })
 })
