@@ -168,6 +168,15 @@ const schemas = {
   }),
   ImageGenCompletedEvent: imageCompleted('image_generation.completed'),
   ImageEditCompletedEvent: imageCompleted('image_edit.completed'),
+  SpeechAudioDeltaEvent: object(['type', 'audio'], { type: { const: 'speech.audio.delta' }, audio: string }),
+  SpeechAudioDoneEvent: object(['type', 'usage'], {
+    type: { const: 'speech.audio.done' },
+    usage: object(['input_tokens', 'output_tokens', 'total_tokens'], {
+      input_tokens: integer,
+      output_tokens: integer,
+      total_tokens: integer,
+    }),
+  }),
   Model: model,
   ListModelsResponse: object(['object', 'data'], { object: { const: 'list' }, data: array(model) }),
   ErrorResponse: object(['error'], {

@@ -93,6 +93,7 @@ describe('commands', () => {
     ],
     ['vLLM never takes all', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
     ['vLLM for vectors', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
+    ['vLLM-Omni for speech', { engine: 'vllm', tasks: ['std/audio-speech'] }, {}, ['--omni'], ['--runner']],
     ['vLLM takes a hub name for want of a source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
     [
       'custom fills in what it is given',
@@ -139,7 +140,10 @@ describe('what a configuration lacks is said with the name of the model', () => 
     [{ engine: 'vllm', kv_type: 'q8_0' }, /'kv_type' means nothing to the engine 'vllm'. Use 'args'/],
     [{ tasks: ['std/chat-completion', 'slug/text-to-image'] }, /'gguf' cannot do 'slug\/text-to-image'.*std\/score/],
     [{ engine: 'vllm', tasks: ['slug/text-to-video'] }, /'vllm' cannot do 'slug\/text-to-video'/],
-    [{ engine: 'demo' }, /'demo' cannot do 'std\/chat-completion'. In 'tasks' it can have: slug\/text-to-image/],
+    [
+      { engine: 'demo' },
+      /'demo' cannot do 'std\/chat-completion'. In 'tasks' it can have: std\/audio-speech, .*slug\/text-to-image/,
+    ],
     [{ engine: 'demo', tasks: ['std/score'] }, /'demo' cannot do 'std\/score'/],
     [{ engine: 'llama-server', gpu_layers: 3 }, /'gpu_layers' means nothing to the engine 'llama-server'/],
   ]

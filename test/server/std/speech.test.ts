@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { faults } from '../../golden/openai.ts'
 import { hasFfmpeg, heardIn, heardInWav, toneModel } from './_speech.ts'
 
 let app: TestApp
@@ -82,6 +83,8 @@ test('as server-sent events', async () => {
     usage: { input_tokens: 9, output_tokens: 0, total_tokens: 9 },
   })
   const pieces = events.slice(0, -1)
+  expect(faults('SpeechAudioDoneEvent', events.at(-1))).toEqual([])
+  for (const piece of pieces) expect(faults('SpeechAudioDeltaEvent', piece)).toEqual([])
   expect(new Set(pieces.map(({ type }) => type))).toEqual(new Set(['speech.audio.delta']))
   expect(heardInWav(Buffer.concat(pieces.map(({ audio }) => Buffer.from(audio!, 'base64'))))).toBe('In pieces')
 })
