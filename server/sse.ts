@@ -23,6 +23,7 @@ const comeAgainMs = 2_000
  * the server begins to stop.
  */
 export class EventStream implements WatchedStream {
+  place = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
   readonly pingMs: number | undefined

@@ -11,6 +11,7 @@ const mostHeldBytes = 4 << 20
  * dropped and counted, and it is told how many it missed. One that takes nothing for the write deadline is cut.
  */
 export class LogFollower implements WatchedStream {
+  place = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
   /** Resolves when the reader is gone or the server stops. */

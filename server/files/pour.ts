@@ -39,6 +39,7 @@ export async function* piecesOf(
  */
 export async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const rest: WatchedStream = {
+    place: -1,
     blockedSince: undefined,
     wroteAt: performance.now(),
     ping() {},

@@ -36,6 +36,7 @@ interface RelayOptions {
  * a stuck one is cut at the write deadline, a departed one ends the engine's request at once.
  */
 export class StreamRelay implements EngineListener, WatchedStream {
+  place = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
   readonly #call: Call

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
+import { type Placed, SwapSet } from '../../core/swap-set.ts'
 
 /** A response that is being streamed, as the watch over all of them sees it. */
-export interface WatchedStream {
+export interface WatchedStream extends Placed {
   /** Monotonic milliseconds: since when the reader has taken nothing, or undefined while it keeps up. */
   blockedSince: number | undefined
   /** Monotonic milliseconds of the last byte written. */
@@ -29,18 +30,20 @@ const together = 32
  * `writeDeadlineMs`. A timer for each stream would be armed again with every token.
  */
 export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; writeDeadlineMs: number }) {
-  const open = new Set<WatchedStream>()
+  const open = new SwapSet<WatchedStream>()
   let timer: NodeJS.Timeout | undefined
   const every = Math.max(20, Math.min(1_000, pingMs / 4, writeDeadlineMs / 4))
 
   /** Those that were opened together fall silent together: they are pinged a few at a time. */
   let looking: Iterator<WatchedStream> | undefined
   function look() {
-    looking ??= open.values()
+    looking ??= open[Symbol.iterator]()
     const now = performance.now()
     let written = 0
     for (let next = looking.next(); !next.done; next = looking.next()) {
       const stream = next.value
+      // It has ended since the look began.
+      if (stream.place < 0) continue
       if (stream.blockedSince !== undefined) {
         if (now - stream.blockedSince < writeDeadlineMs) continue
         stream.cut()
@@ -78,6 +81,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
      */
     pour(res: ServerResponse, body: Uint8Array): void {
       const rest: WatchedStream = {
+        place: -1,
         blockedSince: performance.now(),
         wroteAt: performance.now(),
         ping() {},
