@@ -20,7 +20,7 @@ const packages = join(root, 'node_modules')
  */
 export function licenses(inputs: readonly string[], copied: readonly string[]): string {
   const folders = new Set([...inputs.flatMap(folderOf), ...copied.map(name => join(packages, name))])
-  const works = [...node(), ...llama(), ...libvips(), ...[...folders].map(workAt), ...worksOfReference()]
+  const works = [...node(), ...llama(), ...libvips(), lame(), ...[...folders].map(workAt), ...worksOfReference()]
   const distinct = new Map(works.map(work => [`${work.name} ${work.version}`, work]))
   const sorted = [...distinct.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
   return [
@@ -79,6 +79,23 @@ function libvips(): Work[] {
   const texts = ['LGPL-3.txt', 'GPL-3.txt'].map(name => join(root, 'bin/licenses/libvips', name))
   const all = [join(folder, 'README.md'), join(folder, 'versions.json'), ...texts]
   return [{ ...workAt(folder), text: all.map(path => readFileSync(path, 'utf8').trim()).join('\n\n') }]
+}
+
+/** The MP3 encoder inside wasm-media-encoders, a file of its own beside the program; its source is what that package names. */
+function lame(): Work {
+  const { version } = workAt(join(packages, 'wasm-media-encoders'))
+  return {
+    name: 'LAME',
+    version: `in wasm-media-encoders ${version}`,
+    license: 'LGPL-2.0-or-later',
+    author: 'the LAME project',
+    text: [
+      'LAME, an MP3 encoder, https://lame.sourceforge.io, compiled to WebAssembly as audio/mp3.wasm by',
+      'https://github.com/arseneyr/wasm-media-encoders, whose repository has what it takes to make it anew.',
+      '',
+      readFileSync(join(root, 'bin/licenses/lame/LGPL-2.txt'), 'utf8').trim(),
+    ].join('\n'),
+  }
 }
 
 /** What the interactive reference was bundled from by its makers, as far as it is installed beside it. */

@@ -97,7 +97,7 @@ function encoded(program: string, sound: Readable, format: keyof typeof encoding
   output.once('close', () => child.kill('SIGKILL'))
   pipeline(sound, child.stdin, error => {
     // That the program ended early is told by how it ended.
-    if (error && (error as NodeJS.ErrnoException).code !== 'EPIPE') broken(error)
+    if (error && error.code !== 'EPIPE') broken(error)
   })
   return output
 }

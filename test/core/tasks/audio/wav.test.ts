@@ -35,7 +35,7 @@ function fileOf(
 const samplesOf = (...values: number[]) => Buffer.from(Int16Array.from(values).buffer)
 
 /** The file, in pieces of so many bytes, through one of the two. */
-async function through<S extends WavSamples | WavLength>(stream: S, file: Buffer, pieceBytes: number) {
+async function through(stream: WavSamples | WavLength, file: Buffer, pieceBytes: number) {
   const out: Buffer[] = []
   stream.on('data', (piece: Buffer) => out.push(piece))
   const ended = once(stream, 'end')
