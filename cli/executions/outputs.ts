@@ -42,9 +42,14 @@ function textOf(result: unknown): string {
 
 /** The pictures, videos and sounds of a result, whole or cut down to their addresses. */
 function filesIn(result: unknown): Made[] {
-  const { images, video, audio_url, ...facts } = (result ?? {}) as Record<'images' | 'video' | 'audio_url', unknown>
+  const { images, data, video, audio_url, ...facts } = (result ?? {}) as Record<
+    'images' | 'data' | 'video' | 'audio_url',
+    unknown
+  >
   const sound = audio_url === undefined ? undefined : { ...facts, url: audio_url }
-  return [...(Array.isArray(images) ? (images as unknown[]) : []), video, sound].flatMap(file => {
+  // The same pictures in the words of OpenAI, where only these are kept.
+  const pictures = [images, data].find(list => Array.isArray(list)) as unknown[] | undefined
+  return [...(pictures ?? []), video, sound].flatMap(file => {
     const { url } = (file ?? {}) as { url?: unknown }
     if (typeof url !== 'string' || !URL.canParse(url)) return []
     const name = new URL(url).pathname.split('/').at(-1)

@@ -34,6 +34,7 @@ export function define(command: Command, terminal: Terminal): void {
         video: __,
         thumbnail_url: ___,
         audio_url: ____,
+        data: _____,
         ...result
       } = (job.result ?? {}) as Record<string, unknown>
       const made =

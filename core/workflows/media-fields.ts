@@ -1,11 +1,14 @@
 import type { Segment } from './references.ts'
 
+const pictureName = /^(images?|mask)$/
 const mediaName = /^((image|mask|video|audio)(_url)?|file)$/
 
 /** Whether the address of a picture, a video or a sound belongs at a place of inputs: `image_url`, `url`, or `url` within such a one. */
 export function isMediaField(at: readonly Segment[]): boolean {
   const [name, around] = [at.at(-1), at.at(-2)]
   if (at.length === 1) return name === 'url' || mediaName.test(String(name))
+  // A picture in the words of OpenAI: `images[0].image_url`.
+  if (name === 'image_url' && pictureName.test(String(at[0]))) return true
   return name === 'url' && mediaName.test(String(around))
 }
 

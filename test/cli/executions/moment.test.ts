@@ -97,6 +97,16 @@ test.each<[name: string, output: { result: unknown; values: Record<string, unkno
     { result: { images: [{ url: file('a.png').url }] }, values: { 'images[0].url': file('a.png').url } },
     { texts: [], files: [{ file_name: 'a.png' }] },
   ],
+  [
+    'pictures in the words of OpenAI, whole',
+    { result: { created: 1, data: [{ url: file('a.png').url }], images: [file('a.png')], seed_used: 7 }, values: {} },
+    { texts: [], files: [{ file_name: 'a.png', width: 1 }], seed: 7 },
+  ],
+  [
+    'and their addresses alone',
+    { result: { data: [null, { url: file('b.png').url }] }, values: { 'data[1].url': file('b.png').url } },
+    { texts: [], files: [{ file_name: 'b.png' }] },
+  ],
   ['a video', { result: { video: file('a.mp4') }, values: {} }, { texts: [], files: [{ file_name: 'a.mp4' }] }],
 ])('outputs: %s', (_, output, made) => {
   const execution = { outputs: { a: output, before: { result: answer, values: {} } } } as unknown as Execution

@@ -109,6 +109,29 @@ describe('a picture is drawn anew', () => {
     const { data, info } = await sharp(bytes).toColourspace('b-w').raw().toBuffer({ resolveWithObject: true })
     expect([info.channels, [...data]]).toEqual([1, [...Array(8).fill(255), ...Array(8).fill(0)]])
   })
+
+  test.each([
+    ['colours', 4],
+    ['greys', 2],
+  ] as const)('an alpha mask of %s is white where it is transparent, whatever is drawn there', async (_, channels) => {
+    const pixels = Buffer.alloc(16 * channels, 90)
+    for (let at = 0; at < 16; at++) pixels[at * channels + channels - 1] = at < 8 ? 255 : at < 12 ? 0 : 55
+    const mask = await sharp(pixels, { raw: { width: 4, height: 4, channels } })
+      .png()
+      .toBuffer()
+    const { bytes, format } = await cpu.redraw(mask, rules, 'alpha mask')
+    const { data, info } = await sharp(bytes).toColourspace('b-w').raw().toBuffer({ resolveWithObject: true })
+    expect([format, info.channels, [...data]]).toEqual([
+      'png',
+      1,
+      [...Array(8).fill(0), ...Array(4).fill(255), ...Array(4).fill(200)],
+    ])
+  })
+
+  test('an alpha mask in which nothing can be transparent is none', async () => {
+    await expect(cpu.redraw(png, rules, 'alpha mask')).rejects.toThrow(/nothing transparent in it.*'luma'/)
+    await expect(cpu.redraw(jpeg, rules, 'alpha mask')).rejects.toThrow(/nothing transparent in it/)
+  })
 })
 
 describe('what is no picture of ours is refused by its name', () => {

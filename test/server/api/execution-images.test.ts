@@ -57,6 +57,16 @@ test.for<[string, object]>([
   expect(job).toMatchObject({ task: 'std/image-edit', status: 'completed' })
 })
 
+test('an object where an address belongs is found and read', { timeout: 120_000 }, async () => {
+  const nodes = { paint: paint(), edit: edit({ images: [{ image_url: '${nodes.paint.result.images[1]}' }] }) }
+  const { type_issues, warnings } = await validated(nodes)
+  expect([type_issues, warnings.map(({ code }: Json) => code)]).toEqual([
+    [],
+    ['implicit_dependency', 'coerced_media_reference'],
+  ])
+  expect((await run({ nodes, edges: [] })).status).toBe('completed')
+})
+
 test('what is kept of a result is what was named, and every name of a task leads to it', {
   timeout: 120_000,
 }, async () => {
