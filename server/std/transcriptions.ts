@@ -5,7 +5,9 @@ import { hear } from '../../core/tasks/audio/hear.ts'
 import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/audio/transcription.ts'
 import {
   Transcription,
+  TranscriptionForm,
   TranscriptionRequest,
+  TranslationForm,
   TranslationRequest,
 } from '../../core/tasks/audio/transcription-request.ts'
 import { transcriptionType } from '../../core/tasks/audio/transcription-text.ts'
@@ -136,6 +138,9 @@ const tag = 'Audio'
 const sound =
   'The sound comes as the `file` of a form, or by `url`, `file_id` or a `data:` URL, in a form or in JSON; FLAC, MP3, MP4, M4A, OGG, WAV and WebM.'
 
+/** A millisecond of it, as a WAV file. */
+const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
+
 export const transcriptionRoutes = [
   route({
     method,
@@ -146,11 +151,8 @@ export const transcriptionRoutes = [
     summary: 'Write down what is said',
     description: `${sound} \`text\`, \`srt\` and \`vtt\` are answered as plain text; with \`stream: true\` the text comes as server-sent events, without a \`[DONE]\`.`,
     body: TranscriptionRequest,
-    example: {
-      model: 'infer/tiny-transcription',
-      url: 'https://example.com/speech.mp3',
-      response_format: 'verbose_json',
-    },
+    form: TranscriptionForm,
+    example: { model: 'infer/tiny-transcription', url: silence, response_format: 'verbose_json' },
     response: Transcription,
     answer: call => transcribe('std/audio-transcription', call),
   }),
@@ -163,7 +165,8 @@ export const transcriptionRoutes = [
     summary: 'Write down in English what is said in another language',
     description: sound,
     body: TranslationRequest,
-    example: { model: 'whisper', url: 'https://example.com/rede.mp3' },
+    form: TranslationForm,
+    example: { model: 'whisper', url: silence, response_format: 'verbose_json' },
     response: Transcription,
     answer: call => transcribe('std/audio-translation', call),
   }),

@@ -40,6 +40,8 @@ beforeAll(async () => {
     models: [
       ...['fake', 'infer/tiny-chat', 'infer/tiny-embed', 'infer/tiny-rerank'].map(id => fakeModel(id)),
       toneModel({ id: 'infer/tiny-speech' }),
+      toneModel({ id: 'infer/tiny-transcription', tasks: ['std/audio-transcription'] }),
+      fakeModel('whisper', [], { tasks: ['std/audio-translation'] }),
       fakeModel('pictures', [], { tasks: ['slug/text-to-image'] }),
       fakeModel('infer/demo', [], { tasks: ['slug/text-to-image', 'slug/image-to-image'] }),
     ],
@@ -188,6 +190,8 @@ describe('what is answered is what is written', () => {
   const tokens = '/api/organizations/{organization}/tokens'
   const chat = { model: 'fake', messages: [{ role: 'user', content: 'Hello' }] }
   const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }]
+  const verbose = { response_format: 'verbose_json' }
+  const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
   // In this order: the last ones change what the first ones look at.
   test.each<[string, string, unknown]>([
     ['post', '/std/v1/chat/completions', chat],
@@ -197,6 +201,8 @@ describe('what is answered is what is written', () => {
     ['post', '/std/v1/embeddings', { model: 'fake', input: 'a', encoding_format: 'base64' }],
     ['post', '/std/v1/rerank', { model: 'fake', query: 'a', documents: ['a'], return_documents: true }],
     ['post', '/std/v1/score', { model: 'fake', text_1: 'a', text_2: 'b' }],
+    ['post', '/std/v1/audio/transcriptions', { model: 'infer/tiny-transcription', url: silence, ...verbose }],
+    ['post', '/std/v1/audio/translations', { model: 'whisper', url: silence, ...verbose }],
     ['post', '/std/v1/images/generations', { model: 'infer/demo', prompt: 'a', size: '64x64' }],
     ['post', '/std/v1/images/generations', { model: 'infer/demo', prompt: 'a', response_format: 'b64_json' }],
     ['get', '/std/v1/models', undefined],

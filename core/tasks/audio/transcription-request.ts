@@ -14,7 +14,7 @@ const fields = {
   model: z.string().min(1).max(256),
   file: sound
     .nullish()
-    .describe('In a form, the file itself. In JSON an address, a `data:` URL or the id of a file, as `url`.'),
+    .describe('An address, a `data:` URL or the id of a file. One of `file`, `url` and `file_id` is needed.'),
   url: sound.nullish().describe('An http(s) address of the sound, or a `data:` URL.'),
   file_id: sound.nullish().describe('A file of the organization: `file-…`.'),
   prompt: z.string().max(8192).nullish().describe('Words and names to be expected.'),
@@ -64,6 +64,14 @@ export const TranscriptionRequest = z
 export type TranscriptionRequest = z.output<typeof TranscriptionRequest>
 
 export const TranslationRequest = z.object(fields).superRefine(oneSound).meta({ id: 'TranslationRequest' })
+
+/** The same as forms. */
+const file = z
+  .file()
+  .meta({ description: 'FLAC, MP3, MP4, M4A, OGG, WAV or WebM, 25 MB and an hour at most.' })
+  .optional()
+export const TranscriptionForm = z.object({ ...fields, ...onlyTranscription, file }).meta({ id: 'TranscriptionForm' })
+export const TranslationForm = z.object({ ...fields, file }).meta({ id: 'TranslationForm' })
 
 export const transcriptionRequests: Record<TranscriptionTask, z.ZodType<TranscriptionRequest>> = {
   'std/audio-transcription': TranscriptionRequest,
