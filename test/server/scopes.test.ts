@@ -15,6 +15,8 @@ const written: Record<string, string> = {
   'POST /std/v1/embeddings': 'user:write',
   'POST /std/v1/rerank': 'user:write',
   'POST /std/v1/score': 'user:write',
+  'POST /std/v1/images/generations': 'user:write',
+  'POST /std/v1/images/edits': 'user:write',
   'GET /std/v1/models': 'user:read',
   'GET /std/v1/models/**:id': 'user:read',
   'GET /api/model-status': 'user:read',
