@@ -54,6 +54,12 @@ describe('the examples run as they are, without a server', () => {
     expect(stderr).toMatch(/\nwrite: completed, .*\npaint: waiting/s)
   })
 
+  test('a text, said, written down again, and answered', async () => {
+    const { lines, stderr } = await example('listen.yaml', '--param', 'text=Two cats.')
+    expect(lines).toEqual([expect.stringContaining(toy)])
+    expect(stderr).toMatch(/\nhear: completed/)
+  })
+
   test.skipIf(!hasFfmpeg)('a sentence, said, and a video in which it is heard', async () => {
     const { lines, folder } = await example('narrate.yaml', '--param', 'voice=bass')
     const [text, sound, video] = lines as [string, string, string]
