@@ -13,7 +13,7 @@ export async function encodeMp3(rate: number, port: MessagePort): Promise<void> 
   // Listened to before anything is waited for: a close that nobody hears does not come again.
   const closed = new Promise<void>(resolve => port.once('close', resolve))
   try {
-    const program = module ?? Uint8Array.from(readAsset('audio/mp3.wasm'))
+    const program = module ?? new Uint8Array(readAsset('audio/mp3.wasm'))
     const encoder = await createEncoder('audio/mpeg', program, compiled => {
       module = compiled
     })
@@ -22,7 +22,7 @@ export async function encodeMp3(rate: number, port: MessagePort): Promise<void> 
       try {
         const made = samples === null ? encoder.finalize() : encoder.encode([floatsOf(samples)])
         // What the encoder gives is its own memory, which it writes over.
-        const bytes = Uint8Array.from(made)
+        const bytes = new Uint8Array(made)
         port.postMessage(bytes, [bytes.buffer])
       } catch (thrown) {
         port.postMessage({ error: String(thrown) })

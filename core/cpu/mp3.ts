@@ -21,7 +21,7 @@ export class Mp3Stream extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.#ask(Uint8Array.from(chunk), done)
+    this.#ask(new Uint8Array(chunk), done)
   }
 
   override _flush(done: TransformCallback): void {
