@@ -55,8 +55,8 @@ describe('the examples run as they are, without a server', () => {
   })
 
   test('a text, said, written down again, and answered', async () => {
-    const { lines, stderr } = await example('listen.yaml', '--param', 'text=Two cats.')
-    expect(lines).toEqual([expect.stringContaining(toy)])
+    const { lines, folder, stderr } = await example('listen.yaml', '--param', 'text=Two cats.')
+    expect(lines).toEqual([join(folder, 'say.wav'), 'Two cats.', expect.stringContaining(toy)])
     expect(stderr).toMatch(/\nhear: completed/)
   })
 
