@@ -1,7 +1,8 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Fleet } from '../core/fleet.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
+import { CountedHistogram, type Distribution } from './histogram.ts'
 import type { Route } from './route.ts'
 import type { Streams } from './std/streams.ts'
 import type { Throughput } from './throughput.ts'
@@ -22,15 +23,14 @@ export function openMetrics({ store, fleet, streams, reload, throughput, timings
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
-  for (const histogram of timings.histograms) registry.registerMetric(histogram)
-
-  const duration = new Histogram({
+  const duration = new CountedHistogram({
     name: 'infer_http_request_duration_seconds',
     help: 'From the request to the end of its answer.',
     labelNames: ['route'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300],
-    registers,
   })
+  registry.registerMetric(duration)
+  for (const histogram of timings.histograms) registry.registerMetric(histogram)
 
   const gauge = (name: string, help: string, labelNames: string[], collect: (set: Gauge) => void | Promise<void>) =>
     new Gauge({
@@ -116,23 +116,22 @@ export function openMetrics({ store, fleet, streams, reload, throughput, timings
     },
   )
 
-  // Label objects are hashed on every use; the pairs are few, so their children are kept.
-  type Child = { status: number; count: number; time: Histogram.Internal<'route'> }
-  const children = new Map<Route, Map<number, Child>>()
+  type Child = { counts: Map<number, { count: number }>; time: Distribution }
+  const children = new Map<Route, Child>()
   const nameOf = (route: Route) => `${route.method} ${route.path}`
   total('infer_http_requests_total', 'Requests answered, by route and status.', ['route', 'status'], set => {
-    for (const [route, each] of children)
-      for (const { status, count } of each.values()) set.inc({ route: nameOf(route), status: String(status) }, count)
+    for (const [route, { counts }] of children)
+      for (const [status, { count }] of counts) set.inc({ route: nameOf(route), status: String(status) }, count)
   })
 
   return {
     /** One request has been answered. */
     answered(route: Route, status: number, elapsedMs: number): void {
-      let each = children.get(route)
-      if (!each) children.set(route, (each = new Map()))
-      let child = each.get(status)
-      if (!child) each.set(status, (child = { status, count: 0, time: duration.labels({ route: nameOf(route) }) }))
-      child.count += 1
+      let child = children.get(route)
+      if (!child) children.set(route, (child = { counts: new Map(), time: duration.under({ route: nameOf(route) }) }))
+      let of = child.counts.get(status)
+      if (!of) child.counts.set(status, (of = { count: 0 }))
+      of.count += 1
       child.time.observe(elapsedMs / 1000)
     },
     contentType: registry.contentType,

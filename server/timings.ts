@@ -1,4 +1,4 @@
-import { Histogram } from 'prom-client'
+import { CountedHistogram, type Distribution } from './histogram.ts'
 
 const kinds = {
   queue: {
@@ -30,13 +30,9 @@ const share = 0.2
 /** How long things take, by model: as histograms for Prometheus, and as moving averages for people. */
 export function openTimings() {
   const histograms = Object.fromEntries(
-    Object.entries(kinds).map(([kind, one]) => [
-      kind,
-      new Histogram({ ...one, buckets: [...one.buckets], labelNames: ['model'], registers: [] }),
-    ]),
-  ) as Record<Timing, Histogram<'model'>>
-  // Label objects are hashed on every use; the models are few, so their children are kept.
-  const seen: Record<Timing, Map<string, { child: Histogram.Internal<'model'>; meanMs: number }>> = {
+    Object.entries(kinds).map(([kind, one]) => [kind, new CountedHistogram({ ...one, labelNames: ['model'] })]),
+  ) as Record<Timing, CountedHistogram<'model'>>
+  const seen: Record<Timing, Map<string, { child: Distribution; meanMs: number }>> = {
     queue: new Map(),
     firstToken: new Map(),
     token: new Map(),
@@ -52,7 +48,7 @@ export function openTimings() {
         known.meanMs += share * (ms - known.meanMs)
         return
       }
-      const child = histograms[kind].labels({ model: modelId })
+      const child = histograms[kind].under({ model: modelId })
       child.observe(ms / 1000)
       seen[kind].set(modelId, { child, meanMs: ms })
     },
