@@ -216,3 +216,45 @@ test('a sender who sends slowly is not taken for one who has gone', async () => 
   for await (const chunk of await response) text += String(chunk)
   expect(JSON.parse(text)).toMatchObject({ value: ['abc'] })
 })
+
+test('whatever a form is damaged to, it is read or refused, and never waited for', { timeout: 60_000 }, async () => {
+  read = () => ({})
+  const part = (name: string, file: string, body: string) =>
+    `--x\r\nContent-Disposition: form-data; name="${name}"${file}\r\nContent-Type: image/png\r\n\r\n${body}\r\n`
+  const whole = `${part('prompt', '', 'a cat')}${part('image', '; filename="a.png"', 'x'.repeat(200))}--x--\r\n`
+  let seed = 1
+  const next = (below: number) => (seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 1) % below
+  const pieces = [
+    '--x',
+    '--x--',
+    '\r\n',
+    '\r\n\r\n',
+    '"',
+    ';',
+    'filename=',
+    '\0',
+    '\r',
+    'multipart/mixed; boundary=y',
+    ':',
+  ]
+  const damaged = (): string => {
+    let text = whole
+    for (let times = 1 + next(3); times > 0; times--) {
+      const [at, length] = [next(text.length), next(40)]
+      const kind = next(3)
+      if (kind === 0) text = text.slice(0, at) + text.slice(at + length)
+      else if (kind === 1) text = text.slice(0, at) + pieces[next(pieces.length)]! + text.slice(at)
+      else text = text.slice(0, at)
+    }
+    return text
+  }
+  const codes = new Set<string | undefined>()
+  for (let round = 0; round < 40; round++)
+    for (const { code } of await Promise.all(
+      Array.from({ length: 10 }, () => send(damaged(), { 'content-type': raw })),
+    ))
+      codes.add(code)
+  expect([...codes].filter(code => code !== undefined && code !== 'invalid_value')).toEqual([])
+  expect(codes).toContain('invalid_value')
+  await expect.poll(left).toEqual([])
+})
