@@ -95,10 +95,10 @@ const unannounced = 1 << 20
 export function openBodyBudget(most: number) {
   let held = 0
   return {
-    /** Counts the request's body; give it back by disposing. Throws Failure `no_capacity` when there is no room. */
-    hold(req: IncomingMessage): Disposable {
+    /** Counts the body until what is given is called, once or more. Throws Failure `no_capacity` when there is no room. */
+    hold(req: IncomingMessage): () => void {
       // Once as it came and once as the engine is sent it.
-      const bytes = 2 * Number(req.headers['content-length'] ?? unannounced)
+      let bytes = 2 * Number(req.headers['content-length'] ?? unannounced)
       if (held > 0 && held + bytes > most)
         throw new Failure(
           'no_capacity',
@@ -106,10 +106,9 @@ export function openBodyBudget(most: number) {
           { retryAfterMs: 1_000 },
         )
       held += bytes
-      return {
-        [Symbol.dispose]() {
-          held -= bytes
-        },
+      return () => {
+        held -= bytes
+        bytes = 0
       }
     },
   }

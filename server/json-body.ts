@@ -9,13 +9,7 @@ export async function readJson(call: Call): Promise<unknown> {
   const { route } = call
   const { config, cpu, bodies } = call.owners
   const { json_body: usual, chat_body: most } = config.limits
-  if (route.largeBody) {
-    const held = bodies.hold(call.req)
-    call.letBodyGo = () => {
-      held[Symbol.dispose]()
-      call.letBodyGo = () => {}
-    }
-  }
+  if (route.largeBody) call.letBodyGo = bodies.hold(call.req)
   const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
   const hash = call.req.headers['idempotency-key'] !== undefined
   const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }

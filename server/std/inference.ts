@@ -41,8 +41,7 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
       retryAfterMs: 2_000,
     })
   const createdAt = Date.now()
-  const held = owners.bodies.hold(call.req)
-  call.letBodyGo = () => held[Symbol.dispose]()
+  call.letBodyGo = owners.bodies.hold(call.req)
   const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
   // Before the bytes are given to a thread. What no job may be as large as is answered on the line after all.

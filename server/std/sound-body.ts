@@ -24,11 +24,7 @@ export async function readSoundBody(call: Call, shape: Readonly<Record<string, z
     if (file) value.file = 'the file of the form'
     return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   }
-  const held = bodies.hold(call.req)
-  call.letBodyGo = () => {
-    held[Symbol.dispose]()
-    call.letBodyGo = () => {}
-  }
+  call.letBodyGo = bodies.hold(call.req)
   const bytes = await readBody(call.req, config.limits.chat_body)
   const hash = call.req.headers['idempotency-key'] !== undefined
   const read = await cpu.readBody(bytes, config.limits, { hash, files: bytes.length > config.limits.json_body })

@@ -10,9 +10,11 @@ test('bodies are held up to the bound, and room comes back with each that goes',
   const first = budget.hold(request(300))
   const second = budget.hold(request(200))
   expect(() => budget.hold(request(1))).toThrow(/hold all the memory/)
-  second[Symbol.dispose]()
+  second()
+  second()
+  expect(() => budget.hold(request(201))).toThrow(/hold all the memory/)
   expect(() => budget.hold(request(200))).not.toThrow()
-  first[Symbol.dispose]()
+  first()
 })
 
 test('one body alone is always taken, whatever its size; its own limit is elsewhere', () => {
