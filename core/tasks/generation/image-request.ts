@@ -152,7 +152,7 @@ export const ImagesResponse = z
         url: z.string().optional(),
         b64_json: z.string().optional(),
         revised_prompt: z.string().optional().describe('Where the engine worked with another one.'),
-        seed: z.int(),
+        seed: z.int().describe('Of the request: with it, and the same `n`, the same pictures are made again.'),
       }),
     ),
     images: z.array(
