@@ -20,7 +20,15 @@ const packages = join(root, 'node_modules')
  */
 export function licenses(inputs: readonly string[], copied: readonly string[]): string {
   const folders = new Set([...inputs.flatMap(folderOf), ...copied.map(name => join(packages, name))])
-  const works = [...node(), ...llama(), ...libvips(), lame(), ...[...folders].map(workAt), ...worksOfReference()]
+  const works = [
+    ...node(),
+    ...llama(),
+    ...libvips(),
+    ...inDecoders(),
+    lame(),
+    ...[...folders].map(workAt),
+    ...worksOfReference(),
+  ]
   const distinct = new Map(works.map(work => [`${work.name} ${work.version}`, work]))
   const sorted = [...distinct.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
   return [
@@ -96,6 +104,37 @@ function lame(): Work {
       readFileSync(join(root, 'bin/licenses/lame/LGPL-2.txt'), 'utf8').trim(),
     ].join('\n'),
   }
+}
+
+/** What the packages of the decoders of sounds hold in one piece with their own: parsers, and libraries as WebAssembly. */
+function inDecoders(): Work[] {
+  const folder = (name: string) => join(packages, name)
+  const bundled = [
+    'codec-parser',
+    'mpg123-decoder',
+    'simple-yenc',
+    '@eshaz/web-worker',
+    '@wasm-audio-decoders/common',
+    '@wasm-audio-decoders/flac',
+    '@wasm-audio-decoders/ogg-vorbis',
+  ].map(name => workAt(folder(name)))
+  const library = (name: string, within: string, license: string, file: string): Work => ({
+    name,
+    version: `in ${within} ${workAt(folder(within)).version}`,
+    license,
+    author: 'its contributors',
+    text: readFileSync(join(root, 'bin/licenses', file), 'utf8').trim(),
+  })
+  // The LGPL of version 3 adds to a GPL that is to be passed on with it.
+  const lesser = ['LGPL-3.txt', 'GPL-3.txt'].map(name =>
+    readFileSync(join(root, 'bin/licenses/libvips', name), 'utf8').trim(),
+  )
+  return [
+    ...bundled.map(work => (work.name === 'codec-parser' ? { ...work, text: lesser.join('\n\n') } : work)),
+    library('mpg123', 'mpg123-decoder', 'LGPL-2.1', 'decoders/LGPL-2.1.txt'),
+    library('libFLAC and libogg', '@wasm-audio-decoders/flac', 'BSD-3-Clause', 'decoders/Xiph.txt'),
+    library('libvorbis and libogg', '@wasm-audio-decoders/ogg-vorbis', 'BSD-3-Clause', 'decoders/Xiph.txt'),
+  ]
 }
 
 /** What the interactive reference was bundled from by its makers, as far as it is installed beside it. */
