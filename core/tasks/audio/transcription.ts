@@ -131,6 +131,6 @@ function fieldsOf(values: Record<string, unknown>): [string, string][] {
   return Object.entries(values).flatMap(([name, value]) => {
     if (value === undefined || value === null) return []
     const list = Array.isArray(value) ? (value as unknown[]) : [value]
-    return list.map((one): [string, string] => [name, typeof one === 'object' ? JSON.stringify(one) : String(one)])
+    return list.map((one): [string, string] => [name, typeof one === 'string' ? one : JSON.stringify(one)])
   })
 }

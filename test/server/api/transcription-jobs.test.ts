@@ -25,7 +25,14 @@ for (let at = 0; at < 32_000; at++) samples.writeInt16LE(Math.round(8_000 * Math
 const wav = Buffer.concat([wavHead(16_000, samples.length), samples])
 const url = `data:audio/wav;base64,${wav.toString('base64')}`
 
-type Body = Record<string, never> & { error?: { code: string; param: string; message: string } }
+interface Body {
+  id: string
+  job?: Job
+  execution?: { id: string; nodes: Node[] }
+  diagnostics?: { type_issues: { code: string; path: string; node_id: string }[] }
+  error?: { code: string; param: string; message: string }
+}
+type Job = Record<string, unknown>
 async function ask(
   path: string,
   body?: object,
@@ -35,13 +42,13 @@ async function ask(
   return { status: response.status, body: (await response.json()) as Body }
 }
 const submit = (inputs: object, more: object = {}) => ask('/api/jobs', { task, model_id: 'far', inputs, ...more })
-async function ended(id: string): Promise<Record<string, never>> {
-  let job: Record<string, never> = {}
+async function ended(id: string): Promise<Job> {
+  let job: Job = {}
   await expect
     .poll(
       async () => {
         const { body } = await ask(`/api/jobs/${id}`)
-        job = (body.job ?? body) as Record<string, never>
+        job = body.job ?? { ...body }
         return job.status
       },
       { timeout: 30_000 },
@@ -54,7 +61,7 @@ const heard = 'The cat sat on the mat. The dog barked.'
 test('a job has all that was heard for its result, and the sound as a file of its own', async () => {
   const made = await submit({ url, response_format: 'srt', language: 'en' })
   expect(made.status).toBe(202)
-  const job = await ended(made.body.id!)
+  const job = await ended(made.body.id)
   expect(job).toMatchObject({
     status: 'completed',
     task,
@@ -64,16 +71,16 @@ test('a job has all that was heard for its result, and the sound as a file of it
   })
   expect(JSON.stringify(job.inputs)).not.toContain('data:')
   // Again, with the file that it has kept.
-  const again = await ask(`/api/jobs/${made.body.id!}/retry`, {})
-  expect(await ended(again.body.id!)).toMatchObject({ status: 'completed', result: { text: heard } })
+  const again = await ask(`/api/jobs/${made.body.id}/retry`, {})
+  expect(await ended(again.body.id)).toMatchObject({ status: 'completed', result: { text: heard } })
   expect(readdirSync(join(app.dataDir, 'work'))).toEqual([])
 })
 
 test('words are kept where they were asked for, and a translation is one', async () => {
   const words = await submit({ url, response_format: 'verbose_json', timestamp_granularities: ['word'] })
-  expect(await ended(words.body.id!)).toMatchObject({ result: { words: [{ word: 'The', start: 0, end: 0.5 }] } })
+  expect(await ended(words.body.id)).toMatchObject({ result: { words: [{ word: 'The', start: 0, end: 0.5 }] } })
   const english = await submit({ url }, { task: 'std/audio-translation' })
-  expect(await ended(english.body.id!)).toMatchObject({ result: { task: 'translate', language: 'english' } })
+  expect(await ended(english.body.id)).toMatchObject({ result: { task: 'translate', language: 'english' } })
 })
 
 test.each<[string, object, number, string, string]>([
@@ -106,15 +113,15 @@ interface Node {
   node_id: string
   status: string
   cached: boolean
-  result: Record<string, never> | null
+  result: object | null
   error: object | null
 }
 async function run(nodes: object, more: object = {}): Promise<Node[]> {
   const begun = await ask('/api/workflows/run', { dag: { nodes, edges: [] }, ...more })
   expect([begun.status, begun.body]).toEqual([202, expect.anything()])
-  const { id } = begun.body.execution as unknown as { id: string }
+  const { id } = begun.body.execution!
   const done = await ask(`/api/workflow-executions/${id}?wait=60`)
-  return (done.body.execution as unknown as { nodes: Node[] }).nodes
+  return done.body.execution!.nodes
 }
 const say = {
   model_id: 'voice',
@@ -138,10 +145,14 @@ test.each([
     answer: chat('${nodes.hear.result.text} at ${nodes.hear.result.segments[0].start}'),
   }
   const checked = await ask('/api/workflows/validate', { dag: { nodes, edges: [] } })
-  const { type_issues } = checked.body.diagnostics as unknown as { type_issues: object[] }
+  const { type_issues } = checked.body.diagnostics!
   expect(type_issues).toEqual([])
   const done = await run(nodes)
-  expect(done.map(({ status, error }) => [status, error])).toEqual(Array(3).fill(['completed', null]))
+  expect(done.map(({ status, error }) => [status, error])).toEqual([
+    ['completed', null],
+    ['completed', null],
+    ['completed', null],
+  ])
   expect(done[1]!.result).toMatchObject({ text: say.inputs.input, segments: [{ id: 0 }, { id: 1 }] })
 })
 
@@ -167,9 +178,7 @@ test('the types of results are known', async () => {
     empty: { model_id: 'far', task, inputs: {} },
   }
   const { body } = await ask('/api/workflows/validate', { dag: { nodes, edges: [] } })
-  const { type_issues } = body.diagnostics as unknown as {
-    type_issues: { code: string; path: string; node_id: string }[]
-  }
+  const { type_issues } = body.diagnostics!
   expect(type_issues.map(({ node_id, code, path }) => `${node_id} ${path} ${code}`).sort()).toEqual([
     'empty inputs.file missing_input',
     'lost inputs.messages[0].content unknown_output_path',

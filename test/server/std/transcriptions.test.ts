@@ -45,7 +45,12 @@ for (let at = 0; at < 32_000; at++) samples.writeInt16LE(Math.round(8_000 * Math
 const wav = Buffer.concat([wavHead(16_000, samples.length), samples])
 const url = `data:audio/wav;base64,${wav.toString('base64')}`
 
-async function form(fields: object, { file = wav as Buffer | null, headers = {}, to = 'transcriptions' } = {}) {
+interface Sending {
+  file?: Buffer | null
+  headers?: Record<string, string>
+  to?: string
+}
+async function form(fields: object, { file = wav, headers = {}, to = 'transcriptions' }: Sending = {}) {
   const body = new FormData()
   for (const [name, value] of Object.entries(fields))
     for (const one of [value as unknown].flat()) body.append(name, String(one))
