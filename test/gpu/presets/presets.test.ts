@@ -93,6 +93,17 @@ describe('commands', () => {
     ],
     ['vLLM never takes all', { engine: 'vllm' }, { memoryShare: 1 }, ['--gpu-memory-utilization 0.95'], []],
     ['vLLM for vectors', { engine: 'vllm', tasks: ['std/embeddings'] }, {}, ['--runner pooling'], []],
+    ['vLLM for speech to text', { engine: 'vllm', tasks: ['std/audio-transcription'] }, {}, [], ['--runner', '--omni']],
+    [
+      'whisper-server on the processor',
+      { engine: 'whisper-server', tasks: ['std/audio-transcription'], args: ['-bs', '1'] },
+      { gpus: 0 },
+      [
+        'whisper-server -m /models/m --host 127.0.0.1 --port {port} --inference-path /v1/audio/transcriptions -t 2 -l auto -ng -bs 1',
+      ],
+      ['key'],
+    ],
+    ['whisper-server on a card', { engine: 'whisper-server', tasks: ['std/audio-transcription'] }, { gpus: 1 }, ['-l auto'], ['-ng']],
     ['vLLM-Omni for speech', { engine: 'vllm', tasks: ['std/audio-speech'] }, {}, ['--omni'], ['--runner']],
     ['vLLM takes a hub name for want of a source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
     [
@@ -130,12 +141,16 @@ describe('commands', () => {
 
 describe('what a configuration lacks is said with the name of the model', () => {
   const cases: [of: object, message: RegExp][] = [
-    [{ engine: 'nope' }, /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, custom, remote/],
+    [{ engine: 'nope' }, /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, whisper-server, custom, remote/],
     [{ source: undefined }, /'org\/m': the engine 'gguf' cannot run it: it needs 'source'/],
     [{ engine: 'llama-server', source: undefined }, /needs 'source'/],
     [{ engine: 'custom' }, /needs 'command'/],
     [{ engine: 'custom', command: ['run', '--port', '8000'] }, /\{port\} or \{socket\}/],
     [{ engine: 'remote' }, /needs 'url'/],
+    [{ engine: 'whisper-server', source: undefined }, /needs 'source', the ggml file/],
+    [{ engine: 'whisper-server', concurrency: 2 }, /its 'concurrency' must be 1/],
+    [{ engine: 'whisper-server' }, /'whisper-server' cannot do 'std\/chat-completion'.*std\/audio-transcription, std\/audio-translation/],
+    [{ tasks: ['std/audio-transcription'] }, /'gguf' cannot do 'std\/audio-transcription'/],
     [{ concurrency: 257 }, /its 'concurrency' may be 256 at most/],
     [{ engine: 'vllm', kv_type: 'q8_0' }, /'kv_type' means nothing to the engine 'vllm'. Use 'args'/],
     [{ tasks: ['std/chat-completion', 'slug/text-to-image'] }, /'gguf' cannot do 'slug\/text-to-image'.*std\/score/],
@@ -158,7 +173,10 @@ describe('traits', () => {
       'best_of',
       'files',
       'images',
+      'segments',
+      'speakers',
       'suffix',
+      'words',
     ])
   })
   test('llama-server gives logits, and sees only with a projector', () => {
@@ -182,7 +200,7 @@ describe('traits', () => {
     expect(traits.upstreamId).toBe('other')
   })
   test('a score can be had from every engine that offers one', () => {
-    for (const preset of [...presets.values()].filter(({ name }) => name !== 'demo')) {
+    for (const preset of [...presets.values()].filter(({ name }) => name !== 'demo' && name !== 'whisper-server')) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
       const { scoreBy, paths } = preset.traits(one)
       expect(paths[`std/${scoreBy}`]).toMatch(/^\//)
@@ -280,6 +298,9 @@ describe('refusals', () => {
       'context_length_exceeded',
       /2048/,
     ],
+    ['whisper-server', 400, 'Invalid request', 'worker_error', /Invalid request/],
+    ['whisper-server', 404, 'File Not Found', 'worker_error', /File Not Found/],
+    ['whisper-server', 500, JSON.stringify({ error: 'failed to process audio' }), 'worker_error', /failed to process audio/],
     ['vllm', 422, JSON.stringify({ detail: [{ msg: 'bad' }] }), 'invalid_value', /bad/],
     ['vllm', 500, '', 'worker_error', /answered 500\./],
     ['vllm', 501, error('no'), 'worker_error', /501/],
