@@ -103,7 +103,13 @@ describe('commands', () => {
       ],
       ['key'],
     ],
-    ['whisper-server on a card', { engine: 'whisper-server', tasks: ['std/audio-transcription'] }, { gpus: 1 }, ['-l auto'], ['-ng']],
+    [
+      'whisper-server on a card',
+      { engine: 'whisper-server', tasks: ['std/audio-transcription'] },
+      { gpus: 1 },
+      ['-l auto'],
+      ['-ng'],
+    ],
     ['vLLM-Omni for speech', { engine: 'vllm', tasks: ['std/audio-speech'] }, {}, ['--omni'], ['--runner']],
     ['vLLM takes a hub name for want of a source', { engine: 'vllm', source: undefined }, {}, ['vllm serve org/m'], []],
     [
@@ -141,7 +147,10 @@ describe('commands', () => {
 
 describe('what a configuration lacks is said with the name of the model', () => {
   const cases: [of: object, message: RegExp][] = [
-    [{ engine: 'nope' }, /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, whisper-server, custom, remote/],
+    [
+      { engine: 'nope' },
+      /'org\/m': there is no engine 'nope'. Known: gguf, llama-server, vllm, whisper-server, custom, remote/,
+    ],
     [{ source: undefined }, /'org\/m': the engine 'gguf' cannot run it: it needs 'source'/],
     [{ engine: 'llama-server', source: undefined }, /needs 'source'/],
     [{ engine: 'custom' }, /needs 'command'/],
@@ -149,7 +158,10 @@ describe('what a configuration lacks is said with the name of the model', () => 
     [{ engine: 'remote' }, /needs 'url'/],
     [{ engine: 'whisper-server', source: undefined }, /needs 'source', the ggml file/],
     [{ engine: 'whisper-server', concurrency: 2 }, /its 'concurrency' must be 1/],
-    [{ engine: 'whisper-server' }, /'whisper-server' cannot do 'std\/chat-completion'.*std\/audio-transcription, std\/audio-translation/],
+    [
+      { engine: 'whisper-server' },
+      /'whisper-server' cannot do 'std\/chat-completion'.*std\/audio-transcription, std\/audio-translation/,
+    ],
     [{ tasks: ['std/audio-transcription'] }, /'gguf' cannot do 'std\/audio-transcription'/],
     [{ concurrency: 257 }, /its 'concurrency' may be 256 at most/],
     [{ engine: 'vllm', kv_type: 'q8_0' }, /'kv_type' means nothing to the engine 'vllm'. Use 'args'/],
@@ -300,7 +312,13 @@ describe('refusals', () => {
     ],
     ['whisper-server', 400, 'Invalid request', 'worker_error', /Invalid request/],
     ['whisper-server', 404, 'File Not Found', 'worker_error', /File Not Found/],
-    ['whisper-server', 500, JSON.stringify({ error: 'failed to process audio' }), 'worker_error', /failed to process audio/],
+    [
+      'whisper-server',
+      500,
+      JSON.stringify({ error: 'failed to process audio' }),
+      'worker_error',
+      /failed to process audio/,
+    ],
     ['vllm', 422, JSON.stringify({ detail: [{ msg: 'bad' }] }), 'invalid_value', /bad/],
     ['vllm', 500, '', 'worker_error', /answered 500\./],
     ['vllm', 501, error('no'), 'worker_error', /501/],
