@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs'
 import type { MessagePort } from 'node:worker_threads'
 import { createEncoder } from 'wasm-media-encoders'
-import { readAsset } from '../assets.ts'
+import { assetPath } from '../assets.ts'
 
-/** Compiled once; it stays as long as the thread, which ends when it has had nothing to do for half a minute. */
+/** LAME is LGPL and stays a file of its own, which is loaded at run time. Compiled once; it stays as long as the thread, which ends when it has had nothing to do for half a minute. */
 let module: WebAssembly.Module | undefined
 
 /**
@@ -13,7 +14,7 @@ export async function encodeMp3(rate: number, port: MessagePort): Promise<void> 
   // Listened to before anything is waited for: a close that nobody hears does not come again.
   const closed = new Promise<void>(resolve => port.once('close', resolve))
   try {
-    const program = module ?? new Uint8Array(readAsset('audio/mp3.wasm'))
+    const program = module ?? new Uint8Array(readFileSync(assetPath('audio/mp3.wasm')))
     const encoder = await createEncoder('audio/mpeg', program, compiled => {
       module = compiled
     })

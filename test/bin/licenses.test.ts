@@ -51,15 +51,20 @@ test('so is what is carried as it is, and what is compiled in', () => {
   expect(text).toContain('Copyright Node.js contributors')
 })
 
-test('no licence that asks for more than its text is inside, but for a library that stays a file of its own', () => {
+test('no licence that asks for more than its text is inside, but for libraries that stay files of their own', () => {
   expect(existsSync(join(root, 'dist/assets/licenses.txt'))).toBe(true)
-  const [libvips, ...others] = list
-    .split('\n')
-    .sort((one, other) => Number(/libvips/.test(other)) - Number(/libvips/.test(one)))
+  const ownFiles = /libvips|^LAME/
+  const lines = list.split('\n')
+  const [libvips, lame, ...more] = lines.filter(line => ownFiles.test(line))
+  const others = lines.filter(line => !ownFiles.test(line))
   expect(libvips).toMatch(/^@img\/sharp-libvips-linux-x64 .*: LGPL-3\.0-or-later$/)
+  expect(lame).toMatch(/^LAME in wasm-media-encoders .*: LGPL-2\.0-or-later$/)
+  expect(more).toEqual([])
   expect(others.join('\n')).not.toMatch(/: .*(GPL|SSPL|BUSL|Elastic|Commons Clause|UNLICENSED)/)
   expect(text).toContain('GNU LESSER GENERAL PUBLIC LICENSE')
   expect(text).toContain('| libheif       | LGPLv3')
+  expect(text).toContain('GNU LIBRARY GENERAL PUBLIC LICENSE')
+  expect(existsSync(join(root, 'dist/assets/audio/mp3.wasm'))).toBe(true)
   expect(folders.some(folder => /libvips/.test(folder))).toBe(false)
 })
 
