@@ -7,11 +7,13 @@ export interface Span {
 }
 export type Line = Span[]
 
-const segmenter = new Intl.Segmenter()
+/** Made when first needed: it brings the tables of all languages along, which most of what is written here never needs. */
+let segmenter: Intl.Segmenter | undefined
 /** Letters of ASCII, lines and bars: each is one sign whatever stands beside it. To take such text apart costs a hundred times more. */
 const isPlain = (text: string): boolean => /^[\u0020-\u007e\u2500-\u259f]*$/.test(text)
 /** What a reader takes for one character each. */
-const signsOf = (text: string): string[] => Array.from(segmenter.segment(text), ({ segment }) => segment)
+const signsOf = (text: string): string[] =>
+  Array.from((segmenter ??= new Intl.Segmenter()).segment(text), ({ segment }) => segment)
 /** Characters for which a terminal takes two columns: Chinese, Japanese and Korean ones, full-width forms, pictures. */
 const isWide = (sign: string): boolean =>
   /^(?:\p{Emoji_Presentation}|[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6])/u.test(

@@ -1,6 +1,3 @@
-import type { MessagePort } from 'node:worker_threads'
-import { Piscina } from 'piscina'
-import { workerPath } from '../assets.ts'
 import { Failure } from '../failure.ts'
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../tasks/catalog.ts'
@@ -10,6 +7,7 @@ import type { Task, TextTask } from '../tasks/tasks.ts'
 import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
 import type { ImageFacts, ImageRules, ImageSource, RedrawAs, Redrawn } from './image-work.ts'
 import { Mp3Stream } from './mp3.ts'
+import { openPools, type PoolsWish } from './pools.ts'
 import type { FarReference, Referred } from './result-work.ts'
 import type { DecodedSound, SoundBounds } from './sound-work.ts'
 import type { CpuAnswer, CpuRequest } from './worker.ts'
@@ -36,9 +34,6 @@ function fewValues(body: Buffer): boolean {
 const ownsItsBytes = (bytes: Buffer): bytes is Buffer<ArrayBuffer> =>
   bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength
 
-/** Looks into large results that may wait: an execution of thousands of nodes may ask for all of them at once. */
-const mostLooks = 10_000
-
 /** Of files that engines make; larger ones are what a model is not known to draw. */
 const thumbnailRules: ImageRules = {
   formats: ['jpeg', 'png', 'webp'],
@@ -47,86 +42,19 @@ const thumbnailRules: ImageRules = {
   maxSide: 16_384,
 }
 
-export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; maxQueue?: number } = {}) {
-  let requests: Piscina | undefined
-  let images: Piscina | undefined
-  let results: Piscina | undefined
-  let sounds: Piscina | undefined
-  let encoders: Piscina | undefined
-  const shared = { filename: workerPath('cpu-worker'), minThreads: 1, idleTimeout: 30_000, maxQueue }
+export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsWish> = {}) {
+  const pools = openPools({ threads, maxQueue })
 
-  async function ask<T>(pool: Piscina, request: CpuRequest, given: Buffer<ArrayBuffer>[], most = maxQueue): Promise<T> {
-    if (pool.queueSize >= most)
-      throw new Failure('no_capacity', 'Too many large requests are being read at once. Try again in a moment.', {
-        retryAfterMs: 1_000,
-      })
-    const answer = (await pool.run(request, { transferList: given.map(whole => whole.buffer) })) as CpuAnswer<T>
+  async function ask<T>(
+    kind: Parameters<typeof pools.run>[0],
+    request: CpuRequest,
+    given: readonly Buffer[] = [],
+  ): Promise<T> {
+    const whole = given.filter(ownsItsBytes).map(({ buffer }) => buffer)
+    const answer = (await pools.run(kind, request, whole)) as CpuAnswer<T>
     if ('value' in answer) return answer.value
     const { code, message, more } = answer.failure
     throw new Failure(code, message, more)
-  }
-
-  function askAboutRequest<T>(request: CpuRequest, bytes: Buffer[]): Promise<T> {
-    requests ??= new Piscina({ ...shared, maxThreads: threads, resourceLimits: { maxOldGenerationSizeMb: 512 } })
-    return ask(requests, request, bytes.filter(ownsItsBytes))
-  }
-
-  /**
-   * Pictures have a thread of their own, or a large one would hold up the requests behind it. One is enough: the library
-   * computes in threads of its own, and two pictures at a time bound its memory.
-   */
-  function askAboutImage<T>(request: CpuRequest, given: Buffer<ArrayBuffer>[] = []): Promise<T> {
-    images ??= new Piscina({
-      ...shared,
-      minThreads: 0,
-      maxThreads: 1,
-      concurrentTasksPerWorker: 2,
-      resourceLimits: { maxOldGenerationSizeMb: 256 },
-    })
-    return ask(images, request, given)
-  }
-
-  /**
-   * Large results have a thread of their own too: hundreds of nodes may look into one at once, and requests are not to
-   * wait behind them. One is enough, because it remembers the last that it has read.
-   */
-  function askAboutResult<T>(request: CpuRequest): Promise<T> {
-    results ??= new Piscina({
-      ...shared,
-      minThreads: 0,
-      maxThreads: 1,
-      maxQueue: mostLooks,
-      resourceLimits: { maxOldGenerationSizeMb: 1024 },
-    })
-    return ask(results, request, [], mostLooks)
-  }
-
-  /** An hour of sound takes seconds, and one at a time bounds the memory. */
-  function askAboutSound<T>(request: CpuRequest): Promise<T> {
-    sounds ??= new Piscina({
-      ...shared,
-      minThreads: 0,
-      maxThreads: 1,
-      resourceLimits: { maxOldGenerationSizeMb: 256 },
-    })
-    return ask(sounds, request, [])
-  }
-
-  /** Speech is encoded while it is made, many at once, and each takes the thread a thousandth of its time. */
-  async function askToEncode(rate: number, port: MessagePort): Promise<void> {
-    encoders ??= new Piscina({
-      ...shared,
-      minThreads: 0,
-      maxThreads: 1,
-      concurrentTasksPerWorker: 64,
-      resourceLimits: { maxOldGenerationSizeMb: 256 },
-    })
-    if (encoders.queueSize >= maxQueue)
-      throw new Failure('no_capacity', 'Too many sounds are being made MP3 at once. Try again in a moment.', {
-        retryAfterMs: 1_000,
-      })
-    const request: CpuRequest = { do: 'mp3', rate, port }
-    await encoders.run(request, { transferList: [port] })
   }
 
   return {
@@ -143,56 +71,46 @@ export function openCpu({ threads = 2, maxQueue = 256 }: { threads?: number; max
     ): Prepared | Promise<Prepared> {
       return body.length <= inlineBytes && fewValues(body)
         ? prepare(task, body, catalog, bounds, hash)
-        : askAboutRequest<Prepared>({ do: 'prepare', task, body, catalog, bounds, hash }, [body])
+        : ask<Prepared>('requests', { do: 'prepare', task, body, catalog, bounds, hash }, [body])
     },
     /** `readBodyValue`, likewise. What is wanted as text comes so only where that saves the loop anything. */
     readBody(body: Buffer, bounds: JsonBounds, wish: BodyWish): ReadBody | Promise<ReadBody> {
       const onlyParsed = body.length <= parsedBytes && !wish.hash && !wish.files && !wish.asText
       return onlyParsed || (body.length <= inlineBytes && fewValues(body))
         ? readBodyValue(body, bounds, { ...wish, asText: undefined })
-        : askAboutRequest<ReadBody>({ do: 'read', body, bounds, wish }, [body])
+        : ask<ReadBody>('requests', { do: 'read', body, bounds, wish }, [body])
     },
     /** `shape` of core/tasks, likewise. */
     shape(answers: Buffer[], want: Want): Shaped | Promise<Shaped> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
       return size <= inlineBytes
         ? shape(answers, want)
-        : askAboutRequest<Shaped>({ do: 'shape', answers, want }, answers)
+        : ask<Shaped>('requests', { do: 'shape', answers, want }, answers)
     },
     /** Decodes a picture to its last pixel and says what it is. Throws Failure `invalid_image`. */
-    image: (image: ImageSource, rules: ImageRules) => askAboutImage<ImageFacts>({ do: 'check', image, rules }),
+    image: (image: ImageSource, rules: ImageRules) => ask<ImageFacts>('images', { do: 'check', image, rules }),
     /** The same picture made anew: upright, in sRGB, without metadata. With `give` its bytes are given away. Throws Failure `invalid_image`. */
     redraw: (image: Buffer | string, rules: ImageRules, as: RedrawAs, { give = false } = {}) =>
-      askAboutImage<Redrawn>(
-        { do: 'redraw', image, rules, as },
-        give && typeof image !== 'string' && ownsItsBytes(image) ? [image] : [],
-      ),
+      ask<Redrawn>('images', { do: 'redraw', image, rules, as }, give && typeof image !== 'string' ? [image] : []),
     /** A small WebP of a picture. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
-      askAboutImage<Uint8Array>({ do: 'thumbnail', image, rules: thumbnailRules, longestSide }),
+      ask<Uint8Array>('images', { do: 'thumbnail', image, rules: thumbnailRules, longestSide }),
     /** `decodeSound`: from one file into another. Throws Failure `invalid_audio`. */
     sound: (from: string, into: string, bounds: SoundBounds) =>
-      askAboutSound<DecodedSound>({ do: 'sound', from, into, bounds }),
+      ask<DecodedSound>('sounds', { do: 'sound', from, into, bounds }),
     /**
      * MP3 of samples as they come: mono, 16 bits, `rate` of them a second. Its end breaks off with Failure
      * `no_capacity` where too many are made at once.
      */
-    mp3: (rate: number): Mp3Stream => new Mp3Stream(port => askToEncode(rate, port)),
+    mp3: (rate: number): Mp3Stream =>
+      new Mp3Stream(async port => void (await pools.run('encoders', { do: 'mp3', rate, port }, [port]))),
     /** `referredIn`, always in a thread: what crosses to the loop is what is referred to. */
     referred: (path: string, nodeId: string, references: readonly FarReference[], task: Task) =>
-      askAboutResult<Referred>({ do: 'refer', path, nodeId, references, task }),
+      ask<Referred>('results', { do: 'refer', path, nodeId, references, task }),
     /** `prunedResult`, likewise. */
     pruned: (path: string, outputs: readonly string[], what: 'kept' | 'result') =>
-      askAboutResult<Uint8Array>({ do: 'prune', path, outputs, what }),
-    async close(): Promise<void> {
-      await Promise.all([
-        requests?.destroy(),
-        images?.destroy(),
-        results?.destroy(),
-        sounds?.destroy(),
-        encoders?.destroy(),
-      ])
-    },
+      ask<Uint8Array>('results', { do: 'prune', path, outputs, what }),
+    close: () => pools.close(),
   }
 }
 export type Cpu = ReturnType<typeof openCpu>
