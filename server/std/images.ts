@@ -1,3 +1,4 @@
+import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import {
@@ -58,7 +59,7 @@ async function endOf(job: JobRecord, model: Model, call: Call, waitMs: number): 
     })
   } catch (thrown) {
     // Nobody knows its id. Who has named it by a key can come again and gets what it has made.
-    if (call.left && idempotencyKeyOf(call) === undefined)
+    if (call.left && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(call) === undefined)
       // That it has ended meanwhile is as good.
       await jobs.cancel(job.organizationId, job.id).catch(() => {})
     throw thrown

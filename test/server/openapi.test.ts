@@ -191,7 +191,8 @@ describe('what is answered is what is written', () => {
   const chat = { model: 'fake', messages: [{ role: 'user', content: 'Hello' }] }
   const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }]
   const verbose = { response_format: 'verbose_json' }
-  const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
+  const silence =
+    'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
   // In this order: the last ones change what the first ones look at.
   test.each<[string, string, unknown]>([
     ['post', '/std/v1/chat/completions', chat],
