@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { request } from 'node:http'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { wavHead } from '../../../core/tasks/audio/wav.ts'
@@ -250,4 +252,19 @@ test('more sound than a job may make is a fault of the engine', async () => {
   const answer = await say(app, { response_format: 'wav' })
   await expect(answer.arrayBuffer()).rejects.toThrow()
   await expect.poll(await statusOf(app, answer)).toBe('failed')
+})
+
+test('a job that is cancelled ends the request of its engine', async () => {
+  const { made, far: opened } = await fountain()
+  await using far = opened
+  await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })] })
+  const inputs = { input: 'x', response_format: 'mp3' }
+  const submitted = await app.fetch('/api/jobs', { body: { task: 'std/audio-speech', model_id: 'far', inputs } })
+  const { id } = (await submitted.json()) as { id: string }
+  await expect.poll(() => made.bytes).toBeGreaterThan(1 << 20)
+  const cancelled = await app.fetch(`/api/jobs/${id}/cancel`, { method: 'POST' })
+  expect(await cancelled.json()).toMatchObject({ status: 'cancelled' })
+  await made.closed.promise
+  expect(made.bytes).toBeLessThan(endless)
+  await expect.poll(() => readdirSync(join(app.dataDir, 'work'))).toEqual([])
 })
