@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events'
 import { Failure } from '../core/failure.ts'
-import { askHealth } from './health.ts'
 import type { Endpoint, Exit, Launched, Launcher, LaunchOrder } from './launcher/launcher.ts'
 
 export type EngineState = 'stopped' | 'starting' | 'ready' | 'stopping'
@@ -143,6 +142,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
     let answered = ''
     let answeredAt = startedAt
     let wrongSince = Number.POSITIVE_INFINITY
+    const { askHealth } = await import('./health.ts')
     for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
       const { health, body } = await askHealth(launched.endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
       if (signal.aborted) break

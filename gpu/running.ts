@@ -8,7 +8,7 @@ import { Engine } from './engine.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openRemoteLauncher } from './launcher/remote.ts'
 import type { Resident } from './line.ts'
-import { Link } from './link.ts'
+import type { Link, LinkOptions } from './link.ts'
 import type { Memory } from './memory.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
@@ -95,10 +95,10 @@ export function openRunning({
     )
   }
 
-  function connect(resident: Resident, engine: Engine): Link {
+  function linkOptions(resident: Resident, engine: Engine): LinkOptions {
     const { model } = resident.line
     const preset = presetOf(model)
-    return new Link({
+    return {
       engineId: resident.engineId,
       modelId: model.id,
       endpoint: engine.endpoint!,
@@ -120,7 +120,7 @@ export function openRunning({
         events().stuck(resident.engineId, reason)
       },
       fault: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
-    })
+    }
   }
 
   async function start(resident: Resident): Promise<void> {
@@ -135,8 +135,10 @@ export function openRunning({
         log.warn('An engine has ended by itself', { ...name, reason })
         gone(resident, reason)
       })
-      await engine.ready()
-      one.link = connect(resident, engine)
+      // The client of engines is read with the first of them: it is a large part of the program.
+      const [{ Link }] = await Promise.all([import('./link.ts'), engine.ready()])
+      if (running.get(engineId) !== one) return
+      one.link = new Link(linkOptions(resident, engine))
       log.info('Engine ready', { ...name, load_ms: Math.round(performance.now() - startedAt) })
       events().ready(engineId)
       void memory.taken(resident).then(bytes => bytes !== null && events().measured(engineId, bytes))

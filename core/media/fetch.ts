@@ -1,5 +1,5 @@
 import { lookup as lookUp } from 'node:dns'
-import { Agent, type Dispatcher } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import type { Config } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
@@ -48,8 +48,9 @@ export function openFetcher(wish: Wish) {
   const hopTo = (text: string, from?: URL) => hop(text, from, rules)
 
   /** One connection, to an address that was looked at. */
-  const agentFor = (url: URL): Agent =>
-    new Agent({
+  async function agentFor(url: URL): Promise<Agent> {
+    const { Agent } = await import('undici')
+    return new Agent({
       connections: 1,
       pipelining: 0,
       allowH2: false,
@@ -64,10 +65,11 @@ export function openFetcher(wish: Wish) {
         },
       },
     })
+  }
 
   /** The answer, read to its end; or where it sends us. */
   async function ask(url: URL, order: FetchOrder, signal: AbortSignal, taken: (piece: Uint8Array) => unknown) {
-    const agent = agentFor(url)
+    const agent = await agentFor(url)
     try {
       const { statusCode, headers, body } = await agent.request({
         origin: url.origin,
