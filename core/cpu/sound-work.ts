@@ -9,7 +9,7 @@ import { readWavHead, wavSamples } from './wav.ts'
 export interface SoundBounds {
   /** How long it may last. */
   seconds: number
-  /** Bytes of its samples before they are made fewer, 16 bits each. */
+  /** Bytes of the samples that are written. What a decoder gives on the way may be eight times that: nobody holds it. */
   bytes: number
   /** Samples a second that are written. */
   rate: number
@@ -31,6 +31,8 @@ interface Piece {
  */
 const pieceBytes = 2 << 10
 const headBytes = 64 << 10
+/** An hour in two channels of 96,000 samples a second comes to five times what is written of it. */
+const mostDecoded = 8
 const rates = { least: 4_000, most: 384_000 }
 
 export const badSound = (what: string): Failure => new Failure('invalid_audio', `The sound ${what}.`)
@@ -92,7 +94,7 @@ function openWriter(target: number, bounds: SoundBounds) {
       const [first] = channelData
       if (!first || first.length === 0) return
       taken += first.length * channelData.length * 2
-      if (taken > bounds.bytes) throw badSound('holds more than can be read of it here')
+      if (taken > mostDecoded * bounds.bytes) throw badSound('holds more than can be read of it here')
       if (!(sampleRate >= rates.least && sampleRate <= rates.most))
         throw badSound(`has ${sampleRate} samples a second; ${rates.least} to ${rates.most} are read`)
       if (rate !== undefined && rate !== sampleRate) throw badSound('changes its rate in the middle')

@@ -10,7 +10,7 @@ import { wavHead } from '../../../core/tasks/audio/wav.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-sound-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-const bounds = { seconds: 10, bytes: 4 << 20, rate: 16_000 }
+const bounds = { seconds: 10, bytes: 512 << 10, rate: 16_000 }
 let files = 0
 const next = (ending: string) => join(folder, `${++files}.${ending}`)
 
