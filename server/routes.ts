@@ -10,6 +10,7 @@ import { loadRoutes } from './api/models.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { meRoutes, tokenRoutes } from './api/tokens.ts'
+import { voiceModelRoutes } from './api/voice-models.ts'
 import { workflowRoutes } from './api/workflows.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   ...imageRoutes,
   ...modelRoutes,
   ...modelStatusRoutes,
+  ...voiceModelRoutes,
   ...loadRoutes,
   ...jobRoutes,
   ...eventRoutes,

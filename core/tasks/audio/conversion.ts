@@ -3,7 +3,7 @@ import { PassThrough, pipeline, type Readable } from 'node:stream'
 import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
-import type { SpeechFormat } from './speech-format.ts'
+import { type SpeechFormat, speechFormats } from './speech-format.ts'
 import { WavLength, WavSamples } from './wav.ts'
 
 export interface Converted {
@@ -38,6 +38,14 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
       )
   }
 
+  /** What callers can have of an engine that writes these. */
+  async function offered(written: readonly SpeechFormat[]): Promise<SpeechFormat[]> {
+    const isHere = written.includes('wav') && !('missing' in (await ffmpeg.found()))
+    return speechFormats.filter(
+      format => written.includes(format) || (written.includes('wav') && (isHere || !(format in encodings))),
+    )
+  }
+
   /** The sound as it comes, of an engine that was asked for `asked`. Resolves when it is known what it is. */
   async function convert(sound: Readable, asked: SpeechFormat, wanted: SpeechFormat): Promise<Converted> {
     if (asked === wanted) return { sound, seconds: () => undefined }
@@ -59,7 +67,7 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
     return { sound: wanted === 'mp3' ? joined(samples, cpu.mp3(rate)) : samples, rate, seconds }
   }
 
-  return { check, convert }
+  return { check, convert, offered }
 }
 export type Conversion = ReturnType<typeof openConversion>
 

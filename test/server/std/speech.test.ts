@@ -142,6 +142,44 @@ test('voices are listed', async () => {
   expect((await app.fetch('/v1/audio/voices?model=nobody')).status).toBe(404)
 })
 
+test('models that speak are listed with what can be asked of them', async () => {
+  const { models } = (await (await app.fetch('/api/voice/models')).json()) as { models: object[] }
+  expect(models).toEqual([
+    {
+      model_id: 'tones',
+      name: 'tones',
+      description: null,
+      task: 'std/audio-speech',
+      default_voice: 'alto',
+      formats: hasFfmpeg ? ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] : ['mp3', 'wav', 'pcm'],
+      supports_cloning: false,
+      max_input_characters: 4096,
+      voices: ['alto', 'bass', 'soprano'].map(id => ({ id, name: id })),
+    },
+    expect.objectContaining({ model_id: 'short', default_voice: 'bass', max_input_characters: 5 }),
+  ])
+})
+
+describe('without ffmpeg', () => {
+  test('what needs it is neither offered nor made, and the rest is', async () => {
+    await using poor = await startApp({ models: [toneModel()], media: { ffmpeg: '/nowhere/ffmpeg' } })
+    const { models } = (await (await poor.fetch('/api/voice/models')).json()) as { models: { formats: string[] }[] }
+    expect(models[0]!.formats).toEqual(['mp3', 'wav', 'pcm'])
+    const ask = (response_format: string) =>
+      poor.fetch('/v1/audio/speech', { body: { model: 'tones', input: 'x', response_format } })
+    expect((await ask('mp3')).status).toBe(200)
+    const { error } = (await (await ask('opus')).json()) as { error: { code: string; message: string } }
+    expect(error).toMatchObject({
+      code: 'unsupported_parameter',
+      message: expect.stringContaining('apt install ffmpeg'),
+    })
+    const job = await poor.fetch('/api/jobs', {
+      body: { task: 'std/audio-speech', model_id: 'tones', inputs: { input: 'x', response_format: 'flac' } },
+    })
+    expect(job.status).toBe(400)
+  })
+})
+
 describe('as a job', () => {
   interface Job {
     id: string

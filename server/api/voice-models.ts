@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { speechFormats } from '../../core/tasks/audio/speech-format.ts'
+import { speechTask } from '../../core/tasks/tasks.ts'
+import { route } from '../route.ts'
+import { speakers, voicesOf } from '../std/voices.ts'
+
+const VoiceModel = z.object({
+  model_id: z.string(),
+  name: z.string(),
+  description: z.string().nullable(),
+  task: z.literal(speechTask),
+  default_voice: z.string().nullable().describe('What speaks where no voice is named; null: the engine decides.'),
+  formats: z.array(z.enum(speechFormats)).describe('What can be asked for on this server.'),
+  supports_cloning: z.literal(false),
+  max_input_characters: z.int(),
+  voices: z
+    .array(z.object({ id: z.string(), name: z.string() }))
+    .describe('Empty where only a running engine could tell, and none runs or it is busy.'),
+})
+const VoiceModels = z.object({ models: z.array(VoiceModel) }).meta({ id: 'VoiceModelList' })
+
+export const voiceModelRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/voice/models',
+    scope: 'user:read',
+    tag: 'Models',
+    summary: 'List the models that speak, with their voices',
+    response: VoiceModels,
+    handle: async (_input, call) => {
+      const { conversion, registry } = call.owners
+      const models = speakers(call).map(async model => {
+        const known = registry.catalog().get(model.id)!.traits.speech!
+        return {
+          model_id: model.id,
+          name: model.id,
+          description: model.description ?? null,
+          task: speechTask,
+          default_voice: known.voices?.[0] ?? null,
+          formats: await conversion.offered(known.formats),
+          supports_cloning: false as const,
+          max_input_characters: known.longestInput,
+          voices: await voicesOf(model, call),
+        }
+      })
+      return { models: await Promise.all(models) }
+    },
+  }),
+]

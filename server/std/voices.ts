@@ -1,0 +1,43 @@
+import { modelAllowed } from '../../core/accounts/accounts.ts'
+import { Failure } from '../../core/failure.ts'
+import { Departure } from '../../core/leaving.ts'
+import type { Model } from '../../core/models/model.ts'
+import { askForVoices, type Voice } from '../../core/tasks/audio/voices.ts'
+import { speechTask } from '../../core/tasks/tasks.ts'
+import type { Call } from '../call.ts'
+
+/** The models that speak and that the caller may use. */
+export const speakers = (call: Call): Model[] =>
+  call.owners.registry
+    .all()
+    .filter(
+      ({ id, enabled, tasks }) => enabled && tasks.includes(speechTask) && modelAllowed(call.caller.token.models, id),
+    )
+
+/** An engine that does not say at once what voices it has is not waited for. */
+const patienceMs = 2_000
+
+/** What is configured or known of its engine; otherwise what the engine says, if it runs and has a moment. */
+export async function voicesOf(model: Model, call: Call): Promise<Voice[]> {
+  const { fleet, registry } = call.owners
+  const traits = registry.catalog().get(model.id)?.traits
+  const known = traits?.speech?.voices
+  if (known) return known.map(id => ({ id, name: id }))
+  const path = traits?.paths[speechTask]
+  const lease = path === undefined ? undefined : fleet.spare(model.id)
+  if (!lease) return []
+  const enough = new Departure()
+  const timer = setTimeout(
+    () => enough.abort(new Failure('timeout', 'The engine did not name its voices.')),
+    patienceMs,
+  )
+  try {
+    return await askForVoices(lease, path!, enough)
+  } catch {
+    // Many engines have no such route; a list of voices is worth no error.
+    return []
+  } finally {
+    clearTimeout(timer)
+    lease.release()
+  }
+}
