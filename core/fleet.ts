@@ -95,6 +95,8 @@ export interface EngineCall {
   /** JSON, where nothing else is said. */
   body: string | Uint8Array
   contentType?: string
+  /** Milliseconds for which it may be at work in silence beyond what requests of its model may. */
+  patienceMs?: number
   /** False: the answer is collected by the caller and bounded by `maxBytes`. True: it is relayed without end. */
   stream: boolean
   maxBytes: number

@@ -64,8 +64,9 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
   }
 
   #send(): void {
-    const { method = 'POST', path, body, contentType } = this.#call
+    const { method = 'POST', path, body, contentType, patienceMs } = this.#call
     const { headers } = this.#link.options
+    const silenceMs = patienceMs === undefined ? undefined : this.#silenceMs
     this.#controller = undefined
     this.#client.dispatch(
       {
@@ -73,9 +74,15 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
         path,
         headers: contentType === undefined ? headers : typed(headers, contentType),
         body: method === 'GET' ? null : body,
+        headersTimeout: silenceMs,
+        bodyTimeout: silenceMs,
       },
       this,
     )
+  }
+
+  get #silenceMs(): number {
+    return this.#link.options.noProgressMs + (this.#call.patienceMs ?? 0)
   }
 
   pause(): void {
@@ -165,7 +172,7 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
     if (this.#phase === 'ended') return
     const link = this.#link
     if (error.code === 'UND_ERR_HEADERS_TIMEOUT' || error.code === 'UND_ERR_BODY_TIMEOUT') {
-      this.#fail(this.#fault(`made no progress for ${link.options.noProgressMs / 1000} s`, error))
+      this.#fail(this.#fault(`made no progress for ${this.#silenceMs / 1000} s`, error))
       link.stalled()
       return
     }

@@ -8,7 +8,7 @@ export function ask(
   body: string | Uint8Array,
   maxBytes: number,
   signal: Leaving,
-  more: Pick<EngineCall, 'method' | 'contentType'> = {},
+  more: Pick<EngineCall, 'method' | 'contentType' | 'patienceMs'> = {},
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

@@ -15,7 +15,7 @@ import type { PreparedTranscription } from './transcription.ts'
 export async function hear(
   lease: Lease,
   { path, fields }: Pick<PreparedTranscription, 'path' | 'fields'>,
-  sound: Pick<Sound, 'path' | 'bytes'>,
+  sound: Pick<Sound, 'path' | 'bytes' | 'seconds'>,
   maxBytes: number,
   signal: Leaving,
 ): Promise<Buffer> {
@@ -25,7 +25,9 @@ export async function hear(
   await readInto(body.subarray(head.length, head.length + sound.bytes), sound.path)
   tail.copy(body, head.length + sound.bytes)
   signal.throwIfAborted()
-  return ask(lease, path, body, maxBytes, signal, { contentType })
+  // Most engines say nothing before they have heard all of it, which on a processor takes as long as it lasts.
+  const patienceMs = Math.ceil(2_000 * sound.seconds)
+  return ask(lease, path, body, maxBytes, signal, { contentType, patienceMs })
 }
 
 async function readInto(place: Buffer, path: string): Promise<void> {

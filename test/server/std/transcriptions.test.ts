@@ -26,6 +26,7 @@ beforeAll(async () => {
     models: [
       fakeModel('far', [], { tasks }),
       fakeModel('plain', [], { tasks, features: [] }),
+      fakeModel('hurried', [], { tasks, no_progress: '300ms' }),
       { id: 'whisper', engine: 'whisper-server', source: '/models/ggml.bin', devices: 'cpu', memory: '16MiB', tasks },
       { id: 'remote', engine: 'remote', url: `${far.url}/v1`, tasks },
       fakeModel('chat'),
@@ -396,6 +397,13 @@ test('an engine that hangs up once is asked again, and the call is on the record
   const id = response.headers.get('x-job-id')!
   const job = (await (await app.fetch(`/api/jobs/${id}`)).json()) as { job?: object }
   expect(job.job ?? job).toMatchObject({ id, kind: 'sync', task: 'std/audio-transcription', status: 'completed' })
+})
+
+test('an engine may be silent for twice as long as the sound lasts, and no longer', async () => {
+  expect(await verbose(await form({ model: 'hurried', prompt: 'mode:slow,ms=1500' }))).toMatchObject({ text: heard })
+  const half = Buffer.concat([wavHead(16_000, 8_000), samples.subarray(0, 8_000)])
+  const [status, { message }] = await refusal(await form({ model: 'hurried', prompt: 'mode:silent' }, { file: half }))
+  expect([status, message]).toEqual([502, expect.stringContaining('made no progress for 0.8 s')])
 })
 
 test('tokens that an engine counts are used', async () => {
