@@ -24,6 +24,7 @@ const written: Record<string, string> = {
   'GET /std/v1/models': 'user:read',
   'GET /std/v1/models/**:id': 'user:read',
   'GET /api/model-status': 'user:read',
+  'GET /api/voice/models': 'user:read',
   'GET /api/models/**:id': 'admin:read',
   'POST /api/models/**:id/load': 'admin:write',
   'POST /api/models/**:id/unload': 'admin:write',
