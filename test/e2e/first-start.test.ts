@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import OpenAI from 'openai'
+import OpenAI, { toFile } from 'openai'
 import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faults } from '../golden/openai.ts'
@@ -138,6 +138,15 @@ test('draws a picture with what is inside, and says what a video needs', { timeo
   const { error } = (await video.json()) as { error: { code: string; message: string } }
   expect([video.status, error.code]).toEqual([400, 'unsupported_task'])
   expect(error.message).toContain('apt install ffmpeg')
+})
+
+test.each(['wav', 'mp3'] as const)('writes down what it has said, as %s, without ffmpeg', async response_format => {
+  const client = new OpenAI({ baseURL: `${server.url}/std/v1`, apiKey: home.secret(), maxRetries: 0 })
+  const input = 'Grüße von der Katze.'
+  const said = await client.audio.speech.create({ model: 'infer/tiny-speech', voice: 'alto', input, response_format })
+  const file = await toFile(said, `said.${response_format}`)
+  const told = await client.audio.transcriptions.create({ model: 'infer/tiny-transcription', file })
+  expect(told.text).toBe(input)
 })
 
 describe('the command line beside it', () => {
