@@ -39,7 +39,7 @@ export interface FormWish {
 
 /** What is held in memory is bounded: the fields, and the heads of the parts. */
 const bounds = { fields: 256, parts: 512, fieldNameSize: 128, fieldSize: 1 << 20, headerPairs: 16, headerSize: 8_192 }
-const mostText = 4 << 20
+const mostText = (1 << 20) + (64 << 10)
 
 const wrong = (message: string, param?: string) =>
   new Failure('invalid_value', message, param === undefined ? {} : { param })
@@ -144,15 +144,16 @@ async function receive(
       for (const source of open) source.destroy()
       reject(thrown)
     }
-    const gone = () => {
-      // A request that has been read to its end is closed too.
-      if (!req.complete) stop(new Failure('cancelled', 'The client went away before its request was complete.'))
-    }
+    const left = () => stop(new Failure('cancelled', 'The client went away before its request was complete.'))
+    // A request that has been read to its end is closed too.
+    const gone = () => void (req.complete || left())
     req.on('data', (chunk: Buffer) => {
       size += chunk.length
       if (size > most) stop(tooLarge('The form is', most))
     })
     req.on('close', gone).on('error', gone)
+    // It may have closed while the folder for its files was made: what it held is lost, also where that was all.
+    if (req.destroyed) return left()
     for (const event of ['partsLimit', 'fieldsLimit'] as const)
       parser.on(event, () => stop(wrong('The form has too many parts.')))
     parser.on('field', (said, value, _nameCut, cut) => {

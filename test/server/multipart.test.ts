@@ -258,3 +258,38 @@ test('whatever a form is damaged to, it is read or refused, and never waited for
   expect(codes).toContain('invalid_value')
   await expect.poll(left).toEqual([])
 })
+
+test.each([5_000, 9])(
+  'a client that has gone before its form of %i bytes is looked at leaves nothing',
+  async length => {
+    const { make } = workspaces
+    const called = Promise.withResolvers<IncomingMessage>()
+    const gone = Promise.withResolvers<void>()
+    const outcome = new Promise(resolve => (answer = resolve))
+    // The folder is there only when the client is not any more.
+    workspaces = {
+      ...workspaces,
+      async make(id) {
+        await gone.promise
+        return make(id)
+      },
+    }
+    server.once('request', (req: IncomingMessage) => called.resolve(req))
+    try {
+      const client = request(url, {
+        method: 'POST',
+        headers: { 'content-type': 'multipart/form-data; boundary=x', 'content-length': length },
+      })
+      client.on('error', () => {})
+      client.write('--x--\r\n\r\n')
+      const req = await called.promise
+      req.once('close', () => gone.resolve())
+      client.destroy()
+      expect(await outcome).toEqual({ code: 'cancelled' })
+      expect(readdirSync(join(folder, 'work'))).toEqual([])
+    } finally {
+      workspaces = { ...workspaces, make }
+      answer = () => {}
+    }
+  },
+)
