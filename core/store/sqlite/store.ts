@@ -51,6 +51,8 @@ export async function openSqliteStore(wish: StoreWish): Promise<Store> {
     onFatal,
     onFull: () => watched?.full(),
   })
+  // It may be refused before the disk has been looked at; whoever waits for it below hears why.
+  writing.catch(() => {})
   opened.defer(() => writing.then(opened => opened.close()).catch(() => {}))
   const space = await openSpace({ ...wish, directory: dataDir, ballast })
   watched = space

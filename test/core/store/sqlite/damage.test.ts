@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
+import { pbkdf2 } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
@@ -85,6 +87,17 @@ test('a damaged database is refused with exit code 65 or served; nothing crashes
   expect(of('a truncated file').filter(outcome => !outcome.startsWith('refused 65'))).toEqual([])
   const refused = of('a zeroed page').find(outcome => outcome.startsWith('refused'))
   expect(refused).toMatch(/infer\.db is damaged: .*infer restore <backup file> --data-dir/)
+})
+
+test('a database that is refused before the disk has said how full it is, is refused like any other', async () => {
+  using directory = temporaryDirectory()
+  const { path: dataDir } = directory
+  await sound(dataDir)
+  writeFileSync(join(dataDir, 'infer.db'), 'not a database at all '.repeat(500))
+  // All threads that could ask the disk are busy until the writer has answered.
+  const busy = Array.from({ length: 32 }, () => promisify(pbkdf2)('a', 'b', 400_000, 64, 'sha512'))
+  await expect(openTestStore({ dataDir })).rejects.toMatchObject({ exitCode: 65 })
+  await Promise.all(busy)
 })
 
 test('an emptied database is not taken for a first start', async () => {
