@@ -5,14 +5,17 @@ import type { JobRecord } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { errorHeaders } from '../errors.ts'
+import { idempotencyKeyOf } from '../idempotency.ts'
+import { originOf } from '../origin.ts'
 import { JsonText } from '../route.ts'
 import { errorType, slugErrorBody } from './errors.ts'
 import { requestAnswer, urlsOf } from './view.ts'
 
 /**
  * Resolves with the job once it has ended, or as it is when `waitMs` are over. A job that nothing was begun of within
- * `startMs` is withdrawn, and the caller is told to come again: throws Failure `model_warming_up` or `no_capacity`. Who
- * hangs up does not stop the job: throws Failure `cancelled`; `shutting_down` when the server begins to stop.
+ * `startMs` is withdrawn unless it has an idempotency key, and the caller is told to come again: throws Failure
+ * `model_warming_up` or `no_capacity`. Who hangs up does not stop the job: throws Failure `cancelled`; `shutting_down`
+ * when the server begins to stop.
  */
 export async function waitForEnd(
   call: Call,
@@ -45,29 +48,39 @@ export async function waitForEnd(
         facts: { request_id: queueIdOf(id) },
       })
     if (at === 0 && startMs < waitMs && after.status === 'pending' && after.startedAt === null)
-      throw await withdrawn(call, after, instead)
+      throw await notBegun(call, after, instead)
   }
   return now!
 }
 
-/** Takes back a job that has not begun, and says why it has not. */
-async function withdrawn(call: Call, job: JobRecord, instead: string): Promise<Failure> {
+/**
+ * Why a job has not begun, for its caller. It is taken back, unless it has an idempotency key: then others may have been
+ * told of it or wait for it under that key, and it goes on.
+ */
+async function notBegun(call: Call, job: JobRecord, instead: string): Promise<Failure> {
   const { jobs } = call.owners
   const { organizationId, id, modelId } = job
   const { waitingFor } = jobs.standing(job)
-  await jobs.cancel(organizationId, id)
-  // Not kept: a repeated request under the same idempotency key is a new one.
-  await jobs.remove(organizationId, id)
+  const kept = idempotencyKeyOf(call) !== undefined
+  const request_id = queueIdOf(id)
+  if (!kept) {
+    await jobs.cancel(organizationId, id)
+    await jobs.remove(organizationId, id)
+  }
+  const next = kept
+    ? `Request ${request_id} goes on: send it again under its 'Idempotency-Key', or ask for it at its status_url.`
+    : `Try again later, or ${instead}.`
+  const ids = kept ? { job_id: id, request_id, status_url: `${originOf(call)}/api/jobs/${id}` } : {}
   const retryAfterMs = waitingFor?.etaMs ?? undefined
   return waitingFor?.reason === 'model_loading'
-    ? new Failure('model_warming_up', `The model '${modelId}' is still loading. Try again later, or ${instead}.`, {
+    ? new Failure('model_warming_up', `The model '${modelId}' is still loading. ${next}`, {
         retryAfterMs,
-        facts: { eta_seconds: retryAfterMs === undefined ? null : Math.ceil(retryAfterMs / 1000) },
+        facts: { eta_seconds: retryAfterMs === undefined ? null : Math.ceil(retryAfterMs / 1000), ...ids },
       })
     : new Failure(
         'no_capacity',
-        `The model '${modelId}' has no room for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} Try again later, or ${instead}.`,
-        { retryAfterMs },
+        `The model '${modelId}' has no room for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} ${next}`,
+        { retryAfterMs, facts: ids },
       )
 }
 

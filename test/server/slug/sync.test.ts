@@ -75,18 +75,28 @@ test('a model that is cold: 503, and no job is left', async () => {
   expect(await jobsOf('cold')).toEqual([])
 })
 
-test('a model that is busy: 503, and no job is left; the same key may be sent again', async () => {
+test('a model that is busy: 503, and no job is left; one with a key goes on, and is what the key gives', async () => {
   const first = await submitted(app, 'fake/solo', { prompt: 'mode:slow,ms=60000' })
   await until(app, first, 'IN_PROGRESS')
-  const options = { body: { ...small, sync_mode: true }, headers: { 'idempotency-key': 'busy' } }
-  const answer = await ask(app, '/slug/fake/solo', options)
+  const body = { ...small, sync_mode: true }
+  const waiting = async () => (await jobsOf('solo')).filter(({ status }) => status === 'pending').map(({ id }) => id)
+  const answer = await ask(app, '/slug/fake/solo', { body })
   expect([answer.status, answer.body.error.code]).toEqual([503, 'no_capacity'])
-  expect((await jobsOf('solo')).filter(({ status }) => status !== 'completed').map(({ id }) => id)).toEqual([
-    first.replace('q_', 'job_'),
-  ])
+  expect(await waiting()).toEqual([])
+
+  const options = { body, headers: { 'idempotency-key': 'busy' } }
+  const asked = await Promise.all([ask(app, '/slug/fake/solo', options), ask(app, '/slug/fake/solo', options)])
+  const [kept, ...more] = await waiting()
+  expect(more).toEqual([])
+  for (const one of asked) {
+    expect([one.status, one.body.error.code]).toEqual([503, 'no_capacity'])
+    expect(one.headers.get('x-should-retry')).toBe('true')
+    const ids = { job_id: kept, request_id: kept!.replace('job_', 'q_'), status_url: `${app.url}/api/jobs/${kept}` }
+    expect(one.body.error).toMatchObject(ids)
+  }
   await ask(app, `/slug/requests/${first}/cancel`, { method: 'POST' })
-  await until(app, first, 'FAILED')
   await expect.poll(async () => (await ask(app, '/slug/fake/solo', options)).status, { timeout: 20_000 }).toBe(200)
+  expect((await ask(app, '/slug/fake/solo', options)).headers.get('x-job-id')).toBe(kept)
 }, 60_000)
 
 test('who hangs up does not stop it', async () => {

@@ -281,6 +281,24 @@ test('one that fails has the status of its failure, one that is cold is not kept
   expect(await jobsOf('cold')).toEqual([])
 })
 
+test('what has a key is not taken back: others were told of it, or wait for it', async () => {
+  const cold = { model: 'cold' }
+  const told = { 'idempotency-key': 'told' }
+  const { id } = (await generate(cold, { ...told, prefer: 'respond-async' })).body
+  const joined = { 'idempotency-key': 'joined' }
+  const [one, ...others] = await Promise.all([told, joined, joined].map(headers => generate(cold, headers)))
+  expect(one!.body.error.job_id).toBe(id)
+  expect(others[0]!.body.error.job_id).toBe(others[1]!.body.error.job_id)
+  for (const { status, body, headers } of [one!, ...others]) {
+    const { code, message, job_id, status_url } = body.error
+    expect([status, code, status_url]).toEqual([503, 'model_warming_up', `${app.url}/api/jobs/${job_id}`])
+    expect(message).toContain("under its 'Idempotency-Key'")
+    expect(headers.get('x-job-id')).toBe(job_id)
+    expect((await jobOf(job_id)).status).toBe('pending')
+  }
+  for (const job of await jobsOf('cold')) await ask(app, `/api/jobs/${job.id}/cancel`, { method: 'POST', body: {} })
+})
+
 test('who hangs up cancels it, unless a key was given under which it can be asked for again', async () => {
   const before = new Set((await jobsOf('painter')).map(({ id }) => id as string))
   const started = async (headers: Record<string, string>) => {
