@@ -1,5 +1,6 @@
 import { Failure } from '../failure.ts'
 import type { JsonBounds } from '../json.ts'
+import { showsCompression } from '../tasks/audio/transcription.ts'
 import type { Catalog } from '../tasks/catalog.ts'
 import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
@@ -23,11 +24,18 @@ const parsedBytes = 256 << 10
 
 /** Bodies of many small values take far longer to check than their size says: 10,000 empty messages are 30 KB. */
 const inlineValues = 1_000
-function fewValues(body: Buffer): boolean {
-  if (body.length <= 2 * inlineValues) return true
-  let commas = 0
-  for (let at = body.indexOf(0x2c); at >= 0; at = body.indexOf(0x2c, at + 1)) if (++commas > inlineValues) return false
-  return true
+const fewValues = (body: Buffer): boolean => body.length <= 2 * inlineValues || !hasMore(body, 0x2c, inlineValues)
+
+/** Each segment of a transcription is compressed for a figure of its own, which takes a hundred times what it takes to read it. */
+const inlineSegments = 32
+const fewSegments = (answers: readonly Buffer[], want: Want): boolean =>
+  !('words' in want && showsCompression(want)) || !answers.some(answer => hasMore(answer, 0x7b, inlineSegments))
+
+/** Whether a byte is there more often than so many times. */
+function hasMore(body: Buffer, byte: number, most: number): boolean {
+  let count = 0
+  for (let at = body.indexOf(byte); at >= 0; at = body.indexOf(byte, at + 1)) if (++count > most) return true
+  return false
 }
 
 /** Whether a buffer can be given away: small ones share Node's pool with others, and would take those along. */
@@ -83,7 +91,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsWish> = {}
     /** `shape` of core/tasks, likewise. */
     shape(answers: Buffer[], want: Want): Shaped | Promise<Shaped> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
-      return size <= inlineBytes
+      return size <= inlineBytes && fewSegments(answers, want)
         ? shape(answers, want)
         : ask<Shaped>('requests', { do: 'shape', answers, want }, answers)
     },

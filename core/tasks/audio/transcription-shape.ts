@@ -4,7 +4,7 @@ import type { Usage } from '../../store/store.ts'
 import { engineFault, parseAnswer, tokenCount } from '../answer.ts'
 import type { Shaped } from '../prepared.ts'
 import { languageName } from './languages.ts'
-import type { TranscriptionWant } from './transcription.ts'
+import { showsCompression, type TranscriptionWant } from './transcription.ts'
 import type { Segment, Transcription, Word } from './transcription-request.ts'
 import { writeTranscription } from './transcription-text.ts'
 
@@ -28,13 +28,12 @@ export function shapeTranscription(bytes: Uint8Array, want: TranscriptionWant): 
 export function transcriptionOf(answer: Answer, want: TranscriptionWant): Transcription {
   const duration = Math.round(want.seconds * 1000) / 1000
   const told = listOf(answer.segments)
-  const heard = told.flatMap(one => segmentOf(one, duration))
-  // whisper.cpp begins a line with each segment; a line says nothing about what was said.
-  const text = (typeof answer.text === 'string' ? answer.text : heard.map(one => one.text).join(''))
-    .replaceAll(/\s*[\r\n]+\s*/g, ' ')
-    .trim()
+  const shown = showsCompression(want)
+  const heard = told.flatMap(one => segmentOf(one, duration, shown))
+  const text = inOneLine(typeof answer.text === 'string' ? answer.text : heard.map(one => one.text).join(''))
   if (typeof answer.text !== 'string' && !Array.isArray(answer.segments)) throw engineFault('without a text')
-  const segments = heard.length > 0 || text === '' ? heard : [whole(text, duration)]
+  const segments =
+    heard.length > 0 || text === '' ? heard : segmentOf({ text, start: 0, end: duration }, duration, shown)
   if (want.format === 'diarized_json' && segments.some(one => one.speaker === undefined))
     throw new Failure(
       'unsupported_parameter',
@@ -52,6 +51,17 @@ export function transcriptionOf(answer: Answer, want: TranscriptionWant): Transc
     ...(want.requestId === null ? {} : { x_groq: { id: want.requestId } }),
   }
 }
+
+/**
+ * whisper.cpp begins a line with each segment; a line says nothing about what was said. By one pattern for the spaces
+ * on both sides it would take the square of their number.
+ */
+const inOneLine = (text: string): string =>
+  text
+    .split(/[\r\n]+/)
+    .map(line => line.trim())
+    .filter(line => line !== '')
+    .join(' ')
 
 const listOf = (value: unknown): Answer[] =>
   Array.isArray(value)
@@ -72,7 +82,8 @@ function spanOf({ start, end }: Answer, duration: number): { start: number; end:
   return { start: from, end: Math.max(from, within(numberOf(end, duration))) }
 }
 
-function segmentOf(said: Answer, duration: number): Segment[] {
+/** How far the text can be compressed is found out where that is shown; elsewhere it may be 0. */
+function segmentOf(said: Answer, duration: number, shown: boolean): Segment[] {
   if (typeof said.text !== 'string') return []
   const text = said.text.replaceAll(/[\r\n]+/g, ' ').trimEnd()
   if (text === '') return []
@@ -86,17 +97,18 @@ function segmentOf(said: Answer, duration: number): Segment[] {
       tokens: tokens.filter((one): one is number => Number.isSafeInteger(one)).slice(0, 4096),
       temperature: numberOf(said.temperature, 0),
       avg_logprob: numberOf(said.avg_logprob, 0),
-      compression_ratio: numberOf(said.compression_ratio, compressionOf(text)),
+      compression_ratio: compressionIn(said, text, shown),
       no_speech_prob: numberOf(said.no_speech_prob, 0),
       ...(typeof said.speaker === 'string' && said.speaker !== '' ? { speaker: said.speaker.slice(0, 64) } : {}),
     },
   ]
 }
 
-const whole = (text: string, duration: number): Segment => segmentOf({ text, start: 0, end: duration }, duration)[0]!
-
 /** As Whisper finds it: bytes of the text by bytes of it compressed. */
-function compressionOf(text: string): number {
+function compressionIn(said: Answer, text: string, shown: boolean): number {
+  const told = numberOf(said.compression_ratio, Number.NaN)
+  if (!Number.isNaN(told)) return told
+  if (!shown) return 0
   const bytes = Buffer.from(text)
   return Math.round((bytes.length / deflateSync(bytes).length) * 1000) / 1000
 }

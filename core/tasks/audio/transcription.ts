@@ -1,13 +1,14 @@
 import { Failure } from '../../failure.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import { type Catalog, checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import { type Catalog, type CatalogEntry, checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import type { TranscriptionTask } from '../tasks.ts'
 import { languageCode } from './languages.ts'
 import {
   soundFields,
   type TranscriptionFormat,
   type TranscriptionRequest,
+  transcriptionFormats,
   transcriptionRequests,
 } from './transcription-request.ts'
 
@@ -27,6 +28,10 @@ export interface TranscriptionWant {
   /** Whether it is a result, which holds all that was heard in whatever form it was asked for. */
   result?: boolean
 }
+
+/** Whether each segment is shown with how far its text can be compressed, which engines leave to be found out. */
+export const showsCompression = ({ format, result }: Pick<TranscriptionWant, 'format' | 'result'>): boolean =>
+  result === true || format === 'verbose_json'
 
 /** A request that has been checked and put into the engine's words, but for the sound. */
 export interface PreparedTranscription {
@@ -110,21 +115,31 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
 }
 
 /**
- * The inputs of a durable job: the request as it came, with the sound by the id of the file that it was taken over as.
- * A job is not streamed, and its result has one form.
+ * The inputs of a durable job but for the sound, whose file is to stand there as `file_id`: of the request, what is known
+ * here and what the model's configuration lets through. A job is not streamed, and its result has one form. Throws
+ * Failure with every wrong field.
  */
-export function transcriptionInputs(request: object, modelId: string, fileId: string): Record<string, unknown> {
-  const { file: _file, url: _url, stream: _stream, ...rest } = request as Record<string, unknown>
-  return { ...rest, model: modelId, file_id: fileId }
+export function transcriptionInputs(
+  task: TranscriptionTask,
+  raw: TranscriptionRequest,
+  entry: Pick<CatalogEntry, 'extraParams'>,
+): Record<string, unknown> {
+  const { request } = soundIn(task, jobRequest(raw))
+  const inputs: Record<string, unknown> = {
+    ...extraFields(raw, entry),
+    ...request,
+    response_format: raw.response_format ?? undefined,
+  }
+  for (const name of [...soundFields, 'stream', 'include']) delete inputs[name]
+  return inputs
 }
 
-/** The request of such a job: whatever form was asked for, all of it is kept. */
-export const jobRequest = (inputs: TranscriptionRequest): TranscriptionRequest => ({
-  ...inputs,
-  stream: false,
-  include: null,
-  response_format: inputs.response_format === 'diarized_json' ? 'diarized_json' : 'verbose_json',
-})
+/** The request of such a job: whatever form was asked for, all of it is kept. What is no form is left to be refused. */
+export function jobRequest(inputs: TranscriptionRequest): TranscriptionRequest {
+  const format = inputs.response_format ?? 'json'
+  const isLess = format !== 'diarized_json' && transcriptionFormats.includes(format)
+  return { ...inputs, stream: false, include: null, response_format: isLess ? 'verbose_json' : format }
+}
 
 /** Lists are repeated, objects are JSON; what is absent is left out. */
 function fieldsOf(values: Record<string, unknown>): [string, string][] {

@@ -156,6 +156,7 @@ test.each<[string, object, Partial<TranscriptionWant>, object]>([
     {},
     { text: 'A b.' },
   ],
+  ['lines are no part of a text', { text: '\n a \r\n\n b  c\n \n' }, {}, { text: 'a b  c' }],
   ['silence', { text: '', segments: [] }, {}, { text: '', segments: [], duration: 10 }],
   ['a code for the language', { text: 'x', language: 'fr' }, {}, { language: 'french' }],
   ['no language, though it was asked for', { text: 'x' }, { language: 'fr' }, { language: 'french' }],
@@ -206,10 +207,25 @@ test.each([
   expect(() => shapeTranscription(bytes(answer), want)).toThrow(message)
 })
 
-test('the ratio of compression is found out where the engine does not say', () => {
-  const ratio = (text: string) => transcriptionOf({ text }, want).segments[0]!.compression_ratio
-  expect(ratio('la la la la la la la la la la la la la la la la la la la la')).toBeGreaterThan(2.4)
+test('the ratio of compression is found out where the engine does not say and the answer shows it', () => {
+  const repeated = 'la la la la la la la la la la la la la la la la la la la la'
+  const ratio = (text: string, more: Partial<TranscriptionWant> = {}) =>
+    transcriptionOf({ text }, { ...want, ...more }).segments[0]!.compression_ratio
+  expect(ratio(repeated)).toBeGreaterThan(2.4)
   expect(ratio('The quick brown fox.')).toBeLessThan(1)
+  expect(ratio(repeated, { format: 'json', result: true })).toBeGreaterThan(2.4)
+  for (const format of ['json', 'text', 'srt', 'vtt'] as const) expect(ratio(repeated, { format })).toBe(0)
+})
+
+test.each([
+  ['spaces', ' '.repeat(100_000)],
+  ['tabs', '\t'.repeat(100_000)],
+  ['empty lines', '\n '.repeat(50_000)],
+])('a text of %s takes no longer than another', (_name, spaces) => {
+  const before = performance.now()
+  const { text } = transcriptionOf({ text: `x${spaces}y` }, want)
+  expect(performance.now() - before).toBeLessThan(200)
+  expect(text.split(/\s+/)).toEqual(['x', 'y'])
 })
 
 test('a result holds all, in whatever form it was asked for; logprobs go with json', () => {
