@@ -1,4 +1,3 @@
-import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
@@ -53,12 +52,7 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
   // Reading a large body takes a while, in which the configuration may have changed.
   modelFor(task, checked.modelId, registry.catalog())
   const model = registry.find(checked.modelId)!
-  if (!modelAllowed(call.caller.token.models, model.id))
-    throw new Failure(
-      'model_not_allowed',
-      `The token '${call.caller.token.name}' may not use the model '${model.id}'.`,
-      { param: 'model' },
-    )
+  call.requireModel(model.id)
 
   if (kept !== undefined && !checked.stream) return respondLater(call, task, model, kept)
   // What was wrong with the request was said before this: it uses up no key.
