@@ -10,10 +10,13 @@ import { chunkBytes, piecesOf, pour } from './files/pour.ts'
  * its place when the answer is sent, so that the loop never has them in hand at once.
  */
 export class Embedded {
-  readonly source: LargeResult | (() => Promise<Uint8Array>)
+  readonly source: LargeResult | (() => Promise<Uint8Array> | AsyncIterable<Uint8Array>)
   readonly name = `embedded ${randomUUID()}`
 
-  /** A file, or what makes the bytes when their turn has come. */
+  /**
+   * A file, or what makes the bytes when their turn has come: whole, or in pieces, which are sent as they are and can be
+   * no members.
+   */
   constructor(source: Embedded['source']) {
     this.source = source
   }
@@ -36,6 +39,9 @@ interface Place {
   /** Bytes at each end that do not belong there: the braces of an object whose members are meant. */
   trim: number
 }
+
+/** The content type, and further headers, flat. */
+export type Head = readonly [contentType: string, headers: readonly string[]]
 
 /** Where in the text what is embedded stands, in one go however much that is. */
 function placesIn(text: string, embedded: readonly Embedded[]): Place[] {
@@ -75,12 +81,16 @@ async function sizeOf(places: readonly Place[]): Promise<number | undefined> {
   return sum
 }
 
-/** Writes JSON text with what is embedded in it, no faster than it is read. Resolves when the response is over. */
+/**
+ * Writes JSON text, or events of it, with what is embedded in it, no faster than it is read. Resolves when the response
+ * is over.
+ */
 export async function sendEmbedded(
   call: Call,
   status: number,
   text: string,
   embedded: readonly Embedded[],
+  [contentType, headers]: Head = ['application/json', []],
 ): Promise<void> {
   const places = placesIn(text, embedded)
   const large = await sizeOf(places)
@@ -90,7 +100,8 @@ export async function sendEmbedded(
   const texts = ends.map((end, at) => Buffer.from(text.slice(places[at - 1]?.to ?? 0, end)))
   const small = texts.reduce((sum, { byteLength }) => sum + byteLength, 0)
   const trimmed = places.reduce((sum, { trim }) => sum + 2 * trim, 0)
-  call.head(status, 'application/json', large === undefined ? [] : ['content-length', String(small + large - trimmed)])
+  const length = large === undefined ? [] : ['content-length', String(small + large - trimmed)]
+  call.head(status, contentType, [...headers, ...length])
   if (call.req.method === 'HEAD') return void res.end()
 
   async function* pieces(): AsyncGenerator<Uint8Array> {
@@ -105,7 +116,9 @@ export async function sendEmbedded(
 
 async function* bytesOf({ source, trim }: Place, call: Call): AsyncGenerator<Uint8Array> {
   if (typeof source === 'function') {
-    const bytes = await source()
+    const made = source()
+    if (Symbol.asyncIterator in made) return yield* made
+    const bytes = await made
     for (let at = trim; at < bytes.byteLength - trim; ) {
       const piece = bytes.subarray(at, Math.min(at + chunkBytes(call.owners.streams.count), bytes.byteLength - trim))
       at += piece.byteLength

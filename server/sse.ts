@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Call } from './call.ts'
+import type { Head } from './embedded.ts'
 import type { WatchedStream } from './std/streams.ts'
 
 /** One record of a stream of server-sent events; `data` is text on one line, such as JSON. */
@@ -12,6 +13,12 @@ export interface SseRecord {
 
 export const sseText = ({ id, event, data }: SseRecord): string =>
   `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`
+
+/** The head of a response that is such a stream. */
+export const eventsHead: Head = [
+  'text/event-stream; charset=utf-8',
+  ['cache-control', 'no-cache', 'x-accel-buffering', 'no'],
+]
 
 /** How long a reader whose stream broke waits before it comes again, milliseconds. */
 const comeAgainMs = 2_000
@@ -36,7 +43,7 @@ export class EventStream implements WatchedStream {
     const { res, owners } = call
     this.#res = res
     this.pingMs = pingMs
-    call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
+    call.head(200, ...eventsHead)
     owners.streams.add(this)
     res.on('drain', () => {
       this.blockedSince = undefined

@@ -11,14 +11,18 @@ const together = 16 << 20
 export const chunkBytes = (readers: number): number =>
   Math.max(smallest, Math.min(largest, Math.floor(together / Math.max(1, readers))))
 
-/** A part of a file, piece by piece; the disk works while the reader reads. Throws where it is shorter than that. */
+/**
+ * A part of a file, piece by piece, none longer than `most` bytes; the disk works while the reader reads. Throws where
+ * it is shorter than that.
+ */
 export async function* piecesOf(
   { owners }: Call,
   file: FileHandle,
   { first, last }: Range,
+  most: number = largest,
 ): AsyncGenerator<Uint8Array> {
   function piece(position: number): Promise<Uint8Array> {
-    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), last - position + 1))
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), most, last - position + 1))
     const read = file.read({ buffer, position }).then(({ bytesRead }) => buffer.subarray(0, bytesRead))
     // When the reader leaves meanwhile, nobody asks what became of it.
     read.catch(() => {})
@@ -31,6 +35,22 @@ export async function* piecesOf(
     next = at <= last ? piece(at) : undefined
     yield bytes
   }
+}
+
+/** Three bytes are four characters, so what is encoded is no longer than any other piece. */
+const encodable = (largest / 4) * 3
+
+/** A whole file of so many bytes in base64, likewise. */
+export async function* base64PiecesOf(call: Call, file: FileHandle, bytes: number): AsyncGenerator<Uint8Array> {
+  let rest: Uint8Array = new Uint8Array()
+  for await (const read of piecesOf(call, file, { first: 0, last: bytes - 1 }, encodable)) {
+    const piece = Buffer.concat([rest, read])
+    // Only the end of all may be no multiple of three: it is filled up.
+    const whole = piece.length - (piece.length % 3)
+    rest = piece.subarray(whole)
+    yield Buffer.from(piece.subarray(0, whole).toString('base64'), 'latin1')
+  }
+  if (rest.length > 0) yield Buffer.from(Buffer.from(rest).toString('base64'), 'latin1')
 }
 
 /**

@@ -70,7 +70,7 @@ async function notBegun(call: Call, job: JobRecord, instead: string): Promise<Fa
   const next = kept
     ? `Request ${request_id} goes on: send it again under its 'Idempotency-Key', or ask for it at its status_url.`
     : `Try again later, or ${instead}.`
-  const ids = kept ? { job_id: id, request_id, status_url: `${originOf(call)}/api/jobs/${id}` } : {}
+  const ids: Failure['facts'] = kept ? { job_id: id, request_id, status_url: `${originOf(call)}/api/jobs/${id}` } : {}
   const retryAfterMs = waitingFor?.etaMs ?? undefined
   return waitingFor?.reason === 'model_loading'
     ? new Failure('model_warming_up', `The model '${modelId}' is still loading. ${next}`, {

@@ -1,16 +1,20 @@
+import type { FileHandle } from 'node:fs/promises'
 import { Failure } from '../../core/failure.ts'
 import { linkedImages } from '../../core/files/links.ts'
 import { queueIdOf } from '../../core/ids.ts'
-import type { JobRecord } from '../../core/store/store.ts'
+import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import type { ImageRequest } from '../../core/tasks/generation/image-request.ts'
 import { type ImageResult, imageUsage } from '../../core/tasks/generation/image-result.ts'
 import type { ImageTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { sendJson } from '../dispatch.ts'
-import { Embedded, readResult } from '../embedded.ts'
+import { Embedded, readResult, sendEmbedded } from '../embedded.ts'
+import { base64PiecesOf } from '../files/pour.ts'
 import { originOf } from '../origin.ts'
 import { JsonText } from '../route.ts'
-import { EventStream } from '../sse.ts'
+import { eventsHead, sseText } from '../sse.ts'
+
+const quote = Buffer.from('"')
 
 const expired = ({ id }: JobRecord) =>
   new Failure('output_expired', `The pictures of the job ${id} are no longer kept. Ask for them anew.`)
@@ -23,21 +27,29 @@ export async function sendImages(call: Call, task: ImageTask, job: JobRecord, re
   const records = await Promise.all(result.images.map(({ file_id }) => files.find(job.organizationId, file_id)))
   const pictures = records.filter(record => record !== undefined)
   if (pictures.length < records.length) throw expired(job)
-
-  async function base64(at: number): Promise<string> {
-    await using file = await files.open(pictures[at]!)
-    if (!file) throw expired(job)
-    return (await file.readFile()).toString('base64')
-  }
-
-  if (request.stream) return sendEvents(call, task, result, request, base64)
   const origin = originOf(call)
-  const answer = linkedImages(result, file => files.link(file, origin))
-  if (request.response_format !== 'b64_json') return sendJson(call, new JsonText(JSON.stringify(answer)))
-  // Read when their turn comes, so that one of them is in memory at a time.
-  const embedded = pictures.map((_, at) => new Embedded(async () => Buffer.from(`"${await base64(at)}"`, 'latin1')))
-  const data = answer.data.map(({ url: _address, ...facts }, at) => ({ b64_json: embedded[at], ...facts }))
-  await sendJson(call, new JsonText(JSON.stringify({ ...answer, data }), 200, embedded))
+  const linked = linkedImages(result, file => files.link(file, origin))
+  if (!request.stream && request.response_format !== 'b64_json')
+    return sendJson(call, new JsonText(JSON.stringify(linked)))
+
+  async function opened(picture: FileRecord): Promise<FileHandle> {
+    const file = await files.open(picture)
+    if (!file) throw expired(job)
+    return file
+  }
+  async function* base64(picture: FileRecord): AsyncGenerator<Uint8Array> {
+    await using file = await opened(picture)
+    yield quote
+    yield* base64PiecesOf(call, file, picture.bytes)
+    yield quote
+  }
+  // After the head, all that is left to do about one that has gone is to cut the answer off.
+  for (const picture of pictures) await (await opened(picture)).close()
+  // Read when their turn comes and sent as they are read: of all of them, a few pieces are in memory at a time.
+  const embedded = pictures.map(picture => new Embedded(() => base64(picture)))
+  if (request.stream) return sendEmbedded(call, 200, eventsText(task, result, request, embedded), embedded, eventsHead)
+  const data = linked.data.map(({ url: _address, ...facts }, at) => ({ b64_json: embedded[at], ...facts }))
+  await sendJson(call, new JsonText(JSON.stringify({ ...linked, data }), 200, embedded))
 }
 
 const events: Record<ImageTask, string> = {
@@ -56,34 +68,23 @@ const eventQuality = {
 } as const
 
 /** One event for each picture. No engine shows unfinished ones, so none go before them. */
-async function sendEvents(
-  call: Call,
+function eventsText(
   task: ImageTask,
-  { created, images, size, output_format }: ImageResult,
+  { created, size, output_format }: ImageResult,
   { quality, background }: ImageRequest,
-  base64: (at: number) => Promise<string>,
-): Promise<void> {
-  const first = await base64(0)
-  const stream = new EventStream(call)
-  try {
-    for (const at of images.keys()) {
-      await stream.caughtUp()
-      if (stream.ended) return
-      const event = {
-        type: events[task],
-        b64_json: at === 0 ? first : await base64(at),
-        created_at: created,
-        size,
-        quality: eventQuality[quality ?? 'auto'],
-        background: background ?? 'auto',
-        output_format,
-        usage: imageUsage,
-      }
-      stream.send({ event: event.type, data: JSON.stringify(event) })
-    }
-  } finally {
-    stream.end()
-  }
+  embedded: readonly Embedded[],
+): string {
+  const event = (b64_json: Embedded) => ({
+    type: events[task],
+    b64_json,
+    created_at: created,
+    size,
+    quality: eventQuality[quality ?? 'auto'],
+    background: background ?? 'auto',
+    output_format,
+    usage: imageUsage,
+  })
+  return embedded.map(one => sseText({ event: events[task], data: JSON.stringify(event(one)) })).join('')
 }
 
 /** What is told while the pictures are still to come. */

@@ -1,3 +1,5 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
@@ -118,6 +120,45 @@ test('in base64: each picture once, and what its address gives', async () => {
     expect(body.data[at].b64_json).toBe(bytes.toString('base64'))
   }
   expect((await jobOf(headers.get('x-job-id')!)).result.data[0]).toHaveProperty('url')
+})
+
+test.each([false, true])('a large one is put into base64 in pieces, as it is read (stream: %s)', async stream => {
+  const { body } = await generate({ prompt: 'mode:large,mb=2', n: 2 })
+  const encoded = vi.spyOn(Buffer.prototype, 'toString')
+  const longest = () =>
+    encoded.mock.contexts.reduce(
+      (most, bytes, at) => (encoded.mock.calls[at]![0] === 'base64' ? Math.max(most, bytes.length) : most),
+      0,
+    )
+  try {
+    const answer = await app.fetch('/v1/images/generations', {
+      body: { ...small, prompt: 'mode:large,mb=2', n: 2, response_format: 'b64_json', stream },
+    })
+    const text = await answer.text()
+    expect(longest()).toBeGreaterThan(0)
+    expect(longest()).toBeLessThanOrEqual(192 << 10)
+    const found = [...text.matchAll(/"b64_json":"([^"]*)"/g)].map(([, base64]) => base64!)
+    const bytes = Buffer.from(await (await fetch(body.data[0].url)).arrayBuffer())
+    expect(bytes.length).toBe(2 << 20)
+    expect(found.map(base64 => base64 === bytes.toString('base64'))).toEqual([true, true])
+  } finally {
+    encoded.mockRestore()
+  }
+})
+
+test.each([false, true])('one whose file has gone is refused before anything is sent (stream: %s)', async stream => {
+  const key = { 'idempotency-key': `gone ${stream}`.replace(' ', '-') }
+  const wish = { n: 2, response_format: 'b64_json', stream }
+  const first = await app.fetch('/v1/images/generations', { body: { ...small, ...wish }, headers: key })
+  await first.text()
+  const { images } = (await jobOf(first.headers.get('x-job-id')!)).result as { images: { url: string }[] }
+  const { pathname } = new URL(images[1]!.url)
+  // Somebody has emptied the folder.
+  for (const place of await readdir(app.dataDir, { recursive: true, withFileTypes: true }))
+    if (place.isFile() && pathname.includes(place.name.replace(/\..*/, '')))
+      await rm(join(place.parentPath, place.name))
+  const again = await generate(wish, key)
+  expect([again.status, again.body.error?.code]).toEqual([410, 'output_expired'])
 })
 
 test.each([
