@@ -1,6 +1,7 @@
+import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
 import type { JobRecord } from '../core/store/store.ts'
-import type { Task } from '../core/tasks/tasks.ts'
+import { speechTask, type Task } from '../core/tasks/tasks.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
 
@@ -30,6 +31,21 @@ export interface JobTerms {
   /** How long it is kept after its end, milliseconds; what the configuration says when absent. */
   retentionMs?: number | undefined
   metadata?: object | undefined
+}
+
+/**
+ * Inputs of a job as JSON text, from which its files have been taken. Throws Failure `payload_too_large` where they are
+ * more than a job may have, so that such are neither parsed on the loop nor kept.
+ */
+export function boundInputs(call: Call, of: string, text: string): void {
+  const most = call.owners.config.limits.json_body
+  // What is spoken is a text and never a file.
+  const isFile = of === speechTask && call.inline.size > 0
+  if (isFile || Buffer.byteLength(text) > most)
+    throw new Failure(
+      'payload_too_large',
+      `The inputs of a job of ${of} may have ${Math.floor(most / 1024)} KiB, besides the files in them. Send less.`,
+    )
 }
 
 /**

@@ -61,7 +61,7 @@ export function checkFeatures(used: readonly [Feature, param: string][], entry: 
 }
 
 /** Of the raw body, the fields that the model's configuration lets through to its engine besides the known ones. */
-export function extraFields(raw: unknown, entry: CatalogEntry): Record<string, unknown> {
+export function extraFields(raw: unknown, entry: Pick<CatalogEntry, 'extraParams'>): Record<string, unknown> {
   if (entry.extraParams.length === 0) return {}
   const body = raw as Record<string, unknown>
   return Object.fromEntries(entry.extraParams.filter(name => Object.hasOwn(body, name)).map(name => [name, body[name]]))

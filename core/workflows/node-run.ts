@@ -8,6 +8,7 @@ import type { Registry } from '../models/registry.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
 import type { ExecutionStore } from '../store/workflows.ts'
 import { soundIn, transcriptionInputs } from '../tasks/audio/transcription.ts'
+import type { TranscriptionRequest } from '../tasks/audio/transcription-request.ts'
 import { type Taken, withMedia } from '../tasks/generation/media.ts'
 import { prepareGeneration } from '../tasks/generation/prepare.ts'
 import { isPainted, isTranscription } from '../tasks/tasks.ts'
@@ -99,7 +100,7 @@ export function openNodeRunner({
     const filled = isPainted(job.task)
       ? await withFiles({ ...job, origin }, inputs, model, signal)
       : isTranscription(job.task)
-        ? await withSound({ ...job, origin }, withModel(inputs, job.modelId), signal)
+        ? await withSound({ ...job, origin }, withModel(inputs, job.modelId), model, signal)
         : withModel(inputs, job.modelId)
     const ran = await run({ ...job, origin, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
       (thrown: unknown) => {
@@ -130,12 +131,13 @@ export function openNodeRunner({
   }
 
   /** The same with the sound that is to be written down. */
-  async function withSound(job: RunnableJob, request: object, signal: AbortSignal): Promise<object> {
-    const { task, organizationId, id, modelId, origin = '' } = job
+  async function withSound(job: RunnableJob, request: object, model: Model, signal: AbortSignal): Promise<object> {
+    const { task, organizationId, id, origin = '' } = job
     if (!isTranscription(task)) return request
     const { field, value } = soundIn(task, request).sound
     const file = await media.take({ organizationId, origin, jobId: id, signal }, field, value, 'audio')
-    return transcriptionInputs(request, modelId, file.id)
+    const extraParams = model.extra_params
+    return { ...transcriptionInputs(task, request as TranscriptionRequest, { extraParams }), file_id: file.id }
   }
 
   return Object.assign(runNode, {

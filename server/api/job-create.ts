@@ -3,13 +3,14 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import { taskNamed } from '../../core/tasks/task-types.ts'
 import { isTextTask, isTranscription, speechTask, Task, type TextTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { submitGeneration, type Target } from '../slug/submit.ts'
 import { submitSpeech } from '../std/speech-job.ts'
 import { submitTranscription } from '../std/transcription-job.ts'
-import { type JobTerms, submitJob, submitted, submittedBefore } from '../submit.ts'
+import { boundInputs, type JobTerms, submitJob, submitted, submittedBefore } from '../submit.ts'
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
 const Inputs = z.record(z.string(), z.unknown())
@@ -18,7 +19,9 @@ const tenYears = 3_650 * 86_400
 
 const Create = z
   .object({
-    task: Task.optional().describe('Together with `model_id`; or a `slug` alone.'),
+    task: z
+      .preprocess(name => (typeof name === 'string' ? (taskNamed(name) ?? name) : name), Task.optional())
+      .describe('Together with `model_id`; or a `slug` alone.'),
     model_id: z.string().max(128).optional(),
     model: z.string().max(128).optional().describe('The same as `model_id`.'),
     slug: z.string().max(512).optional().describe('A model and one of its tasks under one name.'),
@@ -162,20 +165,24 @@ async function create(body: Create, call: Call): Promise<JobRecord> {
       const text = requestText(inputs, target.modelId)
       return await submitText(call, { task: target.task, text, terms, body })
     }
-    if (!('slug' in target) && target.task === speechTask) {
-      const sent = JSON.parse(requestText(inputs, target.modelId)) as object
-      return await submitSpeech(call, { inputs: sent, terms, body })
-    }
+    const sent = parsed(call, target, inputs)
+    if (!('slug' in target) && target.task === speechTask)
+      return await submitSpeech(call, { inputs: { ...sent, model: target.modelId }, terms, body })
     if (!('slug' in target) && isTranscription(target.task)) {
-      const sent = JSON.parse(requestText(inputs, target.modelId)) as object
-      return await submitTranscription(call, { task: target.task, inputs: sent, terms, body })
+      const request = { ...sent, model: target.modelId }
+      return await submitTranscription(call, { task: target.task, inputs: request, terms, body })
     }
-    // Short even where it came as text: the files have been taken out of it.
-    const sent = typeof inputs === 'string' ? (JSON.parse(inputs) as object) : inputs
     return (await submitGeneration(call, { target: target as Target, body: sent, terms })).job
   } catch (thrown) {
     throw renamed('slug' in target ? ofSlug(thrown) : thrown, named)
   }
+}
+
+/** What came as text has had its files taken out, and is refused where it is long even so. */
+function parsed(call: Call, target: Target | { modelId: string; task: Task }, inputs: object | string): object {
+  if (typeof inputs !== 'string') return inputs
+  boundInputs(call, 'slug' in target ? `'${target.slug}'` : target.task, inputs)
+  return JSON.parse(inputs) as object
 }
 
 /** At `/slug/…` the slug is the address; here it is a field. */

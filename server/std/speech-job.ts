@@ -1,10 +1,10 @@
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import { prepareSpeech } from '../../core/tasks/audio/speech.ts'
+import { prepareSpeech, speechInputs } from '../../core/tasks/audio/speech.ts'
 import { speechTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
-import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
+import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
 export interface SpeechWish {
   /** The body of the endpoint, its model included. */
@@ -27,7 +27,7 @@ export async function submitSpeech(call: Call, { inputs, terms, body }: SpeechWi
       { param: 'model' },
     )
   await conversion.check(asked, format)
-  // Sound that is told in events is for those who listen.
-  const { stream_format: _, ...kept } = inputs as Record<string, unknown>
+  const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
+  boundInputs(call, speechTask, JSON.stringify(kept))
   return (await submitJob(call, body, { task: speechTask, modelId, inputs: kept, ...(terms ? { terms } : {}) })).job
 }

@@ -9,7 +9,7 @@ import type { TranscriptionRequest } from '../../core/tasks/audio/transcription-
 import type { TranscriptionTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
-import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
+import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
 export interface TranscriptionWish {
   task: TranscriptionTask
@@ -31,17 +31,20 @@ export async function submitTranscription(
   { task, inputs, sent, terms, body }: TranscriptionWish,
 ): Promise<JobRecord> {
   const { media, registry } = call.owners
-  const prepared = prepareTranscription(task, jobRequest(inputs as TranscriptionRequest), registry.catalog())
+  const request = inputs as TranscriptionRequest
+  const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
   const modelId = allowed(call, registry.find(prepared.modelId)!).id
   // What it names may have been taken over long ago, and be gone from where it was.
   const before = await submittedBefore(call, body)
   if (before) return before
+  const kept = transcriptionInputs(task, request, registry.catalog().get(modelId)!)
+  boundInputs(call, task, JSON.stringify(kept))
   const id = newId('job')
   const { field, value } = prepared.sound
   const sender = { organizationId: call.caller.organizationId, origin: originOf(call), jobId: id, signal: call.gone }
   const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
   call.letBodyGo()
-  const wish = { id, task, modelId, inputs: transcriptionInputs(inputs, modelId, file.id) }
+  const wish = { id, task, modelId, inputs: { ...kept, file_id: file.id } }
   try {
     const { job, replayed } = await submitJob(call, body, { ...wish, ...(terms ? { terms } : {}) })
     if (replayed) await forget(call, file)

@@ -66,6 +66,15 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   }
 }
 
+/**
+ * The inputs of a durable job: of a request that has been checked, what is known here and what the model's configuration
+ * lets through. Sound that is told in events is for those who listen.
+ */
+export function speechInputs(raw: unknown, entry: Pick<CatalogEntry, 'extraParams'>): Record<string, unknown> {
+  const { stream_format: _, ...known } = SpeechRequest.parse(raw)
+  return { ...extraFields(raw, entry), ...known }
+}
+
 /** In characters, not in halves of them. */
 function lengthOf(input: string, most: number): number {
   let length = 0
