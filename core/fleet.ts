@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { Failure } from './failure.ts'
 import type { Leaving } from './leaving.ts'
 import type { Feature, Model } from './models/model.ts'
@@ -93,13 +94,21 @@ export interface EngineCall {
   method?: 'POST' | 'GET'
   path: string
   /** JSON, where nothing else is said. */
-  body: string | Uint8Array
+  body: string | Uint8Array | StreamedBody
   contentType?: string
   /** Milliseconds for which it may be at work in silence beyond what requests of its model may. */
   patienceMs?: number
   /** False: the answer is collected by the caller and bounded by `maxBytes`. True: it is relayed without end. */
   stream: boolean
   maxBytes: number
+}
+
+/** What is too large to be held: read as it is sent, and from its start where it has to be sent again. */
+export interface StreamedBody {
+  /** How long it is. */
+  bytes: number
+  /** A Failure that it breaks off with is the caller's own, and no fault of the engine. */
+  open(): Readable
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../core/failure.ts'
-import type { EngineCall, EngineListener, Exchange } from '../core/fleet.ts'
+import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../core/fleet.ts'
 import type { Placed } from '../core/swap-set.ts'
 import type { Link } from './link.ts'
 
@@ -15,6 +15,9 @@ class Aborted extends Error {}
 /** The headers of every request, for a body that is no JSON. */
 const typed = (headers: readonly string[], contentType: string): string[] =>
   headers.map((text, at) => (at % 2 === 1 && headers[at - 1] === 'content-type' ? contentType : text))
+
+const streamed = (body: EngineCall['body']): body is StreamedBody =>
+  typeof body !== 'string' && !(body instanceof Uint8Array)
 
 /** A connection that was up and went away. */
 const brokenOff: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
@@ -67,13 +70,15 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
     const { method = 'POST', path, body, contentType, patienceMs } = this.#call
     const { headers } = this.#link.options
     const silenceMs = patienceMs === undefined ? undefined : this.#silenceMs
+    const ofBody = contentType === undefined ? headers : typed(headers, contentType)
+    const stream = streamed(body)
     this.#controller = undefined
     this.#client.dispatch(
       {
         method,
         path,
-        headers: contentType === undefined ? headers : typed(headers, contentType),
-        body: method === 'GET' ? null : body,
+        headers: stream ? [...ofBody, 'content-length', String(body.bytes)] : ofBody,
+        body: method === 'GET' ? null : stream ? body.open() : body,
         headersTimeout: silenceMs,
         bodyTimeout: silenceMs,
       },
@@ -170,6 +175,7 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
 
   #failed(error: Error & { code?: string }): void {
     if (this.#phase === 'ended') return
+    if (error instanceof Failure) return this.#fail(error)
     const link = this.#link
     if (error.code === 'UND_ERR_HEADERS_TIMEOUT' || error.code === 'UND_ERR_BODY_TIMEOUT') {
       this.#fail(this.#fault(`made no progress for ${this.#silenceMs / 1000} s`, error))

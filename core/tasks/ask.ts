@@ -5,7 +5,7 @@ import type { Leaving } from '../leaving.ts'
 export function ask(
   lease: Lease,
   path: string,
-  body: string | Uint8Array,
+  body: EngineCall['body'],
   maxBytes: number,
   signal: Leaving,
   more: Pick<EngineCall, 'method' | 'contentType' | 'patienceMs'> = {},
