@@ -5,7 +5,7 @@ type Schemas = Readonly<Record<string, z.ZodType>>
 
 /**
  * The fields of a form as the JSON body that they stand for. A form has nothing but texts, so each is read in the first
- * way that the schema of its field takes: as text, number, boolean or null; a repeated one as a list; and `name[key]` as
+ * way that the schema of its field takes: `null` as null, else as text, number or boolean; a repeated one as a list; and `name[key]` as
  * a member of an object. What fits in no way is left to the schema to refuse, and fields without a schema stay texts.
  */
 export function formBody(fields: Form['fields'], shape: Schemas): Record<string, unknown> {
@@ -44,5 +44,8 @@ function plainly(text: string): unknown {
 function fitting(schema: z.ZodType | undefined, possible: readonly unknown[]): unknown {
   const [text, plain] = possible
   if (!schema) return text
-  return possible.find(value => schema.safeParse(value).success) ?? plain
+  const takes = (value: unknown) => schema.safeParse(value).success
+  // Who writes `null` where there need be nothing means that there is nothing.
+  if (plain === null && takes(null)) return null
+  return possible.find(takes) ?? plain
 }

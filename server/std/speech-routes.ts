@@ -47,7 +47,10 @@ export const speechRoutes = [
       if (query.model !== undefined) modelFor(speechTask, query.model, call.owners.registry.catalog())
       const models = speakers(call).filter(({ id }) => query.model === undefined || query.model === id)
       const data = await Promise.all(
-        models.map(async model => ({ model: model.id, voices: await voicesOf(model, call) })),
+        models.map(async model => {
+          const voices = (await voicesOf(model, call)).map(({ id, name }) => ({ id, name }))
+          return { model: model.id, voices }
+        }),
       )
       return { object: 'list' as const, data }
     },

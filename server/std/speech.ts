@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
@@ -76,18 +77,19 @@ async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Le
       call.leaving,
     )
     const converted = await conversion.convert(sound, asked, format)
+    const pieces = await fromTheFirst(converted.sound)
     call.leaving.throwIfAborted()
     begun = true
     if (events) {
       call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
       const told: { failure?: Failure } = {}
-      await pour(call, eventsOf(converted.sound, usage.inputTokens, call, told))
+      await pour(call, eventsOf(pieces, usage.inputTokens, call, told))
       if (told.failure) return { how: 'failed', failure: told.failure, usage }
     } else {
       const name = `speech.${speechForms[format].ending}`
       const disposition = `attachment; filename="${name}"`
       call.head(200, contentTypeOf(format, contentType, converted.rate), ['content-disposition', disposition])
-      await pour(call, converted.sound)
+      await pour(call, pieces)
     }
     // A reader who left before the end, or was too slow, is no error of anybody's.
     if (call.leaving.aborted) throw call.leaving.reason
@@ -100,6 +102,21 @@ async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Le
     if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
     return { how: 'failed', failure, usage: used }
   }
+}
+
+/** The same pieces. Resolves once the first is there: what breaks before that is still an answer, or tried again. */
+async function fromTheFirst(sound: Readable): Promise<AsyncIterable<Buffer>> {
+  const pieces = sound[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>
+  const first = await pieces.next()
+  return (async function* () {
+    try {
+      if (first.done) return
+      yield first.value
+      yield* pieces
+    } finally {
+      sound.destroy()
+    }
+  })()
 }
 
 /** The sound in pieces as OpenAI's stream of speech has them. A fault is its last event, as of every stream. */

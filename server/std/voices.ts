@@ -2,7 +2,7 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { Departure } from '../../core/leaving.ts'
 import type { Model } from '../../core/models/model.ts'
-import { askForVoices, type Voice } from '../../core/tasks/audio/voices.ts'
+import { askForVoices, plainVoice, type Voice } from '../../core/tasks/audio/voices.ts'
 import { speechTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 
@@ -22,7 +22,7 @@ export async function voicesOf(model: Model, call: Call): Promise<Voice[]> {
   const { fleet, registry } = call.owners
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
-  if (known) return known.map(id => ({ id, name: id }))
+  if (known) return known.map(plainVoice)
   const path = traits?.paths[speechTask]
   const lease = path === undefined ? undefined : fleet.spare(model.id)
   if (!lease) return []

@@ -4,6 +4,8 @@ import { formBody } from '../../server/form-values.ts'
 
 const shape = {
   prompt: z.string().min(1),
+  user: z.string().nullish(),
+  label: z.union([z.string(), z.null()]),
   n: z.int().max(10).nullish(),
   temperature: z.number().optional(),
   stream: z.boolean().nullish(),
@@ -18,6 +20,9 @@ test.each<[name: string, texts: string[], expected: unknown]>([
   ['prompt', ['42'], '42'],
   ['prompt', ['null'], 'null'],
   ['prompt', ['a', 'b'], ['a', 'b']],
+  ['user', ['null'], null],
+  ['user', ['nullable'], 'nullable'],
+  ['label', ['null'], null],
   ['n', ['2'], 2],
   ['n', ['null'], null],
   ['n', ['99'], 99],

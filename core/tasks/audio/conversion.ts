@@ -46,8 +46,20 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
     )
   }
 
-  /** The sound as it comes, of an engine that was asked for `asked`. Resolves when it is known what it is. */
+  /**
+   * The sound as it comes, of an engine that was asked for `asked`. Resolves when it is known what it is. Where it
+   * rejects, nothing more is taken of the engine.
+   */
   async function convert(sound: Readable, asked: SpeechFormat, wanted: SpeechFormat): Promise<Converted> {
+    try {
+      return await converted(sound, asked, wanted)
+    } catch (thrown) {
+      sound.destroy()
+      throw thrown
+    }
+  }
+
+  async function converted(sound: Readable, asked: SpeechFormat, wanted: SpeechFormat): Promise<Converted> {
     if (asked === wanted) return { sound, seconds: () => undefined }
     if (wanted in encodings) {
       const found = await ffmpeg.found()

@@ -14,7 +14,7 @@ import { engineFault } from '../answer.ts'
 import type { Conversion } from './conversion.ts'
 import { askForSound, soundFailure } from './sound.ts'
 import { prepareSpeech } from './speech.ts'
-import { contentTypeOf, isOfFormat, type SpeechFormat, speechForms } from './speech-format.ts'
+import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } from './speech-format.ts'
 import type { SpeechResult } from './speech-result.ts'
 import { readWavHead } from './wav.ts'
 
@@ -50,7 +50,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     } catch (thrown) {
       throw soundFailure(thrown, signal)
     }
-    seconds ??= await lengthOf(made, format, ffmpeg, signal)
+    seconds ??= await lengthOf(made, { format, rate: rate ?? rateOf(contentType) }, ffmpeg, signal)
     const duration = seconds === undefined ? null : Math.round(seconds * 1000) / 1000
     const file = await files.adopt(job.organizationId, made, {
       name: `speech.${speechForms[format].ending}`,
@@ -86,10 +86,10 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
   return Object.assign(run, { undo: (ran: Ran) => files.discard(ran.files) })
 }
 
-/** Seconds of a file, by what is in it; undefined where that takes an ffprobe that is not there. */
+/** Seconds of a file, by what is in it, or for raw samples by their rate; undefined where that takes an ffprobe that is not there. */
 async function lengthOf(
   path: string,
-  format: SpeechFormat,
+  { format, rate }: { format: SpeechFormat; rate: number },
   ffmpeg: Wish['ffmpeg'],
   signal: AbortSignal,
 ): Promise<number | undefined> {
@@ -98,7 +98,7 @@ async function lengthOf(
   const { buffer, bytesRead } = await file.read(Buffer.alloc(64 << 10), 0, 64 << 10, 0)
   const begin = buffer.subarray(0, bytesRead)
   if (!isOfFormat(begin, format)) throw engineFault(`something else where ${format} was asked for`)
-  if (format === 'pcm') return size / 2 / 24_000
+  if (format === 'pcm') return size / 2 / rate
   if (format === 'wav') {
     const head = plainWav(begin)
     if (head) return Math.min(head.bytes, size - head.from) / 2 / head.channels / head.rate

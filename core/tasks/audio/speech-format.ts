@@ -15,9 +15,11 @@ export const speechForms: Readonly<Record<SpeechFormat, { contentType: string; e
 /** The content type that a sound is given: ours, with the rate of raw samples, which nothing else says. */
 export function contentTypeOf(format: SpeechFormat, engineSays: string, rate?: number): string {
   const { contentType } = speechForms[format]
-  if (format !== 'pcm') return contentType
-  return `${contentType};rate=${rate ?? /\brate=(\d{4,6})\b/.exec(engineSays)?.[1] ?? 24_000}`
+  return format === 'pcm' ? `${contentType};rate=${rate ?? rateOf(engineSays)}` : contentType
 }
+
+/** Raw samples a second, by the content type that an engine gives them. */
+export const rateOf = (engineSays: string): number => Number(/\brate=(\d{4,6})\b/.exec(engineSays)?.[1]) || 24_000
 
 const starts: Readonly<Record<Exclude<SpeechFormat, 'pcm'>, (begin: Buffer) => boolean>> = {
   mp3: begin => begin.toString('latin1', 0, 3) === 'ID3' || (isSync(begin) && (begin[1]! & 0x06) !== 0),

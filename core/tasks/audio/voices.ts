@@ -6,16 +6,39 @@ import { ask } from '../ask.ts'
 export interface Voice {
   id: string
   name: string
+  /** What the engine calls them; null where it does not say. */
+  language: string | null
+  gender: string | null
+  /** An http(s) address of a sample. */
+  preview_url: string | null
 }
 
+/** A voice of which nothing but its name is known. */
+export const plainVoice = (id: string): Voice => ({ id, name: id, language: null, gender: null, preview_url: null })
+
 const name = z.string().min(1).max(256)
+const said = z.string().min(1).max(64).nullable().default(null).catch(null)
+const address = z
+  .url({ protocol: /^https?$/ })
+  .max(2048)
+  .nullable()
+  .default(null)
+  .catch(null)
 const One = z.union([
-  name.transform(id => ({ id, name: id })),
+  name.transform(plainVoice),
   z
-    .object({ id: name.optional(), voice_id: name.optional(), name: name.optional() })
-    .transform(({ id, voice_id, name: said }) => ({
-      id: id ?? voice_id ?? said ?? '',
-      name: said ?? id ?? voice_id ?? '',
+    .object({
+      id: name.optional(),
+      voice_id: name.optional(),
+      name: name.optional(),
+      language: said,
+      gender: said,
+      preview_url: address,
+    })
+    .transform(({ id, voice_id, name: called, ...facts }) => ({
+      id: id ?? voice_id ?? called ?? '',
+      name: called ?? id ?? voice_id ?? '',
+      ...facts,
     })),
 ])
 const List = z.array(One).max(2000)

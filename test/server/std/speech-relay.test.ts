@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -76,6 +78,47 @@ test('raw samples say at what rate they are', async () => {
   })
   await using app = await startApp({ models: [far.model()] })
   expect((await say(app, { response_format: 'pcm' })).headers.get('content-type')).toBe('audio/pcm;rate=22050')
+})
+
+test('and so long they are as they say, in a job too', async () => {
+  await using far = await remoteSpeaker(response => {
+    response.writeHead(200, { 'content-type': 'audio/pcm; rate=16000' }).end(Buffer.alloc(32_000))
+  })
+  await using app = await startApp({ models: [far.model()] })
+  const inputs = { input: 'x', response_format: 'pcm' }
+  const submitted = await app.fetch('/api/jobs', { body: { task: 'std/audio-speech', model_id: 'far', inputs } })
+  const { id } = (await submitted.json()) as { id: string }
+  const job = async () => (await app.fetch(`/api/jobs/${id}`)).json()
+  await expect.poll(job, { timeout: 10_000 }).toMatchObject({
+    status: 'completed',
+    result: { format: 'pcm', duration: 1 },
+  })
+})
+
+/** Programs that are ffmpeg until they are to convert: then they run `convert`. */
+async function ffmpegThat(convert: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'ffmpeg-'))
+  const [ffmpeg, ffprobe] = [join(folder, 'ffmpeg'), join(folder, 'ffprobe')]
+  const script = `#!/bin/sh\ncase "$*" in *version*) echo ffmpeg version 0;; *pipe:0*) ${convert};; esac\n`
+  for (const path of [ffmpeg, ffprobe]) await writeFile(path, script, { mode: 0o700 })
+  const gone = () => rm(folder, { recursive: true })
+  return { ffmpeg, ffprobe, [Symbol.asyncDispose]: gone }
+}
+
+test.each(['audio', 'sse'])('a converter that fails at once is tried again, and then told: %s', async stream_format => {
+  await using far = await remoteSpeaker(
+    response => void response.writeHead(200, { 'content-type': 'audio/wav' }).end(wavOf('By hand')),
+  )
+  await using broken = await ffmpegThat('echo no such encoder >&2; exit 1')
+  const media = { ffmpeg: broken.ffmpeg, ffprobe: broken.ffprobe }
+  await using app = await startApp({ models: [far.model({ speech_formats: ['wav'] })], media })
+  const answer = await say(app, { response_format: 'opus', stream_format })
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([502, expect.stringContaining('json')])
+  expect(await errorOf(answer)).toMatchObject({
+    code: 'worker_error',
+    message: expect.stringContaining('could not be made opus') as string,
+  })
+  expect(far.paths).toHaveLength(3)
 })
 
 test('what the engine refuses is told with its words', async () => {
@@ -231,7 +274,7 @@ test('the voices of an engine that tells them', async () => {
       const known = method === 'GET' && url === '/v1/audio/voices'
       response
         .writeHead(known ? 200 : 404, { 'content-type': 'application/json' })
-        .end(JSON.stringify({ voices: ['af_heart', { id: 'b', name: 'Bella' }] }))
+        .end(JSON.stringify({ voices: ['af_heart', { id: 'b', name: 'Bella', language: 'en-US', gender: 'female' }] }))
     },
   )
   await using app = await startApp({ models: [far.model()] })
@@ -242,6 +285,17 @@ test('the voices of an engine that tells them', async () => {
   await expect.poll(list).toEqual([
     { id: 'af_heart', name: 'af_heart' },
     { id: 'b', name: 'Bella' },
+  ])
+  const unknown = { language: null, gender: null, preview_url: null }
+  const models = async () => ((await (await app.fetch('/api/voice/models')).json()) as { models: object[] }).models
+  await expect.poll(models).toMatchObject([
+    {
+      languages: ['en-US'],
+      voices: [
+        { id: 'af_heart', name: 'af_heart', ...unknown },
+        { ...unknown, id: 'b', name: 'Bella', language: 'en-US', gender: 'female' },
+      ],
+    },
   ])
 })
 

@@ -152,9 +152,16 @@ test('models that speak are listed with what can be asked of them', async () => 
       task: 'std/audio-speech',
       default_voice: 'alto',
       formats: hasFfmpeg ? ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] : ['mp3', 'wav', 'pcm'],
+      languages: null,
       supports_cloning: false,
       max_input_characters: 4096,
-      voices: ['alto', 'bass', 'soprano'].map(id => ({ id, name: id })),
+      voices: ['alto', 'bass', 'soprano'].map(id => ({
+        id,
+        name: id,
+        language: null,
+        gender: null,
+        preview_url: null,
+      })),
     },
     expect.objectContaining({ model_id: 'short', default_voice: 'bass', max_input_characters: 5 }),
   ])

@@ -92,16 +92,22 @@ test.each([
   expect(contentTypeOf(format, says, rate)).toBe(type)
 })
 
-test.each([
+const unknown = { language: null, gender: null, preview_url: null }
+test.each<[answer: string, voices: object[]]>([
   [
     '{"voices":["a",{"id":"b","name":"Bee"}]}',
     [
-      { id: 'a', name: 'a' },
-      { id: 'b', name: 'Bee' },
+      { id: 'a', name: 'a', ...unknown },
+      { id: 'b', name: 'Bee', ...unknown },
     ],
   ],
-  ['{"object":"list","data":[{"voice_id":"c","model_id":"m"}]}', [{ id: 'c', name: 'c' }]],
-  ['["d"]', [{ id: 'd', name: 'd' }]],
+  ['{"object":"list","data":[{"voice_id":"c","model_id":"m"}]}', [{ id: 'c', name: 'c', ...unknown }]],
+  [
+    '[{"id":"e","language":"en-US","gender":"female","preview_url":"https://example.com/e.mp3"}]',
+    [{ id: 'e', name: 'e', language: 'en-US', gender: 'female', preview_url: 'https://example.com/e.mp3' }],
+  ],
+  ['[{"id":"f","language":7,"gender":"","preview_url":"javascript:0"}]', [{ id: 'f', name: 'f', ...unknown }]],
+  ['["d"]', [{ id: 'd', name: 'd', ...unknown }]],
   ['{"voices":[{}]}', []],
   ['{"voices":"many"}', []],
   ['<html>', []],
