@@ -57,9 +57,10 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsWish> = {}
     kind: Parameters<typeof pools.run>[0],
     request: CpuRequest,
     given: readonly Buffer[] = [],
+    signal?: AbortSignal,
   ): Promise<T> {
     const whole = given.filter(ownsItsBytes).map(({ buffer }) => buffer)
-    const answer = (await pools.run(kind, request, whole)) as CpuAnswer<T>
+    const answer = (await pools.run(kind, request, whole, signal)) as CpuAnswer<T>
     if ('value' in answer) return answer.value
     const { code, message, more } = answer.failure
     throw new Failure(code, message, more)
@@ -103,9 +104,9 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsWish> = {}
     /** A small WebP of a picture. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
       ask<Uint8Array>('images', { do: 'thumbnail', image, rules: thumbnailRules, longestSide }),
-    /** `decodeSound`: from one file into another. Throws Failure `invalid_audio`. */
-    sound: (from: string, into: string, bounds: SoundBounds) =>
-      ask<DecodedSound>('sounds', { do: 'sound', from, into, bounds }),
+    /** `decodeSound`: from one file into another. Throws Failure `invalid_audio`, `disk_full`, or the signal's reason. */
+    sound: (from: string, into: string, bounds: SoundBounds, signal?: AbortSignal) =>
+      ask<DecodedSound>('sounds', { do: 'sound', from, into, bounds }, [], signal),
     /**
      * MP3 of samples as they come: mono, 16 bits, `rate` of them a second. Its end breaks off with Failure
      * `no_capacity` where too many are made at once.

@@ -42,8 +42,16 @@ export function openPools({ threads, maxQueue }: PoolsWish) {
   }
 
   return {
-    /** Runs it when its turn comes. What is transferred is given away. Throws Failure `no_capacity` where too many wait. */
-    async run(kind: keyof typeof kinds, request: CpuRequest, transferList: Transferable[]): Promise<unknown> {
+    /**
+     * Runs it when its turn comes. What is transferred is given away. Throws Failure `no_capacity` where too many wait,
+     * or the signal's reason: what runs by then ends with its thread.
+     */
+    async run(
+      kind: keyof typeof kinds,
+      request: CpuRequest,
+      transferList: Transferable[],
+      signal?: AbortSignal,
+    ): Promise<unknown> {
       const pool = await (pools[kind] ??= open(kind))
       if (pool.queueSize >= kinds[kind].maxQueue)
         throw new Failure(
@@ -53,7 +61,12 @@ export function openPools({ threads, maxQueue }: PoolsWish) {
             retryAfterMs: 1_000,
           },
         )
-      return pool.run(request, { transferList })
+      if (!signal) return pool.run(request, { transferList })
+      try {
+        return await pool.run(request, { transferList, signal })
+      } catch (thrown) {
+        throw signal.aborted ? signal.reason : thrown
+      }
     },
     async close(): Promise<void> {
       await Promise.all(Object.values(pools).map(async pool => (await pool).destroy()))

@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { loadSoundDecoders } from '../assets.ts'
 import { Failure } from '../failure.ts'
+import { diskFailure } from '../files/write.ts'
 import { openResampler } from './resample.ts'
 import { type SoundKind, soundKindOf } from './sound-kind.ts'
 import { readWavHead, wavSamples } from './wav.ts'
@@ -13,6 +14,8 @@ export interface SoundBounds {
   bytes: number
   /** Samples a second that are written. */
   rate: number
+  /** Milliseconds that it may take. */
+  ms: number
 }
 
 /** A sound that was decoded: so many samples were written. */
@@ -39,12 +42,13 @@ export const badSound = (what: string): Failure => new Failure('invalid_audio', 
 
 /**
  * Writes the sound in the file `from` as samples of 16 bits in one channel to the new file `into`. Throws Failure
- * `invalid_audio` for what is none, is damaged, or comes to more than it may.
+ * `invalid_audio` for what is none, is damaged, or comes to more than it may; `disk_full`.
  */
 export async function decodeSound(from: string, into: string, bounds: SoundBounds): Promise<DecodedSound> {
   const source = openSync(from, 'r')
-  const target = openSync(into, 'wx', 0o600)
+  let target: number | undefined
   try {
+    target = openSync(into, 'wx', 0o600)
     const writer = openWriter(target, bounds)
     const head = Buffer.alloc(headBytes)
     const length = readSync(source, head, 0, headBytes, 0)
@@ -60,15 +64,18 @@ export async function decodeSound(from: string, into: string, bounds: SoundBound
     if (writer.samples() === 0) throw badSound('is empty, damaged or cut short')
     writer.end()
     return { samples: writer.samples() }
+  } catch (thrown) {
+    throw diskFailure(thrown)
   } finally {
     closeSync(source)
-    closeSync(target)
+    if (target !== undefined) closeSync(target)
   }
 }
 
 /** Takes pieces of any rate and any number of channels, and counts. */
 function openWriter(target: number, bounds: SoundBounds) {
   const waiting = Buffer.alloc(64 << 10)
+  const until = performance.now() + bounds.ms
   let held = 0
   let samples = 0
   let taken = 0
@@ -76,7 +83,8 @@ function openWriter(target: number, bounds: SoundBounds) {
   let resample: ((piece: Float32Array) => void) | undefined
 
   const flush = () => {
-    writeSync(target, waiting, 0, held)
+    // A disk that fills up takes a part first.
+    for (let at = 0; at < held; ) at += writeSync(target, waiting, at, held - at)
     held = 0
   }
   const put = (sample: number) => {
@@ -91,6 +99,7 @@ function openWriter(target: number, bounds: SoundBounds) {
     samples: () => samples,
     end: flush,
     take({ channelData, sampleRate }: Piece) {
+      if (performance.now() >= until) throw badSound(`could not be decoded within ${bounds.ms / 1000} s`)
       const [first] = channelData
       if (!first || first.length === 0) return
       taken += first.length * channelData.length * 2

@@ -96,7 +96,7 @@ export function openFfmpeg({ environment, ...wish }: Wish) {
     },
     /**
      * Writes the sound of a file to the new file `into`: samples of 16 bits in one channel, `rate` a second, a second more
-     * than the bound at most so that it can be told. Rejects with Failure `invalid_video`.
+     * than the bound at most so that it can be told. Rejects with Failure `invalid_video`, `disk_full`.
      */
     async sound(
       path: string,

@@ -14,10 +14,13 @@ export interface Program {
 /** Nothing of ours is in the environment of a program that reads what strangers sent. */
 const environment = { PATH: '/usr/local/bin:/usr/bin:/bin', LANG: 'C.UTF-8', HOME: '/nonexistent' }
 
+/** As the system's library puts it. */
+const noRoom = /No space left on device|Disk quota exceeded/
+
 /**
  * Runs a program to its end and gives back what it wrote. It has no input, a bare environment and a group of its own,
  * which is killed as a whole at the deadline, when it writes too much and when the signal aborts. Rejects with Failure
- * `invalid_video` when it fails: what it is given is what callers sent; or with the signal's reason.
+ * `invalid_video` when it fails: what it is given is what callers sent; `disk_full`; or with the signal's reason.
  */
 export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput = 1 << 20 }: Program): Promise<Buffer> {
   signal?.throwIfAborted()
@@ -56,6 +59,17 @@ export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput 
     child.once('close', code => {
       over()
       if (stopped !== undefined) return reject(stopped)
+      // Whatever it ends with: ffmpeg takes it for a success where only the last of a file found no room.
+      if (noRoom.test(said))
+        return reject(
+          new Failure(
+            'disk_full',
+            'There is no room on the disk for what is made of the file. Try again when there is.',
+            {
+              cause: said,
+            },
+          ),
+        )
       if (code === 0) return resolve(Buffer.concat(pieces))
       reject(
         new Failure('invalid_video', 'The file could not be read: it is damaged, cut short or of an unknown kind.', {

@@ -15,6 +15,11 @@ export interface Sound extends AsyncDisposable {
   seconds: number
 }
 
+/** So many times the most that one may come to may lie decoded, waiting for an engine. */
+const mostWaiting = 16
+/** Far longer than the longest takes on a slow machine. */
+const decodeMs = 120_000
+
 const refused = (what: string) => new Failure('invalid_audio', `The sound ${what}.`)
 
 /** What a file is that ffmpeg is not needed for. */
@@ -40,13 +45,16 @@ export function openSounds({
   limits: Pick<Limits, 'audio_length' | 'audio_decoded'>
 }) {
   const seconds = limits.audio_length / 1000
+  const bounds = { seconds, bytes: limits.audio_decoded, rate }
+  /** Bytes of those that are kept. */
+  let kept = 0
 
-  /** Writes the samples of the sound in one file to another, new one. Rejects with Failure `invalid_audio`. */
+  /** Writes the samples of the sound in one file to another, new one. Rejects with Failure `invalid_audio`, `disk_full`. */
   async function decode(from: string, into: string, signal?: AbortSignal): Promise<Omit<Sound, keyof AsyncDisposable>> {
     const program = await ffmpeg.found()
     signal?.throwIfAborted()
-    if ('missing' in program) await cpu.sound(from, into, { seconds, bytes: limits.audio_decoded, rate })
-    else await ffmpeg.sound(from, into, { seconds, bytes: limits.audio_decoded, rate }, signal)
+    if ('missing' in program) await cpu.sound(from, into, { ...bounds, ms: decodeMs }, signal)
+    else await ffmpeg.sound(from, into, bounds, signal)
     const { size } = await stat(into)
     if (size < 2) throw refused('has no sound in it')
     if (size > limits.audio_decoded) throw refused('holds more than can be read of it here')
@@ -56,6 +64,27 @@ export function openSounds({
 
   return {
     decode,
+    /**
+     * Throws Failure `no_capacity` where as much is kept as may be. It is not waited for: what frees it are slots, and
+     * who waits here may hold one.
+     */
+    admit(): void {
+      if (kept >= mostWaiting * limits.audio_decoded)
+        throw new Failure(
+          'no_capacity',
+          'Too many sounds are waiting for a free slot of their model. Try again in a moment.',
+          { retryAfterMs: 5_000 },
+        )
+    },
+    /** Counts the bytes of a decoded sound until what it returns is called. */
+    keep(bytes: number): () => void {
+      kept += bytes
+      let left = bytes
+      return () => {
+        kept -= left
+        left = 0
+      }
+    },
     /**
      * What a file is kept as, and how long it lasts. Without ffmpeg it is decoded for that into the file `scratch`.
      * Rejects with Failure `invalid_audio`.

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import type { FileFacts, Files } from '../files/files.ts'
+import { diskFailure } from '../files/write.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { FileRecord, Store } from '../store/store.ts'
@@ -32,7 +33,7 @@ export interface Sender {
 
 interface Wish {
   config: Pick<Config, 'media' | 'limits' | 'public_url'>
-  store: { files: Pick<Store['files'], 'find'> }
+  store: { files: Pick<Store['files'], 'find'>; stats: () => Pick<ReturnType<Store['stats']>, 'writable'> }
   files: Files
   cpu: Pick<Cpu, 'redraw' | 'sound'>
   ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'required' | 'sound'>
@@ -197,11 +198,17 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
   }
 
   async function decodedSound(sender: Sender, field: string, source: Source): Promise<Sound> {
+    const { writable } = store.stats()
+    if (writable !== true) throw new Failure('disk_full', writable)
     const workspace = await files.workspace(sender.jobId ?? newId('job'))
     try {
       const path = await pathOf(sender, field, source, 'audio', workspace.folder)
+      // A job has its slot already.
+      if (sender.jobId === undefined) sounds.admit()
       const decoded = await sounds.decode(path, join(workspace.folder, 'decoded'), sender.signal)
-      return { ...decoded, [Symbol.asyncDispose]: () => workspace[Symbol.asyncDispose]() }
+      const letGo = sounds.keep(decoded.bytes)
+      const dispose = () => Promise.resolve(workspace[Symbol.asyncDispose]()).finally(letGo)
+      return { ...decoded, [Symbol.asyncDispose]: dispose }
     } catch (thrown) {
       await workspace[Symbol.asyncDispose]()
       throw thrown
@@ -272,8 +279,7 @@ export type Media = ReturnType<typeof openMedia>
 
 /** Told apart from what goes wrong with the address that it comes from. */
 function unwritten(cause: NodeJS.ErrnoException): never {
-  if (cause.code !== 'ENOSPC') throw Failure.from(cause)
-  throw new Failure('disk_full', 'There is no room on the disk for what was sent. Try again later.', { cause })
+  throw Failure.from(diskFailure(cause))
 }
 
 const gone = (field: string) =>

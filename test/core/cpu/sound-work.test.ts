@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { openCpu } from '../../../core/cpu/cpu.ts'
 import { openResampler } from '../../../core/cpu/resample.ts'
 import { soundKindOf } from '../../../core/cpu/sound-kind.ts'
 import { decodeSound } from '../../../core/cpu/sound-work.ts'
@@ -10,7 +11,7 @@ import { wavHead } from '../../../core/tasks/audio/wav.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-sound-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-const bounds = { seconds: 10, bytes: 512 << 10, rate: 16_000 }
+const bounds = { seconds: 10, bytes: 512 << 10, rate: 16_000, ms: 60_000 }
 let files = 0
 const next = (ending: string) => join(folder, `${++files}.${ending}`)
 
@@ -136,5 +137,59 @@ test('pieces of any size come to the same as one', () => {
     for (let at = 0; at < signal.length; at += 37) put(signal.subarray(at, at + 37))
     expect(parts).toEqual(whole)
     expect(Math.abs(whole.length - (signal.length * to) / from)).toBeLessThanOrEqual(2)
+  }
+})
+
+test('what takes too long is given up', async () => {
+  await expect(decoded(wav(), { ...bounds, ms: 0 })).rejects.toMatchObject({
+    code: 'invalid_audio',
+    message: 'The sound could not be decoded within 0 s.',
+  })
+})
+
+test('a file that cannot be opened keeps none open', async () => {
+  const from = next('wav')
+  writeFileSync(from, wav())
+  const open = () => readdirSync('/proc/self/fd').length
+  const before = open()
+  for (let at = 0; at < 20; at++)
+    await expect(decodeSound(from, join(folder, 'not-there', 'x'), bounds)).rejects.toMatchObject({ code: 'ENOENT' })
+  expect(open()).toBeLessThan(before + 10)
+})
+
+const root = process.getuid?.() === 0
+test.runIf(root)('a full disk is told as one', async context => {
+  const disk = join(folder, 'disk')
+  mkdirSync(disk)
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]).status !== 0) return context.skip()
+  try {
+    const from = next('wav')
+    writeFileSync(from, wav({ seconds: 8 }))
+    await expect(decodeSound(from, join(disk, 'x'), bounds)).rejects.toMatchObject({ code: 'disk_full' })
+  } finally {
+    spawnSync('umount', ['-l', disk])
+  }
+})
+
+test('whoever leaves does not wait, and the next one is decoded', async () => {
+  const cpu = openCpu()
+  try {
+    const [from, into] = [next('wav'), next('raw')]
+    // Minutes of sound, of which the most is taken.
+    writeFileSync(from, wav({ rate: 96_000, seconds: 60 }))
+    const wide = { seconds: 3_600, bytes: 256 << 20, rate: 384_000, ms: 60_000 }
+    const gone = new AbortController()
+    const [running, waiting] = [into, next('raw')].map(to => cpu.sound(from, to, wide, gone.signal))
+    const ends = Promise.allSettled([running, waiting])
+    await expect.poll(() => existsSync(into), { timeout: 20_000 }).toBe(true)
+    gone.abort(new Error('left'))
+    expect(await ends).toMatchObject([
+      { status: 'rejected', reason: { message: 'left' } },
+      { status: 'rejected', reason: { message: 'left' } },
+    ])
+    writeFileSync(from, wav())
+    expect(await cpu.sound(from, next('raw'), bounds)).toEqual({ samples: 16_000 })
+  } finally {
+    await cpu.close()
   }
 })

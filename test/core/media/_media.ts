@@ -18,10 +18,13 @@ export async function mediaHere({
   path = process.env.PATH,
   media,
   limits,
+  full,
 }: {
   path?: string | undefined
   media?: { allowed_addresses: string[] }
   limits?: object
+  /** What the store says of a disk that is full. */
+  full?: string
 } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-media-'))
   const log = openLog('error')
@@ -41,6 +44,7 @@ export async function mediaHere({
   const files = await openFiles({ dataDir, store, linkKey, limits: config.limits, log })
   const cpu = openCpu()
   const ffmpeg = openFfmpeg({ environment: { PATH: path } })
+  const writable: true | string = full ?? true
   return {
     dataDir,
     store,
@@ -48,7 +52,14 @@ export async function mediaHere({
     cpu,
     ffmpeg,
     organizations,
-    ...openMedia({ config, store, files, cpu, ffmpeg, log }),
+    ...openMedia({
+      config,
+      store: { files: store.files, stats: () => ({ ...store.stats(), writable }) },
+      files,
+      cpu,
+      ffmpeg,
+      log,
+    }),
     async close() {
       await Promise.all([cpu.close(), files.close()])
       await store.close()

@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newId } from '../../../core/ids.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
 import { wavHead } from '../../../core/tasks/audio/wav.ts'
 import { mediaHere, origin } from './_media.ts'
@@ -87,4 +89,54 @@ describe.each([
     await using sound = await here.sound(sender(), 'file', dataUrl(wav(4).subarray(0, 44 + 2 * rate)))
     expect(sound.seconds).toBe(1)
   })
+})
+
+test('on a full disk nothing is begun', async () => {
+  const here = await mediaHere({ path: '', full: 'The disk is nearly full.' })
+  try {
+    const [organizationId] = here.organizations
+    await expect(here.sound({ organizationId, origin }, 'file', new Uint8Array(wav(1)))).rejects.toMatchObject({
+      code: 'disk_full',
+      message: 'The disk is nearly full.',
+    })
+  } finally {
+    await here.close()
+  }
+})
+
+test('so many decoded sounds may wait for an engine; jobs, which have theirs, do not count', async () => {
+  const here = await mediaHere({ path: '', limits: { audio_length: '20s', audio_decoded: '64KiB' } })
+  try {
+    const sender = { organizationId: here.organizations[0], origin }
+    const one = () => here.sound(sender, 'file', new Uint8Array(wav(2)))
+    const held = []
+    for (let at = 0; at < 17; at++) held.push(await one())
+    await expect(one()).rejects.toMatchObject({ code: 'no_capacity', retryAfterMs: expect.any(Number) as number })
+    await using _ofJob = await here.sound({ ...sender, jobId: newId('job') }, 'file', new Uint8Array(wav(2)))
+    for (const sound of held.splice(0, 2)) {
+      await sound[Symbol.asyncDispose]()
+      await sound[Symbol.asyncDispose]()
+    }
+    held.push(await one())
+    await Promise.all(held.map(sound => sound[Symbol.asyncDispose]()))
+  } finally {
+    await here.close()
+  }
+})
+
+test.runIf(installed)('ffmpeg that finds no room does not make a sound a damaged one', async () => {
+  const bin = mkdtempSync(join(tmpdir(), 'infer-bin-'))
+  const { ffmpeg, ffprobe } = await openFfmpeg({ environment: { PATH: process.env.PATH } }).required()
+  // The same program; what it writes goes to a disk without room.
+  const script = `#!/bin/sh\nfor last; do :; done\ncase "$last" in file:*) exec '${ffmpeg}' -y -i "$(echo "$*" | sed 's/.* -i file:\\([^ ]*\\) .*/\\1/')" -f s16le file:/dev/full;; esac\nexec '${ffmpeg}' "$@"\n`
+  writeFileSync(join(bin, 'ffmpeg'), script, { mode: 0o755 })
+  symlinkSync(ffprobe, join(bin, 'ffprobe'))
+  const here = await mediaHere({ path: bin })
+  try {
+    const sender = { organizationId: here.organizations[0], origin }
+    await expect(here.sound(sender, 'file', new Uint8Array(wav(2)))).rejects.toMatchObject({ code: 'disk_full' })
+  } finally {
+    await here.close()
+    rmSync(bin, { recursive: true })
+  }
 })
