@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { Failure } from '../../failure.ts'
+import { diskFailure } from '../../files/write.ts'
 import type { EngineListener, Exchange, Lease } from '../../fleet.ts'
 import type { Leaving } from '../../leaving.ts'
 import { engineFault } from '../answer.ts'
@@ -73,6 +74,9 @@ export function askForSound(
   })
 }
 
-/** What went wrong with a sound, once it has: streams break off with whatever error came first. */
+/**
+ * What went wrong with a sound, once it has: streams break off with whatever error came first, that of the disk too
+ * which it is written to.
+ */
 export const soundFailure = (thrown: unknown, signal: Leaving): Failure =>
-  signal.aborted ? Failure.from(signal.reason) : Failure.from(thrown)
+  Failure.from(signal.aborted ? signal.reason : diskFailure(thrown))
