@@ -25,7 +25,7 @@ function soundOf(samples: Buffer) {
 async function elsewhere(answer: (req: IncomingMessage, res: ServerResponse) => void) {
   const server = createServer(answer)
   await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
-  onTestFinished(() => void server.close().closeAllConnections())
+  onTestFinished(() => server.close().closeAllConnections())
   const { port } = server.address() as { port: number }
   const model = Model.parse({ id: 'there', engine: 'remote', url: `http://127.0.0.1:${port}/v1` })
   const { fleet } = await fleetOf([model])
