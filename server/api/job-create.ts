@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
@@ -121,10 +120,7 @@ export async function submitText(call: Call, { task, text, terms, body }: TextWi
       `The inputs of a job of ${task} may have ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
     )
   const model = (await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits)).modelId
-  if (!modelAllowed(call.caller.token.models, model))
-    throw new Failure('model_not_allowed', `The token '${call.caller.token.name}' may not use the model '${model}'.`, {
-      param: 'model',
-    })
+  call.requireModel(model)
   return (await submitJob(call, body, { task, modelId: model, inputs: text, terms })).job
 }
 

@@ -1,5 +1,3 @@
-import { modelAllowed } from '../../core/accounts/accounts.ts'
-import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { prepareSpeech, speechInputs } from '../../core/tasks/audio/speech.ts'
 import { speechTask } from '../../core/tasks/tasks.ts'
@@ -20,12 +18,7 @@ export async function submitSpeech(call: Call, { inputs, terms, body }: SpeechWi
   if (before) return before
   const { conversion, registry } = call.owners
   const { modelId, asked, format } = prepareSpeech(inputs, registry.catalog())
-  if (!modelAllowed(call.caller.token.models, modelId))
-    throw new Failure(
-      'model_not_allowed',
-      `The token '${call.caller.token.name}' may not use the model '${modelId}'.`,
-      { param: 'model' },
-    )
+  call.requireModel(modelId)
   await conversion.check(asked, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
   boundInputs(call, speechTask, JSON.stringify(kept))

@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream'
-import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
@@ -41,12 +40,7 @@ export async function speech(call: Call): Promise<void> {
   if (prefer.later) return respondLater(call, value)
   const prepared = prepareSpeech(value, registry.catalog())
   const model = registry.find(prepared.modelId)!
-  if (!modelAllowed(call.caller.token.models, model.id))
-    throw new Failure(
-      'model_not_allowed',
-      `The token '${call.caller.token.name}' may not use the model '${model.id}'.`,
-      { param: 'model' },
-    )
+  call.requireModel(model.id)
   await conversion.check(prepared.asked, prepared.format)
 
   const work = { task: speechTask, model, createdAt, waitMs: prefer.waitMs, stream: true } as const

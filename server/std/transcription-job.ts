@@ -1,8 +1,5 @@
-import { modelAllowed } from '../../core/accounts/accounts.ts'
-import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
 import type { Sent } from '../../core/media/take.ts'
-import type { Model } from '../../core/models/model.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { jobRequest, prepareTranscription, transcriptionInputs } from '../../core/tasks/audio/transcription.ts'
 import type { TranscriptionRequest } from '../../core/tasks/audio/transcription-request.ts'
@@ -33,7 +30,8 @@ export async function submitTranscription(
   const { media, registry } = call.owners
   const request = inputs as TranscriptionRequest
   const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
-  const modelId = allowed(call, registry.find(prepared.modelId)!).id
+  const { modelId } = prepared
+  call.requireModel(modelId)
   // What it names may have been taken over long ago, and be gone from where it was.
   const before = await submittedBefore(call, body)
   if (before) return before
@@ -53,15 +51,6 @@ export async function submitTranscription(
     await forget(call, file)
     throw thrown
   }
-}
-
-/** The model, where the caller's token may use it. Throws Failure `model_not_allowed`. */
-export function allowed(call: Call, model: Model): Model {
-  const { token } = call.caller
-  if (modelAllowed(token.models, model.id)) return model
-  throw new Failure('model_not_allowed', `The token '${token.name}' may not use the model '${model.id}'.`, {
-    param: 'model',
-  })
 }
 
 /** The file of a job that did not come about. What cannot be removed now goes when its time is over. */

@@ -21,7 +21,7 @@ import { submitted } from '../submit.ts'
 import { carryOut } from './attempts.ts'
 import type { StreamEnd } from './relay.ts'
 import { readSoundBody, type SoundBody } from './sound-body.ts'
-import { allowed, submitTranscription } from './transcription-job.ts'
+import { submitTranscription } from './transcription-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
 const shapes = {
@@ -44,7 +44,8 @@ async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
   const prefer = preferenceOf(call.req.headers.prefer)
   await using body = await readSoundBody(call, shapes[task])
   const prepared = prepareTranscription(task, body.value, registry.catalog())
-  const model = allowed(call, registry.find(prepared.modelId)!)
+  call.requireModel(prepared.modelId)
+  const model = registry.find(prepared.modelId)!
   // What was sent lies on the disk until this has ended.
   if (prefer.later && !prepared.stream) return await respondLater(call, task, body)
 
