@@ -224,7 +224,7 @@ test.each([
 ])('a text of %s takes no longer than another', (_name, spaces) => {
   const before = performance.now()
   const { text } = transcriptionOf({ text: `x${spaces}y` }, want)
-  expect(performance.now() - before).toBeLessThan(200)
+  expect(performance.now() - before).toBeLessThan(5_000)
   expect(text.split(/\s+/)).toEqual(['x', 'y'])
 })
 
