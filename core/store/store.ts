@@ -87,7 +87,7 @@ export interface Store {
     /**
      * Ends one attempt. False: a claim of another boot or attempt, or a job already ended. Nothing changes then, and
      * the late result is counted. `next`: the model of which a slot is kept; of the jobs of nodes that this end
-     * releases, one that can run on it is claimed in the same commit (`Moves.handedOn`).
+     * releases, one that can run on it begins in the same commit (`Moves.handedOn`).
      */
     settle(claim: JobClaim, outcome: JobOutcome, next?: string): Promise<boolean>
     /** Gives a claimed job back without charging the attempt (drain, no capacity). 0: due at once. */

@@ -171,7 +171,7 @@ export interface NodeResult {
 export interface Moves {
   /** Jobs of executions that are to be queued now. */
   released: (WaitingJob & { executionId: string; nodeId: string; direct: boolean })[]
-  /** Jobs of executions that were claimed together with the end of the one before, for the slot that was kept for them. */
+  /** Jobs of executions that were stored as running, with the end of the one before, for the slot that was kept for them. */
   handedOn: { before: string; job: JobRecord }[]
   /** Jobs that were ended with their execution: those that run are to be told. */
   withdrawn: WaitingJob[]
