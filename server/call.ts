@@ -77,11 +77,11 @@ export class Call implements Placed {
   }
 
   /** Throws Failure `model_not_allowed` where the caller's token is not for this model. */
-  requireModel(id: string): void {
+  requireModel(id: string, param: string | null = 'model'): void {
     const { token } = this.caller
     if (modelAllowed(token.models, id)) return
     throw new Failure('model_not_allowed', `The token '${token.name}' may not use the model '${id}'.`, {
-      param: 'model',
+      param: param ?? undefined,
     })
   }
 

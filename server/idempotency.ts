@@ -109,6 +109,14 @@ export function holdKey(call: Call): Promise<Hold> {
 export const keepUnrepeatable = (hold: Hold, told: Unrepeatable, jobId: string | null): Promise<void> =>
   hold.keep({ status: 409, body: JSON.stringify(told), jobId })
 
+/** Keeps the answer of a call, or, of one that is too long for that, what is said in its place. */
+export function keepAnswer(hold: Hold, body: string | Uint8Array, jobId: string): Promise<void> {
+  const message = `The answer to this 'Idempotency-Key' was too long to be kept. It was the job ${jobId}.`
+  if (body.length > longestReply) return keepUnrepeatable(hold, { message, facts: { job_id: jobId } }, jobId)
+  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+  return hold.keep({ status: 200, body: text, jobId })
+}
+
 /** Answers a repeated request; `contentType` is of an answer that is no JSON. Throws Failure `conflict` where the first answer is not given again. */
 export function replay(call: Call, reply: StoredReply, contentType?: string): void {
   if (reply.jobId !== null) call.header('x-job-id', reply.jobId)

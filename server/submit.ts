@@ -4,6 +4,7 @@ import type { JobRecord } from '../core/store/store.ts'
 import { speechTask, type Task } from '../core/tasks/tasks.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
+import { originOf } from './origin.ts'
 
 export interface JobWish {
   /** Where it has an id already, because files were taken for it. */
@@ -93,6 +94,12 @@ export async function submittedBefore(call: Call, body: unknown): Promise<JobRec
   const job = key && (await call.owners.store.jobs.keyed(call.caller.organizationId, key, Date.now()))
   if (job) call.header('x-job-id', job.id).header('idempotent-replayed', 'true')
   return job ?? undefined
+}
+
+/** Answers `Prefer: respond-async` with the job that was made of the request. */
+export function answerLater(call: Call, job: JobRecord): void {
+  const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
+  call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
 }
 
 /** What a submit is answered with, wherever nothing else is said about it. */

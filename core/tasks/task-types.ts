@@ -12,6 +12,7 @@ import {
 import { SpeechAnswer, SpeechRequest } from './audio/speech-request.ts'
 import { Transcription, TranscriptionRequest, TranslationRequest } from './audio/transcription-request.ts'
 import { ImagesResponse, imageRequests } from './generation/image-request.ts'
+import { MadeFile } from './generation/made-file.ts'
 import { generationRequests } from './generation/request.ts'
 import { isGeneration, type Task, tasks } from './tasks.ts'
 
@@ -22,18 +23,6 @@ export interface TaskType {
   category: 'text' | 'image' | 'video' | 'audio'
 }
 
-const File = z.object({
-  url: z.string(),
-  file_name: z.string(),
-  content_type: z.string(),
-  file_size: z.int(),
-  width: z.int().optional(),
-  height: z.int().optional(),
-  duration: z.number().optional(),
-  fps: z.number().optional(),
-  num_frames: z.int().optional(),
-  thumbnail_url: z.string().optional(),
-})
 const made = {
   width: z.int(),
   height: z.int(),
@@ -43,9 +32,9 @@ const made = {
   prompt: z.string(),
   timings: z.object({ inference: z.number() }),
 }
-const Images = z.object({ images: z.array(File), ...made })
+const Images = z.object({ images: z.array(MadeFile), ...made })
 const Video = z.object({
-  video: File,
+  video: MadeFile,
   thumbnail_url: z.string().optional(),
   num_frames: z.int(),
   fps: z.number(),

@@ -1,13 +1,5 @@
 import { isGeneration } from '../../core/tasks/tasks.ts'
-import {
-  everything,
-  generationPaths,
-  openAiPaths,
-  type Preset,
-  speechPaths,
-  traitsFor,
-  transcriptionPaths,
-} from './preset.ts'
+import { everyPath, everything, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -40,7 +32,7 @@ export const custom: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: { ...openAiPaths, ...transcriptionPaths, ...speechPaths, ...generationPaths },
+      paths: everyPath(),
       features: everything,
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -1,7 +1,7 @@
 import { selfCommand } from '../../core/assets.ts'
 import { isGeneration } from '../../core/tasks/tasks.ts'
 import { voices } from '../engines/demo/chords.ts'
-import { generationPaths, type Preset, speechPaths, traitsFor, transcriptionPaths } from './preset.ts'
+import { generationPaths, noText, type Preset, speechPaths, traitsFor, transcriptionPaths } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /**
@@ -38,6 +38,7 @@ export const demo: Preset = {
   keepAliveMs: 110_000,
   traits: model =>
     traitsFor(model, {
+      ...noText,
       paths: {
         ...generationPaths,
         ...speechPaths,
@@ -45,13 +46,6 @@ export const demo: Preset = {
       },
       speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id) },
       features: ['segments', 'words'],
-      rerankScores: 'probability',
-      scoreBy: 'score',
-      dimensions: false,
-      base64: false,
-      streamUsage: 'none',
-      namedTool: false,
-      promptLists: false,
     }),
   failureOf: (status, body) => refusal(status, body),
 }

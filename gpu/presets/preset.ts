@@ -133,6 +133,25 @@ export const transcriptionPaths = {
   'std/audio-translation': '/v1/audio/translations',
 } as const
 
+/** Every route of OpenAI-style servers, and that of engines that make files: for engines of which nothing is known. */
+export const everyPath = (): Partial<Record<Task, string>> => ({
+  ...openAiPaths,
+  ...transcriptionPaths,
+  ...speechPaths,
+  ...generationPaths,
+})
+
+/** What is said of text by presets whose engines do none. */
+export const noText = {
+  rerankScores: 'probability',
+  scoreBy: 'score',
+  dimensions: false,
+  base64: false,
+  streamUsage: 'none',
+  namedTool: false,
+  promptLists: false,
+} as const satisfies Partial<Abilities>
+
 /** The route of engines that make files, for all tasks that do. */
 export const generationPaths = Object.fromEntries(generationTasks.map(task => [task, generatePath])) as Record<
   GenerationTask,

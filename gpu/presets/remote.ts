@@ -1,12 +1,4 @@
-import {
-  everything,
-  generationPaths,
-  openAiPaths,
-  type Preset,
-  speechPaths,
-  traitsFor,
-  transcriptionPaths,
-} from './preset.ts'
+import { everyPath, everything, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 
 /** The address's own path, which goes before every route: `https://host/v1` and `https://host` both work. */
@@ -29,11 +21,12 @@ export const remote: Preset = {
   keepAliveMs: 4_000,
   traits: model => {
     const prefix = base(model.url)
-    const under = Object.entries({ ...openAiPaths, ...transcriptionPaths, ...speechPaths, ...generationPaths }).map(
-      ([task, path]) => [task, prefix === '' ? path : prefix + path.slice('/v1'.length)],
-    )
+    const under = Object.entries(everyPath()).map(([task, path]) => [
+      task,
+      prefix === '' ? path : prefix + path.slice('/v1'.length),
+    ])
     return traitsFor(model, {
-      paths: Object.fromEntries(under) as typeof openAiPaths,
+      paths: Object.fromEntries(under) as ReturnType<typeof everyPath>,
       features: everything,
       rerankScores: 'probability',
       scoreBy: 'score',

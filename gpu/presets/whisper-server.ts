@@ -1,5 +1,5 @@
 import type { Model } from '../../core/models/model.ts'
-import { type Preset, traitsFor, transcriptionPaths } from './preset.ts'
+import { noText, type Preset, traitsFor, transcriptionPaths } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 
 /**
@@ -40,17 +40,11 @@ export const whisperServer: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
+      ...noText,
       // It has one route: a translation is asked for by a field.
       paths: { 'std/audio-transcription': route, 'std/audio-translation': route },
       translateField: true,
       features: ['segments', 'words'],
-      rerankScores: 'probability',
-      scoreBy: 'score',
-      dimensions: false,
-      base64: false,
-      streamUsage: 'none',
-      namedTool: false,
-      promptLists: false,
     }),
   failureOf: (status, body) => refusal(status, body, quirks),
 }

@@ -42,12 +42,7 @@ export async function submitGeneration(
   { target, body, terms }: GenerationWish,
 ): Promise<SubmittedGeneration> {
   const { model, task, slug } = offered(call, target)
-  if (!modelAllowed(call.caller.token.models, model.id))
-    throw new Failure(
-      'model_not_allowed',
-      `The token '${call.caller.token.name}' may not use the model '${model.id}'.`,
-      { param: slug === null ? 'model' : undefined },
-    )
+  call.requireModel(model.id, slug === null ? 'model' : null)
   const prepared = prepareGeneration(task, body, model)
   // A model that edits pictures may do so with a mask only, or without one only.
   if (prepared.task !== task) modelFor(prepared.task, model.id, call.owners.registry.catalog())

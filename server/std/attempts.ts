@@ -24,6 +24,14 @@ export interface Work {
   hold?: Hold
 }
 
+/** A call that cannot be billed is not begun. Throws Failure `no_capacity`. */
+export function requireRecords(call: Call): void {
+  if (call.owners.recorder.full)
+    throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
+      retryAfterMs: 2_000,
+    })
+}
+
 /**
  * The part of a synchronous call in which something is done for the caller: a slot of an engine, the attempt, another
  * one where an engine broke before the caller has seen a byte, and one finished record. Rejects with what went wrong.

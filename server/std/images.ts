@@ -12,12 +12,11 @@ import type { ImageTask } from '../../core/tasks/tasks.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
-import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
 import { route } from '../route.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import { failureOf, waitForEnd } from '../slug/sync.ts'
-import { submitted } from '../submit.ts'
+import { answerLater } from '../submit.ts'
 import { sendImages, unfinished } from './image-answer.ts'
 import { readImageBody } from './image-body.ts'
 
@@ -28,10 +27,7 @@ import { readImageBody } from './image-body.ts'
 async function images(task: ImageTask, call: Call): Promise<void> {
   const prefer = preferenceOf(call.req.headers.prefer)
   const { job, model, request } = await submit(task, call)
-  if (prefer.later) {
-    const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
-    return call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
-  }
+  if (prefer.later) return answerLater(call, job)
   const ended = await endOf(job, model, call, prefer.waitMs)
   if (!hasEnded(ended)) throw unfinished(call, ended)
   if (ended.status !== 'completed') throw failureOf(ended)

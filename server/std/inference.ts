@@ -10,19 +10,11 @@ import type { Prepared } from '../../core/tasks/prepared.ts'
 import type { TextTask } from '../../core/tasks/tasks.ts'
 import { readBody } from '../body.ts'
 import type { Call } from '../call.ts'
-import {
-  type Hold,
-  holdKey,
-  idempotencyKeyOf,
-  keepUnrepeatable,
-  longestReply,
-  replay,
-  type Unrepeatable,
-} from '../idempotency.ts'
+import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
-import { submitJob, submitted } from '../submit.ts'
-import { carryOut } from './attempts.ts'
+import { answerLater, submitJob } from '../submit.ts'
+import { carryOut, requireRecords } from './attempts.ts'
 import { type StreamEnd, StreamRelay } from './relay.ts'
 
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
@@ -34,11 +26,8 @@ const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
  */
 export async function infer(task: TextTask, call: Call): Promise<void> {
   const { owners } = call
-  const { config, cpu, registry, recorder } = owners
-  if (recorder.full)
-    throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
-      retryAfterMs: 2_000,
-    })
+  const { config, cpu, registry } = owners
+  requireRecords(call)
   const createdAt = Date.now()
   call.letBodyGo = owners.bodies.hold(call.req)
   const prefer = preferenceOf(call.req.headers.prefer)
@@ -89,8 +78,7 @@ async function answer(
 async function respondLater(call: Call, task: TextTask, model: Model, body: string): Promise<void> {
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
   const { job } = await submitJob(call, request, { task, modelId: model.id, inputs: request })
-  const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
-  call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
+  answerLater(call, job)
 }
 
 /** Pictures that are named by their addresses are fetched before a slot is asked for, which others could use. */
@@ -123,11 +111,6 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
   })
 }
 
-const tooLong = (jobId: string): Unrepeatable => ({
-  message: `The answer to this 'Idempotency-Key' was too long to be kept. It was the job ${jobId}.`,
-  facts: { job_id: jobId },
-})
-
 async function collect(call: Call, prepared: Prepared, lease: Lease, hold: Hold | undefined): Promise<StreamEnd> {
   const { cpu, config, throughput } = call.owners
   const answers: Buffer[] = []
@@ -146,13 +129,7 @@ async function collect(call: Call, prepared: Prepared, lease: Lease, hold: Hold 
   // Whoever cancelled it while it was being shaped was told so.
   call.leaving.throwIfAborted()
   // Before it is sent: whoever has seen an answer is given the same one again.
-  if (hold) await keep(hold, shaped.body, call.job!.id)
+  if (hold) await keepAnswer(hold, shaped.body, call.job!.id)
   call.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }
-}
-
-function keep(hold: Hold, body: string | Uint8Array, jobId: string): Promise<void> {
-  if (body.length > longestReply) return keepUnrepeatable(hold, tooLong(jobId), jobId)
-  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
-  return hold.keep({ status: 200, body: text, jobId })
 }

@@ -12,10 +12,9 @@ import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
 import { pour } from '../files/pour.ts'
 import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
-import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
-import { submitted } from '../submit.ts'
-import { carryOut } from './attempts.ts'
+import { answerLater } from '../submit.ts'
+import { carryOut, requireRecords } from './attempts.ts'
 import type { StreamEnd } from './relay.ts'
 import { submitSpeech } from './speech-job.ts'
 
@@ -26,11 +25,8 @@ const nothing = { inputTokens: 0, outputTokens: 0 }
  * → a slot of an engine → its sound, relayed as it comes or converted → one finished record.
  */
 export async function speech(call: Call): Promise<void> {
-  const { config, conversion, cpu, recorder, registry } = call.owners
-  if (recorder.full)
-    throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
-      retryAfterMs: 2_000,
-    })
+  const { config, conversion, cpu, registry } = call.owners
+  requireRecords(call)
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
   const keyed = idempotencyKeyOf(call) !== undefined
@@ -53,9 +49,7 @@ export async function speech(call: Call): Promise<void> {
 
 /** `Prefer: respond-async`: the same request as a durable job. */
 async function respondLater(call: Call, body: unknown): Promise<void> {
-  const job = await submitSpeech(call, { inputs: body, body })
-  const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
-  call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
+  answerLater(call, await submitSpeech(call, { inputs: body, body }))
 }
 
 /** One attempt: nothing is sent before the first of the sound is there, so until then another engine may be tried. */

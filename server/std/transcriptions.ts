@@ -13,12 +13,12 @@ import {
 import { transcriptionType } from '../../core/tasks/audio/transcription-text.ts'
 import type { TranscriptionTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
-import { type Hold, holdKey, idempotencyKeyOf, keepUnrepeatable, longestReply, replay } from '../idempotency.ts'
+import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
 import { route } from '../route.ts'
-import { submitted } from '../submit.ts'
-import { carryOut } from './attempts.ts'
+import { answerLater } from '../submit.ts'
+import { carryOut, requireRecords } from './attempts.ts'
 import type { StreamEnd } from './relay.ts'
 import { readSoundBody, type SoundBody } from './sound-body.ts'
 import { submitTranscription } from './transcription-job.ts'
@@ -35,11 +35,8 @@ const shapes = {
  * asked for → one finished record.
  */
 async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
-  const { media, recorder, registry } = call.owners
-  if (recorder.full)
-    throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
-      retryAfterMs: 2_000,
-    })
+  const { media, registry } = call.owners
+  requireRecords(call)
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
   await using body = await readSoundBody(call, shapes[task])
@@ -72,8 +69,7 @@ async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
 /** `Prefer: respond-async`: the same request as a durable job. */
 async function respondLater(call: Call, task: TranscriptionTask, { value, file }: SoundBody): Promise<void> {
   const job = await submitTranscription(call, { task, inputs: value as object, sent: file, body: value })
-  const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
-  call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
+  answerLater(call, job)
 }
 
 async function attempt(
@@ -101,7 +97,7 @@ async function attempt(
   if (prepared.stream) sendEvents(call, body)
   else {
     // Before it is sent: whoever has seen an answer is given the same one again.
-    if (hold) await keep(hold, body, call.job!.id)
+    if (hold) await keepAnswer(hold, body, call.job!.id)
     call.send(200, body, transcriptionType(format))
   }
   return { how: 'completed', usage }
@@ -125,13 +121,6 @@ function sendEvents(call: Call, body: string | Uint8Array): void {
 
 const textOf = (body: string | Uint8Array): string =>
   typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
-
-function keep(hold: Hold, body: string | Uint8Array, jobId: string): Promise<void> {
-  const message = `The answer to this 'Idempotency-Key' was too long to be kept. It was the job ${jobId}.`
-  return body.length > longestReply
-    ? keepUnrepeatable(hold, { message, facts: { job_id: jobId } }, jobId)
-    : hold.keep({ status: 200, body: textOf(body), jobId })
-}
 
 const method = 'POST'
 const scope = 'user:write'

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ImageTask } from '../tasks.ts'
+import { MadeFile } from './made-file.ts'
 
 /**
  * The wire shapes of requests for pictures in the words of an OpenAI-style API, with the extensions that such servers
@@ -155,17 +156,7 @@ export const ImagesResponse = z
         seed: z.int().describe('Of the request: with it, and the same `n`, the same pictures are made again.'),
       }),
     ),
-    images: z.array(
-      z.object({
-        url: z.string(),
-        file_name: z.string(),
-        content_type: z.string(),
-        file_size: z.int(),
-        width: z.int().optional(),
-        height: z.int().optional(),
-        thumbnail_url: z.string().optional(),
-      }),
-    ),
+    images: z.array(MadeFile.omit({ duration: true, fps: true, num_frames: true })),
     output_format: z.enum(['png', 'jpeg', 'webp']),
     size: z.string(),
     seed_used: z.int(),
