@@ -71,7 +71,9 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
       requireHostHeader: false,
       noDelay: true,
     },
-    (req, res) => {
+    (req, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
+      // Node says `Connection: close` with the last answer of a connection, and leaves it open all the same.
+      if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
       if (!hostAllowed(req.rawHeaders, hosts)) {
         refuse(
           res,

@@ -73,6 +73,19 @@ describe('health', () => {
   })
 })
 
+test('with its thousandth answer a connection is over: that is said, and done', async () => {
+  const limits = { keep_alive_timeout: '1h' }
+  const server = await openServer({ config: Config.parse({ listen: '127.0.0.1:0', limits }), log: openLog('error') })
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+  socket.write('GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(1_000))
+  let text = ''
+  for await (const data of socket) text += (data as Buffer).toString('latin1')
+  const answers = text.split(/(?=HTTP\/1\.1 200)/)
+  expect(answers).toHaveLength(1_000)
+  expect(answers.filter(answer => /^connection: close\r$/im.test(answer))).toEqual([answers.at(-1)])
+  await server.drain(0)
+})
+
 describe('/metrics', () => {
   test('tells what is promised', async () => {
     expect((await app.fetch('/std/v1/embeddings', { body: { model: 'fake', input: 'a' } })).status).toBe(200)
