@@ -42,19 +42,18 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     timer ??= setTimeout(start, everyMs)
   }
 
+  /** One batch, until the store takes it. What comes meanwhile waits for others again: a commit for each costs more. */
   async function flush(): Promise<void> {
-    let backOffMs = everyMs
-    while (waiting.length > 0) {
+    for (let backOffMs = everyMs; ; backOffMs = Math.min(2 * backOffMs, longestBackOffMs)) {
       const batch = waiting.slice(0, batchSize)
       try {
         await write(batch)
         waiting = waiting.slice(batch.length)
-        backOffMs = everyMs
+        return
       } catch (thrown) {
         if (closingUntil !== undefined && performance.now() > closingUntil) return abandon(thrown)
         log.warn('Records of finished calls wait for the store', { waiting: waiting.length }, thrown)
         await delay(backOffMs, undefined, { ref: false })
-        backOffMs = Math.min(2 * backOffMs, longestBackOffMs)
       }
     }
   }

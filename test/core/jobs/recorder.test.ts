@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { openRecorder } from '../../../core/jobs/recorder.ts'
 import type { FinishedJob, Store } from '../../../core/store/store.ts'
@@ -39,6 +39,21 @@ test('a few do not wait for many', async () => {
   recorder.record(finishedCall())
   recorder.record(finishedCall())
   await expect.poll(() => batches.map(batch => batch.length)).toEqual([2])
+  await recorder.close()
+})
+
+test('what comes while a batch is written waits for others, however soon that is done', async () => {
+  vi.useFakeTimers()
+  using _ = { [Symbol.dispose]: () => void vi.useRealTimers() }
+  const { store, batches } = hearing(() => {
+    if (batches.length === 0) recorder.record(finishedCall())
+  })
+  const recorder = openRecorder({ store, log: keptLog().log })
+  recorder.record(finishedCall())
+  await vi.advanceTimersByTimeAsync(60)
+  recorder.record(finishedCall())
+  await vi.advanceTimersByTimeAsync(60)
+  expect(batches.map(batch => batch.length)).toEqual([1, 2])
   await recorder.close()
 })
 
