@@ -13,8 +13,10 @@ export interface RecorderWish {
   closePatienceMs?: number
 }
 
-/** A commit costs the same for many; but what waits is copied whenever the young generation is collected. */
-const batchSize = 256
+/** So many do not wait for more: what waits is copied whenever the young generation is collected. */
+const enough = 32
+/** How many a commit takes, where more have come than a slow disk could take one after another. */
+const mostInBatch = 256
 const everyMs = 50
 const longestBackOffMs = 5000
 
@@ -33,7 +35,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     timer = undefined
     flushing ??= flush().finally(() => {
       flushing = undefined
-      if (waiting.length >= batchSize) start()
+      if (waiting.length >= enough) start()
       else if (waiting.length > 0) later()
     })
   }
@@ -45,7 +47,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   /** One batch, until the store takes it. What comes meanwhile waits for others again: a commit for each costs more. */
   async function flush(): Promise<void> {
     for (let backOffMs = everyMs; ; backOffMs = Math.min(2 * backOffMs, longestBackOffMs)) {
-      const batch = waiting.slice(0, batchSize)
+      const batch = waiting.slice(0, mostInBatch)
       try {
         await write(batch)
         waiting = waiting.slice(batch.length)
@@ -80,7 +82,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
       finished.usage = meteredUsage(finished.usage)
       finished.cost = metered(finished.cost)
       waiting.push(finished)
-      if (waiting.length >= batchSize) start()
+      if (waiting.length >= enough) start()
       else if (!flushing) later()
     },
     /** Whether so much waits that no call may begin: a call that cannot be billed must not be made. */
