@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
 import { constants, Script } from 'node:vm'
 
 /**
@@ -28,5 +29,7 @@ const address = join(folder, 'server.json')
 while (!existsSync(address)) await delay(10)
 const { url } = JSON.parse(readFileSync(address, 'utf8')) as { url: string }
 await fetch(`${url}/readyz`)
+// The server has changed it by now, and V8 takes a cache only under the options that it was made under.
+setFlagsFromString('--allocation-site-pretenuring')
 writeFileSync(cache, script.createCachedData())
 process.exit(0)
