@@ -19,12 +19,14 @@ import { openConversion } from '../core/tasks/audio/conversion.ts'
 import { openSpeechRunner } from '../core/tasks/audio/run-speech.ts'
 import { openTranscriptionRunner } from '../core/tasks/audio/run-transcription.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
+import { openPreparing } from '../core/tasks/preparing.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
 import { openContent } from '../core/workflows/content.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
+import { openResultLookup } from '../core/workflows/result-lookup.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
@@ -84,7 +86,9 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     onLoaded: (modelId, ms) => timings.took('load', modelId, ms),
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
-  const cpu = openCpu()
+  const threads = openCpu()
+  // The other side of the threads is cli/cpu-worker.ts.
+  const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
   const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
   const recorder = openRecorder({ store, log })
   const throughput = openThroughput()

@@ -14,7 +14,9 @@ import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import type { Conversion } from '../core/tasks/audio/conversion.ts'
+import type { Preparing } from '../core/tasks/preparing.ts'
 import type { Executions } from '../core/workflows/executions.ts'
+import type { ResultLookup } from '../core/workflows/result-lookup.ts'
 import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
 import type { Replies } from './idempotency.ts'
@@ -35,7 +37,7 @@ export interface Owners {
   jobs: Jobs
   executions: Executions
   recorder: Recorder
-  cpu: Cpu
+  cpu: Cpu & Preparing & ResultLookup
   conversion: Conversion
   media: Media
   files: Files

@@ -1,4 +1,3 @@
-import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Ran, RunJob, RunnableJob } from '../jobs/run.ts'
@@ -16,6 +15,7 @@ import type { ContentOf } from './content.ts'
 import type { FrozenExecutions } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
 import { oversize } from './result-cap.ts'
+import type { ResultLookup } from './result-lookup.ts'
 import { openSameWork } from './same-work.ts'
 
 /** What a node's job runs with. */
@@ -37,7 +37,7 @@ export function openNodeWork({
 }: {
   frozen: FrozenExecutions
   registry: Pick<Registry, 'find'>
-  cpu: Pick<Cpu, 'referred'>
+  cpu: Pick<ResultLookup, 'referred'>
   content: ContentOf
 }) {
   /** Throws Failure for references that point at nothing and a model that is not offered any more. */
