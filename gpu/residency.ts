@@ -1,9 +1,9 @@
+import { movingAverage as blend } from '../core/moving-average.ts'
 import { nextStep, occupantsOf, type Rules } from './advance.ts'
 import { failedAgain } from './backoff.ts'
 import { defaultRules, type Effects } from './effects.ts'
 import type { Line, LineWish, Resident, Waiter } from './line.ts'
 import * as lines from './line.ts'
-import { blend } from './pace.ts'
 import type { Place } from './place.ts'
 import { openRoster } from './roster.ts'
 

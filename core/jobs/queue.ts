@@ -1,7 +1,7 @@
+import { movingAverage as blend } from '../moving-average.ts'
 import type { WaitingJob } from '../store/store.ts'
 import { hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
 import { type Line, openLines, type Want } from './lines.ts'
-import { blend } from './pace.ts'
 import { indexIn, jobsAhead } from './position.ts'
 
 /** A job whose turn has come. It is charged by what its organization's jobs usually take, until it has ended. */

@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import type { JobRecord, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesIn } from './bind.ts'
-import { diagnoseInTurns } from './diagnose.ts'
+import { diagnoseInTimeSlices } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
 import type { FrozenExecutions } from './frozen.ts'
@@ -101,7 +101,7 @@ export function openExecutions({
     more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
   ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
     const { definition, offer, workflow, timeout, inputParams, ...execution } = wish
-    refuseBroken(blockingOf(await diagnoseInTurns(definition.dag, definition.parameters ?? undefined, offer)))
+    refuseBroken(blockingOf(await diagnoseInTimeSlices(definition.dag, definition.parameters ?? undefined, offer)))
     const references = Object.values(definition.dag.nodes).flatMap(({ inputs }) =>
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
