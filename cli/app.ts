@@ -25,8 +25,9 @@ import { openTextRunner } from '../core/tasks/run-text.ts'
 import { openContent } from '../core/workflows/content.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
-import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
+import { openNodeRunner, openNodeWorks } from '../core/workflows/node-run.ts'
 import { openResultLookup } from '../core/workflows/result-lookup.ts'
+import { openSingleFlight } from '../core/workflows/single-flight.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
@@ -100,7 +101,8 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   await shares.read()
   const frozen = openFrozen(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
-  const work = openNodeWork({ frozen, registry, cpu, content })
+  const works = openNodeWorks({ frozen, registry, cpu, content })
+  const flight = openSingleFlight(store.executions)
   const jobs = openJobs({
     store,
     fleet,
@@ -108,9 +110,9 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     weightOf: id => shares.of(id),
     log,
     run: openNodeRunner({
-      work,
+      works,
+      flight,
       frozen,
-      store: store.executions,
       media,
       run: openTaskRunner({
         text: openTextRunner({ registry, cpu, media, limits: config.limits }),
@@ -124,7 +126,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       }),
     }),
   })
-  const executions = openExecutions({ store, jobs, frozen, work, log })
+  const executions = openExecutions({ store, jobs, frozen, works, flight, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, streams, reload, throughput, timings })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
