@@ -1,11 +1,12 @@
-import type { WaitingJob } from '../store/store.ts'
+import type { JobClass, WaitingJob } from '../store/store.ts'
 
 /**
- * The jobs of one organization that wait for one model. Memory holds the first of them, the rest is in the store: the
+ * The jobs of one organization and class that wait for one model. Memory holds the first of them, the rest is in the store: the
  * window is complete up to the rank `through`, which is infinite when there is nothing beyond it.
  */
 export interface Lane {
   readonly modelId: string
+  readonly class: JobClass
   readonly organizationId: string
   window: WaitingJob[]
   through: number
@@ -33,9 +34,13 @@ export interface Reading {
   readonly gone: Set<string>
 }
 
-export const newLane = (modelId: string, organizationId: string, had: number): Lane => ({
-  modelId,
-  organizationId,
+/** What tells a lane from others: of the queue of one model those of its class and organization. */
+export type LaneKey = Pick<Lane, 'modelId' | 'class' | 'organizationId'>
+
+export const newLane = (key: LaneKey, had: number): Lane => ({
+  modelId: key.modelId,
+  class: key.class,
+  organizationId: key.organizationId,
   window: [],
   through: Number.POSITIVE_INFINITY,
   beyond: 0,

@@ -1,7 +1,7 @@
-import type { WaitingJob } from '../store/store.ts'
-import { fill, hasMore, type Lane, newLane, type Reading, waitingIn } from './lane.ts'
+import type { JobClass, WaitingJob } from '../store/store.ts'
+import { fill, hasMore, type Lane, type LaneKey, newLane, type Reading, waitingIn } from './lane.ts'
 
-/** The jobs that wait for one model, by organization. */
+/** The jobs that wait for one model, by class and organization. */
 export interface Line {
   readonly lanes: Map<string, Lane>
   /** What the one served last had had before it: who comes back after a while begins here, with no savings. */
@@ -15,6 +15,7 @@ export interface Line {
 /** A look into the store that is needed: `found` or `missed` is the answer to it. */
 export interface Want {
   readonly modelId: string
+  readonly class: JobClass
   readonly organizationId: string
   readonly from: number
   readonly limit: number
@@ -23,8 +24,10 @@ export interface Want {
 
 const smallestWindow = 8
 
+const keyOf = (key: Omit<LaneKey, 'modelId'>): string => `${key.class} ${key.organizationId}`
+
 /**
- * What is in memory of what waits: for each model and organization the first jobs, and what is to be read from the
+ * What is in memory of what waits: for each model, class and organization the first jobs, and what is to be read from the
  * store next. Bounded: the more organizations wait, the less is held of each.
  */
 export function openLines({ window, most }: { window: number; most: number }) {
@@ -35,14 +38,14 @@ export function openLines({ window, most }: { window: number; most: number }) {
 
   const size = () => Math.min(window, Math.max(smallestWindow, Math.floor(most / Math.max(1, lanes))))
 
-  function find(modelId: string, organizationId: string): { line: Line; lane: Lane } | undefined {
-    const line = lines.get(modelId)
-    const lane = line?.lanes.get(organizationId)
+  function find(key: LaneKey): { line: Line; lane: Lane } | undefined {
+    const line = lines.get(key.modelId)
+    const lane = line?.lanes.get(keyOf(key))
     return line && lane ? { line, lane } : undefined
   }
 
   function drop(line: Line, lane: Lane): void {
-    line.lanes.delete(lane.organizationId)
+    line.lanes.delete(keyOf(lane))
     thirsty.delete(lane)
     lanes--
   }
@@ -64,12 +67,13 @@ export function openLines({ window, most }: { window: number; most: number }) {
     all: (): Iterable<[string, Line]> => lines,
 
     /** The lane, which is made where there is none. */
-    lane(modelId: string, organizationId: string): { line: Line; lane: Lane } {
-      let line = lines.get(modelId)
-      if (!line) lines.set(modelId, (line = { lanes: new Map(), floor: 0, typicalMs: null, waiting: 0, underWay: 0 }))
-      let lane = line.lanes.get(organizationId)
+    lane(key: LaneKey): { line: Line; lane: Lane } {
+      let line = lines.get(key.modelId)
+      if (!line)
+        lines.set(key.modelId, (line = { lanes: new Map(), floor: 0, typicalMs: null, waiting: 0, underWay: 0 }))
+      let lane = line.lanes.get(keyOf(key))
       if (!lane) {
-        line.lanes.set(organizationId, (lane = newLane(modelId, organizationId, line.floor)))
+        line.lanes.set(keyOf(key), (lane = newLane(key, line.floor)))
         lanes++
       }
       return { line, lane }
@@ -91,6 +95,7 @@ export function openLines({ window, most }: { window: number; most: number }) {
       lane.reading = { came: Number.POSITIVE_INFINITY, gone: new Set(underWay) }
       return {
         modelId: lane.modelId,
+        class: lane.class,
         organizationId: lane.organizationId,
         from: Math.max(lane.through, Number.MIN_SAFE_INTEGER),
         // Those at the end of the window are found again.
@@ -102,14 +107,14 @@ export function openLines({ window, most }: { window: number; most: number }) {
     /** A lane that is to be read before anybody has to wait for it. */
     thirsty: (): Lane | undefined => thirsty.values().next().value,
 
-    found({ modelId, organizationId, reading, limit }: Want, jobs: readonly WaitingJob[]): void {
-      const at = find(modelId, organizationId)
-      if (at) change(at, () => fill(at.lane, reading, jobs, jobs.length < limit))
+    found(want: Want, jobs: readonly WaitingJob[]): void {
+      const at = find(want)
+      if (at) change(at, () => fill(at.lane, want.reading, jobs, jobs.length < want.limit))
     },
 
-    missed({ modelId, organizationId, reading }: Want): void {
-      const lane = find(modelId, organizationId)?.lane
-      if (lane?.reading !== reading) return
+    missed(want: Want): void {
+      const lane = find(want)?.lane
+      if (lane?.reading !== want.reading) return
       lane.reading = null
       thirsty.add(lane)
     },

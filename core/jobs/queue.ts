@@ -1,5 +1,5 @@
 import { movingAverage as blend } from '../moving-average.ts'
-import type { WaitingJob } from '../store/store.ts'
+import type { Backlog, WaitingJob } from '../store/store.ts'
 import { hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
 import { type Line, openLines, type Want } from './lines.ts'
 import { indexIn, jobsAhead } from './position.ts'
@@ -52,7 +52,8 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
 
   function read(lane: Lane): Want {
     const underWay = [...taken.values()].filter(
-      ({ job }) => job.modelId === lane.modelId && job.organizationId === lane.organizationId,
+      ({ job }) =>
+        job.modelId === lane.modelId && job.class === lane.class && job.organizationId === lane.organizationId,
     )
     return lines.read(
       lane,
@@ -65,7 +66,7 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
     const { job, chargedMs } = turn
     if (taken.get(job.id) !== turn) return undefined
     taken.delete(job.id)
-    const at = lines.lane(job.modelId, job.organizationId)
+    const at = lines.lane(job)
     at.lane.had += (ranMs - chargedMs) / turn.weight
     at.lane.underWay--
     at.line.underWay--
@@ -88,16 +89,16 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
 
   function offer(job: WaitingJob): void {
     if (taken.has(job.id)) return
-    const at = lines.lane(job.modelId, job.organizationId)
+    const at = lines.lane(job)
     if (waitingIn(at.lane) === 0) at.lane.had = Math.max(at.lane.had, at.line.floor)
     lines.change(at, () => insert(at.lane, job, lines.size()))
   }
 
   return {
     /** What waits in the store when all begins. */
-    begin(backlog: readonly { modelId: string; organizationId: string; jobs: number }[]): void {
-      for (const { modelId, organizationId, jobs } of backlog) {
-        const at = lines.lane(modelId, organizationId)
+    begin(backlog: readonly Backlog[]): void {
+      for (const { jobs, ...key } of backlog) {
+        const at = lines.lane(key)
         lines.change(at, () => {
           at.lane.through = Number.NEGATIVE_INFINITY
           at.lane.beyond = jobs
@@ -110,7 +111,7 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
 
     /** A job that does not wait any more, by no turn of ours. `waited`: whether it was due. */
     remove(job: WaitingJob, waited = true): void {
-      const at = lines.find(job.modelId, job.organizationId)
+      const at = lines.find(job)
       if (!at || taken.has(job.id)) return
       lines.change(at, () => {
         const { lane } = at
@@ -132,7 +133,7 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
 
     /** A job that never waited here: its turn has come with its making. */
     take(job: WaitingJob): Turn {
-      const { line, lane } = lines.lane(job.modelId, job.organizationId)
+      const { line, lane } = lines.lane(job)
       if (waitingIn(lane) === 0) lane.had = Math.max(lane.had, line.floor)
       return serve(line, lane, job)
     },
@@ -176,7 +177,7 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
 
     /** How many jobs would be taken before this one as things are; undefined: it does not wait here. */
     position(job: WaitingJob): number | undefined {
-      const at = lines.find(job.modelId, job.organizationId)
+      const at = lines.find(job)
       if (!at) return undefined
       if (taken.has(job.id)) return 0
       const index = indexIn(at.lane, job)
@@ -194,9 +195,10 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
 export type Queue = ReturnType<typeof openQueue>
 
 /** What the queue needs to know of a job. */
-export const waitingOf = ({ id, organizationId, modelId, rank }: WaitingJob): WaitingJob => ({
-  id,
-  organizationId,
-  modelId,
-  rank,
+export const waitingOf = (job: WaitingJob): WaitingJob => ({
+  id: job.id,
+  organizationId: job.organizationId,
+  modelId: job.modelId,
+  class: job.class,
+  rank: job.rank,
 })

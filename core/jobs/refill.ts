@@ -22,8 +22,8 @@ export function openRefill({
   let closed = false
 
   function read(want: Want): Promise<void> {
-    const { modelId, organizationId, from, limit } = want
-    const one = store.waiting({ modelId, organizationId, from, limit }).then(
+    const { reading: _reading, ...query } = want
+    const one = store.waiting(query).then(
       jobs => queue.found(want, jobs),
       (thrown: unknown) => {
         queue.missed(want)

@@ -212,7 +212,7 @@ describe('the window', () => {
   test('a hundred thousand jobs are counted and a few of them held', () => {
     const store = shelf()
     const queue = openQueue({ weightOf: equal })
-    queue.begin([{ modelId: 'm', organizationId: 'x', jobs: 100_000 }])
+    queue.begin([{ modelId: 'm', class: 'async', organizationId: 'x', jobs: 100_000 }])
     expect(queue.waiting('m')).toBe(100_000)
     expect(queue.stats().held).toBe(0)
     for (let i = 0; i < 1_000; i++) store.jobs.set(`j${i}`, waiting(`j${i}`, 'x', i))
