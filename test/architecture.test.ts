@@ -52,18 +52,71 @@ test('only cli/app.ts knows the server and the GPUs at once', () => {
   expect(both).toEqual(['cli/app.ts'])
 })
 
-/** Inside core, a folder may import those on its left. */
-const order = ['dag', 'store', 'accounts', 'models', 'files', 'jobs', 'workflows', 'batches', 'webhooks']
-test('inside core, what comes later is not known earlier', () => {
-  const folder = (path: string) => order.indexOf(path.split('/')[1] ?? '')
-  const wrong = sources
-    .filter(path => path.startsWith('core/') && folder(path) >= 0)
-    .flatMap(path =>
-      importsOf(path)
-        .filter(to => folder(to) > folder(path) && to.startsWith('core/'))
-        .map(to => `${path} imports ${to}`),
-    )
+/** The folders of core, lowest first, after its root files `.`: a folder may import those before it. */
+const order = [
+  '.',
+  'schemas',
+  'dag',
+  'store',
+  'accounts',
+  'models',
+  'files',
+  'cpu',
+  'media',
+  'tasks',
+  'admission',
+  'jobs',
+  'workflows',
+  'batches',
+  'webhooks',
+]
+/** The seam to the GPUs speaks of models: it is no lower than those, although it lies beside the root files. */
+const asModels = 'core/fleet.ts'
+const folderOf = (path: string) => {
+  if (path === asModels) return 'models'
+  const [, folder, ...more] = path.split('/')
+  return more.length === 0 ? '.' : folder!
+}
+
+/** The imports, of types too, between two folders of core. */
+const edges = sources
+  .filter(path => path.startsWith('core/'))
+  .flatMap(path =>
+    importsOf(path)
+      .filter(to => to.startsWith('core/') && folderOf(to) !== folderOf(path))
+      .map(to => ({ path, to, from: folderOf(path), into: folderOf(to) })),
+  )
+
+/** Edges that stand until the other branches are merged: then this list goes, and `isKnown` with it. */
+const known: readonly RegExp[] = [
+  /^core\/fleet\.ts imports core\/tasks\//,
+  /^core\/(store|models|files)\/.* imports core\/tasks\//,
+  /^core\/tasks\/.* imports core\/jobs\/run\.ts$/,
+]
+const isKnown = ({ path, to }: (typeof edges)[number]) => known.some(edge => edge.test(`${path} imports ${to}`))
+
+test('every folder of core has its place in the order', () => {
+  const folders = sources.filter(path => path.startsWith('core/')).map(folderOf)
+  expect([...new Set(folders)].filter(folder => !order.includes(folder))).toEqual([])
+})
+
+test('inside core, lower folders never import higher ones', () => {
+  const wrong = edges
+    .filter(({ from, into }) => order.indexOf(into) > order.indexOf(from))
+    .filter(edge => !isKnown(edge))
+    .map(({ path, to }) => `${path} imports ${to}`)
   expect(wrong).toEqual([])
+})
+
+test('no two folders of core import each other', () => {
+  const pairs = new Set(edges.filter(edge => !isKnown(edge)).map(({ from, into }) => `${from} imports ${into}`))
+  const mutual = [...pairs].filter(pair => pairs.has(pair.split(' imports ').toReversed().join(' imports ')))
+  expect(mutual).toEqual([])
+})
+
+test('every known exception still exists', () => {
+  const found = edges.map(({ path, to }) => `${path} imports ${to}`)
+  expect(known.filter(edge => !found.some(text => edge.test(text)))).toEqual([])
 })
 
 test('no file and no folder is a drawer', () => {
