@@ -159,12 +159,39 @@ test('the states of jobs, executions and nodes are the same words in the code an
   for (const status of nodeStatuses.filter(one => one !== 'running')) expect(schema).toContain(`'${status}'`)
 })
 
-test('every path that the README names exists', () => {
-  const named = [...read('README.md').matchAll(/`((?:bin|cli|server|core|gpu|test)\/[\w./-]*)`/g)].map(
-    ([, path]) => path!,
-  )
-  expect(named.length).toBeGreaterThan(5)
-  expect(named.filter(path => !existsSync(path))).toEqual([])
+const readmes = files.filter(path => /(^|\/)README\.md$/.test(path))
+const guides = [...readmes, 'CONTRIBUTING.md']
+const quoted = (path: string) => [...read(path).matchAll(/`([^`\n]+)`/g)].map(([, text]) => text!)
+
+test.each(guides)('every path that %s names exists', guide => {
+  const paths = quoted(guide).filter(text => /^(bin|cli|server|core|gpu|test)\/[\w./-]*$/.test(text))
+  // Elsewhere a file may stand without its folder.
+  const names = quoted(guide).filter(text => /^[\w.-]+\.ts$/.test(text))
+  expect([
+    ...paths.filter(path => !existsSync(path)),
+    ...names.filter(name => !files.some(path => basename(path) === name)),
+  ]).toEqual([])
+})
+
+test('README.md and CONTRIBUTING.md name the folders of the tree', () => {
+  for (const guide of ['README.md', 'CONTRIBUTING.md'])
+    expect(quoted(guide)).toEqual(expect.arrayContaining(['bin/', 'cli/', 'server/', 'core/', 'gpu/', 'test/']))
+})
+
+test('CONTRIBUTING.md lists the README of every folder', () => {
+  const listed = quoted('CONTRIBUTING.md').filter(text => text.endsWith('/README.md'))
+  expect(listed.sort()).toEqual(readmes.filter(path => path !== 'README.md').sort())
+})
+
+test('every script and every file in the commands of CONTRIBUTING.md exists', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const text = read('CONTRIBUTING.md')
+  const called = [...text.matchAll(/\bnpm (?:run (?:--silent )?)?(test:fast|[a-z]+)/g)].map(([, name]) => name!)
+  // npm's own commands stand beside the scripts.
+  expect([...new Set(called)].filter(name => !(name in scripts) && !['ci', 'run'].includes(name))).toEqual([])
+  const named = [...text.matchAll(/(?<![\w/])((?:bin|cli|server|core|gpu|test)\/[\w./-]+\.(?:ts|json))/g)]
+  expect(named.length).toBeGreaterThan(10)
+  expect(named.map(([, path]) => path!).filter(path => !existsSync(path))).toEqual([])
 })
 
 test('a test file mirrors what it tests', () => {
