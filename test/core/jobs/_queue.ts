@@ -15,6 +15,12 @@ export const waiting = (
   rank,
 })
 
+/** Takes the entry that is next; undefined: none is in memory. */
+export function take(queue: Queue, modelId = 'm'): Turn | undefined {
+  const next = queue.next(modelId)
+  return next && 'job' in next ? queue.take(next) : undefined
+}
+
 /** What a store would hold: it answers the wants of a queue. */
 export function shelf() {
   const jobs = new Map<string, WaitingJob>()
@@ -47,7 +53,7 @@ export function shelf() {
       for (;;) {
         const next = queue.next(modelId)
         if (!next) return undefined
-        if ('turn' in next) return next.turn
+        if ('job' in next) return queue.take(next)
         if (!('read' in next)) throw new Error('A look is under way that nobody began')
         queue.found(next.read, find(next.read))
       }
@@ -82,9 +88,10 @@ export function simulate(queue: Queue, arrivals: readonly Arrival[], slots: numb
     }
     while (running.length < slots) {
       const next = queue.next('m')
-      if (!next || !('turn' in next)) break
-      const arrival = byId.get(next.turn.job.id)!
-      running.push({ turn: next.turn, arrival, begun: now, ends: now + arrival.ms })
+      if (!next || !('job' in next)) break
+      const turn = queue.take(next)
+      const arrival = byId.get(turn.job.id)!
+      running.push({ turn, arrival, begun: now, ends: now + arrival.ms })
     }
     const nextArrival = coming[came]?.at ?? Infinity
     const nextEnd = Math.min(...running.map(({ ends }) => ends))
