@@ -2,8 +2,8 @@ import type { Readable } from 'node:stream'
 import type { Failure } from './failure.ts'
 import type { Leaving } from './leaving.ts'
 import type { Feature, Model } from './models/model.ts'
-import type { SpeechTraits } from './tasks/audio/speech.ts'
-import type { Task } from './tasks/tasks.ts'
+import type { SpeechFormat } from './schemas/speech-format.ts'
+import type { Task } from './schemas/task.ts'
 
 /**
  * The seam between what is asked for and what runs it. The server, the jobs and the CLI know GPUs only through
@@ -46,6 +46,16 @@ export interface LeaseWish {
    * for ever behind a busy model.
    */
   background?: boolean
+}
+
+/** Describes a model that synthesizes speech. Plain data. */
+export interface SpeechTraits {
+  /** Formats that its engine writes; infer converts the engine's WAV to the others. */
+  formats: readonly SpeechFormat[]
+  /** Null where they are not known: then the engine decides whether a voice exists. */
+  voices: readonly string[] | null
+  /** Characters of one text. */
+  longestInput: number
 }
 
 /** How to speak to one kind of engine. Data only: what is done with it stands in core/tasks. */

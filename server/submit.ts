@@ -1,7 +1,7 @@
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
+import { speechTask, type Task } from '../core/schemas/task.ts'
 import type { JobRecord } from '../core/store/store.ts'
-import { speechTask, type Task } from '../core/tasks/tasks.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { originOf } from './origin.ts'

@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander'
-import { generationTasks, tasks } from '../../core/tasks/tasks.ts'
+import { generationTasks, tasks } from '../../core/schemas/task.ts'
 import { openProgram } from '../program.ts'
 import type { Terminal } from '../terminal.ts'
 import { recentJobs } from './job-ids.ts'

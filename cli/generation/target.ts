@@ -1,5 +1,5 @@
+import { type GenerationTask, generationTasks, isGeneration, type Task } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { type GenerationTask, generationTasks, isGeneration, type Task } from '../../core/tasks/tasks.ts'
 import { refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Failure } from '../failure.ts'
 import { linkedResult } from '../files/links.ts'
-import type { Task } from '../tasks/tasks.ts'
+import type { Task } from '../schemas/task.ts'
 import { type Far, look, mostText, Unresolved, written } from '../workflows/bind.ts'
 import { prune } from '../workflows/prune.ts'
 import { parseReference } from '../workflows/references.ts'

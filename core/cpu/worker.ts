@@ -2,10 +2,10 @@ import type { MessagePort } from 'node:worker_threads'
 import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { Failure, type FailureCode, type FailureMore } from '../failure.ts'
 import type { JsonBounds } from '../json.ts'
-import type { Catalog } from '../tasks/catalog.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { Task, TextTask } from '../schemas/task.ts'
 import { prepare, shape } from '../tasks/prepare.ts'
 import type { Prepared, Shaped, Want } from '../tasks/prepared.ts'
-import type { Task, TextTask } from '../tasks/tasks.ts'
 import { type BodyWish, type ReadBody, readBodyValue } from './body-work.ts'
 import {
   checkImage,

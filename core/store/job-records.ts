@@ -1,6 +1,6 @@
 import type { Failure } from '../failure.ts'
-import type { logLevels } from '../tasks/generation/protocol.ts'
-import type { Task } from '../tasks/tasks.ts'
+import type { LogLevel } from '../schemas/log-level.ts'
+import type { Task } from '../schemas/task.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 
 export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
@@ -120,7 +120,7 @@ export interface JobEvent {
 
 export interface LogLine {
   at: number
-  level: (typeof logLevels)[number]
+  level: LogLevel
   message: string
 }
 

@@ -1,17 +1,7 @@
 import { Failure } from '../failure.ts'
-import type { EngineTraits } from '../fleet.ts'
+import type { Catalog, CatalogEntry } from '../models/catalog.ts'
 import type { Feature } from '../models/model.ts'
-import type { Task } from './tasks.ts'
-
-/** What preparing a request needs to know of a model. Plain data, so that it can be handed to a worker thread. */
-export interface CatalogEntry {
-  id: string
-  engine: string
-  tasks: readonly Task[]
-  extraParams: readonly string[]
-  traits: EngineTraits
-}
-export type Catalog = ReadonlyMap<string, CatalogEntry>
+import type { Task } from '../schemas/task.ts'
 
 const words: Record<Task, string> = {
   'std/chat-completion': 'chat completions',

@@ -1,8 +1,9 @@
 import { Failure } from '../failure.ts'
+import type { Catalog } from '../models/catalog.ts'
 import { failureOf } from '../schemas/issues.ts'
 import { EmbeddingsRequest } from '../schemas/vectors.ts'
 import { engineFault, parseAnswer, usageOf } from './answer.ts'
-import { type Catalog, extraFields, modelFor } from './catalog.ts'
+import { extraFields, modelFor } from './catalog.ts'
 import type { Prepared, Shaped } from './prepared.ts'
 
 export interface EmbeddingsWant {

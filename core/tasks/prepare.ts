@@ -1,15 +1,15 @@
 import { canonicalHash } from '../canonical.ts'
 import type { JsonBounds } from '../json.ts'
 import { parseJson } from '../json.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { TextTask } from '../schemas/task.ts'
 import { shapeTranscription } from './audio/transcription-shape.ts'
-import type { Catalog } from './catalog.ts'
 import { prepareChat, shapeChat } from './chat-completion.ts'
 import { prepareCompletion, shapeCompletion } from './completion.ts'
 import { prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
 import { prepareRerank, shapeRerank } from './rerank.ts'
 import { prepareScore, shapeScore } from './score.ts'
-import type { TextTask } from './tasks.ts'
 
 const prepares: Record<TextTask, (raw: unknown, catalog: Catalog) => Prepared> = {
   'std/chat-completion': prepareChat,

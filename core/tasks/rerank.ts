@@ -1,9 +1,10 @@
 import { Failure } from '../failure.ts'
 import { ulid } from '../ids.ts'
+import type { Catalog } from '../models/catalog.ts'
 import { failureOf } from '../schemas/issues.ts'
 import { RerankRequest, type RerankResponse } from '../schemas/vectors.ts'
 import { engineFault, parseAnswer, score, sigmoid, usageOf } from './answer.ts'
-import { type Catalog, extraFields, modelFor } from './catalog.ts'
+import { extraFields, modelFor } from './catalog.ts'
 import type { Prepared, Shaped } from './prepared.ts'
 
 export interface RerankWant {

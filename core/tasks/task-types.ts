@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ChatRequest, ChatResponse } from '../schemas/chat.ts'
 import { CompletionRequest, CompletionResponse } from '../schemas/completion.ts'
+import { isGeneration, type Task, tasks } from '../schemas/task.ts'
 import {
   EmbeddingsRequest,
   EmbeddingsResponse,
@@ -14,7 +15,6 @@ import { Transcription, TranscriptionRequest, TranslationRequest } from './audio
 import { ImagesResponse, imageRequests } from './generation/image-request.ts'
 import { MadeFile } from './generation/made-file.ts'
 import { generationRequests } from './generation/request.ts'
-import { isGeneration, type Task, tasks } from './tasks.ts'
 
 /** What a task takes and what it gives, as schemas: for checks, for the reference and for the types in workflows. */
 export interface TaskType {

@@ -1,4 +1,4 @@
-import { isPainted, type Task } from './tasks.ts'
+import { isPainted, type Task } from '../schemas/task.ts'
 
 /**
  * How much work a job is, to compare it with others of its model: pixels × pictures or frames × steps for a generation,

@@ -1,4 +1,4 @@
-import { isGeneration } from '../../core/tasks/tasks.ts'
+import { isGeneration } from '../../core/schemas/task.ts'
 import { everyPath, everything, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 

@@ -1,5 +1,5 @@
 import { selfCommand } from '../../core/assets.ts'
-import { isGeneration } from '../../core/tasks/tasks.ts'
+import { isGeneration } from '../../core/schemas/task.ts'
 import { voices } from '../engines/demo/chords.ts'
 import { generationPaths, noText, type Preset, speechPaths, traitsFor, transcriptionPaths } from './preset.ts'
 import { refusal } from './refusal.ts'

@@ -1,12 +1,11 @@
 import type { Failure } from '../../core/failure.ts'
-import type { EngineTraits } from '../../core/fleet.ts'
+import type { EngineTraits, SpeechTraits } from '../../core/fleet.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
-import type { SpeechTraits } from '../../core/tasks/audio/speech.ts'
-import { speechFormats } from '../../core/tasks/audio/speech-format.ts'
-import { usualSpeechInput } from '../../core/tasks/audio/speech-request.ts'
+import { speechFormats } from '../../core/schemas/speech-format.ts'
+import { usualSpeechInput } from '../../core/schemas/speech-input.ts'
+import { type GenerationTask, generationTasks, speechTask, type Task } from '../../core/schemas/task.ts'
 import { generatePath } from '../../core/tasks/generation/protocol.ts'
-import { type GenerationTask, generationTasks, speechTask, type Task } from '../../core/tasks/tasks.ts'
 
 /** What is known about a launch when its command is put together. */
 export interface LaunchFacts {

@@ -1,7 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import type { EngineTraits } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
-import { isImageTask, type Task, tasks } from '../../core/tasks/tasks.ts'
+import { isImageTask, type Task, tasks } from '../../core/schemas/task.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
 import { gguf } from './gguf.ts'

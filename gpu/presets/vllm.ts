@@ -1,5 +1,5 @@
 import type { Feature, Model } from '../../core/models/model.ts'
-import { isTranscription, speechTask } from '../../core/tasks/tasks.ts'
+import { isTranscription, speechTask } from '../../core/schemas/task.ts'
 import {
   everything,
   generates,

@@ -1,6 +1,6 @@
 import { linkedResult } from '../../core/files/links.ts'
+import { makesFiles } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import { makesFiles } from '../../core/tasks/tasks.ts'
 import { prune } from '../../core/workflows/prune.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'

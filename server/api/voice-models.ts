@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { speechFormats } from '../../core/tasks/audio/speech-format.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
+import { speechFormats } from '../../core/schemas/speech-format.ts'
+import { speechTask } from '../../core/schemas/task.ts'
 import { route } from '../route.ts'
 import { speakers, voicesOf } from '../std/voices.ts'
 

@@ -1,5 +1,6 @@
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
+import type { ImageTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import {
   ImageEditForm,
@@ -8,7 +9,6 @@ import {
   type ImageRequest,
   ImagesResponse,
 } from '../../core/tasks/generation/image-request.ts'
-import type { ImageTask } from '../../core/tasks/tasks.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'

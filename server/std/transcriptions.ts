@@ -1,6 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
 import type { Sound } from '../../core/media/sound.ts'
+import type { TranscriptionTask } from '../../core/schemas/task.ts'
 import { hear } from '../../core/tasks/audio/hear.ts'
 import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/audio/transcription.ts'
 import {
@@ -11,7 +12,6 @@ import {
   TranslationRequest,
 } from '../../core/tasks/audio/transcription-request.ts'
 import { transcriptionType } from '../../core/tasks/audio/transcription-text.ts'
-import type { TranscriptionTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import { originOf } from '../origin.ts'

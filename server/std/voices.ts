@@ -2,8 +2,8 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { Departure } from '../../core/leaving.ts'
 import type { Model } from '../../core/models/model.ts'
+import { speechTask } from '../../core/schemas/task.ts'
 import { askForVoices, plainVoice, type Voice } from '../../core/tasks/audio/voices.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 
 /** The models that speak and that the caller may use. */

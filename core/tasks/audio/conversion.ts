@@ -3,7 +3,7 @@ import { PassThrough, pipeline, type Readable } from 'node:stream'
 import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
-import { type SpeechFormat, speechFormats } from './speech-format.ts'
+import { type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
 import { WavLength, WavSamples } from './wav.ts'
 
 export interface Converted {

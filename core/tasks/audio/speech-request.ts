@@ -1,10 +1,7 @@
 import { z } from 'zod'
+import { speechFormats } from '../../schemas/speech-format.ts'
+import { usualSpeechInput } from '../../schemas/speech-input.ts'
 import { unbuilt } from '../../schemas/unbuilt.ts'
-import { speechFormats } from './speech-format.ts'
-
-/** What a model takes of a text where its configuration says nothing, and the most that it can be set to; characters. */
-export const usualSpeechInput = 4096
-export const longestSpeechInput = 65_536
 
 /** The wire shape of text-to-speech. Source: OpenAI's CreateSpeechRequest, with the extensions that servers share. */
 export const SpeechRequest = z

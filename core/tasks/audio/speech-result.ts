@@ -1,4 +1,4 @@
-import type { SpeechFormat } from './speech-format.ts'
+import type { SpeechFormat } from '../../schemas/speech-format.ts'
 
 /** What a job of speech stores as its result. Its file gets an address when the result is read. */
 export interface SpeechResult {

@@ -1,19 +1,12 @@
 import { Failure } from '../../failure.ts'
+import type { SpeechTraits } from '../../fleet.ts'
+import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import { type Catalog, type CatalogEntry, extraFields, modelFor } from '../catalog.ts'
-import { speechTask } from '../tasks.ts'
-import type { SpeechFormat } from './speech-format.ts'
-import { longestSpeechInput, SpeechRequest, usualSpeechInput } from './speech-request.ts'
-
-/** What is known of a model that speaks. Plain data. */
-export interface SpeechTraits {
-  /** What its engine writes; the rest is made of its WAV. */
-  formats: readonly SpeechFormat[]
-  /** Null where they are not known: then the engine judges what was asked for. */
-  voices: readonly string[] | null
-  /** Characters of one text. */
-  longestInput: number
-}
+import type { SpeechFormat } from '../../schemas/speech-format.ts'
+import { longestSpeechInput, usualSpeechInput } from '../../schemas/speech-input.ts'
+import { speechTask } from '../../schemas/task.ts'
+import { extraFields, modelFor } from '../catalog.ts'
+import { SpeechRequest } from './speech-request.ts'
 
 /** A request that has been checked and put into the engine's words. */
 export interface PreparedSpeech {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { TranscriptionTask } from '../tasks.ts'
+import type { TranscriptionTask } from '../../schemas/task.ts'
 import { languageCode } from './languages.ts'
 
 /** Forms in which a transcription is answered. */

@@ -1,8 +1,9 @@
 import { Failure } from '../../failure.ts'
+import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import { type Catalog, type CatalogEntry, checkFeatures, extraFields, modelFor } from '../catalog.ts'
-import type { TranscriptionTask } from '../tasks.ts'
+import type { TranscriptionTask } from '../../schemas/task.ts'
+import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import { languageCode } from './languages.ts'
 import {
   soundFields,

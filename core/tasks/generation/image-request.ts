@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ImageTask } from '../tasks.ts'
+import type { ImageTask } from '../../schemas/task.ts'
 import { MadeFile } from './made-file.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import type { GenerationTask, ImageTask } from '../tasks.ts'
+import type { GenerationTask, ImageTask } from '../../schemas/task.ts'
 import { type ImageRequest, imageRequests, type Picture, pixelsOf, qualities } from './image-request.ts'
 import type { GenerationModel, MediaWish, PreparedGeneration } from './prepare.ts'
 import type { GenerationInputs } from './protocol.ts'

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { GenerationTask } from '../tasks.ts'
+import { logLevels } from '../../schemas/log-level.ts'
+import type { GenerationTask } from '../../schemas/task.ts'
 
 /**
  * How infer speaks to an engine that makes files: one POST to `/v1/generate` with a `GenerationCall`, answered by
@@ -46,8 +47,6 @@ export interface GenerationCall {
   /** An empty folder that the engine may write into; it is gone afterwards. */
   folder: string
 }
-
-export const logLevels = ['STDERR', 'STDOUT', 'ERROR', 'INFO', 'WARN', 'DEBUG'] as const
 
 /** A file that the engine made: what it says about it is checked before anybody hears of it. */
 export const EngineFile = z.object({

@@ -1,7 +1,7 @@
 import type { EngineTraits } from '../../../core/fleet.ts'
+import type { Catalog, CatalogEntry } from '../../../core/models/catalog.ts'
 import { features } from '../../../core/models/model.ts'
-import type { Catalog, CatalogEntry } from '../../../core/tasks/catalog.ts'
-import { tasks } from '../../../core/tasks/tasks.ts'
+import { tasks } from '../../../core/schemas/task.ts'
 
 /** A catalog with one model `m` that can do everything, changed where a test says so. */
 export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<CatalogEntry> = {}): Catalog {

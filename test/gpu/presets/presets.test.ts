@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { features, Model } from '../../../core/models/model.ts'
-import { generationTasks, tasks } from '../../../core/tasks/tasks.ts'
+import { generationTasks, tasks } from '../../../core/schemas/task.ts'
 import type { LaunchFacts } from '../../../gpu/presets/preset.ts'
 import { presetOf, presets, traitsOf } from '../../../gpu/presets/presets.ts'
 

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import type { EngineTraits } from '../../../../core/fleet.ts'
+import type { Catalog } from '../../../../core/models/catalog.ts'
 import type { Feature } from '../../../../core/models/model.ts'
+import type { TranscriptionTask } from '../../../../core/schemas/task.ts'
 import { languageCode, languageName } from '../../../../core/tasks/audio/languages.ts'
 import { soundForm } from '../../../../core/tasks/audio/sound-form.ts'
 import { prepareTranscription, type TranscriptionWant } from '../../../../core/tasks/audio/transcription.ts'
 import type { Segment, Transcription } from '../../../../core/tasks/audio/transcription-request.ts'
 import { shapeTranscription, transcriptionOf } from '../../../../core/tasks/audio/transcription-shape.ts'
 import { writeTranscription } from '../../../../core/tasks/audio/transcription-text.ts'
-import type { Catalog } from '../../../../core/tasks/catalog.ts'
-import type { TranscriptionTask } from '../../../../core/tasks/tasks.ts'
 
 test.each([
   ['en', 'en', 'english'],

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
+import { type ImageTask, type Task, withImplied } from '../../../../core/schemas/task.ts'
 import { withMedia } from '../../../../core/tasks/generation/media.ts'
 import { prepareGeneration } from '../../../../core/tasks/generation/prepare.ts'
 import { imageRequestOf } from '../../../../core/tasks/generation/prepare-image.ts'
-import { type ImageTask, type Task, withImageTasks } from '../../../../core/tasks/tasks.ts'
 
 const model = { extra_params: ['scheduler', 'prompt'], resolutions: undefined }
 const prepared = (task: ImageTask, body: object) =>
@@ -151,5 +151,5 @@ test.each<[own: Task[], all: string[]]>([
   ],
   [['std/image-generation'], []],
 ])('of a model that does %o follows %o', (own, all) =>
-  expect(withImageTasks(own).filter(task => task.startsWith('std/image'))).toEqual(all),
+  expect(withImplied(own).filter(task => task.startsWith('std/image'))).toEqual(all),
 )

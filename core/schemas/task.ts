@@ -42,6 +42,9 @@ export const isTextTask = (task: Task): task is TextTask => textTasks.includes(t
 export const isTranscription = (task: Task): task is TranscriptionTask =>
   transcriptionTasks.includes(task as TranscriptionTask)
 
+/** Whether the task is requested below /slug, where each model has a path for it. */
+export const isSlugTask = (task: Task): task is GenerationTask => task.startsWith('slug/')
+
 /** Whether it is a generation, asked for below /slug, which an engine does by writing files. */
 export const isGeneration = (task: Task): task is GenerationTask => task.startsWith('slug/')
 
@@ -51,16 +54,16 @@ export const isImageTask = (task: Task): task is ImageTask => imageTasks.include
 /** Whether an engine does it by writing files, asked for below /slug or not: its stored inputs are GenerationInputs. */
 export const isPainted = (task: Task): task is GenerationTask | ImageTask => isGeneration(task) || isImageTask(task)
 
-/** What the engine of a model is asked to do that paints or edits pictures. */
-const done: Record<ImageTask, readonly Task[]> = {
+/** Tasks that no engine is asked for: a model does one when it does any of the tasks beside it. */
+export const impliedBy: Partial<Record<Task, readonly Task[]>> = {
   'std/image-generation': ['slug/text-to-image'],
   'std/image-edit': ['slug/image-to-image', 'slug/inpainting'],
 }
 
-/** What a model can be asked to do whose engine can do these. */
-export const withImageTasks = (own: readonly Task[]): Task[] => {
-  const others: readonly Task[] = own.filter(task => !isImageTask(task))
-  return [...others, ...imageTasks.filter(task => done[task].some(one => others.includes(one)))]
+/** Returns the tasks of a model whose engine does these: the same, and those that they imply. */
+export function withImplied(own: readonly Task[]): Task[] {
+  const engineTasks = own.filter(task => impliedBy[task] === undefined)
+  return [...engineTasks, ...tasks.filter(task => impliedBy[task]?.some(one => engineTasks.includes(one)))]
 }
 
 /** Whether the result of a job of this task names files, whoever wrote them: `linkedResult` gives them addresses. */
