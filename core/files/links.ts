@@ -1,7 +1,7 @@
 import { isGeneration, isImageTask, isPainted, speechTask, type Task } from '../schemas/task.ts'
-import type { SpeechResult } from '../tasks/audio/speech-result.ts'
-import { type ImageResult, imageUsage } from '../tasks/generation/image-result.ts'
 import type { GenerationResult, ResultFile } from '../tasks/generation/result.ts'
+import { type ImageResult, imageUsage } from '../tasks/image/image-result.ts'
+import type { SpeechResult } from '../tasks/speech/speech-result.ts'
 
 /** Gives a file its address. */
 export type Link = (file: { id: string; name: string }) => string

@@ -1,15 +1,15 @@
 import type { Limits } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
-import type { Ran, RunJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
 import { costOf } from '../models/cost.ts'
 import type { Registry } from '../models/registry.ts'
 import { isTextTask } from '../schemas/task.ts'
 import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
-import { ask } from './ask.ts'
-import { withPictures } from './pictures.ts'
+import { withPictures } from './chat/pictures.ts'
+import { ask } from './protocols/ask.ts'
+import type { Ran, RunJob } from './run-job.ts'
 
 /** Runs jobs that are answered in words and numbers: the same preparing and shaping as for a caller on the line. */
 export function openTextRunner({

@@ -1,6 +1,6 @@
-import type { RunJob } from '../jobs/run.ts'
 import { isPainted, type Task } from '../schemas/task.ts'
 import type { Usage } from '../store/store.ts'
+import type { RunJob } from './run-job.ts'
 
 /**
  * Runs one attempt of any job: by the runner of its task where it has one of its own, otherwise text by the one,

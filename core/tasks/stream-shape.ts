@@ -1,11 +1,11 @@
 import type { Failure } from '../failure.ts'
 import { ulid } from '../ids.ts'
 import type { Usage } from '../store/store.ts'
-import { engineFault, secondOf, tokenCount, usageBody, usageObject, usageOf } from './answer.ts'
-import { type ChoiceState, newChoice, type Piece, shapeDelta } from './chat-chunk.ts'
-import { shapeText } from './completion-chunk.ts'
-import { finishReason } from './finish-reason.ts'
-import { errorIn } from './refused.ts'
+import { type ChoiceState, newChoice, type Piece, shapeDelta } from './chat/chat-chunk.ts'
+import { shapeText } from './completion/completion-chunk.ts'
+import { engineFault, secondOf, tokenCount, usageBody, usageObject, usageOf } from './protocols/answer.ts'
+import { finishReason } from './protocols/finish-reason.ts'
+import { errorIn } from './protocols/refused.ts'
 import { dataOf, eventOf, latin1, type Template, template } from './stream-text.ts'
 
 /** What the answer to a streamed request must look like. */

@@ -10,11 +10,11 @@ import {
   ScoreRequest,
   ScoreResponse,
 } from '../schemas/vectors.ts'
-import { SpeechAnswer, SpeechRequest } from './audio/speech-request.ts'
-import { Transcription, TranscriptionRequest, TranslationRequest } from './audio/transcription-request.ts'
-import { ImagesResponse, imageRequests } from './generation/image-request.ts'
 import { MadeFile } from './generation/made-file.ts'
 import { generationRequests } from './generation/request.ts'
+import { ImagesResponse, imageRequests } from './image/image-request.ts'
+import { SpeechAnswer, SpeechRequest } from './speech/speech-request.ts'
+import { Transcription, TranscriptionRequest, TranslationRequest } from './transcription/transcription-request.ts'
 
 /** What a task takes and what it gives, as schemas: for checks, for the reference and for the types in workflows. */
 export interface TaskType {

@@ -4,7 +4,7 @@ import { refusal } from './refusal.ts'
 
 /**
  * Any command that speaks OpenAI-style HTTP, or for pictures and videos the protocol of
- * core/tasks/generation/protocol.ts. In its arguments `{model}` is the source, `{id}` the name that requests
+ * core/tasks/protocols/generation-call.ts. In its arguments `{model}` is the source, `{id}` the name that requests
  * carry, `{threads}` a fitting number, and `{port}` or `{socket}` where it shall listen. It finds the secret that we
  * send along in INFER_ENGINE_KEY and may check it or not.
  */

@@ -5,7 +5,7 @@ import { features } from '../../core/models/model.ts'
 import { speechFormats } from '../../core/schemas/speech-format.ts'
 import { usualSpeechInput } from '../../core/schemas/speech-input.ts'
 import { type GenerationTask, generationTasks, speechTask, type Task } from '../../core/schemas/task.ts'
-import { generatePath } from '../../core/tasks/generation/protocol.ts'
+import { generatePath } from '../../core/tasks/protocols/generation-call.ts'
 
 /** What is known about a launch when its command is put together. */
 export interface LaunchFacts {

@@ -8,7 +8,7 @@ import {
   ImageGenerationRequest,
   type ImageRequest,
   ImagesResponse,
-} from '../../core/tasks/generation/image-request.ts'
+} from '../../core/tasks/image/image-request.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'

@@ -1,6 +1,6 @@
 import { speechTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import { prepareSpeech, speechInputs } from '../../core/tasks/audio/speech.ts'
+import { prepareSpeech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { speechTask } from '../../core/schemas/task.ts'
-import { SpeechRequest } from '../../core/tasks/audio/speech-request.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
+import { SpeechRequest } from '../../core/tasks/speech/speech-request.ts'
 import { route } from '../route.ts'
 import { speech } from './speech.ts'
 import { speakers, voicesOf } from './voices.ts'

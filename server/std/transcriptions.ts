@@ -2,16 +2,16 @@ import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
 import type { Sound } from '../../core/media/sound.ts'
 import type { TranscriptionTask } from '../../core/schemas/task.ts'
-import { hear } from '../../core/tasks/audio/hear.ts'
-import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/audio/transcription.ts'
+import { hear } from '../../core/tasks/protocols/hear.ts'
+import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/transcription/transcription.ts'
 import {
   Transcription,
   TranscriptionForm,
   TranscriptionRequest,
   TranslationForm,
   TranslationRequest,
-} from '../../core/tasks/audio/transcription-request.ts'
-import { transcriptionType } from '../../core/tasks/audio/transcription-text.ts'
+} from '../../core/tasks/transcription/transcription-request.ts'
+import { transcriptionType } from '../../core/tasks/transcription/transcription-text.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import { originOf } from '../origin.ts'

@@ -3,7 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { Departure } from '../../core/leaving.ts'
 import type { Model } from '../../core/models/model.ts'
 import { speechTask } from '../../core/schemas/task.ts'
-import { askForVoices, plainVoice, type Voice } from '../../core/tasks/audio/voices.ts'
+import { askForVoices, plainVoice, type Voice } from '../../core/tasks/protocols/voices.ts'
 import type { Call } from '../call.ts'
 
 /** The models that speak and that the caller may use. */

@@ -9,9 +9,9 @@ import type { Log } from '../../log.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
 import type { JobRecord, NewFile } from '../../store/store.ts'
-import { type Completed, workerError } from './converse.ts'
+import { type Completed, workerError } from '../protocols/converse.ts'
+import type { EngineFile, GenerationInputs } from '../protocols/generation-call.ts'
 import { makesPictures } from './prepare.ts'
-import type { EngineFile, GenerationInputs } from './protocol.ts'
 import type { ResultFile } from './result.ts'
 
 export interface OutputOwners {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../core/fleet.ts'
-import type { Ran } from '../../../core/jobs/run.ts'
 import { imageTasks, type Task, tasks } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { openTaskRunner } from '../../../core/tasks/run.ts'
+import type { Ran } from '../../../core/tasks/run-job.ts'
 import { done, runner } from '../jobs/_runs.ts'
 
 const report = { progress() {}, log() {} }

@@ -4,7 +4,7 @@ import { type GenerationTask, generationTasks } from '../../../../core/schemas/t
 import { inputSchema } from '../../../../core/tasks/generation/input-schema.ts'
 import { withMedia } from '../../../../core/tasks/generation/media.ts'
 import { prepareGeneration } from '../../../../core/tasks/generation/prepare.ts'
-import type { GenerationInputs } from '../../../../core/tasks/generation/protocol.ts'
+import type { GenerationInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 
 const plain = { extra_params: [], resolutions: undefined }
 const video = 'slug/text-to-video'

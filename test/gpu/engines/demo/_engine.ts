@@ -13,7 +13,7 @@ import {
   EngineMessage,
   type GenerationCall,
   type GenerationInputs,
-} from '../../../../core/tasks/generation/protocol.ts'
+} from '../../../../core/tasks/protocols/generation-call.ts'
 
 const run = promisify(execFile)
 const root = mkdtempSync(join(tmpdir(), 'infer-demo-'))
