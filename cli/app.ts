@@ -91,7 +91,6 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
   const conversion = openConversion({ cpu, ffmpeg })
-  const transcription = openTranscriptionRunner({ registry, cpu, media, limits: config.limits })
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
   const frozen = openFrozen(store.executions)
@@ -108,16 +107,15 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       frozen,
       store: store.executions,
       media,
-      run: openTaskRunner({
-        text: openTextRunner({ registry, cpu, media, limits: config.limits }),
-        generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
-        own: {
-          'std/audio-speech': openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
-          'std/audio-transcription': transcription,
-          'std/audio-translation': transcription,
+      run: openTaskRunner(
+        {
+          text: openTextRunner({ registry, cpu, media, limits: config.limits }),
+          speech: openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
+          transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
+          generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
         },
-        used: (modelId, usage) => throughput.used(modelId, usage),
-      }),
+        throughput.used,
+      ),
     }),
   })
   const executions = openExecutions({ store, jobs, frozen, work, log })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Failure } from '../failure.ts'
-import { linkedResult } from '../files/links.ts'
 import type { Task } from '../schemas/task.ts'
+import { shownResult } from '../tasks/result-files.ts'
 import { type Far, look, mostText, Unresolved, written } from '../workflows/bind.ts'
 import { prune } from '../workflows/prune.ts'
 import { parseReference } from '../workflows/references.ts'
@@ -22,7 +22,7 @@ export interface Referred {
 /** What references into a large result of a task come to; its files are named by their ids. */
 export function referredIn(path: string, nodeId: string, references: readonly FarReference[], task: Task): Referred {
   const stored = readResult(path)
-  const result = linkedResult(task, stored, ({ id }) => id)
+  const result = shownResult(task, stored, ({ id }) => id)
   const node = { status: 'completed', error: null, result, outputs: result }
   const found = new Map<string, Far>()
   let bytes = 0

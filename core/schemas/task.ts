@@ -22,6 +22,7 @@ export type GenerationTask = (typeof generationTasks)[number]
 
 /** Text into sound: answered with the sound itself, or as a job with a file. */
 export const speechTask = 'std/audio-speech' as const
+export type SpeechTask = typeof speechTask
 
 /**
  * Pictures in the words of an OpenAI-style API: ways to ask a model that does the tasks below /slug for them. No engine

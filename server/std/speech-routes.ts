@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { speechTask } from '../../core/schemas/task.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
+import { speech as speechTask } from '../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../core/tasks/speech/speech-request.ts'
 import { route } from '../route.ts'
 import { speech } from './speech.ts'

@@ -19,7 +19,11 @@ import {
 import { finishReason } from '../protocols/finish-reason.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
 import { streamOptions } from '../protocols/stream-options.ts'
+import type { TaskName } from '../task.ts'
 import { markPictures } from './pictures.ts'
+
+/** Names the task. */
+export const chatCompletion = { id: 'std/chat-completion', title: 'chat completions' } as const satisfies TaskName
 
 export interface ChatWant {
   task: 'std/chat-completion'
@@ -50,7 +54,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   const checked = ChatRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const request = checked.data
-  const entry = modelFor('std/chat-completion', request.model, catalog)
+  const entry = modelFor(chatCompletion, request.model, catalog)
   checkTogether(request)
   checkFeatures(usedFeatures(request), entry)
   const stream = request.stream === true

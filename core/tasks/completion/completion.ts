@@ -10,6 +10,10 @@ import { engineFault, parseAnswer, secondOf, tokenCount, usageBody, usageObject,
 import { finishReason } from '../protocols/finish-reason.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
 import { streamOptions } from '../protocols/stream-options.ts'
+import type { TaskName } from '../task.ts'
+
+/** Names the task. */
+export const completion = { id: 'std/completion', title: 'completions' } as const satisfies TaskName
 
 export interface CompletionWant {
   task: 'std/completion'
@@ -30,7 +34,7 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
   const checked = CompletionRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const request = checked.data
-  const entry = modelFor('std/completion', request.model, catalog)
+  const entry = modelFor(completion, request.model, catalog)
   checkTogether(request)
   checkFeatures(usedFeatures(request), entry)
   const { promptLists, upstreamId } = entry.traits

@@ -5,6 +5,10 @@ import { EmbeddingsRequest } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { Prepared, Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, usageOf } from '../protocols/answer.ts'
+import type { TaskName } from '../task.ts'
+
+/** Names the task. */
+export const embeddings = { id: 'std/embeddings', title: 'embeddings' } as const satisfies TaskName
 
 export interface EmbeddingsWant {
   task: 'std/embeddings'
@@ -20,7 +24,7 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   const checked = EmbeddingsRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const { model, input, encoding_format, dimensions, truncate_prompt_tokens, priority } = checked.data
-  const entry = modelFor('std/embeddings', model, catalog)
+  const entry = modelFor(embeddings, model, catalog)
   const { traits } = entry
   const encoding = encoding_format ?? 'float'
   const body = {

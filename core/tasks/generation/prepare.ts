@@ -41,20 +41,19 @@ export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'>
 type Issue = z.core.$ZodIssue
 type Body = Record<string, unknown>
 
-/** Seeds that every engine takes. */
-const seeds = 2 ** 31
+/** Returns a random seed that every engine takes. */
+export const drawnSeed = (): number => randomInt(2 ** 31)
 
 /**
  * Checks a request and fills in the defaults. Pure but for the seed, which is drawn where none is given. Throws Failure
  * with every wrong field, under the names that the caller used.
  */
 export function prepareGeneration(
-  task: GenerationTask | ImageTask,
+  task: GenerationTask,
   body: unknown,
   model: GenerationModel,
-  drawSeed: () => number = () => randomInt(seeds),
+  drawSeed = drawnSeed,
 ): PreparedGeneration {
-  if (isImageTask(task)) return prepareImage(task, body, model, drawSeed)
   const { named, sent } = renamed(body, Object.keys(generationRequests[task].shape))
   const parsed = generationRequests[task].safeParse(named)
   const wrong: Issue[] = [...(parsed.error?.issues ?? [])]

@@ -3,17 +3,13 @@ import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { MediaKind } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
-import { isImageTask, isPainted } from '../../schemas/task.ts'
 import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
 import { modelFor } from '../catalog.ts'
-import { imageResultOf } from '../image/image-result.ts'
-import { engineTaskOf } from '../image/prepare-image.ts'
 import { type Completed, converse } from '../protocols/converse.ts'
 import { type GenerationCall, type GenerationInputs, generatePath } from '../protocols/generation-call.ts'
+import { taskRecord } from '../registry.ts'
 import type { Ran, RunJob } from '../run-job.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
-import { makesPictures } from './prepare.ts'
-import type { GenerationResult } from './result.ts'
 
 interface Wish extends OutputOwners {
   files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace'>
@@ -47,11 +43,12 @@ export function openGenerationRunner(owners: Wish): RunJob {
   const run: RunJob = Object.assign(
     async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
       const entry = registry.catalog().get(job.modelId)
-      if (!entry || !isPainted(job.task) || !entry.tasks.includes(job.task))
+      const record = taskRecord(job.task)
+      if (!entry || record.runner !== 'generation' || !entry.tasks.includes(job.task))
         throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${job.task}.`)
       const { stored, inputs } = await inputsOf(job)
-      const task = isImageTask(job.task) ? engineTaskOf(job.task, { masked: stored.mask !== null }) : job.task
-      modelFor(task, job.modelId, registry.catalog())
+      const task = record.engineTask(stored)
+      modelFor(taskRecord(task), job.modelId, registry.catalog())
       await using workspace = await files.workspace(job.id)
       const { folder } = workspace
       // An engine that writes into a folder that is gone may fall over, with all that it does for others.
@@ -69,14 +66,12 @@ export function openGenerationRunner(owners: Wish): RunJob {
       )
       const ran: Ran = {
         result: JSON.stringify(
-          isImageTask(job.task)
-            ? imageResultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() })
-            : resultOf(stored, completed, outputs, seconds, makesPictures(task)),
+          record.resultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() }),
         ),
         usage: { inputTokens: 0, outputTokens: 0 },
         cost: 0,
         files: outputs.files,
-        library: makesPictures(task) ? [] : [libraryItem(job, stored, completed, outputs)],
+        library: record.inLibrary ? [libraryItem(job, stored, completed, outputs)] : [],
       }
       // Whoever cancelled it in the last moment was told so: what lies there already is nobody's.
       if (signal.aborted) {
@@ -88,27 +83,6 @@ export function openGenerationRunner(owners: Wish): RunJob {
     { undo: (ran: Ran) => files.discard(ran.files) },
   )
   return run
-}
-
-function resultOf(
-  inputs: GenerationInputs,
-  { seed_used, prompt }: Completed,
-  { results }: Outputs,
-  inference: number,
-  pictures: boolean,
-): GenerationResult {
-  const [first] = results
-  return {
-    ...(pictures ? { images: results } : { video: first! }),
-    ...(first!.duration === undefined ? {} : { duration_seconds: first!.duration }),
-    width: first!.width ?? inputs.width,
-    height: first!.height ?? inputs.height,
-    ...(pictures ? {} : { num_frames: first!.num_frames ?? inputs.num_frames, fps: first!.fps ?? inputs.fps }),
-    seed_used,
-    seed: inputs.seed,
-    prompt: prompt ?? inputs.prompt,
-    timings: { inference },
-  }
 }
 
 function libraryItem(

@@ -1,6 +1,8 @@
+import { linkedFile } from '../generation/linked.ts'
 import type { ResultFile } from '../generation/result.ts'
 import type { Completed } from '../protocols/converse.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
+import type { Link } from '../task.ts'
 
 /** What a job for pictures in the words of an OpenAI-style API stores as its result: files without addresses. */
 export interface ImageResult {
@@ -43,3 +45,11 @@ export const imageUsage = {
   total_tokens: 0,
   input_tokens_details: { text_tokens: 0, image_tokens: 0 },
 } as const
+
+/** Returns a stored result as a reader gets it: files by address, under `data` as OpenAI has them and under `images`. */
+export function linkedImages({ created, images, revised_prompt, ...facts }: ImageResult, link: Link) {
+  const shown = images.map(image => linkedFile(image, link))
+  const revised = revised_prompt === undefined ? {} : { revised_prompt }
+  const data = shown.map(({ url }) => ({ url, ...revised, seed: facts.seed_used }))
+  return { created, data, images: shown, ...facts, usage: imageUsage }
+}

@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask, ImageTask } from '../../schemas/task.ts'
-import type { GenerationModel, MediaWish, PreparedGeneration } from '../generation/prepare.ts'
+import { drawnSeed, type GenerationModel, type MediaWish, type PreparedGeneration } from '../generation/prepare.ts'
 import { presets } from '../generation/request.ts'
 import { pictureSize, rounded } from '../generation/size.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
@@ -19,7 +19,7 @@ export function prepareImage(
   task: ImageTask,
   body: unknown,
   model: GenerationModel,
-  drawSeed: () => number,
+  drawSeed = drawnSeed,
 ): PreparedGeneration {
   const read = imageRequests[task].safeParse(withoutModel(body))
   if (!read.success) throw failureOf(read.error, body)

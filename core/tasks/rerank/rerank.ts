@@ -6,6 +6,10 @@ import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { Prepared, Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, score, sigmoid, usageOf } from '../protocols/answer.ts'
+import type { TaskName } from '../task.ts'
+
+/** Names the task. */
+export const rerank = { id: 'std/rerank', title: 'reranking' } as const satisfies TaskName
 
 export interface RerankWant {
   task: 'std/rerank'
@@ -24,7 +28,7 @@ export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
   const checked = RerankRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const request = checked.data
-  const entry = modelFor('std/rerank', request.model, catalog)
+  const entry = modelFor(rerank, request.model, catalog)
   const documents = request.documents.map((document, at) => textOf(document, request.rank_fields, at))
   const top = request.top_n ?? request.top_k ?? request.topN ?? 0
   const raws = request.raw_scores === true

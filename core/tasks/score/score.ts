@@ -6,8 +6,12 @@ import { ScoreRequest, type ScoreResponse } from '../../schemas/vectors.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import { vectorsOf } from '../embeddings/embeddings.ts'
 import type { Prepared, Shaped } from '../prepared.ts'
-import { engineFault, parseAnswer, score, sigmoid, usageOf } from '../protocols/answer.ts'
+import { engineFault, parseAnswer, score as scoreOf, sigmoid, usageOf } from '../protocols/answer.ts'
 import { probability, scoresOf } from '../rerank/rerank.ts'
+import type { TaskName } from '../task.ts'
+
+/** Names the task. */
+export const score = { id: 'std/score', title: 'scoring' } as const satisfies TaskName
 
 /** Characters that a request may become when one of its texts is repeated for every pair. */
 const mostRepeated = 4 << 20
@@ -28,7 +32,7 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
   const checked = ScoreRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const request = checked.data
-  const entry = modelFor('std/score', request.model, catalog)
+  const entry = modelFor(score, request.model, catalog)
   const [left, right] = sides(request)
   const by = entry.traits.scoreBy
   const pairs = Math.max(left.length, right.length)
@@ -141,7 +145,7 @@ function scoresBy(answers: Record<string, unknown>[], want: ScoreWant): number[]
   const data = answer?.data
   if (!Array.isArray(data) || data.length !== want.pairs)
     throw engineFault(`with another number of scores than the ${want.pairs} pairs`)
-  return (data as { score?: unknown }[]).map(item => score(item?.score))
+  return (data as { score?: unknown }[]).map(item => scoreOf(item?.score))
 }
 
 /** Scores in the order of the pairs. */

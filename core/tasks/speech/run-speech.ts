@@ -6,10 +6,9 @@ import type { Limits } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
-import { costOf } from '../../models/cost.ts'
 import type { Registry } from '../../models/registry.ts'
 import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } from '../../schemas/speech-format.ts'
-import type { Usage } from '../../store/store.ts'
+import { characters } from '../metering.ts'
 import { engineFault } from '../protocols/answer.ts'
 import { askForSound, soundFailure } from '../protocols/sound.ts'
 import type { Ran, RunJob } from '../run-job.ts'
@@ -17,9 +16,7 @@ import { readWavHead } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
 import { prepareSpeech } from './speech.ts'
 import type { SpeechResult } from './speech-result.ts'
-
-/** Characters are what a use is counted in; the price of a million input tokens is that of a million of them. */
-export const speechUsage = (characters: number): Usage => ({ inputTokens: characters, outputTokens: 0 })
+import { speechUsage } from './speech-usage.ts'
 
 interface Wish {
   files: Pick<Files, 'adopt' | 'workspace' | 'discard' | 'pathOf'>
@@ -34,7 +31,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
-    const { path, body, asked, format, characters } = prepareSpeech(JSON.parse(job.inputs), registry.catalog())
+    const { path, body, asked, format, characters: length } = prepareSpeech(JSON.parse(job.inputs), registry.catalog())
     await conversion.check(asked, format)
     await using workspace = await files.workspace(job.id)
     const made = join(workspace.folder, `speech.${speechForms[format].ending}`)
@@ -68,11 +65,11 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
       duration,
       format,
     }
-    const usage = speechUsage(characters)
+    const usage = speechUsage(length)
     const ran: Ran = {
       result: JSON.stringify(result),
       usage,
-      cost: costOf(model.price, usage),
+      cost: characters.cost(model.price, usage),
       files: [file],
       library: [],
     }

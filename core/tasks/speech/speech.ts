@@ -4,9 +4,12 @@ import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { SpeechFormat } from '../../schemas/speech-format.ts'
 import { longestSpeechInput, usualSpeechInput } from '../../schemas/speech-input.ts'
-import { speechTask } from '../../schemas/task.ts'
 import { extraFields, modelFor } from '../catalog.ts'
+import type { TaskName } from '../task.ts'
 import { SpeechRequest } from './speech-request.ts'
+
+/** Names the task. */
+export const speech = { id: 'std/audio-speech', title: 'text to speech' } as const satisfies TaskName
 
 /** A request that has been checked and put into the engine's words. */
 export interface PreparedSpeech {
@@ -32,16 +35,16 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   const checked = SpeechRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = checked.data
-  const entry = modelFor(speechTask, model, catalog)
+  const entry = modelFor(speech, model, catalog)
   const { traits } = entry
-  const speech = traits.speech ?? { formats: ['wav'], voices: null, longestInput: usualSpeechInput }
-  const characters = lengthOf(input, speech.longestInput)
+  const known = traits.speech ?? { formats: ['wav'], voices: null, longestInput: usualSpeechInput }
+  const characters = lengthOf(input, known.longestInput)
   const format = response_format ?? 'mp3'
   const body = {
     model: traits.upstreamId,
     input,
-    voice: voiceFor(entry, speech, voice),
-    response_format: askedFormat(entry, speech, format),
+    voice: voiceFor(entry, known, voice),
+    response_format: askedFormat(entry, known, format),
     speed: speed ?? undefined,
     instructions: instructions ?? undefined,
     language: language ?? undefined,
@@ -50,7 +53,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   }
   return {
     modelId: entry.id,
-    path: traits.paths[speechTask]!,
+    path: traits.paths['std/audio-speech']!,
     body: JSON.stringify(body),
     format,
     asked: body.response_format,

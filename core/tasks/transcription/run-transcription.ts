@@ -2,13 +2,13 @@ import type { Limits } from '../../config.ts'
 import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Media } from '../../media/take.ts'
-import { costOf } from '../../models/cost.ts'
 import type { Registry } from '../../models/registry.ts'
-import { isTranscription } from '../../schemas/task.ts'
 import { largeResultBytes } from '../../store/store.ts'
+import { tokens } from '../metering.ts'
 import { hear } from '../protocols/hear.ts'
+import { taskRecord } from '../registry.ts'
 import type { Ran, RunJob } from '../run-job.ts'
-import { jobRequest, prepareTranscription } from './transcription.ts'
+import { jobRequest } from './transcription.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
 
 /** Runs jobs of speech to text: the sound is a file of the organization by then, and the result is all that was heard. */
@@ -25,11 +25,13 @@ export function openTranscriptionRunner({
 }): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
     const { task, organizationId, id } = job
-    if (!isTranscription(task)) throw new Failure('unsupported_task', `The task ${task} is not about a sound.`)
+    const record = taskRecord(task)
+    if (record.runner !== 'transcription')
+      throw new Failure('unsupported_task', `The task ${task} is not about a sound.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const request = jobRequest(JSON.parse(job.inputs) as TranscriptionRequest)
-    const prepared = prepareTranscription(task, request, registry.catalog())
+    const prepared = record.prepare(request, registry.catalog())
     const sender = { organizationId, origin: job.origin ?? '', jobId: id, signal }
     await using sound = await media.sound(sender, prepared.sound.field, prepared.sound.value)
     const answer = await hear(lease, prepared, sound, limits.engine_answer, signal)
@@ -39,7 +41,7 @@ export function openTranscriptionRunner({
       typeof body === 'string' || body.byteLength > largeResultBytes
         ? body
         : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
-    return { result, usage, cost: costOf(model.price, usage), files: [], library: [] }
+    return { result, usage, cost: tokens.cost(model.price, usage), files: [], library: [] }
   }
   // Nothing of it is on the disk before its end is.
   return Object.assign(run, { undo: async () => {} })

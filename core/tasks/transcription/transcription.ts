@@ -4,6 +4,7 @@ import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { TranscriptionTask } from '../../schemas/task.ts'
 import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import type { TaskName } from '../task.ts'
 import { languageCode } from './languages.ts'
 import {
   soundFields,
@@ -12,6 +13,12 @@ import {
   transcriptionFormats,
   transcriptionRequests,
 } from './transcription-request.ts'
+
+/** Names the tasks. */
+export const transcriptions = {
+  'std/audio-transcription': { id: 'std/audio-transcription', title: 'speech to text' },
+  'std/audio-translation': { id: 'std/audio-translation', title: 'speech to English text' },
+} as const satisfies Record<TranscriptionTask, TaskName>
 
 /** What `shapeTranscription` must know to put an engine's answer into the caller's words. */
 export interface TranscriptionWant {
@@ -63,7 +70,7 @@ export function soundIn(
 /** Checks a request. Pure. Throws Failure for everything that is wrong with it but the sound. */
 export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
   const { request, sound } = soundIn(task, raw)
-  const entry = modelFor(task, request.model, catalog)
+  const entry = modelFor(transcriptions[task], request.model, catalog)
   const format = request.response_format ?? 'json'
   const words = request.timestamp_granularities?.includes('word') ?? false
   if (request.timestamp_granularities?.length && format !== 'verbose_json')

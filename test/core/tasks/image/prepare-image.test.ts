@@ -2,12 +2,10 @@ import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { type ImageTask, type Task, withImplied } from '../../../../core/schemas/task.ts'
 import { withMedia } from '../../../../core/tasks/generation/media.ts'
-import { prepareGeneration } from '../../../../core/tasks/generation/prepare.ts'
-import { imageRequestOf } from '../../../../core/tasks/image/prepare-image.ts'
+import { imageRequestOf, prepareImage } from '../../../../core/tasks/image/prepare-image.ts'
 
 const model = { extra_params: ['scheduler', 'prompt'], resolutions: undefined }
-const prepared = (task: ImageTask, body: object) =>
-  prepareGeneration(task, { prompt: 'a cat', ...body }, model, () => 5)
+const prepared = (task: ImageTask, body: object) => prepareImage(task, { prompt: 'a cat', ...body }, model, () => 5)
 const painted = (body: object = {}) => prepared('std/image-generation', body).inputs
 const edited = (body: object) => prepared('std/image-edit', body)
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { filesIn, linkedResult } from '../../../../core/files/links.ts'
 import type { Catalog } from '../../../../core/models/catalog.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { contentTypeOf, isOfFormat, type SpeechFormat } from '../../../../core/schemas/speech-format.ts'
 import { voicesIn } from '../../../../core/tasks/protocols/voices.ts'
+import { taskNamed, taskRecord } from '../../../../core/tasks/registry.ts'
+import { filesOf, shownResult } from '../../../../core/tasks/result-files.ts'
 import { prepareSpeech } from '../../../../core/tasks/speech/speech.ts'
-import { taskNamed, taskTypes } from '../../../../core/tasks/task-types.ts'
 import { withAddresses } from '../../../../core/workflows/media-fields.ts'
 import { traitsOf } from '../../../../gpu/presets/presets.ts'
 
@@ -118,7 +118,7 @@ describe('the result of a job', () => {
   const link = ({ id, name }: { id: string; name: string }) => `at:${id}/${name}`
 
   test('has an address where it is read', () => {
-    const shown = linkedResult('std/audio-speech', stored, link)
+    const shown = shownResult('std/audio-speech', stored, link)
     expect(shown).toEqual({
       audio_url: 'at:file-1/speech.wav',
       content_type: 'audio/wav',
@@ -126,24 +126,25 @@ describe('the result of a job', () => {
       format: 'wav',
       file_id: 'file-1',
     })
-    expect(taskTypes.get('std/audio-speech')!.result.parse(shown)).toEqual(shown)
-    expect(filesIn('std/audio-speech', stored)).toEqual(['file-1'])
+    expect(taskRecord('std/audio-speech').result.parse(shown)).toEqual(shown)
+    expect(filesOf('std/audio-speech', stored)).toEqual(['file-1'])
   })
 
   test('names nothing where there is none, and other tasks keep theirs', () => {
-    expect(linkedResult('std/audio-speech', null, link)).toBeNull()
-    expect(linkedResult('std/chat-completion', stored, link)).toBe(stored)
-    expect(filesIn('std/chat-completion', stored)).toEqual([])
+    expect(shownResult('std/audio-speech', null, link)).toBeNull()
+    expect(shownResult('std/chat-completion', stored, link)).toBe(stored)
+    expect(filesOf('std/chat-completion', stored)).toEqual([])
   })
 
   test('given whole to a field that takes a sound, is its address', () => {
-    expect(withAddresses({ audio_url: { audio_url: 'file-1', duration: 2 }, prompt: { audio_url: 'file-1' } })).toEqual(
-      {
-        audio_url: 'file-1',
-        prompt: { audio_url: 'file-1' },
-      },
-    )
+    const { isMediaPath } = taskRecord('slug/speech-to-video')
+    expect(
+      withAddresses({ audio_url: { audio_url: 'file-1', duration: 2 }, prompt: { audio_url: 'file-1' } }, isMediaPath),
+    ).toEqual({
+      audio_url: 'file-1',
+      prompt: { audio_url: 'file-1' },
+    })
   })
 })
 
-test('the short name of the task', () => expect(taskNamed('std/speech')).toBe('std/audio-speech'))
+test('the short name of the task', () => expect(taskNamed('std/speech')?.id).toBe('std/audio-speech'))
