@@ -3,7 +3,7 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import type { FleetSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
-import { isGeneration, Task } from '../../core/schemas/task.ts'
+import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
 import type { Call } from '../call.ts'
 import { ownsMachine } from '../machine-owner.ts'
@@ -60,11 +60,10 @@ export function statusOf(model: Model, { models, residents }: FleetSnapshot, cal
   // The slots that jobs wait for are counted on both sides.
   const waiting = Math.max(0, (activity?.waiting ?? 0) - durable.asked) + durable.waiting
   const etaMs = waiting > 0 ? (durable.etaMs ?? activity?.etaMs) : activity?.etaMs
-  const slugs = Object.fromEntries(slugsOf(model))
+  const bySlug = slugsOf(model)
+  const slugs = Object.fromEntries(bySlug)
   const schemas = Object.fromEntries(
-    model.tasks
-      .filter(isGeneration)
-      .map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
+    [...bySlug.keys()].map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
   )
   return {
     model_id: model.id,

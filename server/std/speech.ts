@@ -3,7 +3,6 @@ import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { contentTypeOf, speechForms } from '../../core/schemas/speech-format.ts'
-import { speechTask } from '../../core/schemas/task.ts'
 import { askForSound, soundFailure } from '../../core/tasks/protocols/sound.ts'
 import { type PreparedSpeech, prepareSpeech } from '../../core/tasks/speech/speech.ts'
 import { speechUsage } from '../../core/tasks/speech/speech-usage.ts'
@@ -39,7 +38,7 @@ export async function speech(call: Call): Promise<void> {
   call.requireModel(model.id)
   await conversion.check(prepared.asked, prepared.format)
 
-  const work = { task: speechTask, model, createdAt, waitMs: prefer.waitMs, stream: true } as const
+  const work = { task: 'std/audio-speech', model, createdAt, waitMs: prefer.waitMs, stream: true } as const
   const attempt = (lease: Lease) => say(call, prepared, model, lease)
   if (!keyed) return carryOut(call, work, attempt)
   using hold = await holdKey(call)
