@@ -58,10 +58,19 @@ export interface SpeechTraits {
   longestInput: number
 }
 
+/** Names how requests become HTTP to an engine. What a name stands for is in core/tasks/protocols. */
+export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation'
+
+/** Where an engine answers a task, and by which protocol. */
+export interface EngineRoute {
+  protocol: EngineProtocolName
+  path: string
+}
+
 /** How to speak to one kind of engine. Data only: what is done with it stands in core/tasks. */
 export interface EngineTraits {
-  /** Where the engine answers each task. A task without a path cannot be asked of it. */
-  paths: Partial<Record<Task, string>>
+  /** A task without a route cannot be asked of the engine. */
+  routes: Partial<Record<Task, EngineRoute>>
   features: ReadonlySet<Feature>
   /** Whether relevance scores come as probabilities or as raw logits. */
   rerankScores: 'probability' | 'logit'

@@ -1,6 +1,7 @@
-import { isGeneration } from '../../core/schemas/task.ts'
-import { everyPath, everything, type Preset, traitsFor } from './preset.ts'
+import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
+import { everything, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
+import { everyRoute } from './routes.ts'
 
 /**
  * Any command that speaks OpenAI-style HTTP, or for pictures and videos the protocol of
@@ -27,12 +28,12 @@ export const custom: Preset = {
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: model => model.health_path ?? '/health',
-  tellsRunning: model => model.tasks.some(isGeneration),
+  tellsRunning: model => model.tasks.some(task => task in inferGeneration.paths),
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: everyPath(),
+      routes: everyRoute(),
       features: everything,
       rerankScores: 'probability',
       scoreBy: 'score',

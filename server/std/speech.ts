@@ -3,7 +3,8 @@ import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { contentTypeOf, speechForms } from '../../core/schemas/speech-format.ts'
-import { askForSound, soundFailure } from '../../core/tasks/protocols/sound.ts'
+import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
+import { soundFailure } from '../../core/tasks/protocols/sound.ts'
 import { type PreparedSpeech, prepareSpeech } from '../../core/tasks/speech/speech.ts'
 import { speechUsage } from '../../core/tasks/speech/speech-usage.ts'
 import { readBody } from '../body.ts'
@@ -54,13 +55,13 @@ async function respondLater(call: Call, body: unknown): Promise<void> {
 /** One attempt: nothing is sent before the first of the sound is there, so until then another engine may be tried. */
 async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Lease): Promise<StreamEnd> {
   const { config, conversion, throughput } = call.owners
-  const { path, body, asked, format, events, characters } = prepared
+  const { route, body, asked, format, events, characters } = prepared
   const usage = speechUsage(characters)
   let begun = false
   try {
-    const { contentType, sound } = await askForSound(
+    const { contentType, sound } = await audioProtocol(route).synthesize(
       lease,
-      { path, body, maxBytes: config.limits.output_size },
+      { path: route.path, body, maxBytes: config.limits.output_size },
       call.leaving,
     )
     const converted = await conversion.convert(sound, asked, format)

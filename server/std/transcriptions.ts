@@ -2,7 +2,7 @@ import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
 import type { Sound } from '../../core/media/sound.ts'
 import type { TranscriptionTask } from '../../core/schemas/task.ts'
-import { hear } from '../../core/tasks/protocols/hear.ts'
+import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/transcription/transcription.ts'
 import {
   Transcription,
@@ -82,7 +82,13 @@ async function attempt(
   const { config, cpu, throughput } = call.owners
   let answer: Buffer
   try {
-    answer = await hear(lease, prepared, sound, config.limits.engine_answer, call.leaving)
+    answer = await audioProtocol(prepared.route).transcribe(
+      lease,
+      { path: prepared.route.path, fields: prepared.fields },
+      sound,
+      config.limits.engine_answer,
+      call.leaving,
+    )
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }

@@ -82,7 +82,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   Object.assign(body, extraFields(raw, entry))
   return {
     modelId: entry.id,
-    path: entry.traits.paths['std/chat-completion']!,
+    path: entry.traits.routes['std/chat-completion']!.path,
     bodies: [JSON.stringify(body)],
     stream,
     ...(pictures.length > 0 ? { pictures } : {}),

@@ -59,7 +59,7 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
   const calls = promptLists ? [request.prompt] : prompts
   return {
     modelId: entry.id,
-    path: entry.traits.paths['std/completion']!,
+    path: entry.traits.routes['std/completion']!.path,
     bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),
     stream,
     want: {

@@ -39,7 +39,7 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
   }
   return {
     modelId: entry.id,
-    path: traits.paths['std/embeddings']!,
+    path: traits.routes['std/embeddings']!.path,
     bodies: [JSON.stringify(body)],
     stream: false,
     want: {

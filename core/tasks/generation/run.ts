@@ -5,8 +5,9 @@ import type { MediaKind } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
 import { modelFor } from '../catalog.ts'
-import { type Completed, converse } from '../protocols/converse.ts'
-import { type GenerationCall, type GenerationInputs, generatePath } from '../protocols/generation-call.ts'
+import type { Completed } from '../protocols/converse.ts'
+import type { GenerationCall, GenerationInputs } from '../protocols/generation-call.ts'
+import { generationProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
 import type { Ran, RunJob } from '../run-job.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
@@ -56,7 +57,8 @@ export function openGenerationRunner(owners: Wish): RunJob {
       signal.addEventListener('abort', stay, { once: true })
       const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
       const began = performance.now()
-      const completed = await converse(lease, entry.traits.paths[task] ?? generatePath, call, signal, report)
+      const route = entry.traits.routes[task]!
+      const completed = await generationProtocol(route).generate(lease, route, call, signal, report)
       const seconds = Math.round(performance.now() - began) / 1000
       const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
       const outputs = await takeOutputs(

@@ -4,7 +4,6 @@ import { Failure } from '../../failure.ts'
 import type { Lease } from '../../fleet.ts'
 import type { Leaving } from '../../leaving.ts'
 import type { Sound } from '../../media/sound.ts'
-import type { PreparedTranscription } from '../transcription/transcription.ts'
 import { ask } from './ask.ts'
 import { type SoundForm, soundForm } from './sound-form.ts'
 
@@ -14,7 +13,7 @@ import { type SoundForm, soundForm } from './sound-form.ts'
  */
 export function hear(
   lease: Lease,
-  { path, fields }: Pick<PreparedTranscription, 'path' | 'fields'>,
+  { path, fields }: { path: string; fields: [name: string, value: string][] },
   sound: Pick<Sound, 'path' | 'bytes' | 'seconds'>,
   maxBytes: number,
   signal: Leaving,

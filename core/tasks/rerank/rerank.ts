@@ -44,7 +44,7 @@ export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
   }
   return {
     modelId: entry.id,
-    path: entry.traits.paths['std/rerank']!,
+    path: entry.traits.routes['std/rerank']!.path,
     bodies: [JSON.stringify(body)],
     stream: false,
     want: {

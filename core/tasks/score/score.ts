@@ -68,9 +68,9 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
 
 function pathFor({ id, traits }: CatalogEntry): string {
   const path =
-    traits.paths[
+    traits.routes[
       traits.scoreBy === 'score' ? 'std/score' : traits.scoreBy === 'rerank' ? 'std/rerank' : 'std/embeddings'
-    ]
+    ]?.path
   if (!path)
     throw new Failure('unsupported_task', `The engine of '${id}' has no way to score pairs.`, { param: 'model' })
   return path

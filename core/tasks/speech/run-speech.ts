@@ -10,7 +10,8 @@ import type { Registry } from '../../models/registry.ts'
 import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } from '../../schemas/speech-format.ts'
 import { characters } from '../metering.ts'
 import { engineFault } from '../protocols/answer.ts'
-import { askForSound, soundFailure } from '../protocols/sound.ts'
+import { audioProtocol } from '../protocols/protocols.ts'
+import { soundFailure } from '../protocols/sound.ts'
 import type { Ran, RunJob } from '../run-job.ts'
 import { readWavHead } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
@@ -31,11 +32,15 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
-    const { path, body, asked, format, characters: length } = prepareSpeech(JSON.parse(job.inputs), registry.catalog())
+    const { route, body, asked, format, characters: length } = prepareSpeech(JSON.parse(job.inputs), registry.catalog())
     await conversion.check(asked, format)
     await using workspace = await files.workspace(job.id)
     const made = join(workspace.folder, `speech.${speechForms[format].ending}`)
-    const { contentType, sound } = await askForSound(lease, { path, body, maxBytes: limits.output_size }, signal)
+    const { contentType, sound } = await audioProtocol(route).synthesize(
+      lease,
+      { path: route.path, body, maxBytes: limits.output_size },
+      signal,
+    )
     let rate: number | undefined
     let seconds: number | undefined
     try {

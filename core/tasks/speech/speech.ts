@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { SpeechTraits } from '../../fleet.ts'
+import type { EngineRoute, SpeechTraits } from '../../fleet.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { SpeechFormat } from '../../schemas/speech-format.ts'
@@ -14,8 +14,7 @@ export const speech = { id: 'std/audio-speech', title: 'text to speech' } as con
 /** A request that has been checked and put into the engine's words. */
 export interface PreparedSpeech {
   modelId: string
-  /** Where the engine answers it. */
-  path: string
+  route: EngineRoute
   body: string
   /** What the caller gets. */
   format: SpeechFormat
@@ -53,7 +52,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   }
   return {
     modelId: entry.id,
-    path: traits.paths['std/audio-speech']!,
+    route: traits.routes['std/audio-speech']!,
     body: JSON.stringify(body),
     format,
     asked: body.response_format,

@@ -5,7 +5,7 @@ import type { Media } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
 import { largeResultBytes } from '../../store/store.ts'
 import { tokens } from '../metering.ts'
-import { hear } from '../protocols/hear.ts'
+import { audioProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
 import type { Ran, RunJob } from '../run-job.ts'
 import { jobRequest } from './transcription.ts'
@@ -34,7 +34,13 @@ export function openTranscriptionRunner({
     const prepared = record.prepare(request, registry.catalog())
     const sender = { organizationId, origin: job.origin ?? '', jobId: id, signal }
     await using sound = await media.sound(sender, prepared.sound.field, prepared.sound.value)
-    const answer = await hear(lease, prepared, sound, limits.engine_answer, signal)
+    const answer = await audioProtocol(prepared.route).transcribe(
+      lease,
+      { path: prepared.route.path, fields: prepared.fields },
+      sound,
+      limits.engine_answer,
+      signal,
+    )
     // The result is the whole of it; a form with less was for who asks on the line.
     const { body, usage } = await cpu.shape([answer], { ...prepared.want, seconds: sound.seconds, result: true })
     const result =

@@ -1,4 +1,5 @@
 import { Failure } from '../../failure.ts'
+import type { EngineRoute } from '../../fleet.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
@@ -45,8 +46,7 @@ export const showsCompression = ({ format, result }: Pick<TranscriptionWant, 'fo
 export interface PreparedTranscription {
   task: TranscriptionTask
   modelId: string
-  /** Where the engine answers it. */
-  path: string
+  route: EngineRoute
   /** Of the form that the engine is sent, without the file. */
   fields: [name: string, value: string][]
   /** Where the sound is named, and how; what stands there does not matter where it came as a file of a form. */
@@ -102,7 +102,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
   return {
     task,
     modelId: entry.id,
-    path: entry.traits.paths[task]!,
+    route: entry.traits.routes[task]!,
     fields: fieldsOf({
       model: entry.traits.upstreamId,
       response_format: asked,

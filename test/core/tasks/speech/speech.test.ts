@@ -61,8 +61,8 @@ describe('what the engine is asked for', () => {
   })
 
   test('where it is asked', () => {
-    expect(prepared({}).path).toBe('/v1/audio/speech')
-    expect(prepared({}, { url: 'http://h/tts/v2' }).path).toBe('/tts/v2/audio/speech')
+    expect(prepared({}).route.path).toBe('/v1/audio/speech')
+    expect(prepared({}, { url: 'http://h/tts/v2' }).route.path).toBe('/tts/v2/audio/speech')
   })
 })
 

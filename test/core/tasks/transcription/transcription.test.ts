@@ -26,7 +26,10 @@ test.each([
   expect([languageCode(text), languageName(text)]).toEqual([code, name])
 })
 
-const both = { 'std/audio-transcription': '/t', 'std/audio-translation': '/e' }
+const both = {
+  'std/audio-transcription': { protocol: 'openai-audio', path: '/t' },
+  'std/audio-translation': { protocol: 'openai-audio', path: '/e' },
+} as const
 const catalog = (features: Feature[], more: Partial<EngineTraits> = {}, extraParams: string[] = []): Catalog =>
   new Map([
     [
@@ -36,7 +39,7 @@ const catalog = (features: Feature[], more: Partial<EngineTraits> = {}, extraPar
         engine: 'custom',
         tasks: ['std/audio-transcription', 'std/audio-translation'],
         extraParams,
-        traits: { paths: both, features: new Set(features), upstreamId: 'up', ...more } as EngineTraits,
+        traits: { routes: both, features: new Set(features), upstreamId: 'up', ...more } as EngineTraits,
       },
     ],
   ])
@@ -106,7 +109,7 @@ test('what the configuration lets through is passed on, and nothing else', () =>
 
 test('a translation has a route or a field, and no language', () => {
   const route = prepared({ language: 'de' }, catalog(all), 'std/audio-translation')
-  expect([route.path, route.want.language, Object.fromEntries(route.fields)]).toEqual([
+  expect([route.route.path, route.want.language, Object.fromEntries(route.fields)]).toEqual([
     '/e',
     null,
     { model: 'up', response_format: 'verbose_json' },
