@@ -114,7 +114,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
           transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
           generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
         },
-        throughput.used,
+        (modelId, usage) => throughput.used(modelId, usage),
       ),
     }),
   })

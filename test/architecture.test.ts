@@ -124,3 +124,47 @@ test('a test file mirrors what it tests', () => {
 test('basenames are kebab-case', () => {
   expect(sources.filter(path => !/^[a-z0-9]+(-[a-z0-9]+)*(\.d)?\.ts$/.test(basename(path)))).toEqual([])
 })
+
+test('what lies below the tasks does not know them', () => {
+  const below = /^core\/([^/]+\.ts|(schemas|dag|store|accounts|models|files|media)\/.*)$/
+  const wrong = sources
+    .filter(path => below.test(path))
+    .flatMap(path =>
+      importsOf(path)
+        .filter(to => to.startsWith('core/tasks/'))
+        .map(to => `${path} imports ${to}`),
+    )
+  expect(wrong).toEqual([])
+})
+
+test('tasks know neither jobs nor workflows', () => {
+  const wrong = sources
+    .filter(path => path.startsWith('core/tasks/'))
+    .flatMap(path =>
+      importsOf(path)
+        .filter(to => /^core\/(admission|jobs|workflows|batches|webhooks)\//.test(to))
+        .map(to => `${path} imports ${to}`),
+    )
+  expect(wrong).toEqual([])
+})
+
+/** Comparisons of a value with the id of a task, or with the beginning of one. */
+const taskBranch =
+  /([=!]==?\s*|\bcase\s+|\.(includes|has|startsWith|indexOf)\()\(?['"`](std|slug)\/|['"`](std|slug)\/[\w-]*['"`]\s*[=!]==?/
+/** Ids are defined in the first; records, presets, and engines, which do the tasks, are the others. */
+const knowsTasks = /^(core\/schemas\/task\.ts$|core\/tasks\/|gpu\/presets\/|gpu\/engines\/)/
+
+test.each([
+  ["if (task === 'std/audio-speech')", true],
+  ["'std/score' !== task", true],
+  ["switch (task) { case 'std/rerank': }", true],
+  ["model.tasks.includes('std/embeddings')", true],
+  ["task.startsWith('slug/')", true],
+  ["const table = { 'std/rerank': 1 }", false],
+  ["answer: call => infer('std/rerank', call)", false],
+])('%s: a branch on a task is %s', (code, isBranch) => expect(taskBranch.test(code)).toBe(isBranch))
+
+test('no code asks which task it has: it reads the record', () => {
+  const files = sources.filter(path => !knowsTasks.test(path) && !/^\s*route\(\{$/m.test(read(path)))
+  expect(files.filter(path => taskBranch.test(read(path)))).toEqual([])
+})

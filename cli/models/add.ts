@@ -166,12 +166,17 @@ function isOurs(dataDir: string): boolean {
   return owner === undefined || owner === process.getuid?.()
 }
 
-/** What to type to see it work. */
+/** What to type to see a model work, by the first of these tasks that it has. */
+const tries: Partial<Record<Task, (model: string) => string>> = {
+  'std/chat-completion': model => `infer run ${model} "Hello"`,
+  'std/completion': model => `infer run ${model} "Hello"`,
+  'std/embeddings': model => `infer embed ${model} "Hello"`,
+  'std/rerank': model => `infer rerank ${model} "a question" "an answer" "something else"`,
+}
+
 function tryCommand(id: string, can: readonly Task[]): string {
-  const model = shellWord(id)
-  if (can.includes('std/chat-completion') || can.includes('std/completion')) return `infer run ${model} "Hello"`
-  if (can.includes('std/embeddings')) return `infer embed ${model} "Hello"`
-  return `infer rerank ${model} "a question" "an answer" "something else"`
+  const task = (Object.keys(tries) as Task[]).find(one => can.includes(one)) ?? 'std/rerank'
+  return tries[task]!(shellWord(id))
 }
 
 function readTasks(text: string): Task[] {

@@ -90,7 +90,7 @@ interface TaskFacts<Id extends Task> extends TaskName<Id> {
   /** Whether its requests name media, which become files of the organization before a job is stored. */
   takesFiles: boolean
   /** Whether the address of a media file belongs at this place of a request: a reference to an object is read as its address there. */
-  isMediaPath(path: Path): boolean
+  isMediaPath: (path: Path) => boolean
   /** Absent where results hold no files. */
   files?: ResultFiles
   /** Whether another run with the same inputs gives the same result, so that both can share one. */

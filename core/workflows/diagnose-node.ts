@@ -14,7 +14,7 @@ export interface TaskType {
   request: z.ZodType
   result: z.ZodType
   /** Whether the address of a media file belongs at this place of a request. */
-  isMediaPath(path: readonly Segment[]): boolean
+  isMediaPath: (path: readonly Segment[]) => boolean
 }
 
 /** What workflows may be made of. */
