@@ -59,9 +59,14 @@ export type Path = readonly (string | number)[]
 export interface FillContext {
   model: Pick<Model, 'id' | 'extra_params' | 'resolutions'>
   /** Returns the seed of a request that names none. */
-  drawSeed(): number
+  drawSeed: () => number
   /** Stores the media that a field names as a file of the organization. Rejects with Failure that names the field. */
-  take(field: string, value: string, kind: MediaKind, options?: { alpha?: boolean | undefined }): Promise<FileRecord>
+  take: (
+    field: string,
+    value: string,
+    kind: MediaKind,
+    options?: { alpha?: boolean | undefined },
+  ) => Promise<FileRecord>
 }
 
 /** Everything that infer knows about a task. Nothing outside this folder asks which task it has; it reads the record. */
