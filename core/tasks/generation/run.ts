@@ -3,7 +3,7 @@ import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { MediaKind } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
-import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
+import type { JobRecord, NewLibraryItem, Usage } from '../../store/store.ts'
 import { modelFor } from '../catalog.ts'
 import type { Completed } from '../protocols/converse.ts'
 import type { GenerationCall, GenerationInputs } from '../protocols/generation-call.ts'
@@ -12,7 +12,7 @@ import { taskRecord } from '../registry.ts'
 import type { Ran, RunJob } from '../run-job.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
 
-interface Wish extends OutputOwners {
+interface GenerationRunnerOptions extends OutputOwners {
   files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace'>
   registry: Pick<Registry, 'find' | 'catalog'>
   limits: Pick<Limits, 'output_size' | 'cancel_grace'>
@@ -21,7 +21,7 @@ interface Wish extends OutputOwners {
 const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
 
 /** Runs generation jobs: the engine writes into a folder of the run, and what it made is taken over from there. */
-export function openGenerationRunner(owners: Wish): RunJob {
+export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
   const { files, registry, limits } = owners
 
   /** The stored inputs with the ids of files replaced by where their bytes lie. */
@@ -43,9 +43,10 @@ export function openGenerationRunner(owners: Wish): RunJob {
 
   const run: RunJob = Object.assign(
     async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
+      const model = registry.find(job.modelId)
       const entry = registry.catalog().get(job.modelId)
       const record = taskRecord(job.task)
-      if (!entry || record.runner !== 'generation' || !entry.tasks.includes(job.task))
+      if (!model || !entry || record.runner !== 'generation' || !entry.tasks.includes(job.task))
         throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${job.task}.`)
       const { stored, inputs } = await inputsOf(job)
       const task = record.engineTask(stored)
@@ -66,12 +67,13 @@ export function openGenerationRunner(owners: Wish): RunJob {
         completed,
         owners,
       )
+      const usage: Usage = { inputTokens: 0, outputTokens: 0 }
       const ran: Ran = {
         result: JSON.stringify(
           record.resultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() }),
         ),
-        usage: { inputTokens: 0, outputTokens: 0 },
-        cost: 0,
+        usage,
+        cost: record.metering.cost(model.price, usage),
         files: outputs.files,
         library: record.inLibrary ? [libraryItem(job, stored, completed, outputs)] : [],
       }

@@ -8,18 +8,17 @@ import type { Files } from '../../files/files.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
 import type { Registry } from '../../models/registry.ts'
 import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } from '../../schemas/speech-format.ts'
-import { characters } from '../metering.ts'
 import { engineFault } from '../protocols/answer.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { soundFailure } from '../protocols/sound.ts'
+import { taskRecord } from '../registry.ts'
 import type { Ran, RunJob } from '../run-job.ts'
 import { readWavHead } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
-import { prepareSpeech } from './speech.ts'
 import type { SpeechResult } from './speech-result.ts'
 import { speechUsage } from './speech-usage.ts'
 
-interface Wish {
+interface SpeechRunnerOptions {
   files: Pick<Files, 'adopt' | 'workspace' | 'discard' | 'pathOf'>
   registry: Pick<Registry, 'find' | 'catalog'>
   ffmpeg: Pick<Ffmpeg, 'found' | 'probe'>
@@ -28,11 +27,13 @@ interface Wish {
 }
 
 /** Runs jobs of speech: the sound goes to a file piece by piece as the engine makes it. */
-export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: Wish): RunJob {
+export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
+    const record = taskRecord(job.task)
+    if (record.runner !== 'speech') throw new Failure('unsupported_task', `The task ${job.task} makes no speech.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
-    const { route, body, asked, format, characters: length } = prepareSpeech(JSON.parse(job.inputs), registry.catalog())
+    const { route, body, asked, format, characters } = record.prepare(JSON.parse(job.inputs), registry.catalog())
     await conversion.check(asked, format)
     await using workspace = await files.workspace(job.id)
     const made = join(workspace.folder, `speech.${speechForms[format].ending}`)
@@ -70,11 +71,11 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
       duration,
       format,
     }
-    const usage = speechUsage(length)
+    const usage = speechUsage(characters)
     const ran: Ran = {
       result: JSON.stringify(result),
       usage,
-      cost: characters.cost(model.price, usage),
+      cost: record.metering.cost(model.price, usage),
       files: [file],
       library: [],
     }
@@ -92,7 +93,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
 async function lengthOf(
   path: string,
   { format, rate }: { format: SpeechFormat; rate: number },
-  ffmpeg: Wish['ffmpeg'],
+  ffmpeg: SpeechRunnerOptions['ffmpeg'],
   signal: AbortSignal,
 ): Promise<number | undefined> {
   await using file = await open(path)

@@ -4,7 +4,6 @@ import { Failure } from '../../failure.ts'
 import type { Media } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
 import { largeResultBytes } from '../../store/store.ts'
-import { tokens } from '../metering.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
 import type { Ran, RunJob } from '../run-job.ts'
@@ -47,7 +46,7 @@ export function openTranscriptionRunner({
       typeof body === 'string' || body.byteLength > largeResultBytes
         ? body
         : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
-    return { result, usage, cost: tokens.cost(model.price, usage), files: [], library: [] }
+    return { result, usage, cost: record.metering.cost(model.price, usage), files: [], library: [] }
   }
   // Nothing of it is on the disk before its end is.
   return Object.assign(run, { undo: async () => {} })
