@@ -8,7 +8,6 @@ import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
 import { openFiles } from '../core/files/files.ts'
 import { openJobs } from '../core/jobs/jobs.ts'
-import { openRecorder } from '../core/jobs/recorder.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
 import { openMedia } from '../core/media/take.ts'
 import { defaultModels } from '../core/models/defaults.ts'
@@ -16,6 +15,7 @@ import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
 import { type Store, scopes } from '../core/store/store.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
+import { openPreparing } from '../core/tasks/preparing.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
 import { openConversion } from '../core/tasks/speech/conversion.ts'
@@ -24,7 +24,9 @@ import { openTranscriptionRunner } from '../core/tasks/transcription/run-transcr
 import { openContent } from '../core/workflows/content.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
-import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
+import { openNodeRunner, openNodeWorks } from '../core/workflows/node-run.ts'
+import { openResultLookup } from '../core/workflows/result-lookup.ts'
+import { openSingleFlight } from '../core/workflows/single-flight.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
@@ -84,9 +86,10 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     onLoaded: (modelId, ms) => timings.took('load', modelId, ms),
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
-  const cpu = openCpu()
+  const threads = openCpu()
+  // The other side of the threads is cli/cpu-worker.ts.
+  const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
   const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
-  const recorder = openRecorder({ store, log })
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
@@ -95,7 +98,8 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   await shares.read()
   const frozen = openFrozen(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
-  const work = openNodeWork({ frozen, registry, cpu, content })
+  const works = openNodeWorks({ frozen, registry, cpu, content })
+  const flight = openSingleFlight(store.executions)
   const jobs = openJobs({
     store,
     fleet,
@@ -103,9 +107,9 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     weightOf: id => shares.of(id),
     log,
     run: openNodeRunner({
-      work,
+      works,
+      flight,
       frozen,
-      store: store.executions,
       media,
       run: openTaskRunner(
         {
@@ -118,9 +122,9 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       ),
     }),
   })
-  const executions = openExecutions({ store, jobs, frozen, work, log })
+  const executions = openExecutions({ store, jobs, frozen, works, flight, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
-  const metrics = openMetrics({ store, fleet, streams, reload, throughput, timings })
+  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
   server.serve({
@@ -133,7 +137,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     fleet,
     jobs,
     executions,
-    recorder,
+    recorder: jobs.recorder,
     cpu,
     conversion,
     files,
@@ -163,7 +167,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),
       () => executions.close(),
       () => fleet.close(0),
-      () => recorder.close(),
+      () => jobs.recorder.close(),
       () => accounts.flushUses(),
       () => files.close(),
       () => cpu.close(),

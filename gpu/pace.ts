@@ -4,10 +4,6 @@ export interface Pace {
   runMs: number | null
 }
 
-/** The newest value counts a fifth, so that a cold start long ago is forgotten and one slow request changes little. */
-export const blend = (average: number | null, value: number): number =>
-  average === null ? value : average + (value - average) * 0.2
-
 /** Milliseconds until a model that has been loading for a while is ready; null when it never has been before. */
 export const untilReady = (pace: Pace, loadingForMs: number): number | null =>
   pace.loadMs === null ? null : Math.max(0, pace.loadMs - loadingForMs)
@@ -15,7 +11,3 @@ export const untilReady = (pace: Pace, loadingForMs: number): number | null =>
 /** Milliseconds until the one that comes after `waiting` others gets one of `slots`; null while nothing is known. */
 export const untilFree = (pace: Pace, waiting: number, slots: number): number | null =>
   pace.runMs === null || slots <= 0 ? null : (pace.runMs * (waiting + 1)) / slots
-
-/** What a caller is told to wait: at least a second, so that nobody hammers, and never more than five minutes. */
-export const retryAfter = (etaMs: number | null): number =>
-  Math.min(300_000, Math.max(1_000, Math.ceil(etaMs ?? 5_000)))

@@ -62,7 +62,6 @@ export async function dispatch(
   } finally {
     call.letBodyGo()
     door.calls.delete(call)
-    call.end()
     door.owners.metrics.answered(route, res.statusCode, call.elapsedMs)
   }
 }

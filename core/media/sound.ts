@@ -6,16 +6,16 @@ import { Failure } from '../failure.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { judgeProbe } from './judge.ts'
 
-/** A sound as engines are sent it: samples of 16 bits, one channel, 16,000 a second. Gone when it is disposed of. */
+/** Samples a second of all audio that engines are sent; 16 bits, one channel. */
+export const sampleRate = 16_000
+
+/** Audio as engines are sent it: samples of 16 bits, one channel, 16,000 a second. Its file is removed when it is disposed of. */
 export interface Sound extends AsyncDisposable {
   /** The file of the samples, without a head. */
   path: string
   bytes: number
   seconds: number
 }
-
-/** Samples a second of every decoded sound: 16 bits each, one channel. */
-export const sampleRate = 16_000
 
 /** So many times the most that one may come to may lie decoded, waiting for an engine. */
 const mostWaiting = 16

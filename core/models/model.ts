@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { Bytes, Duration } from '../quantities.ts'
 import { resolutions } from '../schemas/resolution.ts'
 import { speechFormats } from '../schemas/speech-format.ts'
 import { longestSpeechInput } from '../schemas/speech-input.ts'
 import { impliedBy, Task, withImplied } from '../schemas/task.ts'
-import { Bytes, Duration } from './quantities.ts'
 
 /** What an engine may be able to do beyond plain messages and prompts. A request that uses one its engine lacks is refused. */
 export const features = [

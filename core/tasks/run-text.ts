@@ -1,11 +1,11 @@
 import type { Limits } from '../config.ts'
-import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
 import type { Media } from '../media/take.ts'
 import type { Registry } from '../models/registry.ts'
 import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
 import { withPictures } from './chat/pictures.ts'
+import type { Preparing } from './preparing.ts'
 import { ask } from './protocols/ask.ts'
 import { taskRecord } from './registry.ts'
 import type { Ran, RunJob } from './run-job.ts'
@@ -18,7 +18,7 @@ export function openTextRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Cpu, 'prepare' | 'shape'>
+  cpu: Pick<Preparing, 'prepare' | 'shape'>
   media: Pick<Media, 'picture'>
   limits: Limits
 }): RunJob {

@@ -1,9 +1,9 @@
 import type { Limits } from '../../config.ts'
-import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Media } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
 import { largeResultBytes } from '../../store/store.ts'
+import type { Preparing } from '../preparing.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
 import type { Ran, RunJob } from '../run-job.ts'
@@ -18,7 +18,7 @@ export function openTranscriptionRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Cpu, 'shape'>
+  cpu: Pick<Preparing, 'shape'>
   media: Pick<Media, 'sound'>
   limits: Pick<Limits, 'engine_answer'>
 }): RunJob {
