@@ -2,10 +2,10 @@ import { Failure } from '../failure.ts'
 import type { Fleet } from '../fleet.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import { costOf } from '../models/cost.ts'
 import type { Model } from '../models/model.ts'
 import { callRecord } from '../store/calls.ts'
 import type { JobRecord, Usage } from '../store/store.ts'
+import { taskRecord } from '../tasks/registry.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { Pace } from './pace.ts'
@@ -163,7 +163,7 @@ export function openCalls({
         ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt }
         : null,
       usage,
-      cost: costOf(price, usage),
+      cost: taskRecord(call.task).metering.cost(price, usage),
       finishedAt: Date.now(),
     })
   }

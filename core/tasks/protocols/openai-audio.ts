@@ -1,6 +1,6 @@
-import { hear } from './hear.ts'
 import type { AudioProtocol } from './protocol.ts'
-import { askForSound } from './sound.ts'
+import { synthesize } from './synthesize.ts'
+import { transcribe } from './transcribe.ts'
 import { askForVoices } from './voices.ts'
 
 /** The routes of OpenAI-style servers for speech: JSON to audio, and a form with a WAV file to JSON. */
@@ -11,7 +11,7 @@ export const openaiAudio: AudioProtocol = {
     'std/audio-transcription': '/v1/audio/transcriptions',
     'std/audio-translation': '/v1/audio/translations',
   },
-  synthesize: askForSound,
+  synthesize,
   voices: askForVoices,
-  transcribe: hear,
+  transcribe,
 }

@@ -5,7 +5,7 @@ import type { Task } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
 import type { Completed } from './converse.ts'
 import type { GenerationCall } from './generation-call.ts'
-import type { EngineSound } from './sound.ts'
+import type { EngineSound } from './synthesize.ts'
 import type { Voice } from './voices.ts'
 
 /** How requests of some tasks become HTTP to an engine, and its answers what the tasks work with. Chosen by the preset. */

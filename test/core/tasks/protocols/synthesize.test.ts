@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { expect, test } from 'vitest'
 import { Departure } from '../../../../core/leaving.ts'
-import { soundFailure } from '../../../../core/tasks/protocols/sound.ts'
+import { soundFailure } from '../../../../core/tasks/protocols/synthesize.ts'
 
 test.each([
   ['ENOSPC', 'disk_full'],

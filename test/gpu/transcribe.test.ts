@@ -7,7 +7,7 @@ import { afterAll, expect, onTestFinished, test } from 'vitest'
 import type { Failure } from '../../core/failure.ts'
 import { Departure } from '../../core/leaving.ts'
 import { Model } from '../../core/models/model.ts'
-import { hear } from '../../core/tasks/protocols/hear.ts'
+import { transcribe } from '../../core/tasks/protocols/transcribe.ts'
 import { wavHead } from '../../core/tasks/wav.ts'
 import { fleetOf } from './_fleet.ts'
 
@@ -39,7 +39,7 @@ const send = (
   lease: Awaited<ReturnType<typeof elsewhere>>,
   sound: ReturnType<typeof soundOf>,
   gone = new Departure(),
-) => hear(lease, asked, sound, 1 << 20, gone)
+) => transcribe(lease, asked, sound, 1 << 20, gone)
 
 /** How much memory lies outside the heap. */
 const outside = () => process.memoryUsage().arrayBuffers

@@ -19,7 +19,7 @@ const noSound = /^(application\/(problem\+)?json|text\/)/i
  * One request that is answered with sound: resolves with its first bytes at hand, so that what went wrong until then can
  * still be told, or tried again. Holds no more than a reader has room for: the engine's answer is read as this is.
  */
-export function askForSound(
+export function synthesize(
   lease: Lease,
   { path, body, maxBytes }: { path: string; body: string; maxBytes: number },
   signal: Leaving,

@@ -11,7 +11,7 @@ import { type SoundForm, soundForm } from './sound-form.ts'
  * Sends a sound to an engine and resolves with its answer, whole. The sound is read from the disk as it is sent: an hour
  * of it is 115 MB, and engines have many slots. Rejects with the Failure that the engine or the caller's leaving makes.
  */
-export function hear(
+export function transcribe(
   lease: Lease,
   { path, fields }: { path: string; fields: [name: string, value: string][] },
   sound: Pick<Sound, 'path' | 'bytes' | 'seconds'>,
