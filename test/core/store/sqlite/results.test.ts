@@ -17,9 +17,9 @@ import { backupDatabase, checkDatabase, openAdminStore, restoreDatabase } from '
 import { openAsIs, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { holdResults } from '../../../../core/store/sqlite/result-lock.ts'
 import type { JobRecord, LargeResult, Store } from '../../../../core/store/store.ts'
+import { newExecution } from '../../../store/conformance/drawn.ts'
 import { hasStrace, storeProcess, traced } from '../_children.ts'
 import { completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
-import { newExecution } from '../_workflows.ts'
 
 const large = (text = 'x', bytes = 1_000_000) => JSON.stringify({ text: text.repeat(bytes / Buffer.byteLength(text)) })
 
