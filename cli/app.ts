@@ -18,12 +18,15 @@ import { openConversion } from '../core/tasks/audio/conversion.ts'
 import { openSpeechRunner } from '../core/tasks/audio/run-speech.ts'
 import { openTranscriptionRunner } from '../core/tasks/audio/run-transcription.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
+import { openPreparing } from '../core/tasks/preparing.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
 import { openContent } from '../core/workflows/content.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
-import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
+import { openNodeRunner, openNodeWorks } from '../core/workflows/node-run.ts'
+import { openResultLookup } from '../core/workflows/result-lookup.ts'
+import { openSingleFlight } from '../core/workflows/single-flight.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
@@ -83,7 +86,9 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     onLoaded: (modelId, ms) => timings.took('load', modelId, ms),
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
-  const cpu = openCpu()
+  const threads = openCpu()
+  // The other side of the threads is cli/cpu-worker.ts.
+  const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
   const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
@@ -94,7 +99,8 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   await shares.read()
   const frozen = openFrozen(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
-  const work = openNodeWork({ frozen, registry, cpu, content })
+  const works = openNodeWorks({ frozen, registry, cpu, content })
+  const flight = openSingleFlight(store.executions)
   const jobs = openJobs({
     store,
     fleet,
@@ -102,9 +108,9 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     weightOf: id => shares.of(id),
     log,
     run: openNodeRunner({
-      work,
+      works,
+      flight,
       frozen,
-      store: store.executions,
       media,
       run: openTaskRunner({
         text: openTextRunner({ registry, cpu, media, limits: config.limits }),
@@ -118,7 +124,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       }),
     }),
   })
-  const executions = openExecutions({ store, jobs, frozen, work, log })
+  const executions = openExecutions({ store, jobs, frozen, works, flight, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../../core/failure.ts'
 import { openLog } from '../../core/log.ts'
-import { Bytes } from '../../core/models/quantities.ts'
+import { Bytes } from '../../core/quantities.ts'
 import { type TextTask, textTasks } from '../../core/tasks/tasks.ts'
 import type { DemoEngineSettings } from '../../gpu/engines/demo/engine.ts'
 import { flashUses, type GgufEngineSettings, gpuUses } from '../../gpu/engines/gguf/options.ts'

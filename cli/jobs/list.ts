@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { InvalidArgumentError, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
-import { Duration } from '../../core/models/quantities.ts'
+import { Duration } from '../../core/quantities.ts'
 import { jobStatuses } from '../../core/store/store.ts'
 import { tasks } from '../../core/tasks/tasks.ts'
 import { openClient } from '../client.ts'

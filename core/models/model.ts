@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { Bytes, Duration } from '../quantities.ts'
 import { speechFormats } from '../tasks/audio/speech-format.ts'
 import { longestSpeechInput } from '../tasks/audio/speech-request.ts'
 import { resolutions } from '../tasks/generation/size.ts'
 import { imageTasks, isImageTask, Task, withImageTasks } from '../tasks/tasks.ts'
-import { Bytes, Duration } from './quantities.ts'
 
 /** What an engine may be able to do beyond plain messages and prompts. A request that uses one its engine lacks is refused. */
 export const features = [

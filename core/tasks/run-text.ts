@@ -1,5 +1,4 @@
 import type { Limits } from '../config.ts'
-import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
 import type { Ran, RunJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
@@ -9,6 +8,7 @@ import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
 import { ask } from './ask.ts'
 import { withPictures } from './pictures.ts'
+import type { Preparing } from './preparing.ts'
 import { isTextTask } from './tasks.ts'
 
 /** Runs jobs that are answered in words and numbers: the same preparing and shaping as for a caller on the line. */
@@ -19,7 +19,7 @@ export function openTextRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Cpu, 'prepare' | 'shape'>
+  cpu: Pick<Preparing, 'prepare' | 'shape'>
   media: Pick<Media, 'picture'>
   limits: Limits
 }): RunJob {

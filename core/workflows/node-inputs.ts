@@ -1,5 +1,4 @@
 import { canonicalHash } from '../canonical.ts'
-import type { Cpu } from '../cpu/cpu.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
 import { linkedResult } from '../files/links.ts'
@@ -12,6 +11,7 @@ import { withAddresses } from './media-fields.ts'
 import { absentParameters } from './parameters.ts'
 import { type Reference, ReferenceFault } from './references.ts'
 import { largestNodeResult } from './result-cap.ts'
+import type { ResultLookup } from './result-lookup.ts'
 
 /** A node and what its inputs come to. */
 export interface BoundNode {
@@ -27,7 +27,7 @@ export interface BoundNode {
 export async function boundInputs(
   frozen: Frozen,
   nodeId: string,
-  { frozen: kept, cpu }: { frozen: Pick<FrozenExecutions, 'results'>; cpu: Pick<Cpu, 'referred'> },
+  { frozen: kept, cpu }: { frozen: Pick<FrozenExecutions, 'results'>; cpu: Pick<ResultLookup, 'referred'> },
 ): Promise<BoundNode> {
   const { definition, inputParams, id, createdAt } = frozen
   const node = definition.dag.nodes[nodeId]!
@@ -70,7 +70,7 @@ async function farValues(
   references: readonly FoundReference[],
   ended: Readonly<Record<string, NodeResult>>,
   nodes: WorkflowDefinition['dag']['nodes'],
-  cpu: Pick<Cpu, 'referred'>,
+  cpu: Pick<ResultLookup, 'referred'>,
 ): Promise<Map<string, Far> | undefined> {
   let far: Map<string, Far> | undefined
   let sum = 0

@@ -1,4 +1,4 @@
-import type { Cpu } from '../cpu/cpu.ts'
+import { once } from 'node:events'
 import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Ran, RunJob, RunnableJob } from '../jobs/run.ts'
@@ -6,17 +6,17 @@ import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
-import type { ExecutionStore } from '../store/workflows.ts'
 import { soundIn, transcriptionInputs } from '../tasks/audio/transcription.ts'
 import type { TranscriptionRequest } from '../tasks/audio/transcription-request.ts'
 import { type Taken, withMedia } from '../tasks/generation/media.ts'
 import { prepareGeneration } from '../tasks/generation/prepare.ts'
 import { isPainted, isTranscription } from '../tasks/tasks.ts'
 import type { ContentOf } from './content.ts'
-import type { FrozenExecutions } from './frozen.ts'
+import { type FrozenExecutions, lengthOf } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
 import { oversize } from './result-cap.ts'
-import { openSameWork } from './same-work.ts'
+import type { ResultLookup } from './result-lookup.ts'
+import type { SingleFlight } from './single-flight.ts'
 
 /** What a node's job runs with. */
 export interface NodeWork extends BoundNode {
@@ -28,8 +28,12 @@ export interface NodeWork extends BoundNode {
   origin: string
 }
 
-/** Finds out what the job of a node has to do, once the nodes before it have ended. */
-export function openNodeWork({
+/** The work of so many jobs is kept between queue and run, where its inputs have at most so many characters. */
+const mostKept = 1_000
+const longestKept = 1 << 14
+
+/** Finds out what the jobs of nodes have to do, once the nodes before them have ended. */
+export function openNodeWorks({
   frozen,
   registry,
   cpu,
@@ -37,29 +41,50 @@ export function openNodeWork({
 }: {
   frozen: FrozenExecutions
   registry: Pick<Registry, 'find'>
-  cpu: Pick<Cpu, 'referred'>
+  cpu: Pick<ResultLookup, 'referred'>
   content: ContentOf
 }) {
-  /** Throws Failure for references that point at nothing and a model that is not offered any more. */
-  return async ({ parent, organizationId, modelId, task }: JobRecord): Promise<NodeWork> => {
+  /** By job id. Results never change, so that the inputs of a job stay what they are. */
+  const kept = new Map<string, NodeWork>()
+
+  async function bound({ parent, organizationId, modelId, task }: JobRecord, model: Model): Promise<NodeWork> {
     const execution = await frozen.of(organizationId, parent!.executionId)
-    const model = registry.find(modelId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} is not there any more.`)
-    if (!model?.enabled) throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`)
-    const bound = await boundInputs(execution, parent!.nodeId, { frozen, cpu })
-    const { read, write } = cacheUse(bound.node, task, bound.inputs)
+    const node = await boundInputs(execution, parent!.nodeId, { frozen, cpu })
+    const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
-    const own = { ...bound, model, read: false, key: null, origin }
+    const own = { ...node, model, read: false, key: null, origin }
     if (!write) return own
-    const { inputs, foreign } = await content(bound.inputs, execution)
+    const { inputs, foreign } = await content(node.inputs, execution)
     // What a foreign address holds may be another thing every time, so that has to be wished for.
-    if (foreign && bound.node.cache === undefined) return own
+    if (foreign && node.node.cache === undefined) return own
     const { engine, source, upstream_id, url, command, args } = model
     const configured = { modelId, engine, source, upstream_id, url, command, args }
     return { ...own, read, key: cacheKeyOf(organizationId, task, configured, inputs) }
   }
+
+  /** Throws Failure for references that point at nothing and a model that is not offered any more. */
+  async function of(job: JobRecord): Promise<NodeWork> {
+    const model = registry.find(job.modelId)
+    if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
+    const before = kept.get(job.id)
+    // A model that was configured anew gives other results.
+    return before?.model === model ? before : bound(job, model)
+  }
+
+  return {
+    of,
+    /** The same for a job that is queued next: what was found is kept for its run. */
+    async ahead(job: JobRecord): Promise<NodeWork> {
+      const found = await of(job)
+      if (kept.size < mostKept && lengthOf(found.inputs) <= longestKept) kept.set(job.id, found)
+      return found
+    },
+    /** The job has its work, or will not run. */
+    forget: (jobId: string): void => void kept.delete(jobId),
+  }
 }
-export type NodeWorkOf = ReturnType<typeof openNodeWork>
+export type NodeWorks = ReturnType<typeof openNodeWorks>
 
 /**
  * Runs jobs of nodes with the inputs that their references come to, and all others as they are. What a node comes to
@@ -67,29 +92,45 @@ export type NodeWorkOf = ReturnType<typeof openNodeWork>
  */
 export function openNodeRunner({
   run,
-  work,
+  works,
+  flight,
   frozen,
-  store,
   media,
 }: {
   run: RunJob
-  work: NodeWorkOf
+  works: Pick<NodeWorks, 'of' | 'forget'>
+  flight: SingleFlight
   frozen: Pick<FrozenExecutions, 'keepResult'>
-  store: Pick<ExecutionStore, 'cached' | 'reuse'>
   media: Pick<Media, 'take'>
 }): RunJob {
-  const sameWork = openSameWork(store)
-
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
     if (!job.parent) return run(job, lease, signal, report)
-    const found = await work(job)
-    if (found.read && found.key !== null) await sameWork.begin(job, found.key, signal)
+    const found = await works.of(job)
+    works.forget(job.id)
+    if (found.read && found.key !== null) await begin(job, found.key, signal)
     try {
       return await runWork(job, found, [lease, signal, report])
     } catch (thrown) {
-      sameWork.end(job.id)
+      flight.end(job.id, 'running')
       throw thrown
     }
+  }
+
+  /**
+   * Resolves when this job is the one that does the work. Rejects with the reason of the signal: also where its node has
+   * taken over a result, because then there is nothing left to run.
+   */
+  async function begin(job: JobRecord, key: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const stopped = once(signal, 'abort')
+    for (let other = flight.other(job.id, key); other; other = flight.other(job.id, key)) {
+      await Promise.race([other, stopped])
+      signal.throwIfAborted()
+    }
+    const { boot, claims } = job
+    if (await flight.begin(job, key, 'running', { boot, claims })) return
+    await stopped
+    signal.throwIfAborted()
   }
 
   async function runWork(
@@ -142,11 +183,11 @@ export function openNodeRunner({
 
   return Object.assign(runNode, {
     undo(ran: Ran, job: JobRecord): Promise<void> {
-      sameWork.end(job.id)
+      flight.end(job.id, 'running')
       return run.undo(ran, job)
     },
     written({ id, parent }: JobRecord, { result }: Ran) {
-      sameWork.end(id)
+      flight.end(id, 'running')
       // What is large is read by its parts.
       if (parent && typeof result === 'string') frozen.keepResult(parent.executionId, parent.nodeId, result)
     },

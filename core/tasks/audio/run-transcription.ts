@@ -1,11 +1,11 @@
 import type { Limits } from '../../config.ts'
-import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Ran, RunJob } from '../../jobs/run.ts'
 import type { Media } from '../../media/take.ts'
 import { costOf } from '../../models/cost.ts'
 import type { Registry } from '../../models/registry.ts'
 import { largeResultBytes } from '../../store/store.ts'
+import type { Preparing } from '../preparing.ts'
 import { isTranscription } from '../tasks.ts'
 import { hear } from './hear.ts'
 import { jobRequest, prepareTranscription } from './transcription.ts'
@@ -19,7 +19,7 @@ export function openTranscriptionRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Cpu, 'shape'>
+  cpu: Pick<Preparing, 'shape'>
   media: Pick<Media, 'sound'>
   limits: Pick<Limits, 'engine_answer'>
 }): RunJob {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { sampleRate } from '../../media/sound.ts'
 import { wavHead } from './wav.ts'
 
 /** A form that an engine is sent: `head`, the samples, `tail`. */
@@ -7,9 +8,6 @@ export interface SoundForm {
   head: Buffer
   tail: Buffer
 }
-
-/** Of all sounds that engines are sent: 16 bits, one channel. */
-export const sampleRate = 16_000
 
 /** The fields of a form with a WAV file as `file`, whose samples have so many bytes. */
 export function soundForm(fields: readonly [name: string, value: string][], bytes: number): SoundForm {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseConfig } from '../../../core/config.ts'
+import { parseConfig } from '../../../core/models/config.ts'
 import { closeSlugs, everySlugOf, slugsOf, slugTable } from '../../../core/models/slugs.ts'
 import type { Task } from '../../../core/tasks/tasks.ts'
 

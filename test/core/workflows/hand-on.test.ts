@@ -59,7 +59,7 @@ test('a slot is not kept from those who wait for one', async () => {
     order.push(input)
     if (input === 'n0') ask()
   }
-  await using server = await openServer(directory.path, ran, 1)
+  await using server = await openServer(directory.path, ran, { slots: 1 })
   ask = () =>
     void server.jobs.calls.run(
       {

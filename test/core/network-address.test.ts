@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isNetwork, isPublic, isWithin, networkOf } from '../../../core/media/address.ts'
+import { isNetwork, isPublic, isWithin, networkOf } from '../../core/network-address.ts'
 
 test.each(['1.1.1.1', '93.184.216.34', '8.8.8.8', '2606:4700::1111', '2a00:1450::1', '::ffff:1.1.1.1'])(
   '%s is public',

@@ -1,8 +1,8 @@
 import { type Document, isMap, isPair, isScalar, isSeq, type YAMLParseError } from 'yaml'
 import { z } from 'zod'
-import { Failure, type FailureDetail } from './failure.ts'
-import { nearest } from './nearest.ts'
-import { failureOf, placeOf } from './schemas/issues.ts'
+import { Failure, type FailureDetail } from '../failure.ts'
+import { nearest } from '../nearest.ts'
+import { failureOf, placeOf } from '../schemas/issues.ts'
 
 /** What is wrong in infer.yaml, in words that say where: `infer.yaml:12:5: 'models[2].memory': …`. */
 

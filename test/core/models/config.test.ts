@@ -4,11 +4,11 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { configSchema, parseConfig } from '../../core/config.ts'
-import { Failure } from '../../core/failure.ts'
-import { addModel, schemaHint } from '../../core/models/edit.ts'
-import { traitsOf } from '../../gpu/presets/presets.ts'
-import { infer, json, temporaryFolder } from '../cli/_infer.ts'
+import { Failure } from '../../../core/failure.ts'
+import { configSchema, parseConfig } from '../../../core/models/config.ts'
+import { addModel, schemaHint } from '../../../core/models/edit.ts'
+import { traitsOf } from '../../../gpu/presets/presets.ts'
+import { infer, json, temporaryFolder } from '../../cli/_infer.ts'
 
 const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true })
 formats.default(ajv)

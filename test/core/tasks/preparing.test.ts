@@ -2,10 +2,12 @@ import { afterAll, expect, test } from 'vitest'
 import { openCpu } from '../../../core/cpu/cpu.ts'
 import { prepare } from '../../../core/tasks/prepare.ts'
 import type { Prepared } from '../../../core/tasks/prepared.ts'
-import { catalogOf } from '../tasks/_catalog.ts'
+import { openPreparing } from '../../../core/tasks/preparing.ts'
+import { catalogOf } from './_catalog.ts'
 
-const cpu = openCpu({ threads: 1 })
-afterAll(() => cpu.close())
+const threads = openCpu({ threads: 1 })
+const cpu = openPreparing(threads)
+afterAll(() => threads.close())
 const bounds = { depth: 64, keys: 10_000 }
 const catalog = catalogOf()
 const image = `data:image/png;base64,${'A'.repeat(200_000)}`

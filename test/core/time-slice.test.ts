@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { inTurns } from '../../core/turns.ts'
+import { inTimeSlices } from '../../core/time-slice.ts'
 
 /** Steps that take a millisecond each, and then `end`. */
 function* busy(steps: number, end: () => string): Generator<void, string> {
@@ -17,7 +17,7 @@ test('others are served while it goes on, and its value comes at the end', async
     if (served < 1_000) again = setImmediate(serve)
   }
   let again = setImmediate(serve)
-  const value = await inTurns(busy(20, () => `served ${served >= 15}`))
+  const value = await inTimeSlices(busy(20, () => `served ${served >= 15}`))
   clearImmediate(again)
   expect(value).toBe('served true')
 })
@@ -25,7 +25,7 @@ test('others are served while it goes on, and its value comes at the end', async
 test('what takes no time is done at once', async () => {
   let others = false
   const soon = setImmediate(() => (others = true))
-  await inTurns([][Symbol.iterator](), 1_000)
+  await inTimeSlices([][Symbol.iterator](), 1_000)
   expect(others).toBe(false)
   clearImmediate(soon)
 })
@@ -34,5 +34,5 @@ test('what a step throws is thrown', async () => {
   const broken = busy(3, () => {
     throw new Error('out of flour')
   })
-  await expect(inTurns(broken)).rejects.toThrow('out of flour')
+  await expect(inTimeSlices(broken)).rejects.toThrow('out of flour')
 })

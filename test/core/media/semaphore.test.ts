@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openTurns } from '../../../core/media/turns.ts'
+import { openSemaphore } from '../../../core/media/semaphore.ts'
 
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
@@ -19,13 +19,13 @@ function work() {
 }
 
 test('so many at once, the others in the order they came, each name for itself', async () => {
-  const turns = openTurns({ atOnce: 2, waiting: 2, full: 'full' })
+  const semaphore = openSemaphore({ permits: 2, maxWaiting: 2, full: 'full' })
   const [a, b, c, d, other] = [work(), work(), work(), work(), work()]
-  const all = [a, b, c, d].map(one => turns.take('mine', undefined, one.begin))
-  const another = turns.take('other', undefined, other.begin)
+  const all = [a, b, c, d].map(one => semaphore.run('mine', undefined, one.begin))
+  const another = semaphore.run('other', undefined, other.begin)
   await settled()
   expect([a, b, c, d, other].map(one => one.begun())).toEqual([true, true, false, false, true])
-  await expect(turns.take('mine', undefined, work().begin)).rejects.toMatchObject({
+  await expect(semaphore.run('mine', undefined, work().begin)).rejects.toMatchObject({
     code: 'no_capacity',
     message: 'full',
   })
@@ -38,24 +38,24 @@ test('so many at once, the others in the order they came, each name for itself',
   expect(d.begun()).toBe(true)
   for (const one of [c, d, other]) one.end('done')
   expect(await Promise.all([all[0], all[2], all[3], another])).toEqual(['a', 'done', 'done', 'done'])
-  expect(turns.busy()).toBe(0)
+  expect(semaphore.busy()).toBe(0)
 })
 
-test('who gives up leaves the line, and his turn goes to the next', async () => {
-  const turns = openTurns({ atOnce: 1, waiting: 5, full: 'full' })
+test('a work that is aborted leaves the queue, and the permit goes to the next', async () => {
+  const semaphore = openSemaphore({ permits: 1, maxWaiting: 5, full: 'full' })
   const [a, b, c] = [work(), work(), work()]
   const control = new AbortController()
-  const first = turns.take('mine', undefined, a.begin)
-  const second = turns.take('mine', control.signal, b.begin)
-  const third = turns.take('mine', undefined, c.begin)
+  const first = semaphore.run('mine', undefined, a.begin)
+  const second = semaphore.run('mine', control.signal, b.begin)
+  const third = semaphore.run('mine', undefined, c.begin)
   control.abort(new Error('gone'))
   await expect(second).rejects.toThrow('gone')
-  await expect(turns.take('mine', control.signal, b.begin)).rejects.toThrow('gone')
+  await expect(semaphore.run('mine', control.signal, b.begin)).rejects.toThrow('gone')
   a.end('a')
   await first
   await settled()
   expect([b.begun(), c.begun()]).toEqual([false, true])
   c.end('c')
   await third
-  expect(turns.busy()).toBe(0)
+  expect(semaphore.busy()).toBe(0)
 })
