@@ -29,6 +29,7 @@ export * from './account-records.ts'
 export * from './file-records.ts'
 export * from './job-class.ts'
 export * from './job-records.ts'
+export * from './large-result.ts'
 
 /**
  * The durable state of the platform. Every method is one atomic transaction: when its promise resolves, what it did

@@ -6,6 +6,7 @@ import { executionRules } from './executions.ts'
 import { fileRules } from './files.ts'
 import { forgettingRules } from './forgetting.ts'
 import { jobRules } from './jobs.ts'
+import { largeResultRules } from './large-results.ts'
 import { lifetimeRules } from './lifetime.ts'
 import { queueRules } from './queue.ts'
 import { createOrganization } from './records.ts'
@@ -37,6 +38,7 @@ const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
   forgetting: forgettingRules,
   workflows: workflowRules,
   executions: executionRules,
+  'large results': largeResultRules,
   text: textRules,
   lifetime: lifetimeRules,
 }
