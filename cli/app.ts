@@ -14,13 +14,13 @@ import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
 import { type Store, scopes } from '../core/store/store.ts'
-import { openConversion } from '../core/tasks/audio/conversion.ts'
-import { openSpeechRunner } from '../core/tasks/audio/run-speech.ts'
-import { openTranscriptionRunner } from '../core/tasks/audio/run-transcription.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
 import { openPreparing } from '../core/tasks/preparing.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
+import { openConversion } from '../core/tasks/speech/conversion.ts'
+import { openSpeechRunner } from '../core/tasks/speech/run-speech.ts'
+import { openTranscriptionRunner } from '../core/tasks/transcription/run-transcription.ts'
 import { openContent } from '../core/workflows/content.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
@@ -94,7 +94,6 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
   const conversion = openConversion({ cpu, ffmpeg })
-  const transcription = openTranscriptionRunner({ registry, cpu, media, limits: config.limits })
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
   const frozen = openFrozen(store.executions)
@@ -112,16 +111,15 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       flight,
       frozen,
       media,
-      run: openTaskRunner({
-        text: openTextRunner({ registry, cpu, media, limits: config.limits }),
-        generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
-        own: {
-          'std/audio-speech': openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
-          'std/audio-transcription': transcription,
-          'std/audio-translation': transcription,
+      run: openTaskRunner(
+        {
+          text: openTextRunner({ registry, cpu, media, limits: config.limits }),
+          speech: openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
+          transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
+          generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
         },
-        used: (modelId, usage) => throughput.used(modelId, usage),
-      }),
+        (modelId, usage) => throughput.used(modelId, usage),
+      ),
     }),
   })
   const executions = openExecutions({ store, jobs, frozen, works, flight, log })

@@ -1,7 +1,8 @@
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
+import type { Task } from '../core/schemas/task.ts'
 import type { JobRecord } from '../core/store/store.ts'
-import { speechTask, type Task } from '../core/tasks/tasks.ts'
+import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { originOf } from './origin.ts'
@@ -40,8 +41,7 @@ export interface JobTerms {
  */
 export function boundInputs(call: Call, of: string, text: string): void {
   const most = call.owners.config.limits.json_body
-  // What is spoken is a text and never a file.
-  const isFile = of === speechTask && call.inline.size > 0
+  const isFile = call.inline.size > 0 && taskNamed(of)?.takesFiles === false
   if (isFile || Buffer.byteLength(text) > most)
     throw new Failure(
       'payload_too_large',

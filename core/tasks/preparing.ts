@@ -1,12 +1,12 @@
 import type { Cpu } from '../cpu/cpu.ts'
 import { hasMore, inlineBytes, isSmallBody } from '../cpu/small-body.ts'
 import type { JsonBounds } from '../json.ts'
-import { showsCompression } from './audio/transcription.ts'
-import type { Catalog } from './catalog.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { TextTask } from '../schemas/task.ts'
 import { prepare, shape } from './prepare.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
 import type { taskWork } from './task-work.ts'
-import type { TextTask } from './tasks.ts'
+import { showsCompression } from './transcription/transcription.ts'
 
 /** The compression ratio that each segment of a transcription is shown with takes a hundred times as long as reading it. */
 const inlineSegments = 32

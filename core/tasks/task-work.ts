@@ -1,9 +1,9 @@
 import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
 import type { JsonBounds } from '../json.ts'
-import type { Catalog } from './catalog.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { TextTask } from '../schemas/task.ts'
 import { prepare, shape } from './prepare.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
-import type { TextTask } from './tasks.ts'
 
 const encoded = (text: string | Uint8Array): Uint8Array =>
   typeof text === 'string' ? new TextEncoder().encode(text) : text

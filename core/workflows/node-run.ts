@@ -1,16 +1,13 @@
 import { once } from 'node:events'
 import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
-import type { Ran, RunJob, RunnableJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
 import type { Registry } from '../models/registry.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
-import { soundIn, transcriptionInputs } from '../tasks/audio/transcription.ts'
-import type { TranscriptionRequest } from '../tasks/audio/transcription-request.ts'
-import { type Taken, withMedia } from '../tasks/generation/media.ts'
-import { prepareGeneration } from '../tasks/generation/prepare.ts'
-import { isPainted, isTranscription } from '../tasks/tasks.ts'
+import type { ExecutionStore } from '../store/workflows.ts'
+import { taskRecord } from '../tasks/registry.ts'
+import type { Ran, RunJob } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
 import { type FrozenExecutions, lengthOf } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
@@ -138,11 +135,12 @@ export function openNodeRunner({
     { node, inputs, model, key, origin }: NodeWork,
     [lease, signal, report]: [Parameters<RunJob>[1], AbortSignal, Parameters<RunJob>[3]],
   ): Promise<Ran> {
-    const filled = isPainted(job.task)
-      ? await withFiles({ ...job, origin }, inputs, model, signal)
-      : isTranscription(job.task)
-        ? await withSound({ ...job, origin }, withModel(inputs, job.modelId), model, signal)
-        : withModel(inputs, job.modelId)
+    const sender = { organizationId: job.organizationId, origin, jobId: job.id, signal }
+    const filled = await taskRecord(job.task).fill(inputs, {
+      model,
+      drawSeed: () => seedOf(job.id),
+      take: (field, value, kind, options) => media.take(sender, field, value, kind, options),
+    })
     const ran = await run({ ...job, origin, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
       (thrown: unknown) => {
         throw backingOff(thrown, node.retries?.backoff_ms)
@@ -157,28 +155,6 @@ export function openNodeRunner({
     const text = JSON.stringify(inputs)
     const known = text.length <= largeResultBytes ? { inputs: text } : {}
     return { ...ran, ...known, ...(key === null ? {} : { cacheKey: key }) }
-  }
-
-  /** Checked as the endpoint of the task would check it, with every picture, video and sound as a file of ours. */
-  async function withFiles(job: RunnableJob, inputs: object, model: Model, signal: AbortSignal): Promise<object> {
-    const { task, organizationId, id, origin = '' } = job
-    if (!isPainted(task)) return inputs
-    const prepared = prepareGeneration(task, inputs, model, () => seedOf(id))
-    const sender = { organizationId, origin, jobId: id, signal }
-    const taken: Taken = {}
-    for (const { kind, field, value, alpha } of prepared.media)
-      taken[kind] = await media.take(sender, field, value, kind, { alpha })
-    return withMedia(prepared, taken)
-  }
-
-  /** The same with the sound that is to be written down. */
-  async function withSound(job: RunnableJob, request: object, model: Model, signal: AbortSignal): Promise<object> {
-    const { task, organizationId, id, origin = '' } = job
-    if (!isTranscription(task)) return request
-    const { field, value } = soundIn(task, request).sound
-    const file = await media.take({ organizationId, origin, jobId: id, signal }, field, value, 'audio')
-    const extraParams = model.extra_params
-    return { ...transcriptionInputs(task, request as TranscriptionRequest, { extraParams }), file_id: file.id }
   }
 
   return Object.assign(runNode, {
@@ -199,12 +175,6 @@ function backingOff(thrown: unknown, backOffMs = 0): unknown {
   if (!(thrown instanceof Failure) || neverBegan(thrown.code) || backOffMs <= (thrown.retryAfterMs ?? 0)) return thrown
   const { code, message, param, facts, details, validation } = thrown
   return new Failure(code, message, { param, facts, details, validation, cause: thrown, retryAfterMs: backOffMs })
-}
-
-function withModel(inputs: Record<string, unknown>, model: string): object {
-  const request: Record<string, unknown> = { ...inputs, model }
-  delete request.stream
-  return request
 }
 
 /** The same for every attempt of a job, so that a second one makes what the first would have made. */

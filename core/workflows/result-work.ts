@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { Done, ThreadWork } from '../cpu/thread-work.ts'
-import { linkedResult } from '../files/links.ts'
+import type { Task } from '../schemas/task.ts'
 import { resultExpired } from '../store/large-result.ts'
-import type { Task } from '../tasks/tasks.ts'
+import { shownResult } from '../tasks/result-files.ts'
 import { type Far, look, mostText, Unresolved, written } from './bind.ts'
 import { prune } from './prune.ts'
 import { parseReference } from './references.ts'
@@ -34,7 +34,7 @@ export const resultWork = {
     references: readonly FarReference[]
     task: Task
   }): Done<Referred> {
-    const result = linkedResult(task, readResult(path), ({ id }) => id)
+    const result = shownResult(task, readResult(path), ({ id }) => id)
     const node = { status: 'completed', error: null, result, outputs: result }
     const found = new Map<string, Far>()
     let bytes = 0

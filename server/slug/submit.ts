@@ -5,11 +5,12 @@ import { newId } from '../../core/ids.ts'
 import type { MediaKind } from '../../core/media/take.ts'
 import type { Model } from '../../core/models/model.ts'
 import { closeSlugs } from '../../core/models/slugs.ts'
+import type { GenerationTask, ImageTask } from '../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { withMedia } from '../../core/tasks/generation/media.ts'
-import { type MediaWish, prepareGeneration } from '../../core/tasks/generation/prepare.ts'
-import type { GenerationTask, ImageTask } from '../../core/tasks/tasks.ts'
+import type { MediaWish } from '../../core/tasks/generation/prepare.ts'
+import { taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
@@ -43,9 +44,9 @@ export async function submitGeneration(
 ): Promise<SubmittedGeneration> {
   const { model, task, slug } = offered(call, target)
   call.requireModel(model.id, slug === null ? 'model' : null)
-  const prepared = prepareGeneration(task, body, model)
+  const prepared = taskRecord(task).prepare(body, model)
   // A model that edits pictures may do so with a mask only, or without one only.
-  if (prepared.task !== task) modelFor(prepared.task, model.id, call.owners.registry.catalog())
+  if (prepared.task !== task) modelFor(taskRecord(prepared.task), model.id, call.owners.registry.catalog())
   const id = newId('job')
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
@@ -82,7 +83,7 @@ function offered(call: Call, target: Target): { model: Model; task: GenerationTa
       close.length > 0 ? `Did you mean ${close.join(' or ')}?` : 'GET /api/model-status lists those there are.'
     throw new Failure('model_not_found', `Nothing is offered at the slug '${target.slug.slice(0, 128)}'. ${instead}`)
   }
-  const { id } = modelFor(target.task, target.modelId, registry.catalog())
+  const { id } = modelFor(taskRecord(target.task), target.modelId, registry.catalog())
   return { model: registry.find(id)!, task: target.task, slug: null }
 }
 

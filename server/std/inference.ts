@@ -1,14 +1,16 @@
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
-import type { CallEnd } from '../../core/jobs/calls.ts'
+import type { CallEnd } from '../../core/jobs/call.ts'
 import type { Model } from '../../core/models/model.ts'
+import type { TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
-import { ask } from '../../core/tasks/ask.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
-import { withPictures } from '../../core/tasks/pictures.ts'
+import { withPictures } from '../../core/tasks/chat/pictures.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
-import type { TextTask } from '../../core/tasks/tasks.ts'
+import { ask } from '../../core/tasks/protocols/ask.ts'
+import { taskRecord } from '../../core/tasks/registry.ts'
+import { isStreamWant } from '../../core/tasks/stream-shape.ts'
 import { readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
@@ -40,7 +42,7 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
   const checked = ready instanceof Promise ? await ready : ready
   call.bodyHash = checked.bodyHash
   // Reading a large body takes a while, in which the configuration may have changed.
-  modelFor(task, checked.modelId, registry.catalog())
+  modelFor(taskRecord(task), checked.modelId, registry.catalog())
   const model = registry.find(checked.modelId)!
   call.requireModel(model.id)
 
@@ -91,8 +93,7 @@ function withPicturesOf(call: Call, checked: Prepared): Promise<Prepared> {
 function relay(call: Call, prepared: Prepared, lease: Lease): Promise<CallEnd> {
   const { owners } = call
   const { want } = prepared
-  if (want.task !== 'std/chat-completion' && want.task !== 'std/completion')
-    throw new Error(`${want.task} has no stream`)
+  if (!isStreamWant(want)) throw new Error(`${want.task} has no stream`)
   return new Promise(resolve => {
     const stream = new StreamRelay({
       call,

@@ -3,7 +3,7 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { FleetSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
-import { Task } from '../../core/tasks/tasks.ts'
+import { Task } from '../../core/schemas/task.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 

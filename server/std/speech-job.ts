@@ -1,6 +1,5 @@
 import type { JobRecord } from '../../core/store/store.ts'
-import { prepareSpeech, speechInputs } from '../../core/tasks/audio/speech.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
+import { prepareSpeech, speech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
@@ -21,6 +20,6 @@ export async function submitSpeech(call: Call, { inputs, terms, body }: SpeechWi
   call.requireModel(modelId)
   await conversion.check(asked, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
-  boundInputs(call, speechTask, JSON.stringify(kept))
-  return (await submitJob(call, body, { task: speechTask, modelId, inputs: kept, ...(terms ? { terms } : {}) })).job
+  boundInputs(call, speech.id, JSON.stringify(kept))
+  return (await submitJob(call, body, { task: speech.id, modelId, inputs: kept, ...(terms ? { terms } : {}) })).job
 }

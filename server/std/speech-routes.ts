@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { SpeechRequest } from '../../core/tasks/audio/speech-request.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
+import { speech as speechName } from '../../core/tasks/speech/speech.ts'
+import { SpeechRequest } from '../../core/tasks/speech/speech-request.ts'
 import { route } from '../route.ts'
 import { speech } from './speech.ts'
 import { speakers, voicesOf } from './voices.ts'
@@ -44,7 +44,7 @@ export const speechRoutes = [
     query: z.object({ model: z.string().max(256).optional() }),
     response: Voices,
     handle: async ({ query }, call) => {
-      if (query.model !== undefined) modelFor(speechTask, query.model, call.owners.registry.catalog())
+      if (query.model !== undefined) modelFor(speechName, query.model, call.owners.registry.catalog())
       const models = speakers(call).filter(({ id }) => query.model === undefined || query.model === id)
       const data = await Promise.all(
         models.map(async model => {

@@ -1,18 +1,18 @@
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
-import type { CallEnd } from '../../core/jobs/calls.ts'
+import type { CallEnd } from '../../core/jobs/call.ts'
 import type { Sound } from '../../core/media/sound.ts'
-import { hear } from '../../core/tasks/audio/hear.ts'
-import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/audio/transcription.ts'
+import type { TranscriptionTask } from '../../core/schemas/task.ts'
+import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
+import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/transcription/transcription.ts'
 import {
   Transcription,
   TranscriptionForm,
   TranscriptionRequest,
   TranslationForm,
   TranslationRequest,
-} from '../../core/tasks/audio/transcription-request.ts'
-import { transcriptionType } from '../../core/tasks/audio/transcription-text.ts'
-import type { TranscriptionTask } from '../../core/tasks/tasks.ts'
+} from '../../core/tasks/transcription/transcription-request.ts'
+import { transcriptionType } from '../../core/tasks/transcription/transcription-text.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import { originOf } from '../origin.ts'
@@ -81,7 +81,13 @@ async function attempt(
   const { config, cpu, throughput } = call.owners
   let answer: Buffer
   try {
-    answer = await hear(lease, prepared, sound, config.limits.engine_answer, call.leaving)
+    answer = await audioProtocol(prepared.route).transcribe(
+      lease,
+      { path: prepared.route.path, fields: prepared.fields },
+      sound,
+      config.limits.engine_answer,
+      call.leaving,
+    )
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }

@@ -1,5 +1,6 @@
 import type { Fleet, Lease } from '../../core/fleet.ts'
-import { type CallEnd, openCalls } from '../../core/jobs/calls.ts'
+import type { CallEnd } from '../../core/jobs/call.ts'
+import { openCalls } from '../../core/jobs/calls.ts'
 import { openDispatch } from '../../core/jobs/dispatch.ts'
 import { openPace } from '../../core/jobs/pace.ts'
 import { openQueue } from '../../core/jobs/queue.ts'

@@ -1,5 +1,5 @@
 import { Failure, type FailureCode } from '../../failure.ts'
-import type { Task } from '../../tasks/tasks.ts'
+import type { Task } from '../../schemas/task.ts'
 import type { JobClaim, JobError, JobStatus, Usage } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'

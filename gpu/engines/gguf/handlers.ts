@@ -1,6 +1,6 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import type { TextTask } from '../../../core/tasks/tasks.ts'
+import type { TextTask } from '../../../core/schemas/task.ts'
 import type { Handler, Handlers } from '../http.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'

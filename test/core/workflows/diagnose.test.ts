@@ -19,8 +19,8 @@ const Paint = z.object({ model: z.string(), prompt: z.string(), image_url: z.str
 const Painted = z.object({ images: z.array(z.object({ url: z.string() })), more: z.looseObject({}) })
 
 const types = {
-  write: { request: Write, result: Written },
-  paint: { request: Paint, result: Painted },
+  write: { request: Write, result: Written, isMediaPath: () => false },
+  paint: { request: Paint, result: Painted, isMediaPath: (path: readonly unknown[]) => path[0] === 'image_url' },
 }
 const offer: Offer = {
   task: name => {

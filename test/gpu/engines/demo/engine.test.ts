@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import sharp from 'sharp'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { generationTasks } from '../../../../core/tasks/tasks.ts'
+import { generationTasks } from '../../../../core/schemas/task.ts'
 import { hasFfmpeg } from '../../../_ffmpeg.ts'
 import { callOf, childrenOf, type Demo, greys, newFolder, type Short, startDemo } from './_engine.ts'
 

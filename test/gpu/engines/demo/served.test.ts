@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { jobIdOf } from '../../../../core/ids.ts'
-import { generationTasks } from '../../../../core/tasks/tasks.ts'
+import { generationTasks } from '../../../../core/schemas/task.ts'
 import { startApp, type TestApp } from '../../../_app.ts'
 import { hasFfmpeg } from '../../../_ffmpeg.ts'
 
