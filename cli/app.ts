@@ -4,10 +4,12 @@ import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
 import { openShares } from '../core/accounts/shares.ts'
+import { openAdmission } from '../core/admission/admission.ts'
+import { openBodyRoom } from '../core/admission/body-room.ts'
 import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
 import { openFiles } from '../core/files/files.ts'
-import { openJobs } from '../core/jobs/jobs.ts'
+import { type Jobs, openJobs } from '../core/jobs/jobs.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
 import { openMedia } from '../core/media/take.ts'
 import { defaultModels } from '../core/models/defaults.ts'
@@ -30,7 +32,6 @@ import { openSingleFlight } from '../core/workflows/single-flight.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
-import { openBodyBudget } from '../server/body.ts'
 import { openMetrics } from '../server/metrics.ts'
 import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
@@ -98,15 +99,22 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   await shares.read()
   const frozen = openFrozen(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
-  const works = openNodeWorks({ frozen, registry, cpu, content })
+  const admission = openAdmission({
+    registry,
+    bodies: openBodyRoom(config.limits.held_bodies),
+    // Opened below, because jobs run what is admitted.
+    room: { records: () => jobs.recorder.requireRoom(), queue: model => jobs.calls.requireRoom(model) },
+  })
+  const works = openNodeWorks({ frozen, admission, cpu, content })
   const flight = openSingleFlight(store.executions)
-  const jobs = openJobs({
+  const jobs: Jobs = openJobs({
     store,
     fleet,
     models: registry,
     weightOf: id => shares.of(id),
     log,
     run: openNodeRunner({
+      admission,
       works,
       flight,
       frozen,
@@ -122,7 +130,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       ),
     }),
   })
-  const executions = openExecutions({ store, jobs, frozen, works, flight, log })
+  const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
@@ -137,7 +145,6 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     fleet,
     jobs,
     executions,
-    recorder: jobs.recorder,
     cpu,
     conversion,
     files,
@@ -147,7 +154,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     throughput,
     timings,
     journal,
-    bodies: openBodyBudget(config.limits.held_bodies),
+    admission,
     log,
   })
   const addressFile = join(dataDir, 'server.json')

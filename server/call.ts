@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Caller, modelAllowed } from '../core/accounts/accounts.ts'
+import type { Caller } from '../core/accounts/accounts.ts'
 import type { Allowance } from '../core/accounts/limiter.ts'
 import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import { Departure } from '../core/leaving.ts'
 import type { Sent } from '../core/media/take.ts'
-import type { Task } from '../core/schemas/task.ts'
 import type { Placed } from '../core/swap-set.ts'
 import { commonHeaders } from './head.ts'
 import type { Owners } from './owners.ts'
@@ -60,15 +59,6 @@ export class Call implements Placed {
   }
   get organizationId(): string | undefined {
     return this.#caller?.organizationId
-  }
-
-  /** Throws Failure `model_not_allowed` where the caller's token is not for this model. */
-  requireModel(id: string, param: string | null = 'model'): void {
-    const { token } = this.caller
-    if (modelAllowed(token.models, id)) return
-    throw new Failure('model_not_allowed', `The token '${token.name}' may not use the model '${id}'.`, {
-      param: param ?? undefined,
-    })
   }
 
   /** The query string's parameters. */

@@ -1,4 +1,4 @@
-import { readBody } from './body.ts'
+import { heldBytes, readBody } from './body.ts'
 import type { Call } from './call.ts'
 
 /**
@@ -7,9 +7,9 @@ import type { Call } from './call.ts'
  */
 export async function readJson(call: Call): Promise<unknown> {
   const { route } = call
-  const { config, cpu, bodies } = call.owners
+  const { config, cpu, admission } = call.owners
   const { json_body: usual, chat_body: most } = config.limits
-  if (route.largeBody) call.letBodyGo = bodies.hold(call.req)
+  if (route.largeBody) call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
   const hash = call.req.headers['idempotency-key'] !== undefined
   const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }

@@ -1,6 +1,6 @@
+import type { Admitted } from '../core/admission/admission.ts'
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
-import type { Task } from '../core/schemas/task.ts'
 import type { JobRecord } from '../core/store/store.ts'
 import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
@@ -10,8 +10,8 @@ import { originOf } from './origin.ts'
 export interface JobWish {
   /** Where it has an id already, because files were taken for it. */
   id?: string
-  task: Task
-  modelId: string
+  /** The work, as admission gave it. */
+  admitted: Admitted
   /** The slug under which it was asked for. */
   slug?: string | null
   /** As the endpoint of the task would take them, checked; or that as JSON text. */
@@ -57,17 +57,14 @@ export function boundInputs(call: Call, of: string, text: string): void {
 export async function submitJob(
   call: Call,
   body: unknown,
-  { id = newId('job'), task, modelId, slug = null, inputs, terms = {} }: JobWish,
+  { id = newId('job'), admitted, slug = null, inputs, terms = {} }: JobWish,
 ): Promise<{ job: JobRecord; replayed: boolean }> {
   const now = Date.now()
   const notBefore = Math.max(now, terms.notBefore ?? 0)
   const retentionMs = terms.retentionMs ?? call.owners.config.limits.job_retention
   const submitted = await call.owners.jobs.submit({
     id,
-    organizationId: call.caller.organizationId,
-    tokenId: call.caller.tokenId,
-    task,
-    modelId,
+    admitted,
     slug,
     inputs: typeof inputs === 'string' ? inputs : JSON.stringify(inputs),
     priority: terms.priority ?? 0,

@@ -1,7 +1,7 @@
+import type { Admitted } from '../admission/admission.ts'
 import type { Failure } from '../failure.ts'
 import type { Lease } from '../fleet.ts'
 import type { Departure } from '../leaving.ts'
-import type { Model } from '../models/model.ts'
 import { whatCallsShare } from '../store/calls.ts'
 import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
 import type { WaitingCall } from './waiting-calls.ts'
@@ -14,10 +14,7 @@ export type CallEnd =
   | { how: 'retry'; failure: Failure }
 
 export interface CallOptions {
-  organizationId: string
-  tokenId: string
-  task: JobRecord['task']
-  model: Model
+  admitted: Admitted
   /** Epoch milliseconds. */
   createdAt: number
   /** How long it may wait for a slot; the model has its own bound, and the shorter one holds. */
@@ -29,7 +26,7 @@ export interface CallOptions {
 }
 
 /** A job with a synchronous caller, while it waits or runs. It is in memory only. */
-export interface RunningCall extends Pick<CallOptions, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
+export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
   readonly id: string
   readonly modelId: string
   /** When it had its first slot, epoch milliseconds. */

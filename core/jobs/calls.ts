@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import type { Fleet, Lease } from '../fleet.ts'
+import type { Fleet } from '../fleet.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { costOf } from '../models/cost.ts'
@@ -98,7 +98,7 @@ export function openCalls({
   /** One attempt on a slot of its own. */
   async function attemptOnce(
     call: RunningCall,
-    { model, waitMs, began }: CallOptions,
+    { admitted: { model }, waitMs, began }: CallOptions,
     attempt: CallAttempt,
   ): Promise<CallEnd> {
     call.caller.throwIfAborted()
@@ -182,7 +182,8 @@ export function openCalls({
       options: CallOptions,
       attempt: CallAttempt,
     ): Promise<{ call: RunningCall; end: Extract<CallEnd, { how: 'completed' | 'cancelled' }> }> {
-      const { organizationId, tokenId, task, model, createdAt, caller } = options
+      const { admitted, createdAt, caller } = options
+      const { organizationId, tokenId, task, model } = admitted
       const id = newId('job')
       const call: RunningCall = {
         id,
@@ -221,6 +222,13 @@ export function openCalls({
         running.delete(id)
         call.ended?.resolve()
       }
+    },
+
+    /** Throws Failure `queue_full` where no more calls may wait for the model. A free slot is not looked for. */
+    requireRoom(model: Model): void {
+      const { interactive } = queue.waiting(model.id)
+      if (interactive > 0 && interactive >= mostWaiting(model))
+        throw queueFull(model.id, interactive, fleet.activity(model.id))
     },
 
     /** Resolves when the call of that id has ended and is on record; undefined: the organization has none. */

@@ -1,7 +1,9 @@
+import type { Admission, Requester } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
+import type { Task } from '../schemas/task.ts'
 import type { JobRecord, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesIn } from './bind.ts'
@@ -18,8 +20,6 @@ import { openTimeouts } from './timeouts.ts'
 
 /** What somebody wants to have executed. */
 export interface ExecutionWish {
-  organizationId: string
-  tokenId: string
   workflow: { id: string; version: number } | null
   definition: WorkflowDefinition
   inputParams: Record<string, unknown>
@@ -33,6 +33,8 @@ export interface ExecutionWish {
   idempotency: NewExecution['idempotency']
   /** What our own addresses begin with for the caller: he may have given some. */
   origin: string
+  /** Whose work its nodes are. */
+  requester: Requester
   /** What the caller may make workflows of. */
   offer: Offer
 }
@@ -44,6 +46,7 @@ export type Follower = (ended: boolean) => void
 export function openExecutions({
   store,
   jobs,
+  admission,
   frozen,
   works,
   flight,
@@ -52,6 +55,7 @@ export function openExecutions({
 }: {
   store: Store
   jobs: Pick<Jobs, 'queued' | 'handedOn' | 'withdrawn' | 'wait'>
+  admission: Pick<Admission, 'admit'>
   frozen: FrozenExecutions
   works: NodeWorks
   flight: SingleFlight
@@ -96,20 +100,27 @@ export function openExecutions({
     wish: ExecutionWish,
     more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
   ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
-    const { definition, offer, workflow, timeout, inputParams, ...execution } = wish
+    const { definition, requester, offer, workflow, timeout, inputParams, ...execution } = wish
     refuseBroken(blockingOf(await diagnoseInTimeSlices(definition.dag, definition.parameters ?? undefined, offer)))
     const references = Object.values(definition.dag.nodes).flatMap(({ inputs }) =>
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
+    const nodes = planOf(definition.dag, more.reuse)
+    for (const { task, modelId, reuses } of nodes)
+      if (reuses === null) admission.admit(requester, { kind: 'node', task: task as Task, modelId })
     const id = newId('exec')
     const createdAt = clock.now()
     const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))
     // Before the commit: its first jobs are released together with the answer.
-    const { organizationId, origin } = execution
+    const { organizationId } = requester
+    const { origin } = execution
     frozen.keep({ id, organizationId, definition, inputParams: filled, origin, createdAt })
+    const { tokenId } = requester
     return store.executions.create({
       ...execution,
       id,
+      organizationId,
+      tokenId,
       workflowId: workflow?.id ?? null,
       workflowVersion: workflow?.version ?? null,
       definition,
@@ -117,7 +128,7 @@ export function openExecutions({
       timeoutMs: (timeout ?? definition.timeout) * 1000,
       parentExecutionId: more.parentExecutionId,
       createdAt,
-      nodes: planOf(definition.dag, more.reuse),
+      nodes,
     })
   }
 

@@ -1,11 +1,10 @@
 import { once } from 'node:events'
+import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
 import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
-import type { Registry } from '../models/registry.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
-import type { ExecutionStore } from '../store/workflows.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { Ran, RunJob } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
@@ -32,12 +31,12 @@ const longestKept = 1 << 14
 /** Finds out what the jobs of nodes have to do, once the nodes before them have ended. */
 export function openNodeWorks({
   frozen,
-  registry,
+  admission,
   cpu,
   content,
 }: {
   frozen: FrozenExecutions
-  registry: Pick<Registry, 'find'>
+  admission: Pick<Admission, 'readmit'>
   cpu: Pick<ResultLookup, 'referred'>
   content: ContentOf
 }) {
@@ -62,8 +61,7 @@ export function openNodeWorks({
 
   /** Throws Failure for references that point at nothing and a model that is not offered any more. */
   async function of(job: JobRecord): Promise<NodeWork> {
-    const model = registry.find(job.modelId)
-    if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
+    const model = admission.readmit(job)
     const before = kept.get(job.id)
     // A model that was configured anew gives other results.
     return before?.model === model ? before : bound(job, model)
@@ -89,19 +87,24 @@ export type NodeWorks = ReturnType<typeof openNodeWorks>
  */
 export function openNodeRunner({
   run,
+  admission,
   works,
   flight,
   frozen,
   media,
 }: {
   run: RunJob
+  admission: Pick<Admission, 'readmit'>
   works: Pick<NodeWorks, 'of' | 'forget'>
   flight: SingleFlight
   frozen: Pick<FrozenExecutions, 'keepResult'>
   media: Pick<Media, 'take'>
 }): RunJob {
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
-    if (!job.parent) return run(job, lease, signal, report)
+    if (!job.parent) {
+      admission.readmit(job)
+      return run(job, lease, signal, report)
+    }
     const found = await works.of(job)
     works.forget(job.id)
     if (found.read && found.key !== null) await begin(job, found.key, signal)

@@ -43,8 +43,7 @@ const wishOf = (
   const { bodyHash, params } = call
   call.bodyHash = canonicalHash([params, bodyHash ?? null])
   return {
-    organizationId: call.caller.organizationId,
-    tokenId: call.caller.tokenId,
+    requester: call.caller,
     workflow,
     definition,
     inputParams: terms.input_params,

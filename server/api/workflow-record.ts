@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
@@ -115,7 +114,7 @@ export const shownWorkflow = (
 
 /** What the caller may make workflows of: models that his token may not use are not there for him. */
 export const offerFor = (call: Call): Offer =>
-  offerOf(call.owners.registry, id => modelAllowed(call.caller.token.models, id))
+  offerOf(call.owners.registry, id => call.owners.admission.allowed(call.caller, id))
 
 export const diagnosticsFor = (
   call: Call,

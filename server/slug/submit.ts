@@ -42,11 +42,13 @@ export async function submitGeneration(
   call: Call,
   { target, body, terms }: GenerationWish,
 ): Promise<SubmittedGeneration> {
+  const { admission } = call.owners
   const { model, task, slug } = offered(call, target)
-  call.requireModel(model.id, slug === null ? 'model' : null)
+  const param = slug === null ? 'model' : null
+  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits pictures may do so with a mask only, or without one only.
-  if (prepared.task !== task) modelFor(taskRecord(prepared.task), model.id, call.owners.registry.catalog())
+  if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
   const id = newId('job')
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
@@ -58,7 +60,7 @@ export async function submitGeneration(
   }
   const taken = await takeAll(call, id, prepared.media)
   call.letBodyGo()
-  const wish = { id, task, modelId: model.id, slug, ...(terms ? { terms } : {}) }
+  const wish = { id, admitted, slug, ...(terms ? { terms } : {}) }
   try {
     const inputs = withMedia(prepared, taken)
     const submitted = await submitJob(call, [slug, body], { ...wish, inputs })

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Sent } from '../../core/media/take.ts'
-import { readBody } from '../body.ts'
+import { heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { formBody } from '../form-values.ts'
 import { isForm, readForm } from '../multipart.ts'
@@ -15,7 +15,7 @@ export interface SoundBody extends AsyncDisposable {
 
 /** Reads a form or JSON; of JSON what it holds of files is taken out, and stands in `call.inline`. */
 export async function readSoundBody(call: Call, shape: Readonly<Record<string, z.ZodType>>): Promise<SoundBody> {
-  const { bodies, config, cpu } = call.owners
+  const { admission, config, cpu } = call.owners
   if (isForm(call.req)) {
     const form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.audio_size })
     const value = formBody(form.fields, shape)
@@ -24,7 +24,7 @@ export async function readSoundBody(call: Call, shape: Readonly<Record<string, z
     if (file) value.file = 'the file of the form'
     return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   }
-  call.letBodyGo = bodies.hold(call.req)
+  call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, config.limits.chat_body)
   const hash = call.req.headers['idempotency-key'] !== undefined
   const read = await cpu.readBody(bytes, config.limits, { hash, files: bytes.length > config.limits.json_body })

@@ -15,7 +15,7 @@ import { pour } from '../files/pour.ts'
 import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater } from '../submit.ts'
-import { carryOut, requireRecords } from './attempts.ts'
+import { carryOut } from './attempts.ts'
 import { submitSpeech } from './speech-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
@@ -25,8 +25,8 @@ const nothing = { inputTokens: 0, outputTokens: 0 }
  * → a slot of an engine → its sound, relayed as it comes or converted → one finished record.
  */
 export async function speech(call: Call): Promise<void> {
-  const { config, conversion, cpu, registry } = call.owners
-  requireRecords(call)
+  const { admission, config, conversion, cpu, registry } = call.owners
+  admission.requireRoom()
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
   const keyed = idempotencyKeyOf(call) !== undefined
@@ -35,12 +35,12 @@ export async function speech(call: Call): Promise<void> {
   call.bodyHash = hash
   if (prefer.later) return respondLater(call, value)
   const prepared = prepareSpeech(value, registry.catalog())
-  const model = registry.find(prepared.modelId)!
-  call.requireModel(model.id)
+  const { modelId } = prepared
+  const admitted = admission.admit(call.caller, { kind: 'call', task: 'std/audio-speech', modelId })
   await conversion.check(prepared.asked, prepared.format)
 
-  const work = { task: 'std/audio-speech', model, createdAt, waitMs: prefer.waitMs, stream: true } as const
-  const attempt = (lease: Lease) => say(call, prepared, model, lease)
+  const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
+  const attempt = (lease: Lease) => say(call, prepared, admitted.model, lease)
   if (!keyed) return carryOut(call, work, attempt)
   using hold = await holdKey(call)
   if (hold.reply) replay(call, hold.reply)

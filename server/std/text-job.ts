@@ -15,7 +15,7 @@ export interface TextWish {
 
 /** What is wrong with the inputs is said at the submit and not when their turn comes. */
 export async function submitText(call: Call, { task, text, terms, body }: TextWish): Promise<JobRecord> {
-  const { config, cpu, registry } = call.owners
+  const { admission, config, cpu, registry } = call.owners
   const before = await submittedBefore(call, body)
   if (before) return before
   if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
@@ -23,7 +23,7 @@ export async function submitText(call: Call, { task, text, terms, body }: TextWi
       'payload_too_large',
       `The inputs of a job of ${task} may have ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
     )
-  const model = (await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits)).modelId
-  call.requireModel(model)
-  return (await submitJob(call, body, { task, modelId: model, inputs: text, terms })).job
+  const { modelId } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits)
+  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
+  return (await submitJob(call, body, { admitted, inputs: text, terms })).job
 }

@@ -27,11 +27,11 @@ export async function submitTranscription(
   call: Call,
   { task, inputs, sent, terms, body }: TranscriptionWish,
 ): Promise<JobRecord> {
-  const { media, registry } = call.owners
+  const { admission, media, registry } = call.owners
   const request = inputs as TranscriptionRequest
   const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
   const { modelId } = prepared
-  call.requireModel(modelId)
+  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
   // What it names may have been taken over long ago, and be gone from where it was.
   const before = await submittedBefore(call, body)
   if (before) return before
@@ -42,7 +42,7 @@ export async function submitTranscription(
   const sender = { organizationId: call.caller.organizationId, origin: originOf(call), jobId: id, signal: call.gone }
   const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
   call.letBodyGo()
-  const wish = { id, task, modelId, inputs: { ...kept, file_id: file.id } }
+  const wish = { id, admitted, inputs: { ...kept, file_id: file.id } }
   try {
     const { job, replayed } = await submitJob(call, body, { ...wish, ...(terms ? { terms } : {}) })
     if (replayed) await forget(call, file)

@@ -1,10 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Admitted } from '../../../core/admission/admission.ts'
 import { type Log, openLog } from '../../../core/log.ts'
 import { openSqliteStore, type StoreWish } from '../../../core/store/sqlite/store.ts'
-import type { Store } from '../../../core/store/store.ts'
-import { createOrganization, organizationId } from '../../store/conformance/records.ts'
+import type { NewJob, Store } from '../../../core/store/store.ts'
+import { createOrganization, newJob as newStoredJob, organizationId } from '../../store/conformance/records.ts'
+import { admittedWork } from '../_admission.ts'
 
 export * from '../../store/conformance/records.ts'
 
@@ -47,4 +49,11 @@ export async function openTestStore(wish: Partial<StoreWish> = {}): Promise<Test
       directory[Symbol.dispose]()
     },
   }
+}
+
+/** A job as the store takes it, with the admission that the owner of jobs wants besides. */
+export function newJob(job: Partial<NewJob> = {}): NewJob & { admitted: Admitted } {
+  const made = newStoredJob(job)
+  // Not a field of what is stored.
+  return Object.defineProperty(made, 'admitted', { value: admittedWork(made) }) as NewJob & { admitted: Admitted }
 }

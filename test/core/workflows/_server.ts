@@ -5,6 +5,7 @@ import { openExecutions } from '../../../core/workflows/executions.ts'
 import { openFrozen } from '../../../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWorks } from '../../../core/workflows/node-run.ts'
 import { openSingleFlight } from '../../../core/workflows/single-flight.ts'
+import { admitsAll } from '../_admission.ts'
 import { slotsOnly } from '../jobs/_fleet.ts'
 import { done, runner } from '../jobs/_runs.ts'
 import { keptLog, openTestStore, organizationId } from '../store/_store.ts'
@@ -26,14 +27,16 @@ export async function openServer(
   const { store } = opened
   const { fleet, models } = slotsOnly(slots === undefined ? {} : { slots })
   const frozen = openFrozen(store.executions)
+  const admission = admitsAll(models)
   const works = openNodeWorks({
     frozen,
-    registry: models,
+    admission,
     cpu: { referred: none },
     content,
   })
   const flight = openSingleFlight(store.executions)
   const run = openNodeRunner({
+    admission,
     works,
     flight,
     frozen,
@@ -45,7 +48,7 @@ export async function openServer(
     }),
   })
   const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, run })
-  const executions = openExecutions({ store, jobs, frozen, works, flight, log })
+  const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
   return {
     store,
     executions,

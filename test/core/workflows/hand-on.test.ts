@@ -3,6 +3,7 @@ import { Dag } from '../../../core/dag/definition.ts'
 import { Departure } from '../../../core/leaving.ts'
 import { planOf } from '../../../core/workflows/plan.ts'
 import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
+import { admittedWork } from '../_admission.ts'
 import { completed, openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
 import { openServer } from './_server.ts'
 
@@ -63,10 +64,7 @@ test('a slot is not kept from those who wait for one', async () => {
   ask = () =>
     void server.jobs.calls.run(
       {
-        organizationId,
-        tokenId: 'tok',
-        task: 'std/chat-completion',
-        model: server.models.find('any')!,
+        admitted: admittedWork({ organizationId, tokenId: 'tok', task: 'std/chat-completion', modelId: 'any' }),
         createdAt: Date.now(),
         waitMs: 60_000,
         caller: new Departure(),

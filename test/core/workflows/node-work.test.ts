@@ -6,6 +6,7 @@ import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
 import { openContent } from '../../../core/workflows/content.ts'
 import type { FrozenExecutions } from '../../../core/workflows/frozen.ts'
 import { openNodeWorks } from '../../../core/workflows/node-run.ts'
+import { admitsAll } from '../_admission.ts'
 
 const [one, other, same] = [newId('file'), newId('file'), newId('file')]
 const hashes: Record<string, string> = { [one]: 'aa', [other]: 'bb', [same]: 'aa' }
@@ -31,7 +32,7 @@ async function workOf(task: string, inputs: object, more: object = {}) {
   }
   const works = openNodeWorks({
     frozen: { of: () => Promise.resolve(frozen) } as unknown as FrozenExecutions,
-    registry: { find: () => Model.parse({ id: 'm' }) },
+    admission: admitsAll({ find: () => Model.parse({ id: 'm' }) }),
     cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
     content,
   })
