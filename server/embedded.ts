@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { open, readFile, stat } from 'node:fs/promises'
-import { Failure } from '../core/failure.ts'
 import type { LargeResult } from '../core/store/store.ts'
 import type { Call } from './call.ts'
 import { chunkBytes, piecesOf, pour } from './files/pour.ts'
@@ -14,7 +12,7 @@ export class Embedded {
   readonly name = `embedded ${randomUUID()}`
 
   /**
-   * A file, or what makes the bytes when their turn has come: whole, or in pieces, which are sent as they are and can be
+   * A large result, or what makes the bytes when their turn has come: whole, or in pieces, which are sent as they are and can be
    * no members.
    */
   constructor(source: Embedded['source']) {
@@ -54,16 +52,9 @@ function placesIn(text: string, embedded: readonly Embedded[]): Place[] {
   return places
 }
 
-const expired = () =>
-  new Failure('output_expired', 'The result is no longer kept: its job was deleted, or its time was over.')
-
 /** A large result as text, for what is known to be small enough after all. Throws Failure `output_expired`. */
 export const readResult = (result: string | LargeResult): Promise<string> | string =>
-  typeof result === 'string'
-    ? result
-    : readFile(result.path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
-        throw cause.code === 'ENOENT' ? expired() : cause
-      })
+  typeof result === 'string' ? result : result.text()
 
 /** Refuses before the head is out what is not there any more. Resolves with the bytes of all; undefined: not known yet. */
 async function sizeOf(places: readonly Place[]): Promise<number | undefined> {
@@ -71,11 +62,8 @@ async function sizeOf(places: readonly Place[]): Promise<number | undefined> {
   for (const { source } of places) {
     if (typeof source === 'function') sum = undefined
     else {
-      const facts = await stat(source.path).catch(() => undefined)
-      if (!facts) throw expired()
-      if (facts.size !== source.bytes)
-        throw new Error(`${source.path} has ${facts.size} bytes instead of ${source.bytes}`)
-      if (sum !== undefined) sum += facts.size
+      await source.check()
+      if (sum !== undefined) sum += source.bytes
     }
   }
   return sum
@@ -126,6 +114,6 @@ async function* bytesOf({ source, trim }: Place, call: Call): AsyncGenerator<Uin
     }
     return
   }
-  await using file = await open(source.path)
-  yield* piecesOf(call, file, { first: trim, last: source.bytes - trim - 1 })
+  await using result = await source.open()
+  yield* piecesOf(call, result, { first: trim, last: source.bytes - trim - 1 })
 }

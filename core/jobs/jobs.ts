@@ -66,7 +66,7 @@ export function openJobs(options: JobsOptions) {
 
     /**
      * Resolves with the job when it ends in this process, with undefined when the signal aborts or the server drains.
-     * Call it in the same turn as the look that found the job unfinished: an end before that is not told again.
+     * Call it before you look whether the job has ended: an end before the call is not told again.
      */
     wait: (id: string, signal: AbortSignal): Promise<JobRecord | undefined> => waiters.wait(id, signal),
 

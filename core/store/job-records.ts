@@ -3,6 +3,7 @@ import type { LogLevel } from '../schemas/log-level.ts'
 import type { Task } from '../schemas/task.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 import type { JobClass, StoredJobClass } from './job-class.ts'
+import type { LargeResult } from './large-result.ts'
 
 export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
 export type JobStatus = (typeof jobStatuses)[number]
@@ -53,7 +54,7 @@ export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
   claims: number
   boot: string | null
   engineId: string | null
-  /** JSON text of the task's result, or where it lies when it is large, or null. */
+  /** JSON text of the task's result, or a handle of it when it is large, or null. */
   result: string | LargeResult | null
   error: JobError | null
   usage: Usage | null
@@ -66,15 +67,6 @@ export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
   expiresAt: number | null
   /** The node of an execution that it is for. */
   parent: { executionId: string; nodeId: string } | null
-}
-
-/** A result of more bytes than this is large. Source: the API contract, 2.8. */
-export const largeResultBytes = 256_000
-
-/** JSON text in UTF-8 that never changes, too large to be read in one go: by parts, or in another thread. */
-export interface LargeResult {
-  path: string
-  bytes: number
 }
 
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }

@@ -29,13 +29,19 @@ export * from './account-records.ts'
 export * from './file-records.ts'
 export * from './job-class.ts'
 export * from './job-records.ts'
+export * from './large-result.ts'
 
 /**
- * The durable state of the platform. Every method is one atomic transaction: when its promise resolves, what it did
- * survives `kill -9` and power loss (on a disk that honours fsync). Ids are minted by the caller; times are epoch
- * milliseconds. No SQL and no transaction handle outside this folder. Today SQLite in a writer thread; PostgreSQL later.
- * Every method rejects with Failure: `disk_full` (read-only below the free-space mark), `shutting_down`, or what its
- * own line says.
+ * The durable state of the platform. What every method guarantees:
+ * - It is one atomic transaction. Where it rejects, it has changed nothing.
+ * - When the promise of a write resolves, the write survives `kill -9` and power loss (on a disk that honours fsync).
+ * - A read that is called after a write has resolved sees that write, and all writes that were committed before it.
+ *   Nothing follows from the turn of the event loop in which a read is called or answered: between two calls, anything
+ *   may have been committed.
+ * - Listeners of `onMoves` hear of a commit after it, and before or after the promise of the write that it belongs to.
+ * - It rejects with Failure: `disk_full` (read-only below the free-space mark), `shutting_down`, or what its own line
+ *   says.
+ * Ids are minted by the caller; times are epoch milliseconds. No SQL and no transaction handle outside this folder.
  */
 export interface Store {
   organizations: {
@@ -46,7 +52,12 @@ export interface Store {
   }
   tokens: {
     create(token: NewToken): Promise<TokenRecord>
-    /** Hot path: synchronous, one prepared SELECT on a read-only connection (about 2 µs), so a revoke counts at once. */
+    /**
+     * The token and its organization, for authentication. Synchronous, because every request passes here before anything
+     * else: a promise in between would cost more than the look-up (about 5 µs on SQLite). So a store keeps its tokens
+     * where they can be read at once, in a local database or in memory. What `revoke`, `update` and `rotate` of this
+     * store have changed counts when their promise resolves; a change by another process counts within a second.
+     */
     verify(publicId: string): VerifiableToken | undefined
     find(organizationId: string, id: string): Promise<TokenRecord | undefined>
     /** Newest first; `after` is the id of the last one seen. */
@@ -116,7 +127,11 @@ export interface Store {
     remove(organizationId: string, id: string, at: number): Promise<true | undefined>
     /** Forgets jobs, events and idempotency keys whose time is over, at most `limit` of each; how many. */
     sweep(now: number, limit: number): Promise<number>
-    /** Finished synchronous calls, many at a time: one ledger row each, by which `find` finds them too. */
+    /**
+     * Finished synchronous calls, many at a time: one ledger row each. When it resolves, `find` finds them: whoever keeps
+     * the records until then and is asked before the store never misses one. Those that are there already are passed
+     * over, so that a batch may be sent again.
+     */
     record(finished: FinishedJob[]): Promise<void>
     /** Of queued jobs; synchronous calls are in the ledger only. */
     counts(): Promise<Record<JobStatus, number>>
@@ -162,7 +177,10 @@ export interface Store {
   }
   workflows: WorkflowStore
   executions: ExecutionStore
-  /** Calls the listener with what each commit moves; there is one. Set before the first job is claimed. */
+  /**
+   * Calls the listener, in this process, once with what each commit has moved, in the order of the commits; there is one
+   * listener. Set before the first job is claimed.
+   */
   onMoves(listener: (moves: Moves) => void): void
   /** What was found and repaired when the store was opened. */
   readonly recovery: { requeued: number; crashed: number; migratedFrom: number | null; bootId: string }

@@ -162,7 +162,7 @@ export interface OrganizationEvent extends Omit<ExecutionEvent, 'executionId'> {
 
 export interface NodeResult {
   status: NodeStatus
-  /** JSON text, or where it lies when it is large; null unless it is completed. */
+  /** JSON text, or a handle of it when it is large; null unless it is completed. */
   result: string | LargeResult | null
   error: JobError | null
 }

@@ -88,7 +88,7 @@ async function farValues(
         wanted.set(reference.source, whole || wanted.get(reference.source) === true)
     if (wanted.size === 0) continue
     const sources = [...wanted].map(([source, whole]) => ({ source, whole }))
-    const { found, bytes } = await cpu.referred(result.path, nodeId, sources, nodes[nodeId]!.task as JobRecord['task'])
+    const { found, bytes } = await cpu.referred(result, nodeId, sources, nodes[nodeId]!.task as JobRecord['task'])
     if ((sum += bytes) > mostFar)
       throw new Failure(
         'invalid_value',

@@ -1,6 +1,6 @@
 import type { Cpu } from '../cpu/cpu.ts'
-import type { JobRecord } from '../store/store.ts'
-import type { FarReference, resultWork } from './result-work.ts'
+import type { JobRecord, LargeResult } from '../store/store.ts'
+import type { FarReference, Referred, resultWork } from './result-work.ts'
 
 /** Reads large results in a thread, so that only the parts that are referred to reach the event loop. */
 export function openResultLookup({ calling }: Pick<Cpu, 'calling'>) {
@@ -8,11 +8,20 @@ export function openResultLookup({ calling }: Pick<Cpu, 'calling'>) {
 
   return {
     /** The values of references into the result of a node. Throws Failure `output_expired`. */
-    referred: (path: string, nodeId: string, references: readonly FarReference[], task: JobRecord['task']) =>
-      call('results', 'referredIn', { path, nodeId, references, task }),
+    async referred(
+      result: LargeResult,
+      nodeId: string,
+      references: readonly FarReference[],
+      task: JobRecord['task'],
+    ): Promise<Referred> {
+      await using file = await result.localFile()
+      return await call('results', 'referredIn', { path: file.path, nodeId, references, task })
+    },
     /** What a node keeps of its result, as JSON in UTF-8: `{result, values}`, or the result alone. Throws Failure `output_expired`. */
-    pruned: (path: string, outputs: readonly string[], what: 'kept' | 'result') =>
-      call('results', 'prunedResult', { path, outputs, what }),
+    async pruned(result: LargeResult, outputs: readonly string[], what: 'kept' | 'result'): Promise<Uint8Array> {
+      await using file = await result.localFile()
+      return await call('results', 'prunedResult', { path: file.path, outputs, what })
+    },
   }
 }
 export type ResultLookup = ReturnType<typeof openResultLookup>

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Done, ThreadWork } from '../cpu/thread-work.ts'
-import { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
+import { resultExpired } from '../store/large-result.ts'
 import { shownResult } from '../tasks/result-files.ts'
 import { type Far, look, mostText, Unresolved, written } from './bind.ts'
 import { prune } from './prune.ts'
@@ -83,7 +83,6 @@ function parsed(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'))
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause
-    throw new Failure('output_expired', 'The result is no longer kept: its job was deleted, or its time was over.')
+    throw (cause as NodeJS.ErrnoException).code === 'ENOENT' ? resultExpired() : cause
   }
 }

@@ -46,7 +46,7 @@ export async function shownKept(
     return { output: { result: whole, values: {} }, result: whole }
   }
   const [kept, part] = (['kept', 'result'] as const).map(
-    what => new Embedded(() => call.owners.cpu.pruned(result.path, outputs, what)),
+    what => new Embedded(() => call.owners.cpu.pruned(result, outputs, what)),
   ) as [Embedded, Embedded]
   embedded.push(kept, part)
   return { output: kept as unknown as ShownKept['output'], result: part }

@@ -161,8 +161,9 @@ export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id
 export async function findJob(id: string, call: Call): Promise<JobRecord> {
   const { jobs, store } = call.owners
   const { organizationId } = call.caller
-  const stored = isJobId(id) ? await store.jobs.find(organizationId, id) : undefined
-  const job = stored ?? jobs.calls.find(organizationId, id)
+  // A call is here until it is in the store: whoever looked there first could miss it in both places.
+  const job =
+    jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await store.jobs.find(organizationId, id) : undefined)
   // It is removed when there is nothing better to do, but nobody is shown it meanwhile.
   const over = job?.expiresAt != null && job.expiresAt <= Date.now()
   if (job && !over) return job

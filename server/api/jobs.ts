@@ -34,11 +34,18 @@ const notDeletable = ({ id }: JobRecord) =>
 
 /** Resolves when the job has ended, the client has left, the server drains, or the time is over. */
 async function waitFor(job: JobRecord, waitMs: number, call: Call): Promise<void> {
-  const enough = AbortSignal.any([call.gone, AbortSignal.timeout(waitMs)])
-  const { jobs } = call.owners
+  const { jobs, store } = call.owners
   // A synchronous call is not in the store, which does not tell its end.
-  const ended = jobs.calls.ended(job.organizationId, job.id)
-  await Promise.race([jobs.wait(job.id, enough), ...(ended ? [ended] : [])])
+  const callEnded = jobs.calls.ended(job.organizationId, job.id)
+  const left = new AbortController()
+  const ended = jobs.wait(job.id, AbortSignal.any([call.gone, AbortSignal.timeout(waitMs), left.signal]))
+  try {
+    // It may have ended between the look of the caller and the wait.
+    const now = await store.jobs.find(job.organizationId, job.id)
+    if (!now || !hasEnded(now)) await Promise.race([ended, ...(callEnded ? [callEnded] : [])])
+  } finally {
+    left.abort()
+  }
 }
 
 /** Durable jobs: an id that was answered survives the server. */

@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import type { FileHandle } from 'node:fs/promises'
 import type { Call } from '../call.ts'
 import type { WatchedStream } from '../std/streams.ts'
 import type { Range } from './range.ts'
@@ -11,13 +10,18 @@ const together = 16 << 20
 export const chunkBytes = (readers: number): number =>
   Math.max(smallest, Math.min(largest, Math.floor(together / Math.max(1, readers))))
 
+/** What is read in parts: an open file, or a large result of a store. */
+export interface Parts {
+  read(into: { buffer: Buffer; position: number }): Promise<{ bytesRead: number }>
+}
+
 /**
  * A part of a file, piece by piece, none longer than `most` bytes; the disk works while the reader reads. Throws where
  * it is shorter than that.
  */
 export async function* piecesOf(
   { owners }: Call,
-  file: FileHandle,
+  file: Parts,
   { first, last }: Range,
   most: number = largest,
 ): AsyncGenerator<Uint8Array> {
@@ -41,7 +45,7 @@ export async function* piecesOf(
 const encodable = (largest / 4) * 3
 
 /** A whole file of so many bytes in base64, likewise. */
-export async function* base64PiecesOf(call: Call, file: FileHandle, bytes: number): AsyncGenerator<Uint8Array> {
+export async function* base64PiecesOf(call: Call, file: Parts, bytes: number): AsyncGenerator<Uint8Array> {
   let rest: Uint8Array = new Uint8Array()
   for await (const read of piecesOf(call, file, { first: 0, last: bytes - 1 }, encodable)) {
     const piece = Buffer.concat([rest, read])

@@ -32,13 +32,18 @@ export async function waitForEnd(
     throw new Failure('output_expired', `Request ${queueIdOf(id)} was deleted while it was waited for.`)
   }
   for (const [at, until] of [Math.min(startMs, waitMs), waitMs].entries()) {
-    const before = await look()
-    if (hasEnded(before)) return before
     const left = until - (performance.now() - began)
-    if (left > 0) {
-      const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(left))])
-      const ended = await jobs.wait(id, enough)
+    const looked = new AbortController()
+    const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.max(0, Math.ceil(left))), looked.signal])
+    // Waited for before it is looked at: an end in between is not told again.
+    const waiting = jobs.wait(id, enough)
+    try {
+      const before = await look()
+      if (hasEnded(before)) return before
+      const ended = await waiting
       if (ended) return ended
+    } finally {
+      looked.abort()
     }
     call.gone.throwIfAborted()
     const after = await look()

@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path'
 import type { LargeResult } from '../store.ts'
 import type { Connection } from './database.ts'
 import { placesIn } from './directory.ts'
+import { ResultFile } from './result-file.ts'
 
 /** A result as a row has it: its text, or the name of the file that holds it and its size. */
 export interface ResultRow {
@@ -20,11 +21,11 @@ export function resultPlace(folder: string, file: string): string {
   return join(folder, file)
 }
 
-/** Results as they are given out: text that is short enough for a row, and otherwise the file. */
+/** Results as they are given out: text that is short enough for a row, and otherwise a handle. */
 export function openResultOf(connection: Connection) {
   const folder = placesIn(dirname(connection.name)).results
   return ({ result, file, bytes }: ResultRow): string | LargeResult | null =>
-    file === null || bytes === null ? result : { path: resultPlace(folder, file), bytes }
+    file === null || bytes === null ? result : new ResultFile(resultPlace(folder, file), bytes)
 }
 
 /** What the writer is told of files of results. */

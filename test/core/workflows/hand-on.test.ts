@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
 import { Departure } from '../../../core/leaving.ts'
 import { planOf } from '../../../core/workflows/plan.ts'
+import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { admittedWork } from '../_admission.ts'
 import { completed, openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
-import { newExecution, newWorkflow } from '../store/_workflows.ts'
 import { openServer } from './_server.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}`)

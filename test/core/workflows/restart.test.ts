@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
 import { planOf } from '../../../core/workflows/plan.ts'
+import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
-import { newExecution, newWorkflow } from '../store/_workflows.ts'
 import { openServer } from './_server.ts'
 
 const embed = (input: string, more: object = {}) => ({

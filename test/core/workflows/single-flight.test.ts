@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
 import { Failure } from '../../../core/failure.ts'
 import { planOf } from '../../../core/workflows/plan.ts'
+import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { organizationId, temporaryDirectory } from '../store/_store.ts'
-import { newExecution, newWorkflow } from '../store/_workflows.ts'
 import { openServer } from './_server.ts'
 
 /** An execution of one node whose result serves every other like it. */

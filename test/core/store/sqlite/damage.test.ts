@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
+import { newExecution } from '../../../store/conformance/drawn.ts'
 import { startChild } from '../_children.ts'
 import {
   claimWaiting,
@@ -19,7 +20,6 @@ import {
   organizationId,
   temporaryDirectory,
 } from '../_store.ts'
-import { newExecution } from '../_workflows.ts'
 
 const page = 4096
 

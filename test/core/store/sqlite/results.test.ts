@@ -17,9 +17,9 @@ import { backupDatabase, checkDatabase, openAdminStore, restoreDatabase } from '
 import { openAsIs, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { holdResults } from '../../../../core/store/sqlite/result-lock.ts'
 import type { JobRecord, LargeResult, Store } from '../../../../core/store/store.ts'
+import { newExecution } from '../../../store/conformance/drawn.ts'
 import { hasStrace, storeProcess, traced } from '../_children.ts'
 import { completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
-import { newExecution } from '../_workflows.ts'
 
 const large = (text = 'x', bytes = 1_000_000) => JSON.stringify({ text: text.repeat(bytes / Buffer.byteLength(text)) })
 
@@ -31,7 +31,8 @@ async function ended(store: Store, result: string | Uint8Array, more: Partial<Jo
   return (await store.jobs.find(organizationId, job.id))!
 }
 
-const textOf = (job: JobRecord | undefined) => readFileSync((job!.result as LargeResult).path, 'utf8')
+const textOf = (job: JobRecord | undefined) => (job!.result as LargeResult).text()
+const pathOf = async (job: JobRecord | undefined) => (await (job!.result as LargeResult).localFile()).path
 
 /** The files of results that are there, by the names that rows would have. */
 function filesIn(dataDir: string): string[] {
@@ -64,8 +65,8 @@ describe('a result', () => {
         expect(job.result).toBe(result)
         continue
       }
-      const { path, bytes } = job.result as LargeResult
-      expect(bytes).toBe(Buffer.byteLength(result))
+      const path = await pathOf(job)
+      expect((job.result as LargeResult).bytes).toBe(Buffer.byteLength(result))
       expect(readFileSync(path, 'utf8')).toBe(result)
       expect(statSync(path).mode & 0o777).toBe(0o600)
       expect(statSync(join(path, '..')).mode & 0o777).toBe(0o700)
@@ -88,7 +89,7 @@ describe('a result', () => {
     const twice = await claim()
     expect(await store.jobs.settle(twice, { ...completed(), result: large('a') })).toBe(true)
     expect(await store.jobs.settle(twice, { ...completed(), result: large('b') })).toBe(false)
-    expect(textOf(await store.jobs.find(organizationId, twice.id))).toBe(large('a'))
+    expect(await textOf(await store.jobs.find(organizationId, twice.id))).toBe(large('a'))
     expect(filesIn(dataDir)).toHaveLength(1)
   })
 
@@ -117,7 +118,7 @@ describe('the file of a result', () => {
     await store.jobs.remove(organizationId, gone.id, Date.now())
     await expect.poll(() => namesIn(dataDir).erasable).toEqual([])
     expect(filesIn(dataDir)).toEqual(namesIn(dataDir).named)
-    expect(textOf(await store.jobs.find(organizationId, stays.id))).toBe(large('b'))
+    expect(await textOf(await store.jobs.find(organizationId, stays.id))).toBe(large('b'))
   })
 
   test('goes when its time is over, and at the next start where a command has removed the job', async () => {
@@ -155,7 +156,7 @@ describe('the file of a result', () => {
     await expect.poll(() => filesIn(dataDir)).toHaveLength(1)
     expect(await store.jobs.find(organizationId, b)).toBeUndefined()
     const { a: reused } = await store.executions.results(organizationId, second.id, ['a'])
-    expect(readFileSync((reused!.result as LargeResult).path, 'utf8')).toBe(large(a))
+    expect(await (reused!.result as LargeResult).text()).toBe(large(a))
     await store.executions.remove(organizationId, second.id, Date.now())
     await expect.poll(() => filesIn(dataDir)).toEqual([])
   })
@@ -191,7 +192,7 @@ describe('the file of a result', () => {
     await expect
       .poll(() => filesIn(dataDir).sort())
       .toEqual([...namesIn(dataDir).named, `${organizationId}/notes.txt`].sort())
-    expect(textOf(await again.store.jobs.find(organizationId, kept.id))).toBe(large('k'))
+    expect(await textOf(await again.store.jobs.find(organizationId, kept.id))).toBe(large('k'))
     expect(again.lines.join()).toContain('Results that no job has were removed')
   })
 })
@@ -219,7 +220,7 @@ test('kill -9 while large results are written: what was acknowledged is whole, a
   await expect.poll(() => filesIn(dataDir).sort()).toEqual(namesIn(dataDir).named)
   for (const id of acknowledged) {
     const job = await opened.store.jobs.find(organizationId, id)
-    expect([job!.status, (JSON.parse(textOf(job)) as { id: string }).id]).toEqual(['completed', id])
+    expect([job!.status, (JSON.parse(await textOf(job)) as { id: string }).id]).toEqual(['completed', id])
   }
   expect(acknowledged.length).toBeGreaterThan(40)
   expect((await checkDatabase(dataDir)).findings).toEqual([])
@@ -271,7 +272,7 @@ describe('a backup', () => {
     await using again = await openTestStore({ dataDir: elsewhere })
     for (const [id, text] of texts) {
       const job = await again.store.jobs.find(organizationId, id)
-      expect(text.length < 100 ? job!.result : textOf(job)).toBe(text)
+      expect(text.length < 100 ? job!.result : await textOf(job)).toBe(text)
     }
   })
 
@@ -302,8 +303,8 @@ describe('a backup', () => {
     await using opened = await openTestStore()
     const { store, dataDir } = opened
     const [cut, missing] = [await ended(store, large('a')), await ended(store, large('b'))]
-    truncateSync((cut.result as LargeResult).path, 1000)
-    rmSync((missing.result as LargeResult).path)
+    truncateSync(await pathOf(cut), 1000)
+    rmSync(await pathOf(missing))
     const finding = '2 large results of jobs are not in their files, or not whole.'
     expect((await checkDatabase(dataDir)).findings).toEqual([finding])
     expect((await checkDatabase(dataDir, { quick: true })).findings).toEqual([])
@@ -333,7 +334,7 @@ describe('a restore', () => {
     expect(readdirSync(join(`${previous}.results`, organizationId))).toHaveLength(2)
     {
       await using opened = await openTestStore({ dataDir })
-      expect(textOf(await opened.store.jobs.find(organizationId, before.id))).toBe(large('before'))
+      expect(await textOf(await opened.store.jobs.find(organizationId, before.id))).toBe(large('before'))
       expect(await opened.store.jobs.find(organizationId, after.id)).toBeUndefined()
       // What only the old one names is swept where the new one is served, and stays beside.
       await expect.poll(() => filesIn(dataDir)).toEqual(namesIn(dataDir).named)
@@ -341,7 +342,7 @@ describe('a restore', () => {
     await restoreDatabase(dataDir, previous!)
     expect((await checkDatabase(dataDir)).findings).toEqual([])
     await using back = await openTestStore({ dataDir })
-    expect(textOf(await back.store.jobs.find(organizationId, after.id))).toBe(large('after'))
+    expect(await textOf(await back.store.jobs.find(organizationId, after.id))).toBe(large('after'))
   })
 
   test('of a bare database whose results are not beside it is refused, and nothing is changed', async () => {

@@ -157,7 +157,8 @@ test.skipIf(!canMount)(
       .toBe(true)
     expect(refusals[0]).toMatchObject({ code: 'disk_full' })
     expect(existsSync(ballast)).toBe(false)
-    const { path } = (await store.jobs.find(organizationId, job.id))!.result as LargeResult
+    const stored = (await store.jobs.find(organizationId, job.id))!.result as LargeResult
+    const { path } = await stored.localFile()
     expect(statSync(path).size).toBe(2 * MiB)
     // Of the attempts that met the full disk nothing is left.
     expect(readdirSync(dirname(path))).toEqual([basename(path)])

@@ -1,6 +1,6 @@
 import { newId } from '../../../core/ids.ts'
 import type { NewExecution, NewExecutionNode, NewWorkflow } from '../../../core/store/workflows.ts'
-import { organizationId } from './_store.ts'
+import { organizationId } from './records.ts'
 
 const node = () => ({
   model_id: 'tiny-chat',

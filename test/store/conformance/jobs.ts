@@ -1,189 +1,20 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
-import {
-  claimWaiting,
-  completed,
-  createOrganization,
-  failed,
-  finishedCall,
-  newJob,
-  newToken,
-  openTestStore,
-  organizationId,
-} from './_store.ts'
+import type { Subject } from './conformance.ts'
+import { claimWaiting, completed, createOrganization, failed, finishedCall, newJob, organizationId } from './records.ts'
 
-// What every Store must do, whichever database is behind it.
-const opened = await openTestStore()
-const { store } = opened
-afterAll(async () => {
-  await opened[Symbol.asyncDispose]()
-  expect(opened.fatal).toEqual([])
-})
-
-/** Each test has a model of its own, so that claims of one do not take the jobs of another. */
-const alone = () => {
-  const modelId = newId('evt')
-  return {
-    modelId,
-    submit: (job = {}) => store.jobs.submit(newJob({ modelId, ...job })).then(({ job }) => job),
-    claim: (limit = 100, now = Date.now()) => claimWaiting(store, { limit, now, modelId }),
-  }
-}
-describe('organizations', () => {
-  test('one that was created is found and listed, and is active', async () => {
-    const made = await createOrganization(store, 'org_listed')
-    expect(made).toMatchObject({ id: 'org_listed', status: 'active', plan: 'pro', jobsPerMinute: 0 })
-    expect(await store.organizations.find('org_listed')).toEqual(made)
-    expect(await store.organizations.list()).toContainEqual(made)
-    expect(await store.organizations.find('org_absent')).toBeUndefined()
-  })
-
-  test('an id and a name are given once', async () => {
-    await createOrganization(store, 'org_twice')
-    await expect(createOrganization(store, 'org_twice')).rejects.toMatchObject({ code: 'conflict' })
-    await expect(
-      store.organizations.create({
-        id: 'org_other',
-        name: 'name of org_twice',
-        plan: 'free',
-        requestsPerMinute: null,
-        jobsPerMinute: null,
-        createdAt: 1,
-      }),
-    ).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining("'name of org_twice'") })
-  })
-})
-
-describe('tokens', () => {
-  test('a created one is verified with everything that authentication needs', async () => {
-    const token = newToken({ models: ['qwen/*'], expiresAt: 5, scopes: ['admin:read'], createdBy: 'tok_parent' })
-    const record = await store.tokens.create(token)
-    expect(record).toMatchObject({ id: token.id, status: 'expired', models: ['qwen/*'], createdBy: 'tok_parent' })
-    expect(record).not.toHaveProperty('digest')
-    expect(store.tokens.verify(token.publicId)).toEqual({
-      id: token.id,
-      organizationId,
-      organizationName: 'name of org_test',
-      organizationStatus: 'active',
-      plan: 'pro',
-      requestsPerMinute: null,
-      jobsPerMinute: 0,
-      name: 'a token',
-      scopes: ['admin:read'],
-      digest: Buffer.alloc(32, 7),
-      hint: '…abcd',
-      models: ['qwen/*'],
-      status: 'active',
-      createdAt: token.createdAt,
-      expiresAt: 5,
-      lastUsedAt: null,
-    })
-    expect(store.tokens.verify('absent000000')).toBeUndefined()
-  })
-
-  test('an unknown organization gets none', async () => {
-    await expect(store.tokens.create(newToken({ organizationId: 'org_absent' }))).rejects.toMatchObject({
-      code: 'not_found',
-      message: expect.stringContaining("'org_absent'"),
-    })
-  })
-
-  test('the list is newest first, by status, a page at a time, of one organization', async () => {
-    const organizationId = (await createOrganization(store, 'org_pages')).id
-    const tokens = []
-    for (let i = 0; i < 5; i++) tokens.push(await store.tokens.create(newToken({ organizationId, name: `t${i}` })))
-    tokens.sort((a, b) => (a.id < b.id ? 1 : -1))
-    await store.tokens.revoke(organizationId, tokens[1]!.id, 9)
-    const first = await store.tokens.list(organizationId, { limit: 2 })
-    expect(first.map(({ id }) => id)).toEqual(tokens.slice(0, 2).map(({ id }) => id))
-    const rest = await store.tokens.list(organizationId, { limit: 9, after: first[1]!.id })
-    expect(rest.map(({ id }) => id)).toEqual(tokens.slice(2).map(({ id }) => id))
-    expect((await store.tokens.list(organizationId, { limit: 9, status: 'revoked' })).map(({ id }) => id)).toEqual([
-      tokens[1]!.id,
-    ])
-    expect(await store.tokens.list(organizationId, { limit: 9, status: 'active' })).toHaveLength(4)
-    expect(await store.tokens.list('org_test', { limit: 9, after: 'tok_0' })).toEqual([])
-  })
-
-  test('a foreign organization neither sees, changes nor revokes a token', async () => {
-    const foreign = (await createOrganization(store, 'org_foreign')).id
-    const token = await store.tokens.create(newToken())
-    expect(await store.tokens.find(foreign, token.id)).toBeUndefined()
-    expect(await store.tokens.update(foreign, token.id, { name: 'mine now' })).toBeUndefined()
-    expect(await store.tokens.revoke(foreign, token.id, 1)).toBeUndefined()
-    expect(await store.tokens.rotate(foreign, token.id, newToken({ organizationId: foreign }), 1)).toBeUndefined()
-    expect(await store.tokens.find(organizationId, token.id)).toEqual(token)
-  })
-
-  test('a change keeps what it does not name', async () => {
-    const token = await store.tokens.create(newToken({ models: ['a'], expiresAt: null }))
-    expect(await store.tokens.update(organizationId, token.id, { name: 'renamed' })).toEqual({
-      ...token,
-      name: 'renamed',
-    })
-    expect(await store.tokens.update(organizationId, token.id, { models: null, status: 'disabled' })).toEqual({
-      ...token,
-      name: 'renamed',
-      models: null,
-      status: 'disabled',
-    })
-  })
-
-  test('revoking counts at once, twice is once, and nothing brings the token back', async () => {
-    const token = newToken()
-    await store.tokens.create(token)
-    expect((await store.tokens.revoke(organizationId, token.id, 1))?.status).toBe('revoked')
-    expect(store.tokens.verify(token.publicId)?.status).toBe('revoked')
-    expect((await store.tokens.revoke(organizationId, token.id, 2))?.status).toBe('revoked')
-    await expect(store.tokens.update(organizationId, token.id, { status: 'active' })).rejects.toMatchObject({
-      code: 'conflict',
-    })
-  })
-
-  test('rotation makes the next and ends the old in time; an end that is nearer stays', async () => {
-    const at = Date.now()
-    const [lasting, ending] = [newToken(), newToken({ expiresAt: at + 1000 })]
-    await store.tokens.create(lasting)
-    await store.tokens.create(ending)
-    const next = newToken({ name: 'next', createdAt: at })
-    expect((await store.tokens.rotate(organizationId, lasting.id, next, at + 5000))?.id).toBe(next.id)
-    expect(store.tokens.verify(lasting.publicId)?.expiresAt).toBe(at + 5000)
-    expect(store.tokens.verify(next.publicId)?.name).toBe('next')
-    await store.tokens.rotate(organizationId, ending.id, newToken({ createdAt: at }), at + 5000)
-    expect(store.tokens.verify(ending.publicId)?.expiresAt).toBe(at + 1000)
-    await store.tokens.revoke(organizationId, lasting.id, at)
-    const refused = newToken({ createdAt: at })
-    await expect(store.tokens.rotate(organizationId, lasting.id, refused, at)).rejects.toMatchObject({
-      code: 'conflict',
-    })
-    expect(store.tokens.verify(refused.publicId)).toBeUndefined()
-  })
-
-  test('only active tokens with the scope are counted', async () => {
-    const organizationId = (await createOrganization(store, 'org_counted')).id
-    const admin = { organizationId, scopes: ['admin:write' as const] }
-    await store.tokens.create(newToken(admin))
-    await store.tokens.create(newToken({ ...admin, expiresAt: 100 }))
-    const gone = await store.tokens.create(newToken(admin))
-    await store.tokens.revoke(organizationId, gone.id, 1)
-    await store.tokens.create(newToken({ organizationId }))
-    expect(await store.tokens.countActive(organizationId, 'admin:write', 99)).toBe(2)
-    expect(await store.tokens.countActive(organizationId, 'admin:write', 100)).toBe(1)
-  })
-
-  test('a use is written at most once a minute', async () => {
-    const token = await store.tokens.create(newToken())
-    const lastUse = async (at: number) => {
-      await store.tokens.touch([{ id: token.id, at }])
-      return (await store.tokens.find(organizationId, token.id))?.lastUsedAt
+/** Jobs from submission to their end, idempotency keys, bills and counts. */
+export function jobRules({ store }: Subject): void {
+  /** Each test has a model of its own, so that claims of one do not take the jobs of another. */
+  const alone = () => {
+    const modelId = newId('evt')
+    return {
+      modelId,
+      submit: (job = {}) => store.jobs.submit(newJob({ modelId, ...job })).then(({ job }) => job),
+      claim: (limit = 100, now = Date.now()) => claimWaiting(store, { limit, now, modelId }),
     }
-    expect(await lastUse(1_000_000)).toBe(1_000_000)
-    expect(await lastUse(1_059_999)).toBe(1_000_000)
-    expect(await lastUse(1_060_000)).toBe(1_060_000)
-  })
-})
+  }
 
-describe('jobs', () => {
   test('a submitted one is pending, and what submit answers is what is stored', async () => {
     const { submit } = alone()
     const job = await submit({ metadata: '{"ref":"1"}', priority: 5 })
@@ -394,12 +225,4 @@ describe('jobs', () => {
       cancelled: before.cancelled + 1,
     })
   })
-})
-
-test('a closed store refuses and says so', async () => {
-  const other = await openTestStore()
-  await other.store.close()
-  await expect(other.store.jobs.submit(newJob())).rejects.toMatchObject({ code: 'shutting_down' })
-  await expect(other.store.jobs.counts()).rejects.toMatchObject({ code: 'shutting_down' })
-  expect(other.fatal).toEqual([])
-})
+}

@@ -1,0 +1,70 @@
+import { afterAll, describe, expect } from 'vitest'
+import type { Store } from '../../../core/store/store.ts'
+import { accountRules } from './accounts.ts'
+import { eventRules } from './events.ts'
+import { executionRules } from './executions.ts'
+import { fileRules } from './files.ts'
+import { forgettingRules } from './forgetting.ts'
+import { jobRules } from './jobs.ts'
+import { largeResultRules } from './large-results.ts'
+import { lifetimeRules } from './lifetime.ts'
+import { queueRules } from './queue.ts'
+import { createOrganization } from './records.ts'
+import { textRules } from './text.ts'
+import { workflowRules } from './workflows.ts'
+
+/** Where a store keeps its data: empty at first, and gone when it is disposed of. */
+export interface StorePlace extends AsyncDisposable {
+  /** Opens the store that is there. One at a time: the one before was closed. */
+  open(): Promise<Store>
+  /** What is wrong with the data, or went wrong in the store, as sentences. */
+  findings(): Promise<string[]>
+}
+
+/** What the rules of a subject are given. */
+export interface Subject {
+  /** A store with the organization `organizationId`. What one test leaves behind, the next one finds. */
+  store: Store
+  /** A store of its own for one test. */
+  fresh: () => Promise<AsyncDisposable & { store: Store; place: StorePlace }>
+}
+
+const subjects: Record<string, (subject: Subject) => void | Promise<void>> = {
+  accounts: accountRules,
+  jobs: jobRules,
+  queue: queueRules,
+  events: eventRules,
+  files: fileRules,
+  forgetting: forgettingRules,
+  workflows: workflowRules,
+  executions: executionRules,
+  'large results': largeResultRules,
+  text: textRules,
+  lifetime: lifetimeRules,
+}
+
+/** The rules that every Store keeps, as tests of the store that is opened in a place. */
+export function conformance(name: string, newPlace: () => Promise<StorePlace>): void {
+  async function fresh() {
+    const place = await newPlace()
+    const store = await place.open()
+    await createOrganization(store)
+    return {
+      store,
+      place,
+      async [Symbol.asyncDispose]() {
+        await store.close()
+        const findings = await place.findings()
+        await place[Symbol.asyncDispose]()
+        expect(findings).toEqual([])
+      },
+    }
+  }
+
+  for (const [subject, rules] of Object.entries(subjects))
+    describe(`${name}: ${subject}`, async () => {
+      const opened = await fresh()
+      afterAll(() => opened[Symbol.asyncDispose]())
+      await rules({ store: opened.store, fresh })
+    })
+}

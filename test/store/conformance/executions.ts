@@ -1,0 +1,129 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { advance, type ExecutionInput, type ExecutionState, isOver } from '../../../core/dag/advance.ts'
+import { applyWrites, newState } from '../../../core/dag/execution-state.ts'
+import type { JobRecord } from '../../../core/store/store.ts'
+import type { Subject } from './conformance.ts'
+import { newExecution } from './drawn.ts'
+import { completed, failed, newJob, organizationId } from './records.ts'
+
+/** Whatever happens in whatever order, some of it undone: an execution is as core/dag says. */
+export function executionRules({ store }: Subject): void {
+  const letters = 'abcdefghij'.split('')
+  const graphs = fc.record({
+    size: fc.integer({ min: 1, max: letters.length }),
+    edges: fc.array(fc.tuple(fc.nat(9), fc.nat(9)), { maxLength: 20, size: 'max' }),
+    borne: fc.subarray(letters),
+    onFailure: fc.constantFrom('fail_fast' as const, 'continue' as const),
+  })
+  /** What somebody does to a node, and whether another command of the same commit fails. */
+  const deeds = fc.array(
+    fc.record({
+      pick: fc.nat(),
+      deed: fc.constantFrom(
+        'claim',
+        'complete',
+        'complete',
+        'fail',
+        'retry',
+        'release',
+        'cancel job',
+        'again' as const,
+      ),
+      undone: fc.boolean(),
+    }),
+    { minLength: 5, maxLength: 60, size: 'max' },
+  )
+
+  test('any graph, any order of claims and ends, some commits undone: the store stands where the rules say', async () => {
+    const taken = newJob()
+    await store.jobs.submit(taken)
+    const property = fc.asyncProperty(
+      graphs,
+      deeds,
+      fc.option(fc.constantFrom('cancelled' as const, 'timed_out' as const)),
+      async ({ size, edges, borne, onFailure }, does, stop) => {
+        const names = letters.slice(0, size)
+        const nodes = Object.fromEntries(
+          names.map((name, from) => [
+            name,
+            [...new Set(edges.filter(([a, b]) => a === from && a < b && b < size).map(([, to]) => letters[to]!))],
+          ]),
+        )
+        const { modelId: _, ...made } = newExecution({ nodes, borne, onFailure })
+        const plan = { nodes: made.nodes, onFailure, timeoutMs: made.timeoutMs }
+        await store.executions.create(made)
+        const state = newState(plan)
+        const heed = (input: ExecutionInput) => applyWrites(plan, state, advance(plan, state, input), input.at)
+        heed({ type: 'created', at: made.createdAt })
+        const claims = new Map<number, JobRecord>()
+
+        /** The command, in one commit with one that fails where that is wished. */
+        async function commit<T>(command: Promise<T>, undone: boolean): Promise<T> {
+          if (undone) await expect(store.jobs.submit(taken)).rejects.toThrow()
+          return command
+        }
+        const jobOf = (node: number) => made.nodes[node]!.jobId
+
+        for (const { pick, deed, undone } of does) {
+          const live = [...state.nodes.keys()].filter(node => !isOver(state.nodes[node]!))
+          if (live.length === 0) break
+          const node = live[pick % live.length]!
+          const now = state.nodes[node]!
+          const claim = claims.get(node)
+          if (deed === 'claim') {
+            const claimed = await commit(store.jobs.claim(organizationId, jobOf(node), Date.now()), undone)
+            expect(claimed !== undefined).toBe(now === 'ready')
+            if (!claimed) continue
+            claims.set(node, claimed)
+            heed({ type: 'job_started', node, at: Date.now() })
+          } else if (deed === 'cancel job') {
+            if (now === 'pending') continue
+            await commit(store.jobs.cancel(organizationId, jobOf(node), Date.now()), undone)
+            heed({ type: 'job_ended', node, status: 'cancelled', ran: now === 'running', at: Date.now() })
+          } else if (claim && now === 'running') {
+            if (deed === 'retry' || deed === 'release') {
+              const back = deed === 'retry' ? store.jobs.settle(claim, failed(1)) : store.jobs.release(claim, 0)
+              await commit<unknown>(back, undone)
+              heed({ type: 'job_requeued', node, at: Date.now() })
+            } else {
+              const outcome = deed === 'fail' ? failed(null) : completed()
+              // Told twice in one commit, it counts once.
+              const twice = deed === 'again' ? store.jobs.settle(claim, outcome) : undefined
+              const settled = await commit(store.jobs.settle(claim, outcome), undone)
+              expect([(await twice) ?? true, settled]).toEqual([true, twice === undefined])
+              heed({ type: 'job_ended', node, status: outcome.status, ran: true, at: Date.now() })
+            }
+          }
+          await compare(made.id, state)
+        }
+        if (stop && state.open > 0 && (stop === 'cancelled' || state.status === 'running')) {
+          if (stop === 'cancelled') await store.executions.cancel(organizationId, made.id, Date.now())
+          else await store.executions.expire(Date.now() + 10_000_000, 1_000)
+          heed({ type: stop, at: Date.now() })
+          // What comes later finds it over.
+          for (const claim of claims.values()) await store.jobs.settle(claim, completed())
+        }
+        await compare(made.id, state)
+        if (!['pending', 'running'].includes(state.status))
+          await store.executions.remove(organizationId, made.id, Date.now())
+        else await store.executions.cancel(organizationId, made.id, Date.now())
+      },
+    )
+    await fc.assert(property, { numRuns: Number(process.env.RUNS ?? 40) })
+  }, 120_000)
+
+  async function compare(id: string, { nodes, status }: ExecutionState): Promise<void> {
+    const execution = (await store.executions.summary(organizationId, id))!
+    const held = (await store.executions.nodes(organizationId, id)).map(node => node.status)
+    expect([execution.status, held]).toEqual([status, nodes])
+    const many = (...those: string[]) => nodes.filter(node => those.includes(node)).length
+    expect(execution.progress).toEqual({
+      total: nodes.length,
+      completed: many('completed'),
+      failed: many('failed', 'timed_out'),
+      skipped: many('skipped', 'cancelled'),
+      running: many('running'),
+    })
+  }
+}
