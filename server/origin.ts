@@ -1,3 +1,4 @@
+import type { TLSSocket } from 'node:tls'
 import type { Call } from './call.ts'
 
 /**
@@ -6,4 +7,5 @@ import type { Call } from './call.ts'
  * that they were told of.
  */
 export const originOf = (call: Call): string =>
-  call.owners.config.public_url?.replace(/\/+$/, '') ?? `http://${call.req.headers.host ?? ''}`
+  call.owners.config.public_url?.replace(/\/+$/, '') ??
+  `http${(call.req.socket as Partial<TLSSocket>).encrypted ? 's' : ''}://${call.req.headers.host ?? ''}`

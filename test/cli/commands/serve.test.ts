@@ -187,7 +187,7 @@ test('what the greeting says to try works as it is pasted', async () => {
   writeFileSync(tokenPath, 'sk-infer-pasted\n')
   const models = [{ id: 'org/far', tasks: ['std/chat-completion'] }]
   const facts = { chat: 'infer chat', url, tokenPath, models }
-  const shown = greeting({ ...facts, version: '1', firstStart: undefined }, plain)
+  const shown = greeting({ ...facts, urls: [url], version: '1', firstStart: undefined }, plain)
   const [, curl, , javascript] = tryNext(facts)
   const hasCurl = spawnSync('curl', ['--version']).status === 0
   for (const { lines } of [javascript!, ...(hasCurl ? [curl!] : [])]) {
