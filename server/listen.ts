@@ -1,8 +1,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { lookup } from 'node:dns/promises'
-import { Server as HttpServer, type RequestListener } from 'node:http'
-import { Server as HttpsServer } from 'node:https'
-import { createServer } from 'node:net'
+import { lookup } from 'node:dns'
+import type { Server as HttpServer, RequestListener } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
+import { createServer, Server } from 'node:net'
+import { promisify } from 'node:util'
 import { type HTTPSOptions, type Listener, listen } from 'listhen'
 import { Failure } from '../core/failure.ts'
 import type { KeyPair, NewKeyPair } from './certificate.ts'
@@ -30,20 +31,18 @@ const listenCalled = 'tracing:net.server.listen:asyncStart'
 export async function openListener({ handler, at, https, configure }: ListenOptions) {
   const { host, port } = readAddress(at)
   // An address and no name: listhen replaces names that it does not like by localhost.
-  const { address: hostname } = await lookup(host).catch((cause: unknown) => {
+  const { address: hostname } = await promisify(lookup)(host).catch((cause: unknown) => {
     throw cannotListen(at, cause)
   })
   const failed = Promise.withResolvers<never>()
   let server: HttpServer | HttpsServer | undefined
   const onListen = (message: unknown) => {
     const { server: opened, options } = message as { server: unknown; options: { backlog?: number } }
-    const isOurs =
-      (opened instanceof HttpServer || opened instanceof HttpsServer) && opened.listeners('request').includes(handler)
-    if (!isOurs) return
-    server = opened
+    if (!(opened instanceof Server) || !opened.listeners('request').includes(handler)) return
+    server = opened as HttpServer | HttpsServer
     options.backlog = backlog
-    opened.once('error', failed.reject)
-    configure(opened)
+    server.once('error', failed.reject)
+    configure(server)
   }
   subscribe(listenCalled, onListen)
   let listener: Listener

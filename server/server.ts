@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Server as HttpsServer } from 'node:https'
+import type { Server as HttpsServer } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import type { Config } from '../core/config.ts'
@@ -132,7 +132,7 @@ export async function openServer({
         requireHostHeader: false,
       })
       opened.on('clientError', answerClientError)
-      if (opened instanceof HttpsServer) handshakes = openHandshakes(opened, limits.headers_timeout)
+      if ('setSecureContext' in opened) handshakes = openHandshakes(opened, limits.headers_timeout)
     },
   })
   // From here on an error is a connection that could not be accepted: worth a line, no reason to stop.
