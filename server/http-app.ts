@@ -14,13 +14,13 @@ export interface RequestEvent {
 export interface HttpAppOptions<E extends RequestEvent> {
   routes: readonly Route[]
   /** Makes the event of a request. */
-  begin(req: IncomingMessage, res: ServerResponse): E
+  begin: (req: IncomingMessage, res: ServerResponse) => E
   /** Answers a request that matched the route. What it throws goes to `onError`. */
-  handle(route: Route, event: E): Promise<void>
+  handle: (route: Route, event: E) => Promise<void>
   /** The one place that answers with an error. Must not throw. */
-  onError(thrown: unknown, event: E): void
+  onError: (thrown: unknown, event: E) => void
   /** Runs after every request, answered or failed. Must not throw. */
-  end(event: E): void
+  end: (event: E) => void
 }
 
 /** What h3 returns where no route matches. */
@@ -83,6 +83,7 @@ export type HttpApp = ReturnType<typeof openHttpApp>
 type OnError = NonNullable<H3['config']['onError']>
 
 /** Our own event is the `runtime.node` of h3's. */
+// oxlint-disable-next-line no-unnecessary-type-parameters -- each app has events of one kind only
 const own = <E extends RequestEvent>(event: H3Event): E => event.runtime!.node as unknown as E
 
 /** What h3's router and dispatcher read of an event, and nothing else. */

@@ -15,7 +15,7 @@ export interface ListenOptions {
   /** Speaks HTTPS with this key pair, or with a self-signed one that is made for these names; HTTP when left out. */
   https: KeyPair | NewKeyPair | undefined
   /** Sets limits and handlers on the server before it listens. */
-  configure(server: HttpServer | HttpsServer): void
+  configure: (server: HttpServer | HttpsServer) => void
 }
 
 /** How many connections the kernel holds until they are accepted. listhen has no option for it. */
@@ -128,6 +128,6 @@ function cannotListen(at: string, thrown: unknown): Failure {
 
 const unsafePort = (at: string): Failure =>
   new Failure(
-    'conflict',
+    'invalid_value',
     `Cannot listen on ${at}: browsers refuse this port, because another protocol uses it. Choose another port with --listen.`,
   )

@@ -63,7 +63,7 @@ test('a port that another program has is refused with what to do', async () => {
 
 test('a port of another protocol is refused, and no other port is opened instead', async () => {
   await expect(listen('127.0.0.1:6000')).rejects.toMatchObject({
-    code: 'conflict',
+    code: 'invalid_value',
     message: expect.stringContaining('Choose another port'),
   })
   await occupy(3_000)
