@@ -8,7 +8,6 @@ import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
 import { openFiles } from '../core/files/files.ts'
 import { openJobs } from '../core/jobs/jobs.ts'
-import { openRecorder } from '../core/jobs/recorder.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
 import { openMedia } from '../core/media/take.ts'
 import { defaultModels } from '../core/models/defaults.ts'
@@ -93,7 +92,6 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
   const cpu = openCpu()
   const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
-  const recorder = openRecorder({ store, log })
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
@@ -129,7 +127,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   })
   const executions = openExecutions({ store, jobs, frozen, work, log })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
-  const metrics = openMetrics({ store, fleet, streams, reload, throughput, timings })
+  const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
 
   server.serve({
@@ -142,7 +140,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     fleet,
     jobs,
     executions,
-    recorder,
+    recorder: jobs.recorder,
     cpu,
     conversion,
     files,
@@ -169,7 +167,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),
       () => executions.close(),
       () => fleet.close(0),
-      () => recorder.close(),
+      () => jobs.recorder.close(),
       () => accounts.flushUses(),
       () => files.close(),
       () => cpu.close(),

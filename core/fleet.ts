@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream'
 import type { Failure } from './failure.ts'
-import type { Leaving } from './leaving.ts'
 import type { Feature, Model } from './models/model.ts'
 import type { SpeechTraits } from './tasks/audio/speech.ts'
 import type { Task } from './tasks/tasks.ts'
@@ -13,21 +12,30 @@ export interface Fleet {
   /** What the engine of this model can do. Pure data from its preset and its configuration; starts nothing. */
   traits(model: Model): EngineTraits
   /**
-   * A free slot of a ready engine for the model: at once, after waiting for a slot, or after loading it, evicting
-   * idle models where needed. Throws Failure `model_warming_up`, `no_capacity`, `queue_full`, `shutting_down`
-   * (each with a retry time) or `worker_error` (the engine cannot be started; says why), or the signal's reason.
+   * Takes a free slot of a ready engine for a request that has waited `waitedMs`, or returns undefined. Loads nothing.
+   * Only the queue calls this: whoever else did would pass those who wait.
    */
-  lease(model: Model, want: LeaseWish): Promise<Lease>
-  /** A slot that is free and that nobody waits for. Loads nothing. */
-  spare(modelId: string): Lease | undefined
+  take(modelId: string, waitedMs?: number): Lease | undefined
+  /**
+   * Tells that requests wait for the model, or fewer than before. It is loaded, given room or another engine as the
+   * queue's demand asks for; every slot is offered through `SlotQueue.serve`, and what keeps the model from serving is
+   * told through `SlotQueue.refuse`.
+   */
+  demandChanged(modelId: string): void
+  /** Sets the queue that is offered free slots. Called once, before the first `demandChanged`. */
+  connect(queue: SlotQueue): void
+  /** Whether and when the model can serve. Cheap. */
+  activity(modelId: string): ModelActivity
+  /** Slots of the model's ready engines, and those that it has once its first engines are loaded. */
+  slots(modelId: string): { ready: number; planned: number }
   /** Starts loading without taking a slot; resolves when ready. */
   load(model: Model): Promise<void>
   /** Stops every engine of the model once its running requests have ended; resolves when its memory is free. */
   unload(modelId: string): Promise<void>
   /**
    * Other models are configured than before. Engines of models that are gone or that need another engine take no new
-   * requests and end after those they have; who waits for a changed model waits for its new engine, who waits for one
-   * that is gone is refused with `model_not_found`. What did not change is not touched. Resolves when this is under way.
+   * requests and end after those they have; requests that wait for a changed model get its new engine, those for a
+   * removed one are refused with `model_not_found`. What did not change is not touched. Resolves when this is under way.
    */
   reconfigured(): Promise<void>
   /** Everything a person or a dashboard may want to know, as of now. */
@@ -38,14 +46,28 @@ export interface Fleet {
   close(deadlineMs: number): Promise<void>
 }
 
-export interface LeaseWish {
-  waitMs: number
-  signal?: Leaving
-  /**
-   * Nobody is on the line for it: a slot goes to those first who are, within a bound, so that no background work waits
-   * for ever behind a busy model.
-   */
-  background?: boolean
+/** The requests that wait for one model, as placement, eviction and scaling see them. */
+export interface Demand {
+  /** With a synchronous caller. */
+  interactive: number
+  /** Jobs without one that could begin now. */
+  background: number
+  /** Milliseconds for which the first of them has waited. */
+  oldestWaitMs: number
+  /** Milliseconds of one slot that all of them are expected to take; null while that is not known. */
+  expectedWorkMs: number | null
+}
+
+/** The queue as the fleet calls it. Every method returns at once and never calls the fleet's `demandChanged`. */
+export interface SlotQueue {
+  /** Whether any request waits for the model. Called whenever a slot becomes free. */
+  waits(modelId: string): boolean
+  /** What waits for the model; undefined where nothing does. */
+  demand(modelId: string): Demand | undefined
+  /** Slots of the model are free: takes as many as there is use for, by `Fleet.take`. */
+  serve(modelId: string): void
+  /** The model cannot serve: refuses all requests, or those whose time ends within so many milliseconds. */
+  refuse(modelId: string, failure: () => Failure, withinMs: number): void
 }
 
 /** How to speak to one kind of engine. Data only: what is done with it stands in core/tasks. */
@@ -81,7 +103,7 @@ export interface EngineTraits {
 export interface Lease extends Disposable {
   readonly engineId: string
   readonly modelId: string
-  /** Milliseconds from asking to having it, and how many of those went into loading the model. */
+  /** Milliseconds that its request waited for it, and how many of those went into loading the model. */
   readonly waitedMs: number
   readonly loadedMs: number
   /** Opens one request. Never throws: what goes wrong reaches `listener.failed`. */
@@ -187,7 +209,6 @@ export interface ResidentSnapshot {
 
 export interface ModelActivity {
   status: 'warm' | 'loading' | 'cold' | 'unavailable' | 'disabled'
-  waiting: number
   /** Why it cannot serve, as a sentence, or null. */
   reason: string | null
   /** Expected milliseconds until it can serve; null when unknown or not waiting. */

@@ -1,5 +1,6 @@
+import type { Demand } from '../core/fleet.ts'
 import { type BackoffRules, circuit } from './backoff.ts'
-import { alive, type Line, type Resident, shortage } from './line.ts'
+import { alive, type ModelState, type Resident, shortage } from './model-state.ts'
 import { type Occupant, type Place, place } from './place.ts'
 
 export interface Rules {
@@ -11,15 +12,17 @@ export interface Rules {
   holdMs: number
   /** An engine that lived this long after its start was no failure, whatever ended it. */
   provenMs: number
+  /** How long a model with background work alone lets models with interactive requests go first. */
+  courtesyMs: number
 }
 
-/** What comes next for a line. Free slots have been handed out before this is asked. */
+/** What comes next for a model. Free slots have been handed out before. */
 export type Step =
   /** Nothing is wanted. */
   | { do: 'rest' }
   /** All that can be done is under way. */
   | { do: 'stay' }
-  /** Its starts fail: not before `until`; those are refused who would wait in vain, or all. */
+  /** Its starts fail: not before `until`. Refuses all requests, those whose time ends before that, or none. */
   | { do: 'back off'; until: number; refuse: 'late' | 'all' | 'none' }
   /** It can never be placed as things are. */
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
@@ -29,17 +32,21 @@ export type Step =
   | { do: 'take turns'; reason: string; drain: readonly string[] }
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
 
-/** Decides the next step of a line. Pure; `place` decides where, this decides whether and when. */
+/**
+ * Decides the next step of a model: whether and when; `place` decides where. Pure. `demand` is what waits in the queue
+ * for it, undefined where nothing does.
+ */
 export function nextStep(
-  of: Line,
+  of: ModelState,
+  demand: Demand | undefined,
   now: number,
   occupants: readonly Occupant[],
   places: readonly Place[],
   rules: Rules,
 ): Step {
   const short = shortage(of)
-  const oldest = of.waiting[0]
-  if (!oldest && short === 0) return { do: 'rest' }
+  const since = waitingSince(of, demand, now)
+  if (since === null && short === 0) return { do: 'rest' }
   const there = alive(of)
   if (there.some(resident => resident.state === 'starting')) return { do: 'stay' }
   const { min, max } = of.model.replicas
@@ -54,9 +61,17 @@ export function nextStep(
   if (decision.do === 'load') return decision
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
-  if (!oldest || decision.for.length === 0) return { do: 'wait', reason, until: null }
-  const turnAt = oldest.since + rules.holdMs
+  if (since === null || decision.for.length === 0) return { do: 'wait', reason, until: null }
+  const turnAt = since + rules.holdMs
   return now < turnAt ? { do: 'wait', reason, until: turnAt } : { do: 'take turns', reason, drain: decision.for }
+}
+
+/** Since when something waits for the model, in a slot's queue or for a load; null when nothing does. */
+export function waitingSince({ loadWaiters }: ModelState, demand: Demand | undefined, now: number): number | null {
+  const load = loadWaiters[0]?.since ?? null
+  if (!demand) return load
+  const queued = now - demand.oldestWaitMs
+  return load === null ? queued : Math.min(load, queued)
 }
 
 /** The residents as `place` sees them. One that is leaving is not among them: its room is promised already. */
@@ -65,10 +80,30 @@ export const occupantsOf = (residents: Iterable<Resident>): Occupant[] =>
     .filter(resident => resident.state !== 'stopping')
     .map(resident => ({
       engineId: resident.engineId,
-      modelId: resident.line.model.id + (resident.line.retired ? ' (before its change)' : ''),
+      modelId: resident.serves.model.id + (resident.serves.retired ? ' (before its change)' : ''),
       devices: resident.devices,
       bytes: resident.bytes,
       busy: resident.state === 'starting' || resident.leases > 0,
-      pinned: !resident.line.retired && alive(resident.line).indexOf(resident) < resident.line.model.replicas.min,
+      pinned: !resident.serves.retired && alive(resident.serves).indexOf(resident) < resident.serves.model.replicas.min,
       lastUsedAt: resident.lastUsedAt,
     }))
+
+/**
+ * The models that want something in the order in which they are looked at: those with interactive requests or a load
+ * asked for by hand first, and with them what has waited `courtesyMs`; of these, whoever has waited longest.
+ */
+export function byUrgency(
+  needy: Iterable<ModelState>,
+  demandOf: (of: ModelState) => Demand | undefined,
+  now: number,
+  { courtesyMs }: Pick<Rules, 'courtesyMs'>,
+): ModelState[] {
+  const ordered = Array.from(needy, of => {
+    const demand = demandOf(of)
+    const since = waitingSince(of, demand, now) ?? now
+    const first = of.loadWaiters.length > 0 || (demand?.interactive ?? 0) > 0 || now - since >= courtesyMs
+    return { of, since, first }
+  })
+  ordered.sort((a, b) => Number(b.first) - Number(a.first) || a.since - b.since)
+  return ordered.map(({ of }) => of)
+}

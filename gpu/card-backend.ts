@@ -1,4 +1,3 @@
-import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { type BackendName, backendNames, useOf } from './engines/gguf/backend.ts'
@@ -75,11 +74,3 @@ export function openCardBackends({
     known: ({ gpu = 'auto' }: Pick<Model, 'gpu'>): Backend | null => found.get(gpu) ?? null,
   }
 }
-
-/** What someone is told whose patience ended before the backends of a card had been tried. */
-export const unknownYet = (modelId: string): Failure =>
-  new Failure(
-    'model_warming_up',
-    `It is still being found out what '${modelId}' can run on here. Try again in a while.`,
-    { retryAfterMs: 10_000 },
-  )

@@ -1,6 +1,6 @@
 import type { Rules } from './advance.ts'
 import { defaultBackoff } from './backoff.ts'
-import type { Resident } from './line.ts'
+import type { Resident } from './model-state.ts'
 
 /**
  * What the residency has done for it. Nothing here answers at once: each is answered later by an event, also when it
@@ -22,4 +22,9 @@ export interface Effects {
 }
 
 /** What holds unless a test says otherwise. */
-export const defaultRules: Rules = { backoff: defaultBackoff, holdMs: 10_000, provenMs: 60_000 }
+export const defaultRules: Rules = {
+  backoff: defaultBackoff,
+  holdMs: 10_000,
+  provenMs: 60_000,
+  courtesyMs: 30_000,
+}

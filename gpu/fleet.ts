@@ -1,21 +1,20 @@
 import type { Limits } from '../core/config.ts'
 import { hostEnvironment } from '../core/config.ts'
-import type { Failure } from '../core/failure.ts'
-import type { Fleet, FleetSnapshot, Lease, LeaseWish } from '../core/fleet.ts'
+import { Failure } from '../core/failure.ts'
+import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../core/fleet.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import { sameEngine } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
-import { openCardBackends, unknownYet } from './card-backend.ts'
+import { openCardBackends } from './card-backend.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { defaultRules } from './effects.ts'
 import { estimate } from './estimate.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { EngineLease } from './lease.ts'
-import { type Line, notOffered, type Resident, shuttingDown } from './line.ts'
 import { lookAtMachine, type Machine } from './machine.ts'
 import { openMemory } from './memory.ts'
-import { patiently } from './patience.ts'
+import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { openResidency, type Residency } from './residency.ts'
 import { ofUnknownSize, roomFor, whereFor } from './room.ts'
@@ -67,6 +66,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   })
   if (wrapper.name === 'plain') log.warn(wrapper.promise)
   let cancelWake = () => {}
+  let queue: SlotQueue | undefined
   const residency = openResidency(
     {
       ...engines.effects,
@@ -80,21 +80,27 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
     () => memory.places(),
     {
+      waits: modelId => queue?.waits(modelId) ?? false,
+      demand: modelId => queue?.demand(modelId),
+      serve: modelId => queue?.serve(modelId),
+      refuse: (...refusal) => queue?.refuse(...refusal),
+    },
+    {
       ...defaultRules,
       backoff: { ...defaultRules.backoff, firstMs: limits.engine_backoff },
       holdMs: limits.engine_turn,
     },
   )
   opened = residency
-  const { take, request, release, find, residents, activity } = residency
+  const { release, find, residents } = residency
   let closing: Promise<void> | undefined
   let idle: (() => void) | undefined
 
   /**
-   * The line of a model with what it needs now; its size is looked up only while it may have to be placed. Throws
+   * The state of a model with what it needs now; its size is looked up only while it may have to be placed. Throws
    * Failure `model_not_found` when it is not offered any more.
    */
-  async function lineOf(modelId: string): Promise<Line> {
+  async function stateOf(modelId: string): Promise<ModelState> {
     const configured = () => {
       const model = models().find(one => one.id === modelId)
       if (!model?.enabled) throw notOffered(modelId)
@@ -105,7 +111,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const slots = model.concurrency ?? preset.slots
       const known = find(modelId)
       const runsOn = preset.needsBackend && !(await backends.of(model)) ? 'cpu' : preset.runsOn
-      const wanted: Line['wanted'] = { modelId, bytes: 0, ...whereFor(model, runsOn, memory.devices()) }
+      const wanted: ModelState['wanted'] = { modelId, bytes: 0, ...whereFor(model, runsOn, memory.devices()) }
       if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
       else {
         const room = roomFor(wanted, slots, memory.places())
@@ -113,18 +119,18 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         wanted.bytes = room ? ((await estimate(sized, room)) ?? ofUnknownSize(wanted, memory.places())) : 0
       }
       // The files took a moment to look at, in which the configuration may have changed again.
-      if (configured() === model) return residency.line(model, wanted, slots)
+      if (configured() === model) return residency.of(model, wanted, slots)
     }
   }
 
-  /** Lines for what is kept loaded or was changed; none for what is not offered any more. */
+  /** States for what is kept loaded or was changed; none for what is not offered any more. */
   async function adopt(): Promise<void> {
     const offered = new Map(models().flatMap(model => (model.enabled ? [[model.id, model]] : [])))
     for (const id of residency.known()) if (!offered.has(id)) residency.drop(id)
     for (const model of offered.values()) {
       const known = find(model.id)
       if (known ? known.model !== model : model.replicas.min > 0)
-        await lineOf(model.id).catch((thrown: unknown) => {
+        await stateOf(model.id).catch((thrown: unknown) => {
           if (!closing) log.warn('A model cannot be offered', { model: model.id }, thrown)
         })
     }
@@ -137,59 +143,51 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     if (idle && !busy()) idle()
   }
   const busy = () => residents().some(resident => resident.leases > 0)
-  const leaseOf = (resident: Resident, waitedMs: number, loadedMs: number): Lease =>
-    new EngineLease(resident, engines.link(resident.engineId), returned, waitedMs, loadedMs)
 
-  /** Trying the backends of a card may take minutes the first time, longer than anybody has to wait. */
-  async function lineInTime(model: Model, { waitMs, signal }: LeaseWish): Promise<Line> {
-    const work = lineOf(model.id)
+  function take(modelId: string, waitedMs = 0): Lease | undefined {
+    const resident = closing ? undefined : residency.take(modelId)
+    if (!resident) return undefined
+    const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
+    return new EngineLease(resident, engines.link(resident.engineId), returned, waitedMs, loadedMs)
+  }
+
+  /** Models whose size and backend are being found out, which may take minutes the first time. */
+  const sizing = new Set<string>()
+  async function size(modelId: string): Promise<void> {
+    if (sizing.has(modelId)) return
+    sizing.add(modelId)
     try {
-      return await patiently(work, {
-        ms: Math.max(waitMs, shortestLookMs),
-        signal,
-        clock,
-        late: () => unknownYet(model.id),
-      })
+      const state = await stateOf(modelId)
+      sizing.delete(modelId)
+      if (queue?.waits(modelId)) residency.demandChanged(state)
+      // Whoever asked has given up meanwhile: one try, so that it is loaded for those who ask next.
+      else residency.load(state, { loaded() {}, refuse() {} })()
     } catch (thrown) {
-      // It was asked for all the same, and is loaded for those who ask next.
-      work.then(line => request(line, { slot: false, waitMs: 0, grant: () => {}, refuse: () => {} })).catch(() => {})
-      throw thrown
+      sizing.delete(modelId)
+      queue?.refuse(modelId, () => Failure.from(thrown), Number.POSITIVE_INFINITY)
     }
   }
 
-  async function queue(model: Model, want: LeaseWish): Promise<Lease> {
-    const askedAt = clock.now()
-    const line = await lineInTime(model, want)
-    const { signal } = want
-    signal?.throwIfAborted()
-    return new Promise((resolve, reject) => {
-      const leave = () => {
-        cancel()
-        reject(signal!.reason)
-      }
-      const settled = () => signal?.removeEventListener('abort', leave)
-      signal?.addEventListener('abort', leave, { once: true })
-      const cancel = request(line, {
-        slot: true,
-        background: want.background === true,
-        waitMs: Math.max(0, want.waitMs - (clock.now() - askedAt)),
-        grant(resident, _waitedMs, loadedMs) {
-          settled()
-          resolve(leaseOf(resident, clock.now() - askedAt, loadedMs))
-        },
-        refuse(failure: Failure) {
-          settled()
-          reject(failure)
-        },
-      })
-    })
+  function demandChanged(modelId: string): void {
+    if (closing) return queue?.refuse(modelId, shuttingDown, Number.POSITIVE_INFINITY)
+    const state = find(modelId)
+    const waits = queue?.waits(modelId) ?? false
+    // Its size and place are looked up anew while it has no engine: files and configuration may have changed.
+    if (waits && (state?.residents.length ?? 0) === 0) void size(modelId)
+    else if (state) residency.demandChanged(state)
+  }
+
+  function activity(model: Model): ModelActivity {
+    const state = find(model.id)
+    if (state) return residency.activity({ ...state, model })
+    return sizing.has(model.id) && model.enabled ? { ...untouched(model), status: 'loading' } : untouched(model)
   }
 
   const loads = new Map<string, Promise<void>>()
   async function loadNow(modelId: string): Promise<void> {
-    const line = await lineOf(modelId)
+    const state = await stateOf(modelId)
     await new Promise<void>((resolve, reject) => {
-      request(line, { slot: false, waitMs: Number.POSITIVE_INFINITY, grant: () => resolve(), refuse: reject })
+      residency.load(state, { loaded: () => resolve(), refuse: reject })
     })
   }
 
@@ -211,21 +209,23 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   // Not waited for: what a model can run on may have to be tried first, and the server answers meanwhile.
   void adopt()
 
-  function spare(modelId: string): Lease | undefined {
-    const resident = closing ? undefined : take(modelId)
-    return resident && leaseOf(resident, 0, 0)
-  }
-
   return {
     traits: traitsOf,
     reconfigured: adopt,
-    lease(model, want) {
-      if (closing) return Promise.reject(shuttingDown())
-      if (want.signal?.aborted) return Promise.reject(want.signal.reason)
-      const free = spare(model.id)
-      return free ? Promise.resolve(free) : queue(model, want)
+    take,
+    demandChanged,
+    connect: connected => void (queue = connected),
+    activity(modelId) {
+      const model = models().find(({ id }) => id === modelId)
+      return model ? activity(model) : { ...gone }
     },
-    spare,
+    slots(modelId) {
+      const model = models().find(({ id }) => id === modelId)
+      if (!model) return { ready: 0, planned: 0 }
+      const own = residents().filter(({ serves, state }) => serves.model.id === modelId && state === 'ready')
+      const each = model.concurrency ?? presetOf(model).slots
+      return { ready: own.reduce((sum, { slots }) => sum + slots, 0), planned: each * Math.max(1, model.replicas.min) }
+    },
     load({ id }) {
       if (closing) return Promise.reject(shuttingDown())
       // Whoever asks again, to see how far it is, waits for the same.
@@ -234,7 +234,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       return load
     },
     async unload(modelId) {
-      const leaving = residents().filter(resident => resident.line.model.id === modelId)
+      const leaving = residents().filter(resident => resident.serves.model.id === modelId)
       residency.unload(modelId)
       await Promise.all(leaving.map(resident => engines.parted(resident.engineId)))
     },
@@ -244,7 +244,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         devices: memory.snapshot(),
         residents: residents().map(resident => ({
           engineId: resident.engineId,
-          modelId: resident.line.model.id,
+          modelId: resident.serves.model.id,
           state: resident.state,
           pid: engines.pid(resident.engineId),
           command: engines.command(resident.engineId),
@@ -255,12 +255,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
           startedAt: epoch(resident.startedAt),
           lastUsedAt: epoch(resident.lastUsedAt),
         })),
-        models: Object.fromEntries(
-          models().map(model => {
-            const line = find(model.id)
-            return [model.id, line ? activity({ ...line, model }) : untouched(model)]
-          }),
-        ),
+        models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
       }
     },
     output: launcher.outputs,
@@ -272,14 +267,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   }
 }
 
-/** How long a look at a model's files may take, however little patience there is. */
-const shortestLookMs = 1_000
+const gone: ModelActivity = { status: 'cold', reason: null, etaMs: null, engineStarts: 0, engineFailures: 0 }
 
-const untouched = (model: Model): FleetSnapshot['models'][string] => ({
-  status: model.enabled ? 'cold' : 'disabled',
-  waiting: 0,
-  reason: null,
-  etaMs: null,
-  engineStarts: 0,
-  engineFailures: 0,
-})
+const untouched = (model: Model): ModelActivity => ({ ...gone, status: model.enabled ? 'cold' : 'disabled' })

@@ -1,8 +1,8 @@
 import type { Client } from 'undici'
 import type { EngineCall, EngineListener, Exchange, Lease } from '../core/fleet.ts'
 import { EngineExchange } from './exchange.ts'
-import type { Resident } from './line.ts'
 import type { Link } from './link.ts'
+import type { Resident } from './model-state.ts'
 
 /** What a lease tells when it is given back. `ranMs` is null unless a request of it ended well. */
 export type Returned = (resident: Resident, ranMs: number | null) => void
@@ -26,7 +26,7 @@ export class EngineLease implements Lease {
 
   constructor(resident: Resident, link: Link, returned: Returned, waitedMs: number, loadedMs: number) {
     this.engineId = resident.engineId
-    this.modelId = resident.line.model.id
+    this.modelId = resident.serves.model.id
     this.waitedMs = waitedMs
     this.loadedMs = loadedMs
     this.#resident = resident

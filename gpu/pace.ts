@@ -15,7 +15,3 @@ export const untilReady = (pace: Pace, loadingForMs: number): number | null =>
 /** Milliseconds until the one that comes after `waiting` others gets one of `slots`; null while nothing is known. */
 export const untilFree = (pace: Pace, waiting: number, slots: number): number | null =>
   pace.runMs === null || slots <= 0 ? null : (pace.runMs * (waiting + 1)) / slots
-
-/** What a caller is told to wait: at least a second, so that nobody hammers, and never more than five minutes. */
-export const retryAfter = (etaMs: number | null): number =>
-  Math.min(300_000, Math.max(1_000, Math.ceil(etaMs ?? 5_000)))

@@ -1,28 +1,36 @@
-import { nextStep, occupantsOf, type Rules } from './advance.ts'
+import type { Failure } from '../core/failure.ts'
+import type { Demand, SlotQueue } from '../core/fleet.ts'
+import { byUrgency, nextStep, occupantsOf, type Rules } from './advance.ts'
 import { failedAgain } from './backoff.ts'
 import { defaultRules, type Effects } from './effects.ts'
-import type { Line, LineWish, Resident, Waiter } from './line.ts'
-import * as lines from './line.ts'
+import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
+import * as states from './model-state.ts'
+import { openModelStates } from './model-states.ts'
 import { blend } from './pace.ts'
 import type { Place } from './place.ts'
-import { openRoster } from './roster.ts'
 
 /**
  * Which models are loaded where: a state machine with one writer. Events come in as calls, decisions go out as
- * effects, and nothing here waits, reads a clock of its own or looks at a process. Lines and residents are changed
- * from here only; others may look. The rules and their reasons are in README.md.
+ * effects, and nothing here waits, reads a clock of its own or looks at a process. Model states and residents are
+ * changed from here only. Requests wait in `queue`, which says what it has for each model and is offered every free
+ * slot. The rules and their reasons are in README.md.
  */
-export function openResidency(effects: Effects, places: () => readonly Place[], rules: Rules = defaultRules) {
-  const all = openRoster({
+export function openResidency(
+  effects: Effects,
+  places: () => readonly Place[],
+  queue: SlotQueue,
+  rules: Rules = defaultRules,
+) {
+  const all = openModelStates({
     now: effects.now,
     retired(of) {
       needy.delete(of)
-      dismiss(of)
+      unloadAll(of)
     },
   })
   const residents = new Map<string, Resident>()
-  /** Lines that want something they do not have: the only ones a change can matter to. */
-  const needy = new Set<Line>()
+  /** Models that want something they do not have: the only ones a change can matter to. */
+  const needy = new Set<ModelState>()
   let closing = false
   let wakeAt = Number.POSITIVE_INFINITY
 
@@ -32,62 +40,61 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
     effects.wake(at)
   }
 
-  /** Ends every engine: at once those that do nothing, the others after their requests. */
-  function dismiss(of: Line): void {
-    of.dismissed = true
-    for (const resident of lines.alive(of)) {
+  const demandOf = (of: ModelState): Demand | undefined => (of.retired ? undefined : queue.demand(of.model.id))
+
+  /** Ends every engine: idle ones at once, the others after their requests. */
+  function unloadAll(of: ModelState): void {
+    of.unloaded = true
+    for (const resident of states.alive(of)) {
       if (resident.leases > 0) resident.draining = 'unload'
       else stop(resident, of.retired ? 'the configuration has changed' : 'unloaded')
     }
   }
 
-  /** A slot right now, or undefined. The way of nearly every request, so it does nothing but count. */
+  /** Takes a free slot, or returns undefined. Nearly every request comes this way, so it does nothing but count. */
   function take(modelId: string): Resident | undefined {
     const of = all.get(modelId)
-    if (of === undefined || of.waiting.length > 0) return undefined
-    const resident = lines.freeResident(of)
+    const resident = of && states.freeResident(of)
     if (resident) resident.leases++
     return resident
   }
 
-  /** Queues for a slot or for the model to be loaded; the answer gives the place in the queue up. */
-  function request(asked: Line, want: LineWish): () => void {
-    const since = effects.now()
-    const waiter: Waiter = { background: false, ...want, since, deadline: since + want.waitMs }
-    const of = asked.retired ? all.get(asked.model.id) : asked
-    if (closing || !of) {
-      waiter.refuse(closing ? lines.shuttingDown() : lines.notOffered(asked.model.id))
-      return () => {}
-    }
-    of.dismissed = false
-    // The one too many still counts as demand: with max_queue 0 it is what gets the model loaded.
-    // What works off a queue of its own holds a few places only, and none that others could have had.
-    const counted = (one: Waiter) => one.slot && !one.background
-    const full = counted(waiter) && of.waiting.filter(counted).length >= of.model.max_queue
-    of.waiting.push(waiter)
+  /** Requests wait for the model, or fewer than before: it gets as far as it can now. */
+  function demandChanged(of: ModelState): void {
+    if (closing) return queue.refuse(of.model.id, states.shuttingDown, Number.POSITIVE_INFINITY)
+    if (of.retired) return
+    if (queue.demand(of.model.id)) of.unloaded = false
     needy.add(of)
     pump()
-    const at = of.waiting.indexOf(waiter)
-    if (at >= 0 && (full || want.waitMs <= 0)) {
-      of.waiting.splice(at, 1)
-      waiter.refuse(full && !lines.loading(of) ? lines.queueFull(of, since) : lines.tooLate(of, since))
-    } else if (at >= 0) arm(waiter.deadline)
+  }
+
+  /** Waits for the model to be loaded; the answer ends the wait. */
+  function load(asked: ModelState, waiter: Omit<LoadWaiter, 'since'>): () => void {
+    const of = asked.retired ? all.get(asked.model.id) : asked
+    if (closing || !of) {
+      waiter.refuse(closing ? states.shuttingDown() : states.notOffered(asked.model.id))
+      return () => {}
+    }
+    const one: LoadWaiter = { ...waiter, since: effects.now() }
+    of.unloaded = false
+    of.loadWaiters.push(one)
+    needy.add(of)
+    pump()
     return () => {
-      // It may have gone over to the line that came after this one.
-      const waiting = all.get(of.model.id)?.waiting ?? []
-      const place = waiting.indexOf(waiter)
-      if (place < 0) return
-      waiting.splice(place, 1)
+      // A successor of the state may have taken it over.
+      const waiters = all.get(of.model.id)?.loadWaiters ?? []
+      const at = waiters.indexOf(one)
+      if (at < 0) return
+      waiters.splice(at, 1)
       pump()
     }
   }
 
   /** Gives a slot back. `ranMs` is null for a request that did not end well; it teaches nothing. */
   function release(resident: Resident, ranMs: number | null): void {
-    const of = resident.line
-    const now = effects.now()
+    const of = resident.serves
     resident.leases--
-    resident.lastUsedAt = now
+    resident.lastUsedAt = effects.now()
     if (ranMs !== null) {
       of.pace.runMs = blend(of.pace.runMs, ranMs)
       if (!resident.useful) {
@@ -96,27 +103,32 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       }
     }
     if (resident.state !== 'ready') return
-    if (resident.draining === null && of.waiting.length > 0) return lines.handOut(of, now)
+    if (resident.draining === null && queue.waits(of.model.id)) queue.serve(of.model.id)
     if (resident.leases > 0) return
     if (resident.draining === 'unload') stop(resident, 'unloaded')
     if (needy.size > 0) pump()
     if (resident.state === 'ready' && resident.leases === 0) armIdle(resident)
   }
 
-  const armIdle = (resident: Resident): void => arm(lines.idleUntil(resident) ?? Number.POSITIVE_INFINITY)
+  const armIdle = (resident: Resident): void => arm(states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)
 
-  /** Brings every line that wants something as far as it can get now; whoever has waited longest comes first. */
+  /** Brings every model that wants something as far as it can get now. */
   function pump(): void {
     if (closing) return
     const now = effects.now()
     for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
-    const inOrder = [...needy].sort((a, b) => (a.waiting[0]?.since ?? now) - (b.waiting[0]?.since ?? now))
-    for (const of of inOrder) advance(of, now)
+    for (const of of byUrgency(needy, demandOf, now, rules)) advance(of, now)
   }
 
-  function advance(of: Line, now: number): void {
-    lines.handOut(of, now)
-    const step = nextStep(of, now, occupantsOf(residents.values()), places(), rules)
+  function refuse(of: ModelState, failure: () => Failure, withinMs = Number.POSITIVE_INFINITY): void {
+    if (withinMs === Number.POSITIVE_INFINITY) states.refuseLoads(of, failure)
+    if (!of.retired) queue.refuse(of.model.id, failure, withinMs)
+  }
+
+  function advance(of: ModelState, now: number): void {
+    states.resolveLoads(of)
+    if (states.freeResident(of) && !of.retired) queue.serve(of.model.id)
+    const step = nextStep(of, demandOf(of), now, occupantsOf(residents.values()), places(), rules)
     of.refused = step.do === 'refuse'
     if (step.do !== 'stay') of.reason = 'reason' in step ? step.reason : null
     switch (step.do) {
@@ -128,12 +140,11 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       case 'back off': {
         arm(step.until)
         if (step.refuse === 'none') return
-        const vain = (waiter: Waiter) => step.refuse === 'all' || waiter.deadline <= step.until
-        lines.refuse(of, () => lines.broken(of, of.failures!, now), vain)
+        refuse(of, () => states.broken(of, of.failures!, now), step.refuse === 'all' ? undefined : step.until - now)
         return
       }
       case 'refuse':
-        if (step.refuse === 'all') lines.refuse(of, () => lines.unplaceable(step.reason))
+        if (step.refuse === 'all') refuse(of, () => states.unplaceable(step.reason))
         return
       case 'wait':
         if (step.until !== null) arm(step.until)
@@ -143,12 +154,12 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
         return
       case 'load':
         for (const id of step.evict) stop(residents.get(id), `to make room for '${of.model.id}'`)
-        load(of, step.devices, now)
+        start(of, step.devices, now)
     }
   }
 
-  function load(of: Line, devices: readonly string[], now: number): void {
-    const resident = lines.newResident(of, effects.newEngineId(), devices, now)
+  function start(of: ModelState, devices: readonly string[], now: number): void {
+    const resident = states.newResident(of, effects.newEngineId(), devices, now)
     residents.set(resident.engineId, resident)
     of.residents.push(resident)
     of.engineStarts++
@@ -179,23 +190,32 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
   function remove(resident: Resident): void {
     residents.delete(resident.engineId)
     resident.state = 'stopping'
-    const of = resident.line
+    const of = resident.serves
     of.residents = of.residents.filter(other => other !== resident)
-    if (lines.shortage(of) > 0 && !closing) needy.add(of)
+    if (!closing && wants(of)) needy.add(of)
     for (const other of residents.values()) if (other.phase === 'clearing' && other.state === 'starting') begin(other)
   }
 
+  const wants = (of: ModelState): boolean =>
+    states.shortage(of) > 0 || of.loadWaiters.length > 0 || demandOf(of) !== undefined
+
   function failed(resident: Resident, reason: string, now: number): void {
-    const of = resident.line
-    of.failures = failedAgain(lines.provedItself(resident, now, rules) ? null : of.failures, reason, now, rules.backoff)
+    const of = resident.serves
+    of.failures = failedAgain(
+      states.provedItself(resident, now, rules) ? null : of.failures,
+      reason,
+      now,
+      rules.backoff,
+    )
     of.engineFailures++
-    if (of.waiting.length > 0 || lines.shortage(of) > 0) arm(of.failures.retryAt)
+    if (wants(of)) arm(of.failures.retryAt)
   }
 
   return {
-    line: all.line,
+    of: all.of,
     take,
-    request,
+    demandChanged,
+    load,
     release,
     /** The devices show what was given back, or it has been waited for long enough. */
     settled(engineId: string): void {
@@ -209,10 +229,10 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       resident.state = 'ready'
       resident.readyAt = now
       resident.lastUsedAt = now
-      const { pace } = resident.line
+      const { pace } = resident.serves
       pace.loadMs = blend(pace.loadMs, now - resident.startedAt)
-      effects.loaded?.(resident.line.model.id, now - resident.startedAt)
-      needy.add(resident.line)
+      effects.loaded?.(resident.serves.model.id, now - resident.startedAt)
+      needy.add(resident.serves)
       pump()
       if (resident.leases === 0) armIdle(resident)
     },
@@ -224,8 +244,8 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       const asked = resident.state === 'stopping'
       if (!asked) failed(resident, reason, now)
       remove(resident)
-      const of = resident.line
-      if (!asked && lines.alive(of).length === 0) lines.refuse(of, () => lines.notStarted(of, of.failures!, now))
+      const of = resident.serves
+      if (!asked && states.alive(of).length === 0) refuse(of, () => states.notStarted(of, of.failures!, now))
       pump()
     },
     /** An engine has ended, asked to or not; nothing of it is left. */
@@ -244,46 +264,46 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       stop(resident, reason, true)
     },
     /** It goes on with what was given up: it is killed, which is no failure and so delays no other. */
-    deaf: (engineId: string, reason: string): void => stop(residents.get(engineId), reason, true),
+    unresponsive: (engineId: string, reason: string): void => stop(residents.get(engineId), reason, true),
     /** What an engine turned out to take; a booking only grows, for too little is what kills the next one. */
     measured(engineId: string, bytes: number): void {
       const resident = residents.get(engineId)
       if (resident) resident.bytes = Math.max(resident.bytes, bytes)
     },
-    /** Ends every engine of the model: at once those that do nothing, the others after their requests. */
+    /** Ends every engine of the model: idle ones at once, the others after their requests. */
     unload(modelId: string): void {
       const of = all.get(modelId)
-      if (of) lines.refuseLoads(of)
-      if (of) dismiss(of)
+      if (of) states.refuseLoads(of, () => states.unloadedFirst(modelId))
+      if (of) unloadAll(of)
+      // A request that waits loads it again.
+      if (of && wants(of)) needy.add(of)
       pump()
     },
     drop(modelId: string): void {
       all.drop(modelId)
+      queue.refuse(modelId, () => states.notOffered(modelId), Number.POSITIVE_INFINITY)
       pump()
     },
     /** Sees to it that what the configuration keeps loaded is loaded, and looks again at everything that waits. */
     refresh(): void {
       if (closing) return
-      for (const of of all.values()) if (lines.shortage(of) > 0 || of.waiting.length > 0) needy.add(of)
+      for (const of of all.values()) if (wants(of)) needy.add(of)
       pump()
     },
     tick(): void {
       const now = effects.now()
       wakeAt = Number.POSITIVE_INFINITY
-      for (const of of all.values()) {
-        lines.refuseLate(of, now)
-        for (const resident of lines.alive(of)) {
-          if (now >= (lines.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) stop(resident, 'idle')
+      for (const of of all.values())
+        for (const resident of states.alive(of)) {
+          if (now >= (states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) stop(resident, 'idle')
           else armIdle(resident)
         }
-        for (const waiter of of.waiting) arm(waiter.deadline)
-      }
       pump()
     },
-    /** Refuses everybody who waits and everybody who comes; engines are left as they are. */
+    /** Refuses everything that waits and everything that comes; engines are left as they are. */
     close(): void {
       closing = true
-      for (const of of all.values()) lines.refuse(of, lines.shuttingDown)
+      for (const of of all.values()) refuse(of, states.shuttingDown)
       needy.clear()
     },
     /** Ends every engine now. */
@@ -291,9 +311,14 @@ export function openResidency(effects: Effects, places: () => readonly Place[], 
       for (const resident of residents.values()) stop(resident, reason)
     },
     residents: (): readonly Resident[] => [...residents.values()],
-    find: (modelId: string): Line | undefined => all.get(modelId),
+    find: (modelId: string): ModelState | undefined => all.get(modelId),
     known: all.ids,
-    activity: (of: Line) => lines.activityOf(of, effects.now(), rules.backoff),
+    activity: (of: ModelState) => states.activityOf(of, demandOf(of), effects.now(), rules.backoff),
+    /** The part of the last `waitedMs` that went into loading this resident. */
+    loadedMs(resident: Resident, waitedMs: number): number {
+      const now = effects.now()
+      return states.loadedDuring(resident, now - waitedMs, now)
+    },
   }
 }
 

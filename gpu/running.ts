@@ -7,9 +7,9 @@ import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openRemoteLauncher } from './launcher/remote.ts'
-import type { Resident } from './line.ts'
 import type { Link, LinkOptions } from './link.ts'
 import type { Memory } from './memory.ts'
+import type { Resident } from './model-state.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import type { Residency } from './residency.ts'
@@ -37,7 +37,7 @@ export function openRunning({
   /** How long an engine may go on with what was given up. */
   cancelGraceMs: number
   log: Log
-  events: () => Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'deaf' | 'measured'>
+  events: () => Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
 }) {
   const running = new Map<string, Running>()
   const elsewhere = openRemoteLauncher()
@@ -60,11 +60,11 @@ export function openRunning({
   }
 
   const fault = (resident: Resident, reason: string): Failure =>
-    new Fault('worker_error', `The engine of '${resident.line.model.id}' is gone. ${reason}`)
+    new Fault('worker_error', `The engine of '${resident.serves.model.id}' is gone. ${reason}`)
 
   function make(resident: Resident): Engine {
-    const { line, engineId, slots } = resident
-    const { model } = line
+    const { serves, engineId, slots } = resident
+    const { model } = serves
     const preset = presetOf(model)
     const launchKey = randomBytes(32).toString('base64url')
     const address = preset.address(model)
@@ -96,7 +96,7 @@ export function openRunning({
   }
 
   function linkOptions(resident: Resident, engine: Engine): LinkOptions {
-    const { model } = resident.line
+    const { model } = resident.serves
     const preset = presetOf(model)
     return {
       engineId: resident.engineId,
@@ -112,7 +112,7 @@ export function openRunning({
       deaf() {
         const reason = `Engine went on for ${cancelGraceMs / 1000} s with a request that was given up, and was killed.`
         log.warn('An engine does not listen to cancels', { model: model.id, engine: resident.engineId })
-        events().deaf(resident.engineId, reason)
+        events().unresponsive(resident.engineId, reason)
       },
       stuck() {
         const reason = `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`
@@ -124,8 +124,8 @@ export function openRunning({
   }
 
   async function start(resident: Resident): Promise<void> {
-    const { engineId, line } = resident
-    const name = { model: line.model.id, engine: engineId }
+    const { engineId, serves } = resident
+    const name = { model: serves.model.id, engine: engineId }
     const startedAt = performance.now()
     try {
       const engine = make(resident)
@@ -153,9 +153,9 @@ export function openRunning({
   }
 
   async function stop(resident: Resident, reason: string, kill: boolean): Promise<void> {
-    const { engineId, line } = resident
+    const { engineId, serves } = resident
     const one = running.get(engineId)
-    log.info('Stopping an engine', { model: line.model.id, engine: engineId, reason })
+    log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
     if (kill) one?.link?.die(() => fault(resident, reason))
     await one?.engine.stop(reason, kill ? 0 : undefined)
     gone(resident, reason)

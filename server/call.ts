@@ -4,25 +4,13 @@ import type { Allowance } from '../core/accounts/limiter.ts'
 import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
-import { Departure, type Leaving } from '../core/leaving.ts'
+import { Departure } from '../core/leaving.ts'
 import type { Sent } from '../core/media/take.ts'
 import type { Placed } from '../core/swap-set.ts'
-import type { Task } from '../core/tasks/tasks.ts'
 import { commonHeaders } from './head.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
 import { pieceBytes } from './std/streams.ts'
-
-/** The job that a synchronous call is, while somebody waits for it. */
-export interface CallJob {
-  id: string
-  task: Task
-  modelId: string
-  createdAt: number
-  /** When it had its first slot of an engine. */
-  startedAt: number | null
-  engineId: string | null
-}
 
 const noFiles: ReadonlyMap<string, Sent> = new Map()
 const noTexts: ReadonlyMap<string, string> = new Map()
@@ -43,9 +31,6 @@ export class Call implements Placed {
   #headers: string[]
   #leaving: Departure | undefined
   #gone: AbortController | undefined
-  #over: PromiseWithResolvers<void> | undefined
-  /** Set once it is known which model is to work for it. */
-  job: CallJob | undefined
   /** Of the body as it was sent, where that was taken when it was read. */
   bodyHash: string | undefined
   /** Files that came inside the body or with it, by the short address that stands in the body in their place. */
@@ -93,7 +78,7 @@ export class Call implements Placed {
   }
 
   /** Aborted when the client hangs up before the response is complete, and when the server stops before that. */
-  get leaving(): Leaving {
+  get leaving(): Departure {
     return this.#departure
   }
 
@@ -124,16 +109,6 @@ export class Call implements Placed {
   /** Whether the client has hung up. */
   get left(): boolean {
     return this.res.destroyed || this.req.socket.destroyed
-  }
-
-  /** Resolves when the call has ended and is on the record. */
-  get over(): Promise<void> {
-    return (this.#over ??= Promise.withResolvers<void>()).promise
-  }
-
-  /** The call has ended. */
-  end(): void {
-    this.#over?.resolve()
   }
 
   /** Gives up what the call waits for, with this reason, though the client is still there. */

@@ -73,7 +73,6 @@ export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOpt
   if (!call) return
   call.letBodyGo()
   calls.delete(call)
-  call.end()
   owners.metrics.answered(call.route, res.statusCode, call.elapsedMs)
 }
 

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Fleet } from '../core/fleet.ts'
+import type { Jobs } from '../core/jobs/jobs.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import { CountedHistogram, type Distribution } from './histogram.ts'
@@ -12,6 +13,7 @@ import type { Timings } from './timings.ts'
 export interface MetricSources {
   store: Pick<Store, 'stats' | 'jobs'>
   fleet: Pick<Fleet, 'snapshot'>
+  jobs: Pick<Jobs, 'outlook'>
   streams: Pick<Streams, 'count'>
   reload: Pick<Reload, 'status'>
   throughput: Pick<Throughput, 'totals'>
@@ -19,7 +21,7 @@ export interface MetricSources {
 }
 
 /** Numbers for Prometheus. Owners are asked at the scrape; only requests are counted as they pass. */
-export function openMetrics({ store, fleet, streams, reload, throughput, timings }: MetricSources) {
+export function openMetrics({ store, fleet, jobs, streams, reload, throughput, timings }: MetricSources) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -86,8 +88,8 @@ export function openMetrics({ store, fleet, streams, reload, throughput, timings
   gauge('infer_streams', 'Responses that are being streamed or wait for their reader.', [], set =>
     set.set(streams.count),
   )
-  gauge('infer_queue_depth', 'Requests that wait for a slot, by model.', ['model'], set => {
-    for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.set({ model }, activity.waiting)
+  gauge('infer_queue_depth', 'Requests and jobs that wait for a slot, by model.', ['model'], set => {
+    for (const model of Object.keys(fleet.snapshot().models)) set.set({ model }, jobs.outlook(model).waiting)
   })
   gauge('infer_leases', 'Slots in use, by engine.', ['engine', 'model'], set => {
     for (const { engineId, modelId, leases } of fleet.snapshot().residents)

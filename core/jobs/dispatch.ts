@@ -1,181 +1,209 @@
 import { Failure } from '../failure.ts'
-import type { Fleet, Lease } from '../fleet.ts'
+import type { Demand, Fleet, Lease } from '../fleet.ts'
 import type { Log } from '../log.ts'
 import type { Model } from '../models/model.ts'
 import type { Queue, Turn } from './queue.ts'
 import type { Refill } from './refill.ts'
 import { coolingMs } from './retry.ts'
+import type { WaitingCalls } from './waiting-calls.ts'
 
-/** Why a model is left alone, and for how much longer. */
+/** Why the jobs of a model are not dispatched, and for how much longer. */
 export interface Cooling {
   readonly failure: Failure
   readonly forMs: number
 }
 
-/** What is done for one model. */
-interface Desk {
-  /** Leases that were asked for and have not come. */
-  readonly asked: Set<AbortController>
-  /** Slots that are held. */
+/** What is dispatched for one model. */
+interface ModelDispatch {
+  /** Slots that jobs hold. */
   held: number
+  /** Whether the jobs that are next are being read from the store. */
+  reading: boolean
   cooling: { failure: Failure; until: number; timer: NodeJS.Timeout } | undefined
 }
 
-export interface DispatchWish {
-  fleet: Pick<Fleet, 'lease' | 'spare'>
+export interface DispatchOptions {
+  fleet: Pick<Fleet, 'take' | 'demandChanged' | 'connect'>
   /** As configured now, disabled ones too. */
   find: (modelId: string) => Model | undefined
   queue: Queue
+  calls: WaitingCalls
   refill: Refill
   log: Log
   /** Runs the job of the turn, and calls `freed` once. Without a lease: its model is gone, and that is its end. */
   begin: (turn: Turn, lease: Lease | undefined) => void
   /** How many jobs have run whose end is not written yet. */
   unwritten: () => number
-  /** Slots held at once, in all and of one model. */
+  /** Slots that jobs hold at once, in all and of one model. Calls are not bounded by these. */
   slots: number
   slotsPerModel: number
 }
 
 /**
- * How many leases of one model are asked for ahead. More would be of no use: the next is asked for in the turn in which
- * one comes, and those who wait in the fleet can no longer be put into another order.
+ * Pairs what waits with free slots. The slot comes first: only when one is free is it decided whose turn it is, so that
+ * everything waits under the fair order until the last moment. Woken by every change, by the fleet's offers included;
+ * `look` may be called at any time.
  */
-const ahead = 2
-/** The jobs stay here in order; the slot is waited for there for as long as it takes. */
-const leaseWaitMs = 3_600_000
-
-/**
- * Pairs the jobs that wait with free slots. The slot comes first: only when it is held is it said whose turn it is, so
- * that a job waits under the fair order until the last moment. Woken by every change; `look` may be called at any time.
- */
-export function openDispatch({
-  fleet,
-  find,
-  queue,
-  refill,
-  log,
-  begin,
-  unwritten,
-  slots,
-  slotsPerModel,
-}: DispatchWish) {
-  const desks = new Map<string, Desk>()
+export function openDispatch(options: DispatchOptions) {
+  const { fleet, find, queue, calls, refill, log, begin, unwritten, slots, slotsPerModel } = options
+  const models = new Map<string, ModelDispatch>()
+  /** Models whose demand the fleet was told of. */
+  const demanded = new Set<string>()
   let held = 0
-  let closed = false
+  let draining = false
 
-  function deskOf(modelId: string): Desk {
-    let desk = desks.get(modelId)
-    if (!desk) desks.set(modelId, (desk = { asked: new Set(), held: 0, cooling: undefined }))
-    return desk
+  function stateOf(modelId: string): ModelDispatch {
+    let state = models.get(modelId)
+    if (!state) models.set(modelId, (state = { held: 0, reading: false, cooling: undefined }))
+    return state
   }
 
-  const room = (desk: Desk): number =>
-    unwritten() >= slots ? 0 : Math.max(0, Math.min(slotsPerModel - desk.held, slots - held))
+  /** How many more slots jobs of the model may hold. */
+  const room = (modelId: string): number => {
+    const of = models.get(modelId)
+    return unwritten() >= slots ? 0 : Math.max(0, Math.min(slotsPerModel - (of?.held ?? 0), slots - held))
+  }
 
-  /** Asks for as many slots of the model as it has use for, and takes back what was asked for too much. */
-  function look(modelId: string): void {
-    if (closed) return
-    const waiting = queue.waiting(modelId)
-    if (waiting === 0 && !desks.has(modelId)) return
-    const model = find(modelId)
-    const desk = deskOf(modelId)
-    if (!model && waiting > 0) return sendAway(modelId, desk)
-    const wanted = model?.enabled && !desk.cooling ? Math.min(waiting, room(desk), ahead) : 0
-    if (model) for (let missing = wanted - desk.asked.size; missing > 0; missing--) ask(model, desk)
-    for (const one of [...desk.asked].slice(wanted)) {
-      desk.asked.delete(one)
-      one.abort()
+  /** How many jobs of the model could begin now if they had slots. */
+  function ready(modelId: string): number {
+    const { background } = queue.waiting(modelId)
+    if (background === 0 || draining || models.get(modelId)?.cooling || !find(modelId)?.enabled) return 0
+    return Math.min(background, room(modelId))
+  }
+
+  function demand(modelId: string): Demand | undefined {
+    const { interactive } = queue.waiting(modelId)
+    const background = ready(modelId)
+    if (interactive === 0 && background === 0) return undefined
+    const { oldestWaitMs, workMs } = queue.load(modelId, { jobs: background > 0 })
+    return { interactive, background, oldestWaitMs, expectedWorkMs: workMs }
+  }
+
+  /** Gives free slots to those whose turn it is, as long as there are both. */
+  function serve(modelId: string): void {
+    for (let jobs = ready(modelId) > 0; ; jobs &&= ready(modelId) > 0) {
+      const next = queue.next(modelId, { jobs })
+      if (!next) return
+      if (!('job' in next)) {
+        void readNext(modelId, next)
+        jobs = false
+        continue
+      }
+      const call = calls.find(next.job.id)
+      const lease = fleet.take(modelId, call ? calls.waitedMs(call) : undefined)
+      if (!lease) return
+      const turn = queue.take(next)
+      if (call) calls.grant(call, { lease, turn })
+      else {
+        stateOf(modelId).held++
+        held++
+        begin(turn, lease)
+        refill.wake()
+      }
     }
-    if (waiting === 0 && desk.held === 0 && !desk.cooling) desks.delete(modelId)
   }
 
-  function ask(model: Model, desk: Desk): void {
-    const one = new AbortController()
-    desk.asked.add(one)
-    fleet.lease(model, { waitMs: leaseWaitMs, signal: one.signal, background: true }).then(
-      lease => {
-        desk.asked.delete(one)
-        return serve(model.id, lease)
-      },
-      (thrown: unknown) => {
-        if (desk.asked.delete(one) && !closed) refused(model.id, Failure.from(thrown))
-      },
-    )
+  /** The job that is next is in the store: it is read, and served then. Calls do not wait for that. */
+  async function readNext(modelId: string, next: Parameters<Refill['now']>[0]): Promise<void> {
+    const state = stateOf(modelId)
+    if (state.reading && 'reading' in next) return
+    state.reading = true
+    try {
+      await refill.now(next)
+    } catch (thrown) {
+      return refused(modelId, Failure.from(thrown))
+    } finally {
+      state.reading = false
+    }
+    look(modelId)
   }
 
-  /** No job has begun, so none is charged: the model is left alone, and those who wait are told why. */
-  function refused(modelId: string, failure: Failure): void {
+  /** Something may be possible for the model that was not before, or less is wanted of it. */
+  function look(modelId: string): void {
+    const { background } = queue.waiting(modelId)
+    if (background > 0 && !draining && !find(modelId)) return sendAway(modelId)
+    if (queue.waits(modelId)) serve(modelId)
+    tellDemand(modelId)
+    const state = models.get(modelId)
+    if (state && background === 0 && state.held === 0 && !state.reading && !state.cooling) models.delete(modelId)
+  }
+
+  function tellDemand(modelId: string): void {
+    const before = demanded.has(modelId)
+    const after = demand(modelId) !== undefined
+    if (after) demanded.add(modelId)
+    else demanded.delete(modelId)
+    if (before || after) fleet.demandChanged(modelId)
+  }
+
+  /** No job has begun, so none is charged: the jobs of the model wait, and tell the reason. */
+  function cool(modelId: string, failure: Failure): void {
     if (failure.code === 'internal_error') log.error('A slot could not be had', { model: modelId }, failure.cause)
-    const desk = deskOf(modelId)
+    const state = stateOf(modelId)
     const forMs = coolingMs(failure)
-    clearTimeout(desk.cooling?.timer)
-    const warm = () => {
-      desk.cooling = undefined
+    clearTimeout(state.cooling?.timer)
+    const over = () => {
+      state.cooling = undefined
       look(modelId)
     }
-    desk.cooling = { failure, until: performance.now() + forMs, timer: setTimeout(warm, forMs).unref() }
-    look(modelId)
+    state.cooling = { failure, until: performance.now() + forMs, timer: setTimeout(over, forMs).unref() }
   }
 
-  /** The slot goes to the job whose turn it is, or back. */
-  async function serve(modelId: string, lease: Lease | undefined): Promise<void> {
-    try {
-      for (;;) {
-        const desk = deskOf(modelId)
-        const next = closed || room(desk) === 0 ? undefined : queue.next(modelId)
-        if (!next) break
-        if ('turn' in next) {
-          desk.held++
-          held++
-          begin(next.turn, lease)
-          refill.wake()
-          return look(modelId)
-        }
-        await refill.now(next)
-      }
-    } catch (thrown) {
-      lease?.release()
-      return refused(modelId, Failure.from(thrown))
-    }
-    lease?.release()
-    look(modelId)
+  function refused(modelId: string, failure: Failure): void {
+    cool(modelId, failure)
+    tellDemand(modelId)
   }
 
   /** The model is not configured any more, and may never be again: its jobs are taken as if to run, and fail. */
-  function sendAway(modelId: string, desk: Desk): void {
-    for (const one of desk.asked) one.abort()
-    desk.asked.clear()
-    if (room(desk) > 0) void serve(modelId, undefined)
+  function sendAway(modelId: string): void {
+    while (room(modelId) > 0) {
+      const next = queue.next(modelId)
+      if (!next) return
+      if (!('job' in next)) return void readNext(modelId, next)
+      if (calls.find(next.job.id)) return
+      const turn = queue.take(next)
+      stateOf(modelId).held++
+      held++
+      begin(turn, undefined)
+    }
   }
 
   function lookAtAll(): void {
-    for (const modelId of new Set([...desks.keys(), ...queue.models()])) look(modelId)
+    for (const modelId of new Set([...models.keys(), ...queue.models()])) look(modelId)
   }
 
   function give(modelId: string): void {
-    deskOf(modelId).held--
+    stateOf(modelId).held--
     held--
   }
 
+  fleet.connect({
+    waits: queue.waits,
+    demand,
+    serve,
+    refuse(modelId, failure, withinMs) {
+      calls.refuse(modelId, failure, withinMs)
+      if (withinMs < Number.POSITIVE_INFINITY || draining || queue.waiting(modelId).background === 0) return
+      if (find(modelId)) cool(modelId, failure())
+      // Not from here: the fleet is in the middle of its own decision.
+      else setImmediate(look, modelId)
+    },
+  })
+
   return {
     look,
-    /** The slot may serve another job: the one that it was for does not wait any more. */
-    passOn(modelId: string, lease: Lease | undefined): void {
-      give(modelId)
-      void serve(modelId, lease)
-    },
-    /** A slot for a job that is not there yet: one that nobody else has a use for now. It goes back by `freed`. */
+    /** A slot for a job that is not there yet, if nothing else has a use for it. It goes back by `freed`. */
     spare(modelId: string): Lease | undefined {
-      if (closed || queue.waiting(modelId) > 0 || !find(modelId)?.enabled) return undefined
-      const desk = deskOf(modelId)
-      const lease = desk.cooling || room(desk) === 0 ? undefined : fleet.spare(modelId)
+      if (draining || queue.waits(modelId) || !find(modelId)?.enabled) return undefined
+      const lease = models.get(modelId)?.cooling || room(modelId) === 0 ? undefined : fleet.take(modelId)
       if (!lease) return undefined
-      desk.held++
+      stateOf(modelId).held++
       held++
       return lease
     },
-    /** A slot that was held is given back. */
+    /** A slot that nothing waits for, for a call: the way of nearly every request, without a queue entry. */
+    takeFree: (modelId: string): Lease | undefined => (queue.waits(modelId) ? undefined : fleet.take(modelId)),
+    /** A slot that a job held is given back. */
     freed(modelId: string): void {
       const full = held >= slots
       give(modelId)
@@ -184,21 +212,15 @@ export function openDispatch({
     },
     refused,
     cooling(modelId: string): Cooling | undefined {
-      const cooling = desks.get(modelId)?.cooling
+      const cooling = models.get(modelId)?.cooling
       return cooling && { failure: cooling.failure, forMs: Math.max(0, Math.ceil(cooling.until - performance.now())) }
     },
     lookAtAll,
-    /** How many slots of the model are asked for. */
-    asked: (modelId: string): number => desks.get(modelId)?.asked.size ?? 0,
-    held: (modelId?: string): number => (modelId === undefined ? held : (desks.get(modelId)?.held ?? 0)),
-    /** Asks for nothing more; what comes all the same goes back. */
+    held: (modelId?: string): number => (modelId === undefined ? held : (models.get(modelId)?.held ?? 0)),
+    /** Begins no job any more. Calls that wait are served until the fleet refuses them. */
     close(): void {
-      closed = true
-      for (const desk of desks.values()) {
-        clearTimeout(desk.cooling?.timer)
-        for (const one of desk.asked) one.abort()
-        desk.asked.clear()
-      }
+      draining = true
+      for (const state of models.values()) clearTimeout(state.cooling?.timer)
     },
   }
 }

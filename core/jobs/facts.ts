@@ -66,25 +66,26 @@ export function openFacts({
         ...ofModel(modelId),
       }
     },
-    /** How one more job of the model would fare. */
+    /** What waits for the model, and when one more job would begin. */
     ofModel(modelId: string): Outlook {
       const { usualMs, activity, slots, freeSlots } = ofModel(modelId)
-      const waiting = queue.waiting(modelId)
-      const asked = dispatch.asked(modelId)
+      const { interactive, background } = queue.waiting(modelId)
+      const waiting = interactive + background
       const loadMs = activity?.status === 'warm' ? 0 : (activity?.etaMs ?? null)
       const freeMs = waiting === 0 && freeSlots > 0 ? 0 : null
       const queueMs =
         slots === 0 && waiting === 0 ? 0 : untilBegun({ ahead: waiting, slots: Math.max(1, slots), freeMs }, usualMs)
-      return { waiting, asked, etaMs: loadMs === null || queueMs === null ? null : loadMs + queueMs }
+      return { waiting, interactive, etaMs: loadMs === null || queueMs === null ? null : loadMs + queueMs }
     },
   }
 }
 
 /** What waits for a model, and how long one more job would. */
 export interface Outlook {
+  /** Calls and jobs. */
   waiting: number
-  /** For so many of them a slot is asked of the fleet, which counts them too. */
-  asked: number
+  /** Of these, calls. */
+  interactive: number
   /** Expected milliseconds until one more would begin; null where that is not known. */
   etaMs: number | null
 }

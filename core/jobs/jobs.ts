@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
+import type { Lease } from '../fleet.ts'
 import type { JobRecord, LogLine, NewJob, WaitingJob } from '../store/store.ts'
 import type { Moves } from '../store/workflows.ts'
-import { openArrivals } from './arrivals.ts'
 import type { Outlook } from './facts.ts'
 import { allLines } from './log-lines.ts'
-import { type JobsWish, openParts } from './parts.ts'
+import { type JobsOptions, openParts } from './parts.ts'
 import { waitingOf } from './queue.ts'
 import { type Standing, standingOf } from './standing.ts'
 
@@ -19,11 +19,10 @@ const shuttingDown = () =>
  * Durable jobs: submitted with a commit, run in a fair order when a slot is free, ended exactly once. Starts at once
  * with what the store holds.
  */
-export function openJobs(wish: JobsWish) {
-  const { store } = wish
-  const parts = openParts(wish)
-  const { queue, waiters, live, due, runs, dispatch, facts, clock, begun } = parts
-  const rankOf = openArrivals(clock)
+export function openJobs(options: JobsOptions) {
+  const { store } = options
+  const parts = openParts(options)
+  const { queue, calls, recorder, rankOf, waiters, live, due, runs, dispatch, facts, clock, begun } = parts
   let draining = false
 
   return {
@@ -97,6 +96,17 @@ export function openJobs(wish: JobsWish) {
       for (const modelId of new Set(those.map(job => job.modelId))) dispatch.look(modelId)
     },
 
+    /** Jobs with a synchronous caller. */
+    calls,
+    /** Records of calls that have ended. Close it after the fleet: until then calls may still end. */
+    recorder,
+
+    /**
+     * A slot of the model that nothing waits for, to ask its engine something beside the work. Undefined: there is none
+     * now. Loads nothing; release it soon.
+     */
+    idleSlot: (modelId: string): Lease | undefined => dispatch.takeFree(modelId),
+
     /** How the job is doing, as of now. Cheap. */
     standing: (job: JobRecord): Standing => standingOf(job, facts.ofJob(job)),
 
@@ -125,6 +135,6 @@ export function openJobs(wish: JobsWish) {
     },
   }
 }
-export type { JobsWish } from './parts.ts'
+export type { JobsOptions } from './parts.ts'
 export type { Standing } from './standing.ts'
 export type Jobs = ReturnType<typeof openJobs>

@@ -1,11 +1,13 @@
-import type { WaitingJob } from '../store/store.ts'
+import type { JobClass, WaitingJob } from '../store/store.ts'
 
 /**
- * The jobs of one organization that wait for one model. Memory holds the first of them, the rest is in the store: the
- * window is complete up to the rank `through`, which is infinite when there is nothing beyond it.
+ * What waits for one model of one organization and class. Of stored jobs memory holds the first, the rest is in the
+ * store: the window is complete up to the rank `through`, which is infinite when there is nothing beyond it. Calls are
+ * never in the store, so their lanes are complete.
  */
 export interface Lane {
   readonly modelId: string
+  readonly class: JobClass
   readonly organizationId: string
   window: WaitingJob[]
   through: number
@@ -13,16 +15,26 @@ export interface Lane {
   beyond: number
   /** The highest rank that was left to the store. */
   newest: number
-  /** GPU milliseconds that it has had, divided by its weight: whoever has had least is next. */
-  had: number
-  /** How long its jobs take, learnt; null before the first one. */
+  /** Milliseconds that its entries usually take; null before the first one has ended. */
   typicalMs: number | null
-  /** Of its jobs, how many were taken and have not ended. */
+  /** How many of its entries were taken and have not ended. */
   underWay: number
-  /** When it was served last, counted in turns: of two that have had the same, the other one is next. */
-  servedAt: number
+  /** Monotonic milliseconds since when it waits without one of its entries being served. */
+  waitingSince: number
+  /** Its first entry came to an empty, idle lane, and is served as if it were interactive. */
+  sparse: boolean
   /** A look into the store that is under way. */
   reading: Reading | null
+}
+
+/** What an organization has had of a model in one class. */
+export interface Account {
+  /** GPU milliseconds divided by its weight: whoever has had least is next. */
+  had: number
+  /** When it was served last, counted in turns: of two that have had the same, the other one is next. */
+  servedAt: number
+  /** How many entries charged to it have not ended. */
+  underWay: number
 }
 
 /** What happened since a look into the store was begun, which it may have missed. */
@@ -33,17 +45,18 @@ export interface Reading {
   readonly gone: Set<string>
 }
 
-export const newLane = (modelId: string, organizationId: string, had: number): Lane => ({
+export const newLane = (modelId: string, jobClass: JobClass, organizationId: string, now: number): Lane => ({
   modelId,
+  class: jobClass,
   organizationId,
   window: [],
   through: Number.POSITIVE_INFINITY,
   beyond: 0,
   newest: Number.NEGATIVE_INFINITY,
-  had,
   typicalMs: null,
   underWay: 0,
-  servedAt: 0,
+  waitingSince: now,
+  sparse: false,
   reading: null,
 })
 
@@ -54,8 +67,8 @@ export const hasMore = (lane: Lane): boolean => lane.through < Number.POSITIVE_I
 
 const before = (a: WaitingJob, b: WaitingJob): boolean => a.rank < b.rank || (a.rank === b.rank && a.id < b.id)
 
-/** Where a job stands in the window, or would stand. */
-export function placeOf({ window }: Lane, job: WaitingJob): number {
+/** The index of a job in the window, or the one at which it would be inserted. */
+export function indexIn({ window }: Lane, job: WaitingJob): number {
   let [low, high] = [0, window.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -65,7 +78,7 @@ export function placeOf({ window }: Lane, job: WaitingJob): number {
   return low
 }
 
-/** Takes in a job that waits from now on. A window of more than twice `size` leaves its end to the store. */
+/** Adds an entry that waits from now on. A window of more than twice `size` leaves its end to the store. */
 export function insert(lane: Lane, job: WaitingJob, size: number): void {
   lane.reading?.gone.delete(job.id)
   if (job.rank > lane.through) {
@@ -74,10 +87,11 @@ export function insert(lane: Lane, job: WaitingJob, size: number): void {
     if (lane.reading) lane.reading.came = Math.min(lane.reading.came, job.rank)
     return
   }
-  const at = placeOf(lane, job)
+  const at = indexIn(lane, job)
   if (lane.window[at]?.id === job.id) return
   lane.window.splice(at, 0, job)
-  if (lane.window.length <= 2 * size) return
+  // Calls are nowhere else, and bounded by max_queue.
+  if (lane.class === 'interactive' || lane.window.length <= 2 * size) return
   lane.beyond += lane.window.length - size
   lane.newest = Math.max(lane.newest, lane.window.at(-1)!.rank)
   lane.window.length = size
@@ -86,23 +100,23 @@ export function insert(lane: Lane, job: WaitingJob, size: number): void {
   lane.reading = null
 }
 
-/** Whether it was in the window. */
+/** Removes an entry; false where it was not in the window. */
 export function withdraw(lane: Lane, job: WaitingJob): boolean {
   lane.reading?.gone.add(job.id)
-  const at = placeOf(lane, job)
+  const at = indexIn(lane, job)
   if (lane.window[at]?.id !== job.id) return false
   lane.window.splice(at, 1)
   return true
 }
 
-/** Takes in what a look found from `through` on, by rank; `complete`: there was no more than that. */
+/** Adds what a look found from `through` on, by rank; `complete`: there was no more than that. */
 export function fill(lane: Lane, reading: Reading, found: readonly WaitingJob[], complete: boolean): void {
   if (lane.reading !== reading) return
   lane.reading = null
   // Only up to what came meanwhile is it known to be all.
   const all = found.filter(job => job.rank < reading.came)
   for (const job of all) {
-    const at = placeOf(lane, job)
+    const at = indexIn(lane, job)
     if (reading.gone.has(job.id) || lane.window[at]?.id === job.id) continue
     lane.window.splice(at, 0, job)
     lane.beyond = Math.max(0, lane.beyond - 1)

@@ -2,21 +2,25 @@ import type { Fleet } from '../fleet.ts'
 import type { Log } from '../log.ts'
 import type { Model } from '../models/model.ts'
 import type { Store, WaitingJob } from '../store/store.ts'
+import { openArrivals } from './arrivals.ts'
+import { openCalls } from './calls.ts'
 import { openDispatch } from './dispatch.ts'
 import { openDue } from './due.ts'
 import { openFacts } from './facts.ts'
 import { type Named, openLive } from './live.ts'
 import { openPace } from './pace.ts'
 import { openQueue, waitingOf } from './queue.ts'
+import { openRecorder } from './recorder.ts'
 import { openRefill } from './refill.ts'
 import type { RunJob } from './run.ts'
 import { openRuns } from './runs.ts'
 import { openSweep } from './sweep.ts'
 import { openWaiters } from './waiters.ts'
+import { openWaitingCalls } from './waiting-calls.ts'
 
-export interface JobsWish {
+export interface JobsOptions {
   store: Store
-  fleet: Pick<Fleet, 'lease' | 'spare' | 'snapshot'>
+  fleet: Pick<Fleet, 'take' | 'demandChanged' | 'connect' | 'activity' | 'slots' | 'snapshot'>
   /** The models as configured now, disabled ones too. */
   models: { find(id: string): Model | undefined }
   run: RunJob
@@ -32,10 +36,13 @@ export interface JobsWish {
 }
 
 /** What jobs are run with, put together: what wakes what. Starts at once with what the store holds. */
-export function openParts(wish: JobsWish) {
-  const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = wish
-  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = wish
+export function openParts(options: JobsOptions) {
+  const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = options
+  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
   const queue = openQueue({ weightOf })
+  const waiting = openWaitingCalls({ queue })
+  const rankOf = openArrivals(clock)
+  const recorder = openRecorder({ store, log })
   const pace = openPace()
   const waiters = openWaiters({ store: store.jobs, log })
   const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
@@ -69,6 +76,7 @@ export function openParts(wish: JobsWish) {
     fleet,
     find: id => models.find(id),
     queue,
+    calls: waiting,
     refill,
     log,
     begin: (turn, lease) => runs.begin(turn, lease),
@@ -77,6 +85,7 @@ export function openParts(wish: JobsWish) {
     slotsPerModel,
   })
   const sweep = openSweep({ store: store.jobs, clock, log, busy: () => runs.size > 0 })
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, pace, rankOf, log })
   const facts = openFacts({ fleet, models, queue, live, pace, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()
@@ -102,6 +111,9 @@ export function openParts(wish: JobsWish) {
 
   return {
     queue,
+    calls,
+    recorder,
+    rankOf,
     waiters,
     live,
     due,

@@ -1,12 +1,13 @@
-import type { WaitingJob } from '../store/store.ts'
-import { type Lane, placeOf, waitingIn } from './lane.ts'
+import { type JobClass, jobClasses, type WaitingJob } from '../store/store.ts'
+import { indexIn, type Lane, waitingIn } from './lane.ts'
+import { accountOf, type ModelQueue } from './windows.ts'
 
 /**
- * How many of its own organization are before a job. Exact in the window; beyond it the jobs are taken to have come
- * evenly. Undefined: it does not wait there.
+ * How many of its own lane are before an entry. Exact in the window; beyond it the jobs are taken to have come evenly.
+ * Undefined: it does not wait there.
  */
-export function indexIn(lane: Lane, job: WaitingJob): number | undefined {
-  const at = placeOf(lane, job)
+export function placeInLane(lane: Lane, job: WaitingJob): number | undefined {
+  const at = indexIn(lane, job)
   if (lane.window[at]?.id === job.id) return at
   if (job.rank < lane.through) return undefined
   const last = Math.max(0, lane.beyond - 1)
@@ -17,28 +18,55 @@ export function indexIn(lane: Lane, job: WaitingJob): number | undefined {
 }
 
 /**
- * How many jobs of all organizations come before the one at `index` of its lane, when every job takes what is usual.
- * `lanes` are in the order in which they are looked at. `step` is what one job adds to what its lane has had: its k-th
- * job begins when the lane has had `had + k·step`.
+ * How many entries of all lanes come before the one at `index` of its lane, when each takes what is usual for its lane
+ * and nothing new comes. Exact inside a class; sparse lanes of other classes are counted with one entry. `step` is what
+ * one entry adds to what the account of its lane has had.
  */
-export function jobsAhead(own: Lane, index: number, lanes: Iterable<Lane>, step: (lane: Lane) => number): number {
-  const ownStep = step(own)
-  const begins = own.had + index * ownStep
+export function entriesAhead(queue: ModelQueue, own: Lane, index: number, step: (lane: Lane) => number): number {
+  const sparse = own.sparse && index === 0
   let ahead = index
   let passed = false
-  for (const other of lanes) {
+  for (const other of queue.lanes.values()) {
     if (other === own) passed = true
-    if (other === own || waitingIn(other) === 0 || other.had > begins) continue
-    const otherStep = Math.max(step(other), Number.EPSILON)
-    const rounds = (begins - other.had) / otherStep
-    let first = Math.ceil(rounds)
-    if (Number.isInteger(rounds)) {
-      // Both begin at the same point: the one that was served longer ago is first.
-      const [lastOwn, lastOther] = [index > 0 ? ownStep : Infinity, rounds > 0 ? otherStep : Infinity]
-      const longerAgo = lastOwn !== lastOther ? lastOther > lastOwn : rounds !== index ? rounds < index : undefined
-      if (longerAgo ?? (other.servedAt < own.servedAt || (other.servedAt === own.servedAt && !passed))) first++
-    }
-    ahead += Math.min(first, waitingIn(other))
+    const waiting = waitingIn(other)
+    if (other === own || waiting === 0) continue
+    const order = rank(other.class) - rank(own.class)
+    if (order === 0) ahead += Math.min(waiting, turnsBefore(queue, { own, index, other, passed }, step))
+    else if (order < 0 && !sparse) ahead += waiting
+    else if (order < 0 && other.class === 'interactive') ahead += hadLess(queue, other, own) ? 1 : 0
+    else if (order > 0 && other.sparse && !sparse) ahead++
   }
   return ahead
 }
+
+interface Pair {
+  own: Lane
+  index: number
+  other: Lane
+  /** Whether `own` was looked at before `other`. */
+  passed: boolean
+}
+
+/** How many entries of `other` begin before the own one, which is of the same class, by what both accounts have had. */
+function turnsBefore(queue: ModelQueue, { own, index, other, passed }: Pair, step: (lane: Lane) => number): number {
+  const accounts = queue.classes[own.class]
+  const [account, others] = [accountOf(accounts, own.organizationId), accountOf(accounts, other.organizationId)]
+  const ownStep = step(own)
+  const begins = account.had + index * ownStep
+  if (others.had > begins) return 0
+  const otherStep = Math.max(step(other), Number.EPSILON)
+  const rounds = (begins - others.had) / otherStep
+  const whole = Math.ceil(rounds)
+  if (!Number.isInteger(rounds)) return whole
+  // Both begin at the same point: the one that was served longer ago is first.
+  const [lastOwn, lastOther] = [index > 0 ? ownStep : Infinity, rounds > 0 ? otherStep : Infinity]
+  const longerAgo = lastOwn !== lastOther ? lastOther > lastOwn : rounds !== index ? rounds < index : undefined
+  const otherFirst =
+    longerAgo ?? (others.servedAt < account.servedAt || (others.servedAt === account.servedAt && !passed))
+  return otherFirst ? whole + 1 : whole
+}
+
+const hadLess = ({ classes: { interactive } }: ModelQueue, lane: Lane, other: Lane): boolean =>
+  accountOf(interactive, lane.organizationId).had < accountOf(interactive, other.organizationId).had
+
+const rank = (jobClass: JobClass): number => jobClasses.indexOf(jobClass)

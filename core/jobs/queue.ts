@@ -1,157 +1,191 @@
-import type { WaitingJob } from '../store/store.ts'
-import { hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
-import { type Line, openLines, type Want } from './lines.ts'
+import type { JobClass, WaitingJob } from '../store/store.ts'
+import { type Account, hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
+import { type Choice, nextLane } from './order.ts'
 import { blend } from './pace.ts'
-import { indexIn, jobsAhead } from './position.ts'
+import { entriesAhead, placeInLane } from './position.ts'
+import { accountOf, type LanePlace, type ModelQueue, openWindows, type StoreRead } from './windows.ts'
 
-/** A job whose turn has come. It is charged by what its organization's jobs usually take, until it has ended. */
+/** An entry that has a slot. It is charged what its like usually take, until it has ended. */
 export interface Turn {
   readonly job: WaitingJob
+  /** What is charged: the account of its class, and that of the class in which it was promoted. */
+  readonly accounts: readonly Account[]
   readonly chargedMs: number
   readonly weight: number
 }
 
-/** Whose turn it is, or what has to be known before that can be said. */
-export type Next = { turn: Turn } | { read: Want } | { reading: true }
+/** The entry that is next, with what `begin` needs to know of it; or what has to be read before that can be said. */
+export type Next = { job: WaitingJob; choice: Choice } | { read: StoreRead } | { reading: true }
 
-export interface QueueWish {
+export interface QueueOptions {
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
-  /** How many jobs of one organization and model are held in memory, and about how many in all. */
+  /** How many jobs of one lane are held in memory, and about how many in all. */
   window?: number
   most?: number
+  /** Monotonic milliseconds. */
+  now?: () => number
+  /** A lane that has waited so long without being served goes before higher classes. */
+  ageingMs?: number
 }
 
-/** What a job is taken to cost before any has run. */
+/** What an entry is taken to cost before any has run. */
 const firstMs = 1_000
+/** So many turns pass between two looks for lanes and accounts that are of no use any more. */
+const forgetEvery = 64
 
 /**
- * The fair order of everything that waits. Pure and bounded: it holds the first jobs of every organization and model
- * and says what it needs from the store. The order is deficit round robin with rounds as short as can be: each
- * organization is charged the GPU time of its jobs, divided by its weight, and the one that has had least is next.
+ * The fair order of everything that waits for a slot: calls, which are here alone, and jobs, of which it holds the first
+ * of every organization, class and model and says what it needs from the store. In memory and bounded; it starts
+ * nothing. `order.ts` decides whose turn it is.
  */
-export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) {
-  const lines = openLines({ window, most })
+export function openQueue(options: QueueOptions) {
+  const { weightOf, window = 256, most = 65_536, now = () => performance.now(), ageingMs = 30_000 } = options
+  const windows = openWindows({ window, most, now })
   const taken = new Map<string, Turn>()
   let turns = 0
 
-  const weight = (lane: Lane): number => Math.max(1, weightOf(lane.organizationId))
-  const usual = (line: Line, lane: Lane): number => lane.typicalMs ?? line.typicalMs ?? firstMs
+  const weight = (organizationId: string): number => Math.max(1, weightOf(organizationId))
+  const usual = (queue: ModelQueue, lane: Lane): number => lane.typicalMs ?? queue.typicalMs ?? firstMs
 
-  /** Of those that wait the one that has had least; of two that have had the same, the one served longer ago. */
-  function nextLane(line: Line): Lane | undefined {
-    let best: Lane | undefined
-    for (const lane of line.lanes.values()) {
-      if (waitingIn(lane) === 0 && !hasMore(lane)) {
-        // Nothing waits and nothing is owed.
-        if (lane.underWay === 0 && lane.had <= line.floor) lines.drop(line, lane)
-      } else if (!best || lane.had < best.had || (lane.had === best.had && lane.servedAt < best.servedAt)) best = lane
-    }
-    return best
-  }
-
-  function read(lane: Lane): Want {
+  function read(lane: Lane): StoreRead {
     const underWay = [...taken.values()].filter(
-      ({ job }) => job.modelId === lane.modelId && job.organizationId === lane.organizationId,
+      ({ job }) =>
+        job.modelId === lane.modelId && job.organizationId === lane.organizationId && job.class === lane.class,
     )
-    return lines.read(
+    return windows.read(
       lane,
       underWay.map(({ job }) => job.id),
     )
   }
 
-  /** The end of a turn, however it ended: what was charged for it becomes what it took. */
-  function over(turn: Turn, ranMs: number): { line: Line; lane: Lane } | undefined {
-    const { job, chargedMs } = turn
+  /** Ends a turn: what was charged for it becomes what it took. */
+  function over(turn: Turn, ranMs: number): LanePlace | undefined {
+    const { job, chargedMs, accounts } = turn
     if (taken.get(job.id) !== turn) return undefined
     taken.delete(job.id)
-    const at = lines.lane(job.modelId, job.organizationId)
-    at.lane.had += (ranMs - chargedMs) / turn.weight
+    const at = windows.lane(job)
+    for (const account of accounts) {
+      account.had += (ranMs - chargedMs) / turn.weight
+      account.underWay--
+    }
     at.lane.underWay--
-    at.line.underWay--
+    at.queue.underWay--
     at.lane.reading?.gone.add(job.id)
     return at
   }
 
-  /** It is the turn of this job: it is charged what its like usually take, until it has ended. */
-  function serve(line: Line, lane: Lane, job: WaitingJob): Turn {
-    const turn: Turn = { job, weight: weight(lane), chargedMs: usual(line, lane) }
+  /** Charges an entry what its like usually take, until it has ended. */
+  function charge({ queue, lane }: LanePlace, job: WaitingJob, classes: readonly JobClass[]): Turn {
+    const accounts = classes.map(name => accountOf(queue.classes[name], lane.organizationId))
+    const turn: Turn = { job, accounts, weight: weight(lane.organizationId), chargedMs: usual(queue, lane) }
     lane.reading?.gone.add(job.id)
-    line.floor = Math.max(line.floor, lane.had)
-    lane.had += turn.chargedMs / turn.weight
-    lane.servedAt = ++turns
+    turns++
+    for (const [at, account] of accounts.entries()) {
+      const one = queue.classes[classes[at]!]
+      one.floor = Math.max(one.floor, account.had)
+      account.had += turn.chargedMs / turn.weight
+      account.servedAt = turns
+      account.underWay++
+    }
     lane.underWay++
-    line.underWay++
+    lane.sparse = false
+    lane.waitingSince = now()
+    queue.underWay++
     taken.set(job.id, turn)
+    if (turns % forgetEvery === 0) windows.forget(queue)
     return turn
+  }
+
+  /** An organization that comes back begins where the others are. */
+  function comeBack({ queue, lane }: LanePlace, jobClass: JobClass): void {
+    const one = queue.classes[jobClass]
+    const account = accountOf(one, lane.organizationId)
+    account.had = Math.max(account.had, one.floor)
   }
 
   function offer(job: WaitingJob): void {
     if (taken.has(job.id)) return
-    const at = lines.lane(job.modelId, job.organizationId)
-    if (waitingIn(at.lane) === 0) at.lane.had = Math.max(at.lane.had, at.line.floor)
-    lines.change(at, () => insert(at.lane, job, lines.size()))
+    const at = windows.lane(job)
+    const { lane } = at
+    if (waitingIn(lane) === 0) {
+      comeBack(at, lane.class)
+      lane.waitingSince = now()
+      lane.sparse = lane.class !== 'interactive' && lane.underWay === 0 && !hasMore(lane)
+      // It will be charged as interactive, where its organization may be away as well.
+      const calls = lane.sparse ? windows.find({ ...job, class: 'interactive' }) : at
+      if (!calls || waitingIn(calls.lane) === 0) comeBack(at, 'interactive')
+    }
+    windows.change(at, () => insert(lane, job, windows.size()))
   }
 
   return {
-    /** What waits in the store when all begins. */
-    begin(backlog: readonly { modelId: string; organizationId: string; jobs: number }[]): void {
-      for (const { modelId, organizationId, jobs } of backlog) {
-        const at = lines.lane(modelId, organizationId)
-        lines.change(at, () => {
+    /** Counts what waits in the store when all begins. */
+    begin(backlog: readonly (Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'> & { jobs: number })[]): void {
+      for (const { jobs, ...name } of backlog) {
+        const at = windows.lane(name)
+        windows.change(at, () => {
           at.lane.through = Number.NEGATIVE_INFINITY
           at.lane.beyond = jobs
         })
       }
     },
 
-    /** A job that waits from now on. One that is known is passed over. */
+    /** Adds an entry that waits from now on. One that is known is passed over. */
     offer,
 
-    /** A job that does not wait any more, by no turn of ours. `waited`: whether it was due. */
+    /** Removes an entry that does not wait any more, by no turn of ours. `waited`: whether it was due. */
     remove(job: WaitingJob, waited = true): void {
-      const at = lines.find(job.modelId, job.organizationId)
+      const at = windows.find(job)
       if (!at || taken.has(job.id)) return
-      lines.change(at, () => {
+      windows.change(at, () => {
         const { lane } = at
         if (!withdraw(lane, job) && waited && job.rank >= lane.through) lane.beyond = Math.max(0, lane.beyond - 1)
       })
-      lines.rest(job.modelId)
+      windows.rest(job.modelId)
     },
 
-    /** The job whose turn it is; undefined: none waits. */
-    next(modelId: string): Next | undefined {
-      const line = lines.line(modelId)
-      const lane = line && nextLane(line)
-      if (!lane) return undefined
+    /** The entry whose turn it is, for `take`; undefined: none waits. `jobs` false: calls only. Changes no order. */
+    next(modelId: string, { jobs = true }: { jobs?: boolean } = {}): Next | undefined {
+      const queue = windows.queue(modelId)
+      const choice = queue && nextLane(queue, { now: now(), ageingMs, weightOf: weight, jobs, firstMs })
+      if (!choice) return undefined
+      const { lane } = choice
       const job = lane.window[0]
-      if (!job) return lane.reading ? { reading: true } : { read: read(lane) }
-      lines.change({ line, lane }, () => lane.window.shift())
-      return { turn: serve(line, lane, job) }
+      if (job) return { job, choice }
+      return lane.reading ? { reading: true } : { read: read(lane) }
     },
 
-    /** A job that never waited here: its turn has come with its making. */
-    take(job: WaitingJob): Turn {
-      const { line, lane } = lines.lane(job.modelId, job.organizationId)
-      if (waitingIn(lane) === 0) lane.had = Math.max(lane.had, line.floor)
-      return serve(line, lane, job)
+    /** Takes the entry that `next` has just named: it has a slot. */
+    take({ job, choice }: Extract<Next, { job: WaitingJob }>): Turn {
+      const at = windows.lane(job)
+      windows.change(at, () => at.lane.window.shift())
+      at.queue.turnsSinceAged = choice.aged ? 0 : at.queue.turnsSinceAged + 1
+      return charge(at, job, choice.promoted ? [job.class, 'interactive'] : [job.class])
+    },
+
+    /** Charges a job that never waited here: its turn has come with its making. */
+    takeNew(job: WaitingJob): Turn {
+      const at = windows.lane(job)
+      if (waitingIn(at.lane) === 0) comeBack(at, job.class)
+      return charge(at, job, [job.class])
     },
 
     /**
-     * The job of the turn has run for so long, and its organization is charged that. `whole`: it was not interrupted,
+     * The entry of the turn has run for so long, and its organization is charged that. `whole`: it was not interrupted,
      * so that others may be expected to take as long.
      */
     ran(turn: Turn, ranMs: number, whole = true): void {
       const at = over(turn, ranMs)
       if (!at) return
       if (whole) at.lane.typicalMs = blend(at.lane.typicalMs, ranMs)
-      if (whole) at.line.typicalMs = blend(at.line.typicalMs, ranMs)
-      lines.rest(turn.job.modelId)
+      if (whole) at.queue.typicalMs = blend(at.queue.typicalMs, ranMs)
+      windows.rest(turn.job.modelId)
     },
 
-    /** The job of the turn did not run and does not wait any more. */
+    /** The entry of the turn did not run and does not wait any more. */
     passed(turn: Turn): void {
-      if (over(turn, 0)) lines.rest(turn.job.modelId)
+      if (over(turn, 0)) windows.rest(turn.job.modelId)
     },
 
     /** The job of the turn did not run and waits again. */
@@ -159,44 +193,69 @@ export function openQueue({ weightOf, window = 256, most = 65_536 }: QueueWish) 
       if (over(turn, 0)) offer(turn.job)
     },
 
-    /** What is to be read next, so that nobody has to wait for it; undefined: nothing is. */
-    wanted(): Want | undefined {
-      const lane = lines.thirsty()
+    /** What is to be read next, so that nothing has to wait for it; undefined: nothing is. */
+    wanted(): StoreRead | undefined {
+      const lane = windows.unread()
       return lane && read(lane)
     },
 
-    /** The answer to a want. */
-    found(want: Want, jobs: readonly WaitingJob[]): void {
-      lines.found(want, jobs)
-      lines.rest(want.modelId)
+    /** The answer to a read. */
+    found(read: StoreRead, jobs: readonly WaitingJob[]): void {
+      windows.found(read, jobs)
+      windows.rest(read.modelId)
     },
 
-    /** A want that could not be answered: it is asked again. */
-    missed: (want: Want): void => lines.missed(want),
+    /** A read that could not be answered: it is asked again. */
+    missed: (read: StoreRead): void => windows.missed(read),
 
-    /** How many jobs would be taken before this one as things are; undefined: it does not wait here. */
+    /** How many entries would be served before this one as things are; undefined: it does not wait here. */
     position(job: WaitingJob): number | undefined {
-      const at = lines.find(job.modelId, job.organizationId)
+      const at = windows.find(job)
       if (!at) return undefined
       if (taken.has(job.id)) return 0
-      const index = indexIn(at.lane, job)
+      const index = placeInLane(at.lane, job)
       if (index === undefined) return undefined
-      return jobsAhead(at.lane, index, at.line.lanes.values(), lane => usual(at.line, lane) / weight(lane))
+      return entriesAhead(at.queue, at.lane, index, lane => usual(at.queue, lane) / weight(lane.organizationId))
     },
 
-    waiting: (modelId: string): number => lines.line(modelId)?.waiting ?? 0,
-    /** The models for which jobs wait or have run. */
-    models: (): string[] => Array.from(lines.all(), ([modelId]) => modelId),
-    /** How many jobs wait, how many of them are in memory, and of how many pairs of model and organization. */
-    stats: () => lines.stats(),
+    /** Whether anything waits for the model. */
+    waits(modelId: string): boolean {
+      const queue = windows.queue(modelId)
+      return queue !== undefined && queue.interactive + queue.background > 0
+    },
+    /** How many entries wait for the model: calls, and jobs. */
+    waiting(modelId: string): { interactive: number; background: number } {
+      const { interactive = 0, background = 0 } = windows.queue(modelId) ?? {}
+      return { interactive, background }
+    },
+
+    /** Milliseconds that the first of the waiting entries has waited, and of slot time that all are expected to take. */
+    load(modelId: string, { jobs = true }: { jobs?: boolean } = {}): { oldestWaitMs: number; workMs: number | null } {
+      const queue = windows.queue(modelId)
+      let [since, workMs]: [number, number | null] = [now(), 0]
+      for (const lane of queue?.lanes.values() ?? []) {
+        const waiting = waitingIn(lane)
+        if (waiting === 0 || (!jobs && lane.class !== 'interactive')) continue
+        since = Math.min(since, lane.waitingSince)
+        const typicalMs = lane.typicalMs ?? queue!.typicalMs
+        workMs = workMs === null || typicalMs === null ? null : workMs + waiting * typicalMs
+      }
+      return { oldestWaitMs: now() - since, workMs }
+    },
+
+    /** The models for which entries wait or have run. */
+    models: (): string[] => Array.from(windows.all(), ([modelId]) => modelId),
+    /** How many entries wait, how many of them are in memory, and in how many lanes. */
+    stats: () => windows.stats(),
   }
 }
 export type Queue = ReturnType<typeof openQueue>
 
 /** What the queue needs to know of a job. */
-export const waitingOf = ({ id, organizationId, modelId, rank }: WaitingJob): WaitingJob => ({
+export const waitingOf = ({ id, organizationId, modelId, class: jobClass, rank }: WaitingJob): WaitingJob => ({
   id,
   organizationId,
   modelId,
+  class: jobClass,
   rank,
 })

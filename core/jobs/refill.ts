@@ -2,8 +2,8 @@ import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
-import type { Want } from './lines.ts'
 import type { Next, Queue } from './queue.ts'
+import type { StoreRead } from './windows.ts'
 
 /** Brings jobs from the store into the queue, before they are needed where it can. `filled` hears for which model. */
 export function openRefill({
@@ -21,9 +21,9 @@ export function openRefill({
   let pumping: Promise<void> | undefined
   let closed = false
 
-  function read(want: Want): Promise<void> {
-    const { modelId, organizationId, from, limit } = want
-    const one = store.waiting({ modelId, organizationId, from, limit }).then(
+  function read(want: StoreRead): Promise<void> {
+    const { reading: _reading, ...query } = want
+    const one = store.waiting(query).then(
       jobs => queue.found(want, jobs),
       (thrown: unknown) => {
         queue.missed(want)
@@ -73,7 +73,7 @@ export function openRefill({
     /** Reads what is wanted, in the background. */
     wake,
     /** Resolves when the queue may know more. Rejects with what the store says. */
-    async now(next: Exclude<Next, { turn: unknown }>): Promise<void> {
+    async now(next: Exclude<Next, { job: unknown }>): Promise<void> {
       if ('read' in next) await read(next.read)
       else await Promise.race(reads)
     },

@@ -12,7 +12,7 @@ import { type Queue, type Turn, waitingOf } from './queue.ts'
 import { decideRetry } from './retry.ts'
 import type { Ran, RunJob, RunReport } from './run.ts'
 
-export interface RunsWish {
+export interface RunsOptions {
   store: Store['jobs']
   run: RunJob
   queue: Queue
@@ -39,7 +39,7 @@ interface Run {
 const graceMs = 10_000
 
 /** The jobs whose turn has come: each is claimed, run on its slot, and its end is written. */
-export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, ended, delayed }: RunsWish) {
+export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, ended, delayed }: RunsOptions) {
   const running = new Map<string, Run>()
   const ends = openEnds({ store, run, log, ended })
   /** Slots that are kept for what follows a job, by its id, while its end is written; and when that has been told. */
@@ -60,9 +60,10 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
       return
     }
     if (!job) {
+      // It does not wait any more: the slot goes to another one.
       queue.passed(turn)
       running.delete(id)
-      return dispatch().passOn(modelId, lease)
+      return free(modelId, lease)
     }
     await carryOut(one, job, lease)
   }
@@ -99,8 +100,9 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     const { end, deaf } = came
     const ranMs = performance.now() - since
     if (lease && deaf) void outlived(job, lease, deaf)
-    free(job.modelId, deaf ? undefined : lease)
+    // First, so that whoever is next is chosen by what this one has had.
     queue.ran(turn, ranMs, lease !== undefined && !abort.signal.aborted)
+    free(job.modelId, deaf ? undefined : lease)
     if (!(end instanceof Failure)) pace.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
     return { end, engineId: lease?.engineId ?? null }
@@ -178,7 +180,7 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
       const { lease, told } = kept.get(before)!
       kept.delete(before)
       // It may be stopped from now on, and begins when what came before it is known to be done.
-      start(queue.take(waitingOf(job)), one => told.then(() => carryOut(one, job, lease)))
+      start(queue.takeNew(waitingOf(job)), one => told.then(() => carryOut(one, job, lease)))
     },
     /** Tells the run to stop, if there is one. */
     stop: (id: string, why: Failure): void => running.get(id)?.abort.abort(why),

@@ -3,6 +3,7 @@ import type { FinishedJob, JobRecord } from './store.ts'
 /** The prompt and the answer of a synchronous call are not kept, and what it was tried is its own business. */
 export const whatCallsShare = {
   kind: 'sync',
+  class: 'interactive',
   inputs: 'null',
   result: null,
   metadata: null,

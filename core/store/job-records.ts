@@ -2,6 +2,7 @@ import type { Failure } from '../failure.ts'
 import type { logLevels } from '../tasks/generation/protocol.ts'
 import type { Task } from '../tasks/tasks.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
+import type { JobClass, StoredJobClass } from './job-class.ts'
 
 export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
 export type JobStatus = (typeof jobStatuses)[number]
@@ -16,10 +17,12 @@ export interface NewJob {
   slug: string | null
   /** JSON text. */
   inputs: string
-  /** Higher is sooner. */
+  /** The priority class in which it waits; `async` where none is given. */
+  class?: StoredJobClass
+  /** Higher is sooner, within the class and the organization. */
   priority: number
   /**
-   * Its place among the jobs of its organization and model: the lowest is first. Microseconds of its arrival, less a
+   * Its place among the jobs of its organization, class and model: the lowest is first. Microseconds of its arrival, less a
    * head start of a minute for each point of priority: so that what is urgent overtakes, and nothing is overtaken for
    * ever.
    */
@@ -39,8 +42,10 @@ export interface NewJob {
   idempotency: { key: string; bodyHash: string } | null
 }
 
-export interface JobRecord extends Omit<NewJob, 'idempotency'> {
+export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
   kind: 'async' | 'sync'
+  /** Of a synchronous call `interactive`. */
+  class: JobClass
   status: JobStatus
   /** Attempts that count against `maxAttempts`: a released one does not. */
   attempt: number
@@ -79,7 +84,25 @@ export interface WaitingJob {
   id: string
   organizationId: string
   modelId: string
+  class: JobClass
   rank: number
+}
+
+/** How many jobs of one model, class and organization wait and are due. */
+export interface Backlog {
+  modelId: string
+  class: StoredJobClass
+  organizationId: string
+  jobs: number
+}
+
+/** Which waiting jobs are read: those of one model, class and organization, from a rank on. */
+export interface WaitingQuery {
+  modelId: string
+  class: JobClass
+  organizationId: string
+  from: number
+  limit: number
 }
 
 export interface JobFilter {

@@ -9,6 +9,7 @@ import type {
 } from './account-records.ts'
 import type { FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } from './file-records.ts'
 import type {
+  Backlog,
   FinishedJob,
   JobClaim,
   JobEvent,
@@ -19,12 +20,14 @@ import type {
   NewJob,
   StoredReply,
   WaitingJob,
+  WaitingQuery,
 } from './job-records.ts'
 import type { ExecutionEvent, ExecutionStore, Moves, OrganizationEvent, WorkflowStore } from './workflows.ts'
 
 // What the store takes and gives, by subject.
 export * from './account-records.ts'
 export * from './file-records.ts'
+export * from './job-class.ts'
 export * from './job-records.ts'
 
 /**
@@ -72,10 +75,10 @@ export interface Store {
     submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
     /** The job that a submit with this key would be answered with, before anything is done for it. Throws like `submit`. */
     keyed(organizationId: string, key: { key: string; bodyHash: string }, now: number): Promise<JobRecord | undefined>
-    /** How many jobs wait, by model and organization; those that are not due yet are left out. Counted: for the start. */
-    backlog(): Promise<{ modelId: string; organizationId: string; jobs: number }[]>
-    /** Those of one model and organization that wait and are due, by rank, from `from` on (that rank included). */
-    waiting(want: { modelId: string; organizationId: string; from: number; limit: number }): Promise<WaitingJob[]>
+    /** How many due jobs wait, by model, class and organization. Goes through all that wait: call it at the start only. */
+    backlog(): Promise<Backlog[]>
+    /** Jobs of one model, class and organization that wait and are due, by rank, from `from` on (that rank included). */
+    waiting(want: WaitingQuery): Promise<WaitingJob[]>
     /** Delayed jobs that have come due: from now on they are among `waiting`. At most `limit`, the earliest first. */
     wake(now: number, limit: number): Promise<WaitingJob[]>
     /** When the next delayed job comes due or the next start deadline passes, epoch milliseconds; null when none will. */

@@ -4,7 +4,6 @@ import type { OrganizationEvent } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
 import { EventStream, type SseRecord } from '../sse.ts'
-import { runningCall } from '../std/calls.ts'
 import { nameOf, recordOf } from './execution-event.ts'
 import { executionSummary } from './execution-record.ts'
 import { beginning, follow, openBell, pageSize } from './following.ts'
@@ -64,7 +63,7 @@ async function followJob(call: Call): Promise<void> {
 async function followCall(job: JobRecord, stream: EventStream, call: Call): Promise<void> {
   stream.send(snapshot(0, `{"job":${summaryText(job, call)}}`))
   if (hasEnded(job)) return
-  await Promise.race([runningCall(job.id, call)?.over, stream.over])
+  await Promise.race([call.owners.jobs.calls.ended(job.organizationId, job.id), stream.over])
   if (!stream.ended) stream.send(callEnded(await findJob(job.id, call)))
 }
 

@@ -9,7 +9,6 @@ import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
 import { originOf } from '../origin.ts'
 import { JsonText } from '../route.ts'
-import { callRecord } from '../std/calls.ts'
 
 export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
@@ -160,10 +159,10 @@ export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id
  * for one that is no longer kept.
  */
 export async function findJob(id: string, call: Call): Promise<JobRecord> {
-  const { store } = call.owners
+  const { jobs, store } = call.owners
   const { organizationId } = call.caller
   const stored = isJobId(id) ? await store.jobs.find(organizationId, id) : undefined
-  const job = stored ?? callRecord(id, call)
+  const job = stored ?? jobs.calls.find(organizationId, id)
   // It is removed when there is nothing better to do, but nobody is shown it meanwhile.
   const over = job?.expiresAt != null && job.expiresAt <= Date.now()
   if (job && !over) return job

@@ -3,9 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { logLevels } from '../../core/tasks/generation/protocol.ts'
 import type { Call } from '../call.ts'
-import { interrupt } from '../dispatch.ts'
 import { route } from '../route.ts'
-import { callRecord, runningCall } from '../std/calls.ts'
 import { submitted } from '../submit.ts'
 import { Created, createRoute } from './job-create.ts'
 import { listRoute } from './job-list.ts'
@@ -30,18 +28,6 @@ const Logs = z
   })
   .meta({ id: 'JobLogs' })
 
-/** Cancels a call that somebody waits for, and resolves with its record. Undefined: there is none under this id. */
-async function cancelCall(id: string, call: Call): Promise<JobRecord | undefined> {
-  const running = runningCall(id, call)
-  if (running) {
-    interrupt(running, new Failure('cancelled', `The job ${id} was cancelled.`))
-    await running.over
-  }
-  const ended = callRecord(id, call)
-  if (!ended || ended.status === 'cancelled') return ended
-  throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${ended.status}.`)
-}
-
 /** What there is but not in the store's queue. */
 const notDeletable = ({ id }: JobRecord) =>
   new Failure('conflict', `The job ${id} is a synchronous call: only its bill is kept, and that is not deleted.`)
@@ -49,9 +35,10 @@ const notDeletable = ({ id }: JobRecord) =>
 /** Resolves when the job has ended, the client has left, the server drains, or the time is over. */
 async function waitFor(job: JobRecord, waitMs: number, call: Call): Promise<void> {
   const enough = AbortSignal.any([call.gone, AbortSignal.timeout(waitMs)])
-  // A call that somebody waits for is not in the store's queue, so its end is heard from itself.
-  const running = runningCall(job.id, call)
-  await Promise.race([call.owners.jobs.wait(job.id, enough), ...(running ? [running.over] : [])])
+  const { jobs } = call.owners
+  // A synchronous call is not in the store, which does not tell its end.
+  const ended = jobs.calls.ended(job.organizationId, job.id)
+  await Promise.race([jobs.wait(job.id, enough), ...(ended ? [ended] : [])])
 }
 
 /** Durable jobs: an id that was answered survives the server. */
@@ -105,8 +92,10 @@ export const jobRoutes = [
     response: JobObject,
     handle: async ({ params: { id } }, call) => {
       // The calls first: one that leaves the memory meanwhile is in the store.
+      const { jobs } = call.owners
+      const { organizationId } = call.caller
       const job = isJobId(id)
-        ? ((await cancelCall(id, call)) ?? (await call.owners.jobs.cancel(call.caller.organizationId, id)))
+        ? ((await jobs.calls.cancel(organizationId, id)) ?? (await jobs.cancel(organizationId, id)))
         : undefined
       return jobAnswer(job ?? (await findJob(id, call)), call)
     },

@@ -56,10 +56,8 @@ const ModelStatusList = z
 export function statusOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
-  const durable = call.owners.jobs.outlook(model.id)
-  // The slots that jobs wait for are counted on both sides.
-  const waiting = Math.max(0, (activity?.waiting ?? 0) - durable.asked) + durable.waiting
-  const etaMs = waiting > 0 ? (durable.etaMs ?? activity?.etaMs) : activity?.etaMs
+  const outlook = call.owners.jobs.outlook(model.id)
+  const etaMs = outlook.waiting > 0 ? (outlook.etaMs ?? activity?.etaMs) : activity?.etaMs
   const slugs = Object.fromEntries(slugsOf(model))
   const schemas = Object.fromEntries(
     model.tasks
@@ -80,7 +78,7 @@ export function statusOf(model: Model, { models, residents }: FleetSnapshot, cal
       ready: own.filter(({ state }) => state === 'ready').length,
       loading: own.filter(({ state }) => state === 'starting').length,
     },
-    queue_depth: waiting,
+    queue_depth: outlook.waiting,
     eta_seconds: etaMs == null ? null : Math.ceil(etaMs / 1000),
     dispatch_wait_ms: model.dispatch_wait_ms,
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,

@@ -93,7 +93,7 @@ function loadOf(model: Model, { models, residents }: FleetSnapshot, call: Call):
     eta_seconds: activity?.etaMs == null ? null : Math.ceil(activity.etaMs / 1000),
     slots: sum(ready, ({ slots }) => slots),
     busy: sum(ready, ({ leases }) => leases),
-    waiting: activity?.waiting ?? 0,
+    waiting: call.owners.jobs.outlook(model.id).waiting,
     output_tokens_per_second: Math.round(rate.output * 10) / 10,
     input_tokens_per_second: Math.round(rate.input * 10) / 10,
     queue_wait_ms: mean('queue'),

@@ -1,5 +1,6 @@
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
+import type { CallEnd } from '../../core/jobs/calls.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
@@ -15,7 +16,7 @@ import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater, submitJob } from '../submit.ts'
 import { carryOut, requireRecords } from './attempts.ts'
-import { type StreamEnd, StreamRelay } from './relay.ts'
+import { StreamRelay } from './relay.ts'
 
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
@@ -69,8 +70,8 @@ async function answer(
 ): Promise<void> {
   const prepared = checked.pictures ? await withPicturesOf(call, checked) : checked
   const { stream } = prepared
-  await carryOut(call, { task, model, stream, ...circumstances }, lease =>
-    stream ? relay(call, prepared, lease) : collect(call, prepared, lease, circumstances.hold),
+  await carryOut(call, { task, model, stream, ...circumstances }, (lease, { id }) =>
+    stream ? relay(call, prepared, lease) : collect(call, prepared, lease, circumstances.hold, id),
   )
 }
 
@@ -87,7 +88,7 @@ function withPicturesOf(call: Call, checked: Prepared): Promise<Prepared> {
   return withPictures(checked, ({ param, value }) => call.owners.media.picture(sender, param, value))
 }
 
-function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd> {
+function relay(call: Call, prepared: Prepared, lease: Lease): Promise<CallEnd> {
   const { owners } = call
   const { want } = prepared
   if (want.task !== 'std/chat-completion' && want.task !== 'std/completion')
@@ -111,7 +112,13 @@ function relay(call: Call, prepared: Prepared, lease: Lease): Promise<StreamEnd>
   })
 }
 
-async function collect(call: Call, prepared: Prepared, lease: Lease, hold: Hold | undefined): Promise<StreamEnd> {
+async function collect(
+  call: Call,
+  prepared: Prepared,
+  lease: Lease,
+  hold: Hold | undefined,
+  jobId: string,
+): Promise<CallEnd> {
   const { cpu, config, throughput } = call.owners
   const answers: Buffer[] = []
   try {
@@ -129,7 +136,7 @@ async function collect(call: Call, prepared: Prepared, lease: Lease, hold: Hold 
   // Whoever cancelled it while it was being shaped was told so.
   call.leaving.throwIfAborted()
   // Before it is sent: whoever has seen an answer is given the same one again.
-  if (hold) await keepAnswer(hold, shaped.body, call.job!.id)
+  if (hold) await keepAnswer(hold, shaped.body, jobId)
   call.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }
 }

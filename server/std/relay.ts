@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { Failure } from '../../core/failure.ts'
 import type { EngineListener, Exchange } from '../../core/fleet.ts'
+import type { CallEnd } from '../../core/jobs/calls.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { StreamShape, type StreamWant } from '../../core/tasks/stream-shape.ts'
 import type { Call } from '../call.ts'
@@ -9,13 +10,6 @@ import type { Meter } from '../throughput.ts'
 import type { Timings } from '../timings.ts'
 import { completeUntil } from './frames.ts'
 import type { Streams, WatchedStream } from './streams.ts'
-
-/** How a stream ended. `retry` means that nothing reached the caller, so another engine may be tried. */
-export type StreamEnd =
-  | { how: 'completed'; usage: Usage }
-  | { how: 'failed'; failure: Failure; usage: Usage }
-  | { how: 'cancelled'; usage: Usage }
-  | { how: 'retry'; failure: Failure }
 
 const ping = ': ping\n\n'
 
@@ -26,7 +20,7 @@ interface RelayOptions {
   streams: Streams
   meter: Meter
   timings: Pick<Timings, 'took'>
-  ended(end: StreamEnd): void
+  ended(end: CallEnd): void
 }
 
 /**
@@ -197,7 +191,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.#end({ how: 'cancelled', usage: this.#shape.usage })
   }
 
-  #end(end: StreamEnd): void {
+  #end(end: CallEnd): void {
     this.#over = true
     this.#partial = undefined
     this.#call.leaving.removeEventListener('abort', this.#leave)

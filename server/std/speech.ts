@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
+import type { CallEnd } from '../../core/jobs/calls.ts'
 import type { Model } from '../../core/models/model.ts'
 import { speechUsage } from '../../core/tasks/audio/run-speech.ts'
 import { askForSound, soundFailure } from '../../core/tasks/audio/sound.ts'
@@ -15,7 +16,6 @@ import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater } from '../submit.ts'
 import { carryOut, requireRecords } from './attempts.ts'
-import type { StreamEnd } from './relay.ts'
 import { submitSpeech } from './speech-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
@@ -53,7 +53,7 @@ async function respondLater(call: Call, body: unknown): Promise<void> {
 }
 
 /** One attempt: nothing is sent before the first of the sound is there, so until then another engine may be tried. */
-async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Lease): Promise<StreamEnd> {
+async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Lease): Promise<CallEnd> {
   const { config, conversion, throughput } = call.owners
   const { path, body, asked, format, events, characters } = prepared
   const usage = speechUsage(characters)

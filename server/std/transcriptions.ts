@@ -1,5 +1,6 @@
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
+import type { CallEnd } from '../../core/jobs/calls.ts'
 import type { Sound } from '../../core/media/sound.ts'
 import { hear } from '../../core/tasks/audio/hear.ts'
 import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/audio/transcription.ts'
@@ -19,7 +20,6 @@ import { preferenceOf } from '../prefer.ts'
 import { route } from '../route.ts'
 import { answerLater } from '../submit.ts'
 import { carryOut, requireRecords } from './attempts.ts'
-import type { StreamEnd } from './relay.ts'
 import { readSoundBody, type SoundBody } from './sound-body.ts'
 import { submitTranscription } from './transcription-job.ts'
 
@@ -54,7 +54,7 @@ async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
     call.letBodyGo()
     const work = { task, model, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
     try {
-      await carryOut(call, work, lease => attempt(call, prepared, sound, lease, hold))
+      await carryOut(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }))
     } finally {
       // Not waited for: whoever has an answer may send the same key again at once.
       void sound[Symbol.asyncDispose]()
@@ -76,9 +76,8 @@ async function attempt(
   call: Call,
   prepared: PreparedTranscription,
   sound: Sound,
-  lease: Lease,
-  hold: Hold | undefined,
-): Promise<StreamEnd> {
+  { lease, hold, id }: { lease: Lease; hold: Hold | undefined; id: string },
+): Promise<CallEnd> {
   const { config, cpu, throughput } = call.owners
   let answer: Buffer
   try {
@@ -97,7 +96,7 @@ async function attempt(
   if (prepared.stream) sendEvents(call, body)
   else {
     // Before it is sent: whoever has seen an answer is given the same one again.
-    if (hold) await keepAnswer(hold, body, call.job!.id)
+    if (hold) await keepAnswer(hold, body, id)
     call.send(200, body, transcriptionType(format))
   }
   return { how: 'completed', usage }

@@ -19,12 +19,12 @@ const patienceMs = 2_000
 
 /** What is configured or known of its engine; otherwise what the engine says, if it runs and has a moment. */
 export async function voicesOf(model: Model, call: Call): Promise<Voice[]> {
-  const { fleet, registry } = call.owners
+  const { jobs, registry } = call.owners
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
   if (known) return known.map(plainVoice)
   const path = traits?.paths[speechTask]
-  const lease = path === undefined ? undefined : fleet.spare(model.id)
+  const lease = path === undefined ? undefined : jobs.idleSlot(model.id)
   if (!lease) return []
   const enough = new Departure()
   const timer = setTimeout(

@@ -105,7 +105,13 @@ function openOurs(store: Store, slotsHeld: number) {
 
 /** Microseconds a claim, `claimsAtOnce` at a time, of a queue that stays as long as it is. */
 async function timeClaims(store: Store): Promise<number> {
-  const line = { modelId: 'tiny-chat', organizationId: 'org_bench', from: 0, limit: claimsAtOnce }
+  const line = {
+    modelId: 'tiny-chat',
+    class: 'async',
+    organizationId: 'org_bench',
+    from: 0,
+    limit: claimsAtOnce,
+  } as const
   const start = performance.now()
   const waiting = await store.jobs.waiting(line)
   const claimed = await Promise.all(waiting.map(({ id }) => store.jobs.claim('org_bench', id, Date.now())))

@@ -1,10 +1,11 @@
 import { onTestFinished } from 'vitest'
 import type { Failure } from '../../core/failure.ts'
-import type { EngineCall, Exchange, Fleet, Lease } from '../../core/fleet.ts'
+import type { EngineCall, Exchange, Lease } from '../../core/fleet.ts'
 import { Model } from '../../core/models/model.ts'
 import type { Device } from '../../gpu/devices/device.ts'
 import { type FleetOptions, openFleet } from '../../gpu/fleet.ts'
 import type { Machine } from '../../gpu/machine.ts'
+import { type LeasingFleet, leasing } from './_leasing.ts'
 import { fakeEngine, keptLog, temporary, wrappersHere } from './launcher/_launch.ts'
 
 /** A model that the fake engine serves. It needs 4 of the 10 GiB that the test's processor has, 8 of them bookable. */
@@ -47,7 +48,7 @@ export async function fleetOf(models: Model[], { wrapper, devices, ...of }: Part
     ...of,
   })
   onTestFinished(() => fleet.close(0))
-  return { fleet, log, dataDir }
+  return { fleet: leasing(fleet, models), log, dataDir }
 }
 
 export interface Answer {
@@ -93,13 +94,16 @@ export function send(lease: Lease, text: string, of: Partial<EngineCall> & { mor
 }
 
 /** One chat from lease to release. */
-export async function chat(fleet: Fleet, model: Model, text = 'Hello', waitMs = 30_000): Promise<Answer> {
+export async function chat(fleet: LeasingFleet, model: Model, text = 'Hello', waitMs = 30_000): Promise<Answer> {
   using lease = await fleet.lease(model, { waitMs })
   return await send(lease, text).answer
 }
 
 /** What the engine of a lease says about itself. */
-export async function statsOf(fleet: Fleet, model: Model): Promise<Record<string, number> & { names: string[] }> {
+export async function statsOf(
+  fleet: LeasingFleet,
+  model: Model,
+): Promise<Record<string, number> & { names: string[] }> {
   using lease = await fleet.lease(model, { waitMs: 30_000 })
   const { text } = await send(lease, '', { path: '/stats' }).answer
   return JSON.parse(text)

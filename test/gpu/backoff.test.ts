@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { retryAfter } from '../../core/retry-after.ts'
 import { circuit, defaultBackoff, type Failures, failedAgain } from '../../gpu/backoff.ts'
-import { blend, retryAfter, untilFree, untilReady } from '../../gpu/pace.ts'
+import { blend, untilFree, untilReady } from '../../gpu/pace.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
   let failures: Failures | null = null

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { Failure } from '../../core/failure.ts'
 import { Model } from '../../core/models/model.ts'
 import { discover } from '../../gpu/devices/discover.ts'
 import { plain } from '../../gpu/launcher/wrapper.ts'
@@ -46,10 +47,10 @@ describe('leases', () => {
     const gone = new AbortController()
     const waiting = fleet.lease(model, { waitMs: 30_000, signal: gone.signal })
     const next = fleet.lease(model, { waitMs: 30_000 })
-    await until(() => fleet.snapshot().models.a!.waiting === 2)
-    gone.abort(new Error('the caller has left'))
+    await until(() => fleet.waiting('a') === 2)
+    gone.abort(new Failure('cancelled', 'the caller has left'))
     await expect(waiting).rejects.toThrow('the caller has left')
-    expect(fleet.snapshot().models.a!.waiting).toBe(1)
+    expect(fleet.waiting('a')).toBe(1)
     held.release()
     ;(await next).release()
     await expect(fleet.lease(model, { waitMs: 1, signal: gone.signal })).rejects.toThrow('the caller has left')
@@ -68,7 +69,7 @@ describe('leases', () => {
     const { fleet } = await fleetOf([model])
     const held = await fleet.lease(model, { waitMs: 30_000 })
     const waiting = fleet.lease(model, { waitMs: 30_000 })
-    await until(() => fleet.snapshot().models.a!.waiting === 1)
+    expect(fleet.waiting('a')).toBe(1)
     await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'queue_full' })
     held.release()
     ;(await waiting).release()
@@ -132,7 +133,7 @@ describe('engines', () => {
     expect((await chat(fleet, model)).failure).toBeUndefined()
     using lease = await fleet.lease(model, { waitMs: 30_000 })
     const waiting = chat(fleet, model)
-    await until(() => fleet.snapshot().models.a!.waiting === 1)
+    await until(() => fleet.waiting('a') === 1)
     expect((await send(lease, 'mode:segfault').answer).failure?.message).toMatch(/SIGSEGV/)
     expect((await waiting).failure).toBeUndefined()
     expect(fleet.snapshot().models.a).toMatchObject({ engineStarts: 2, engineFailures: 1 })

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { Device, Discovery } from '../../gpu/devices/device.ts'
-import { newLine, newResident, type Resident } from '../../gpu/line.ts'
 import { openMemory } from '../../gpu/memory.ts'
+import { newModelState, newResident, type Resident } from '../../gpu/model-state.ts'
 import { cpu } from './_fleet.ts'
-import { GiB, modelOf, wantedOf } from './_line.ts'
+import { GiB, modelOf, wantedOf } from './_models.ts'
 import { keptLog } from './launcher/_launch.ts'
 
 let used: number | null
@@ -43,7 +43,7 @@ async function open() {
 }
 
 const residentOn = (id: string, gigabytes: number, state: Resident['state'] = 'ready'): Resident =>
-  Object.assign(newResident(newLine(modelOf(id), wantedOf(id, gigabytes), 1), id, ['gpu0'], 0), { state })
+  Object.assign(newResident(newModelState(modelOf(id), wantedOf(id, gigabytes), 1), id, ['gpu0'], 0), { state })
 
 describe('what may be booked', () => {
   test('nearly all of an empty card, four fifths of the processor', async () => {

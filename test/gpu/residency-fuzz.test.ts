@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { defaultRules } from '../../gpu/effects.ts'
-import type { Line, Resident } from '../../gpu/line.ts'
 import { shareOf } from '../../gpu/memory.ts'
+import type { ModelState, Resident } from '../../gpu/model-state.ts'
 import type { Place } from '../../gpu/place.ts'
 import { openResidency } from '../../gpu/residency.ts'
-import { GiB, modelOf, wantedOf } from './_line.ts'
+import { openCallers } from './_callers.ts'
+import { GiB, modelOf, wantedOf } from './_models.ts'
 
 const places: Place[] = [
   { id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB },
@@ -43,6 +44,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
       const held: Resident[] = []
       const open = new Set<{ cancel(): void }>()
       const gone = new Set<Resident>()
+      const callers = openCallers(() => now)
       const residency = openResidency(
         {
           now: () => now,
@@ -59,35 +61,39 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
           newEngineId: () => `e${++count}`,
         },
         () => places,
+        callers.queue,
         { ...defaultRules, holdMs: 2_000 },
       )
-      const lineOf = (which: number, args: string[] = []): Line => {
+      callers.attach(residency)
+      const stateOf = (which: number, args: string[] = []): ModelState => {
         const { id, gigabytes, of, devices } = models[which]!
-        return residency.line(modelOf(id, { ...of, args }), wantedOf(id, gigabytes, { devices }), 2)
+        return residency.of(modelOf(id, { ...of, args }), wantedOf(id, gigabytes, { devices }), 2)
       }
-      const lines: Line[] = models.map((_, which) => lineOf(which))
+      const states: ModelState[] = models.map((_, which) => stateOf(which))
       residency.refresh()
 
       let ticks = 0
       const pass = (ms: number): void => {
         const end = now + ms
-        while (wakeAt <= end) {
+        for (let next = Math.min(wakeAt, callers.nextDeadline()); next <= end; ) {
           // A timer that asks for itself again without getting anywhere would burn a processor.
           expect(++ticks).toBeLessThan(20_000)
-          now = Math.max(now, wakeAt)
-          wakeAt = Number.POSITIVE_INFINITY
-          residency.tick()
+          now = Math.max(now, next)
+          callers.refuseLate()
+          if (wakeAt <= now) {
+            wakeAt = Number.POSITIVE_INFINITY
+            residency.tick()
+          }
+          next = Math.min(wakeAt, callers.nextDeadline())
         }
         now = end
       }
-      const ask = (line: Line, waitMs: number): void => {
-        const taken = residency.take(line.model.id)
+      const ask = (state: ModelState, waitMs: number): void => {
+        const taken = callers.waiting(state.model.id) === 0 ? residency.take(state.model.id) : undefined
         if (taken) return void held.push(taken)
         const asked = { cancel: () => {} }
         open.add(asked)
-        asked.cancel = residency.request(line, {
-          slot: true,
-          waitMs,
+        asked.cancel = callers.ask(state, waitMs, {
           grant(resident) {
             expect([gone.has(resident), open.has(asked)]).toEqual([false, true])
             open.delete(asked)
@@ -124,7 +130,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
 
       for (const one of steps) {
         const ready = residency.residents().filter(resident => resident.state === 'ready')
-        if (one.do === 'ask') ask(lines[one.which]!, one.waitMs)
+        if (one.do === 'ask') ask(states[one.which]!, one.waitMs)
         else if (one.do === 'pass') pass(one.ms)
         else if (one.do === 'unload') residency.unload(models[one.which]!.id)
         else if (one.do === 'release' && held.length > 0)
@@ -134,10 +140,10 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
           open.delete(left)
           left.cancel()
         } else if (one.do === 'change') {
-          lines[one.which] = lineOf(one.which, one.engine ? [String(++count)] : lines[one.which]!.model.args)
+          states[one.which] = stateOf(one.which, one.engine ? [String(++count)] : states[one.which]!.model.args)
           residency.refresh()
         }
-        // Who was given the line before goes on asking it.
+        // Whoever was given the state before goes on asking it.
         else if (one.do === 'drop') residency.drop(models[one.which]!.id)
         else if (one.do === 'answer' && pending.length > 0) answer(one.which, one.well)
         else if (one.do === 'crash' && ready.length > 0) end(ready[one.which % ready.length]!)
@@ -155,10 +161,10 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
       }
       pass(400_000)
       while (pending.length > 0) answer(0, 1)
-      for (const line of lines) expect(line.waiting).toEqual([])
+      for (const state of states) expect(state.loadWaiters).toEqual([])
       expect(open.size).toBe(0)
       // What was changed or taken away has left no engine behind.
-      for (const { line } of residency.residents()) expect(line).toBe(residency.find(line.model.id))
+      for (const { serves } of residency.residents()) expect(serves).toBe(residency.find(serves.model.id))
       for (const resident of residency.residents()) expect(resident.leases).toBe(0)
     }),
     { numRuns: 300 },

@@ -220,6 +220,7 @@ export function assemble(parts: {
 /** A job as the database holds it right after its submission; saves reading back what is known. */
 const asSubmitted = ({ idempotency: _key, ...job }: NewJob): JobRecord => ({
   ...job,
+  class: job.class ?? 'async',
   kind: 'async',
   status: 'pending',
   attempt: 0,

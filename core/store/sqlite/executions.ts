@@ -217,7 +217,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
       const runs = own.status === 'processing'
       if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
       forgetJob(own, from.at)
-      if (runs) moves.withdraw({ id: own.id, organizationId, modelId: own.model_id, rank: own.rank })
+      if (runs) moves.withdraw({ id: own.id, organizationId, modelId: own.model_id, class: 'workflow', rank: own.rank })
       takeOver.run(from.jobId, own.execution, own.node)
       flow.taken(own.execution, own.node, from.at)
       return true

@@ -75,12 +75,12 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
      WHERE number = ?`,
   )
   const newJob = `INSERT INTO jobs (status, attempt, claims, boot, started_at, organization_id, id, token_id, task,
-      model_id, priority, rank, max_attempts, timeout_ms, created_at, updated_at, execution, node, crashes, not_before)`
+      model_id, class, priority, rank, max_attempts, timeout_ms, created_at, updated_at, execution, node, crashes, not_before)`
   const insertWaiting = connection.prepare(
-    `${newJob} VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`,
+    `${newJob} VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`,
   )
   const insertBegun = connection.prepare<unknown[], JobRow>(
-    `${newJob} VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) RETURNING ${jobColumns}`,
+    `${newJob} VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) RETURNING ${jobColumns}`,
   )
   const jobOf = connection.prepare<[string, string], EndingRow & { rank: number }>(
     `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
@@ -146,7 +146,7 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
       const { lastInsertRowid } = insertWaiting.run(...facts)
       events.add(lastInsertRowid, organizationId, 'job.created', 0, at, live.number, node)
       tally.move(undefined, 'pending')
-      moves.release({ id: jobId, organizationId, modelId, rank, executionId, nodeId, direct })
+      moves.release({ id: jobId, organizationId, modelId, class: 'workflow', rank, executionId, nodeId, direct })
       return
     }
     // It has the slot of the one that has ended, and so never waits.
@@ -165,7 +165,13 @@ export function openFlow(connection: Connection, writing: Omit<Writing, 'flow'>)
     const row = jobOf.get(live.organizationId, jobId)
     if (!row) return // It finds its node over already, and so changes nothing else.
     ;(endJob ??= openEnd(connection, { ...writing, flow }))(row, { status: 'cancelled', at })
-    moves.withdraw({ id: jobId, organizationId: live.organizationId, modelId: row.model_id, rank: row.rank })
+    moves.withdraw({
+      id: jobId,
+      organizationId: live.organizationId,
+      modelId: row.model_id,
+      class: 'workflow',
+      rank: row.rank,
+    })
   }
 
   function heed(

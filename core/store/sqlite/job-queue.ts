@@ -1,4 +1,4 @@
-import type { JobClaim, WaitingJob } from '../store.ts'
+import type { Backlog, JobClaim, WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openClaim } from './job-claim.ts'
 import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
@@ -9,12 +9,12 @@ import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from '.
  */
 export function queueCommands(connection: Connection, writing: Writing) {
   const { tally, events, flow } = writing
-  const backlog = connection.prepare<[], { modelId: string; organizationId: string; jobs: number }>(
-    `SELECT model_id AS modelId, organization_id AS organizationId, count(*) AS jobs FROM jobs
-     WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, organization_id`,
+  const backlog = connection.prepare<[], Backlog>(
+    `SELECT model_id AS modelId, class, organization_id AS organizationId, count(*) AS jobs FROM jobs
+     WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, class, organization_id`,
   )
   const due = connection.prepare<[number, number], WaitingJob & { number: number }>(
-    `SELECT number, id, organization_id AS organizationId, model_id AS modelId, rank FROM jobs
+    `SELECT number, id, organization_id AS organizationId, model_id AS modelId, class, rank FROM jobs
      WHERE status = 'pending' AND not_before > 0 AND not_before <= ? ORDER BY not_before LIMIT ?`,
   )
   const undelay = connection.prepare('UPDATE jobs SET not_before = 0 WHERE number = ?')

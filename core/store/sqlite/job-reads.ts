@@ -1,5 +1,5 @@
 import { callRecord } from '../calls.ts'
-import type { JobError, JobRecord, JobStatus, LargeResult, WaitingJob } from '../store.ts'
+import type { JobError, JobRecord, JobStatus, LargeResult, StoredJobClass, WaitingJob, WaitingQuery } from '../store.ts'
 import type { Connection } from './database.ts'
 import { ledgerReads } from './ledger.ts'
 import { openResultOf, type ResultRow } from './result-rows.ts'
@@ -12,6 +12,7 @@ export interface JobRow {
   task: JobRecord['task']
   model_id: string
   slug: string | null
+  class: StoredJobClass
   priority: number
   rank: number
   status: JobStatus
@@ -37,7 +38,7 @@ export interface JobRow {
   execution: number | null
   node: number | null
 }
-export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, priority, rank, status, attempt,
+export const jobColumns = `number, organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
   max_attempts, claims, not_before, start_by, timeout_ms, retention_ms, boot, engine_id, metadata, error, input_tokens,
   output_tokens, cost, created_at, updated_at, started_at, finished_at, expires_at,
   execution, node`
@@ -57,6 +58,7 @@ export const jobOf = (
   modelId: row.model_id,
   slug: row.slug,
   inputs,
+  class: row.class,
   priority: row.priority,
   rank: row.rank,
   status: row.status,
@@ -114,9 +116,9 @@ export function jobReads(connection: Connection) {
          SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id AND jobs.id = ledger.job_id)`,
     )
     .pluck()
-  const waiting = connection.prepare<[string, string, number, number], WaitingJob>(
-    `SELECT id, organization_id AS organizationId, model_id AS modelId, rank FROM jobs
-     WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND organization_id = ? AND rank >= ?
+  const waiting = connection.prepare<[string, string, string, number, number], WaitingJob>(
+    `SELECT id, organization_id AS organizationId, model_id AS modelId, class, rank FROM jobs
+     WHERE status = 'pending' AND not_before = 0 AND model_id = ? AND class = ? AND organization_id = ? AND rank >= ?
      ORDER BY rank, number LIMIT ?`,
   )
   const nextDue = connection
@@ -143,8 +145,8 @@ export function jobReads(connection: Connection) {
     },
     gone: (organizationId: string, id: string): boolean => gone.get(organizationId, id) !== undefined,
     logs: (organizationId: string, id: string): string => logs.get(organizationId, id) ?? '[]',
-    waiting: (want: { modelId: string; organizationId: string; from: number; limit: number }): WaitingJob[] =>
-      waiting.all(want.modelId, want.organizationId, want.from, want.limit),
+    waiting: (want: WaitingQuery): WaitingJob[] =>
+      waiting.all(want.modelId, want.class, want.organizationId, want.from, want.limit),
     nextDue: (): number | null => nextDue.get() ?? null,
     counts: () => Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,
   }

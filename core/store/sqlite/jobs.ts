@@ -16,9 +16,9 @@ import type { WrittenOutcome } from './results.ts'
 export function jobCommands(connection: Connection, writing: Writing) {
   const { ledger, tally, events, moves, flow } = writing
   const insert = connection.prepare(
-    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, priority, rank, status, attempt,
+    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
        max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const insertInputs = connection.prepare('INSERT INTO job_inputs (number, inputs) VALUES (?, ?)')
   const attempt = connection.prepare<[string, string, string | null, number], EndingRow>(
@@ -86,6 +86,7 @@ export function jobCommands(connection: Connection, writing: Writing) {
         job.task,
         job.modelId,
         job.slug,
+        job.class ?? 'async',
         job.priority,
         job.rank,
         job.maxAttempts,

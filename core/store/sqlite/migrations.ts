@@ -1,6 +1,7 @@
 import { StoreRefusal } from '../refusal.ts'
 import { applicationId, type Connection } from './database.ts'
 import { first } from './migrations/001-first.ts'
+import { jobClass } from './migrations/002-job-class.ts'
 
 export interface Migration {
   version: number
@@ -8,7 +9,10 @@ export interface Migration {
 }
 
 /** Every schema there has been, oldest first. A released one is never edited; the next change is the next number. */
-export const migrations: readonly Migration[] = [{ version: 1, sql: first }]
+export const migrations: readonly Migration[] = [
+  { version: 1, sql: first },
+  { version: 2, sql: jobClass },
+]
 
 /** The schema that this program reads and writes. */
 export const currentVersion = migrations.at(-1)!.version

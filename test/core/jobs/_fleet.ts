@@ -1,53 +1,39 @@
 import type { Failure } from '../../../core/failure.ts'
-import type { Fleet, FleetSnapshot, Lease } from '../../../core/fleet.ts'
+import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../../../core/fleet.ts'
 import { Model } from '../../../core/models/model.ts'
 
-interface Waiter {
-  give(): void
-  leave(): void
-  refuse(failure: Failure): void
-}
-interface Line {
-  slots: number
+interface Slots {
+  count: number
   held: number
-  waiting: Set<Waiter>
 }
 
-/** Slots without engines: given first come, first served, and counted. */
+/** Slots without engines: counted, and offered to the queue whenever one is free. */
 export function slotsOnly({ slots = 32 } = {}) {
-  const lines = new Map<string, Line>()
+  const models = new Map<string, Slots>()
   const configured = new Map<string, Model>()
   const refusals = new Map<string, Failure>()
+  const warm: ModelActivity = { status: 'warm', reason: null, etaMs: null, engineStarts: 1, engineFailures: 0 }
   let engines = 0
+  let queue: SlotQueue | undefined
 
-  function lineOf(modelId: string): Line {
-    let line = lines.get(modelId)
-    if (!line) lines.set(modelId, (line = { slots, held: 0, waiting: new Set() }))
-    return line
+  function of(modelId: string): Slots {
+    let one = models.get(modelId)
+    if (!one) models.set(modelId, (one = { count: slots, held: 0 }))
+    return one
   }
 
-  function give(modelId: string): void {
-    const line = lineOf(modelId)
-    for (const waiter of line.waiting) {
-      if (line.held >= line.slots) return
-      line.waiting.delete(waiter)
-      line.held++
-      waiter.give()
-    }
-  }
-
-  function leaseOf(modelId: string): Lease {
+  function leaseOf(modelId: string, waitedMs: number): Lease {
     let back = false
     const release = () => {
       if (back) return
       back = true
-      lineOf(modelId).held--
-      give(modelId)
+      of(modelId).held--
+      if (queue?.waits(modelId)) queue.serve(modelId)
     }
     return {
       engineId: `wkr_${++engines}`,
       modelId,
-      waitedMs: 0,
+      waitedMs,
       loadedMs: 0,
       open() {
         throw new Error('There is no engine here')
@@ -64,34 +50,27 @@ export function slotsOnly({ slots = 32 } = {}) {
   }
   const gone = new Set<string>()
 
+  function demandChanged(modelId: string): void {
+    const refusal = refusals.get(modelId)
+    if (refusal && queue?.demand(modelId)) queue.refuse(modelId, () => refusal, Number.POSITIVE_INFINITY)
+    else queue?.serve(modelId)
+  }
+
   return {
     fleet: {
-      lease(model, { signal }) {
-        const refusal = refusals.get(model.id)
-        if (refusal) return Promise.reject(refusal)
-        return new Promise<Lease>((resolve, reject) => {
-          const waiter: Waiter = {
-            give: () => resolve(leaseOf(model.id)),
-            refuse: reject,
-            leave() {
-              lineOf(model.id).waiting.delete(waiter)
-              reject(signal!.reason)
-            },
-          }
-          signal?.addEventListener('abort', () => waiter.leave(), { once: true })
-          lineOf(model.id).waiting.add(waiter)
-          give(model.id)
-        })
+      connect: connected => void (queue = connected),
+      take(modelId, waitedMs = 0) {
+        const one = of(modelId)
+        if (refusals.has(modelId) || one.held >= one.count) return undefined
+        one.held++
+        return leaseOf(modelId, waitedMs)
       },
-      spare(modelId) {
-        const line = lineOf(modelId)
-        if (refusals.has(modelId) || line.waiting.size > 0 || line.held >= line.slots) return undefined
-        line.held++
-        return leaseOf(modelId)
-      },
+      demandChanged,
+      activity: () => warm,
+      slots: modelId => ({ ready: of(modelId).count, planned: slots }),
       snapshot: (): FleetSnapshot => ({
         devices: [],
-        residents: [...lines].map(([modelId, line]) => ({
+        residents: [...models].map(([modelId, one]) => ({
           engineId: `wkr_${modelId}`,
           modelId,
           state: 'ready',
@@ -99,45 +78,31 @@ export function slotsOnly({ slots = 32 } = {}) {
           command: [],
           devices: [],
           bytes: 0,
-          slots: line.slots,
-          leases: line.held,
+          slots: one.count,
+          leases: one.held,
           startedAt: 0,
           lastUsedAt: 0,
         })),
-        models: Object.fromEntries(
-          [...lines].map(([modelId, line]) => [
-            modelId,
-            {
-              status: 'warm',
-              waiting: line.waiting.size,
-              reason: null,
-              etaMs: null,
-              engineStarts: 1,
-              engineFailures: 0,
-            } as const,
-          ]),
-        ),
+        models: Object.fromEntries([...models.keys()].map(modelId => [modelId, warm])),
       }),
-    } satisfies Pick<Fleet, 'lease' | 'spare' | 'snapshot'>,
+    } satisfies Pick<Fleet, 'take' | 'demandChanged' | 'connect' | 'activity' | 'slots' | 'snapshot'>,
     models: { find: (id: string) => (gone.has(id) ? undefined : find(id)) },
-    /** From now on asking for the model fails with this; undefined: no more. */
+    /** From now on the model gives no slot and refuses with this; undefined: it serves again. */
     refuse(modelId: string, failure: Failure | undefined): void {
       if (failure) refusals.set(modelId, failure)
       else refusals.delete(modelId)
-      if (failure) for (const waiter of lineOf(modelId).waiting) waiter.refuse(failure)
-      if (failure) lineOf(modelId).waiting.clear()
+      demandChanged(modelId)
     },
     enable(modelId: string, enabled: boolean): void {
       configured.set(modelId, Model.parse({ id: modelId, enabled }))
     },
     remove: (modelId: string): void => void gone.add(modelId),
     setSlots(modelId: string, count: number): void {
-      lineOf(modelId).slots = count
-      give(modelId)
+      of(modelId).count = count
+      queue?.serve(modelId)
     },
     held: (modelId?: string): number =>
-      modelId === undefined ? [...lines.values()].reduce((sum, line) => sum + line.held, 0) : lineOf(modelId).held,
-    waiting: (modelId: string): number => lineOf(modelId).waiting.size,
+      modelId === undefined ? [...models.values()].reduce((sum, one) => sum + one.held, 0) : of(modelId).held,
   }
 }
 export type SlotsOnly = ReturnType<typeof slotsOnly>

@@ -1,20 +1,37 @@
 import type { Queue, Turn } from '../../../core/jobs/queue.ts'
-import type { WaitingJob } from '../../../core/store/store.ts'
+import type { Backlog, JobClass, StoredJobClass, WaitingJob, WaitingQuery } from '../../../core/store/store.ts'
 
-export const waiting = (id: string, organizationId: string, rank: number, modelId = 'm'): WaitingJob => ({
+export const waiting = (
+  id: string,
+  organizationId: string,
+  rank: number,
+  modelId = 'm',
+  jobClass: JobClass = 'async',
+): WaitingJob => ({
   id,
   organizationId,
   modelId,
+  class: jobClass,
   rank,
 })
+
+/** Takes the entry that is next; undefined: none is in memory. */
+export function take(queue: Queue, modelId = 'm'): Turn | undefined {
+  const next = queue.next(modelId)
+  return next && 'job' in next ? queue.take(next) : undefined
+}
 
 /** What a store would hold: it answers the wants of a queue. */
 export function shelf() {
   const jobs = new Map<string, WaitingJob>()
-  const find = (want: { modelId: string; organizationId: string; from: number; limit: number }): WaitingJob[] =>
+  const find = (want: WaitingQuery): WaitingJob[] =>
     [...jobs.values()]
       .filter(
-        job => job.modelId === want.modelId && job.organizationId === want.organizationId && job.rank >= want.from,
+        job =>
+          job.modelId === want.modelId &&
+          job.class === want.class &&
+          job.organizationId === want.organizationId &&
+          job.rank >= want.from,
       )
       .sort((a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1))
       .slice(0, want.limit)
@@ -22,10 +39,10 @@ export function shelf() {
     jobs,
     find,
     backlog() {
-      const counts = new Map<string, { modelId: string; organizationId: string; jobs: number }>()
-      for (const { modelId, organizationId } of jobs.values()) {
-        const key = `${modelId} ${organizationId}`
-        const one = counts.get(key) ?? { modelId, organizationId, jobs: 0 }
+      const counts = new Map<string, Backlog>()
+      for (const { modelId, class: jobClass, organizationId } of jobs.values()) {
+        const key = `${modelId} ${jobClass} ${organizationId}`
+        const one = counts.get(key) ?? { modelId, class: jobClass as StoredJobClass, organizationId, jobs: 0 }
         one.jobs++
         counts.set(key, one)
       }
@@ -36,7 +53,7 @@ export function shelf() {
       for (;;) {
         const next = queue.next(modelId)
         if (!next) return undefined
-        if ('turn' in next) return next.turn
+        if ('job' in next) return queue.take(next)
         if (!('read' in next)) throw new Error('A look is under way that nobody began')
         queue.found(next.read, find(next.read))
       }
@@ -71,9 +88,10 @@ export function simulate(queue: Queue, arrivals: readonly Arrival[], slots: numb
     }
     while (running.length < slots) {
       const next = queue.next('m')
-      if (!next || !('turn' in next)) break
-      const arrival = byId.get(next.turn.job.id)!
-      running.push({ turn: next.turn, arrival, begun: now, ends: now + arrival.ms })
+      if (!next || !('job' in next)) break
+      const turn = queue.take(next)
+      const arrival = byId.get(turn.job.id)!
+      running.push({ turn, arrival, begun: now, ends: now + arrival.ms })
     }
     const nextArrival = coming[came]?.at ?? Infinity
     const nextEnd = Math.min(...running.map(({ ends }) => ends))

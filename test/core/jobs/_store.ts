@@ -1,5 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
-import type { JobRecord, NewJob, Store } from '../../../core/store/store.ts'
+import { waitingOf } from '../../../core/jobs/queue.ts'
+import type { Backlog, JobRecord, NewJob, Store, StoredJobClass } from '../../../core/store/store.ts'
 
 type Jobs = Store['jobs']
 
@@ -19,6 +20,7 @@ export function memoryStore(): Store {
     async submit(job: NewJob) {
       const row: JobRecord = {
         ...job,
+        class: job.class ?? 'async',
         notBefore: Math.max(job.notBefore, job.createdAt),
         kind: 'async',
         status: 'pending',
@@ -40,26 +42,32 @@ export function memoryStore(): Store {
       return { job: { ...row }, replayed: false }
     },
     async backlog() {
-      const counts = new Map<string, { modelId: string; organizationId: string; jobs: number }>()
-      for (const { modelId, organizationId } of [...rows.values()].filter(due)) {
-        const one = counts.get(`${modelId} ${organizationId}`) ?? { modelId, organizationId, jobs: 0 }
-        counts.set(`${modelId} ${organizationId}`, { ...one, jobs: one.jobs + 1 })
+      const counts = new Map<string, Backlog>()
+      for (const { modelId, organizationId, class: jobClass } of [...rows.values()].filter(due)) {
+        const key = `${modelId} ${jobClass} ${organizationId}`
+        const one = counts.get(key) ?? { modelId, class: jobClass as StoredJobClass, organizationId, jobs: 0 }
+        counts.set(key, { ...one, jobs: one.jobs + 1 })
       }
       return [...counts.values()]
     },
-    async waiting({ modelId, organizationId, from, limit }) {
+    async waiting(want) {
       return [...rows.values()]
-        .filter(job => due(job) && job.modelId === modelId && job.organizationId === organizationId && job.rank >= from)
+        .filter(
+          job =>
+            due(job) &&
+            job.modelId === want.modelId &&
+            job.class === want.class &&
+            job.organizationId === want.organizationId &&
+            job.rank >= want.from,
+        )
         .sort((a, b) => a.rank - b.rank)
-        .slice(0, limit)
-        .map(({ id, rank }) => ({ id, organizationId, modelId, rank }))
+        .slice(0, want.limit)
+        .map(waitingOf)
     },
     async wake(at, limit) {
       const woken = [...rows.values()].filter(job => job.status === 'pending' && !due(job) && job.notBefore <= at)
       for (const job of woken.slice(0, limit)) job.notBefore = job.createdAt
-      return woken
-        .slice(0, limit)
-        .map(({ id, organizationId, modelId, rank }) => ({ id, organizationId, modelId, rank }))
+      return woken.slice(0, limit).map(waitingOf)
     },
     async nextDue() {
       const times = [...rows.values()].flatMap(job =>

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
-import { type Jobs, type JobsWish, openJobs } from '../../../core/jobs/jobs.ts'
+import { type Jobs, type JobsOptions, openJobs } from '../../../core/jobs/jobs.ts'
 import type { Ran, RunJob } from '../../../core/jobs/run.ts'
 import type { JobRecord, Store } from '../../../core/store/store.ts'
 import { keptLog, newJob, openTestStore, organizationId, type TestStore } from '../store/_store.ts'
@@ -25,7 +25,7 @@ const never = new AbortController().signal
 const find = (id: string) => store.jobs.find(organizationId, id) as Promise<JobRecord>
 
 let slots: SlotsOnly
-const open = (run: RunJob, more: Partial<JobsWish> = {}): Jobs => {
+const open = (run: RunJob, more: Partial<JobsOptions> = {}): Jobs => {
   return openJobs({
     store,
     fleet: slots.fleet,

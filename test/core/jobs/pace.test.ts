@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { openPace, untilBegun, untilDone } from '../../../core/jobs/pace.ts'
-import { openQueue, type Turn } from '../../../core/jobs/queue.ts'
+import { openQueue } from '../../../core/jobs/queue.ts'
 import { workOf } from '../../../core/tasks/work.ts'
-import { waiting } from './_queue.ts'
+import { take, waiting } from './_queue.ts'
 
 describe('how long jobs take', () => {
   test('nothing is known before the first one', () => {
@@ -92,14 +92,14 @@ describe('the position', () => {
     )
     for (const organization of began) {
       queue.offer(waiting(`first-${organization}`, organization, -1))
-      queue.ran((queue.next('m') as { turn: Turn }).turn, 1_000)
+      queue.ran(take(queue)!, 1_000)
     }
     for (const job of jobs) queue.offer(job)
     const said = new Map(jobs.map(job => [job.id, queue.position(job)]))
     const came = new Map<string, number>()
-    for (let next = queue.next('m'); next && 'turn' in next; next = queue.next('m')) {
-      came.set(next.turn.job.id, came.size)
-      queue.ran(next.turn, 1_000)
+    for (let turn = take(queue); turn; turn = take(queue)) {
+      came.set(turn.job.id, came.size)
+      queue.ran(turn, 1_000)
     }
     expect(said).toEqual(came)
   }
@@ -130,7 +130,7 @@ describe('the position', () => {
     queue.offer(waiting('a', 'x', 1))
     expect(queue.position(waiting('b', 'x', 0))).toBeUndefined()
     expect(queue.position(waiting('b', 'y', 0))).toBeUndefined()
-    const { turn } = queue.next('m') as { turn: Turn }
+    const turn = take(queue)!
     expect(queue.position(turn.job)).toBe(0)
   })
 })

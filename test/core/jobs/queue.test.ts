@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { openQueue, type Queue, type Turn } from '../../../core/jobs/queue.ts'
 import type { WaitingJob } from '../../../core/store/store.ts'
-import { type Arrival, entitled, jain, shares, shelf, simulate, waiting } from './_queue.ts'
+import { type Arrival, entitled, jain, shares, shelf, simulate, take, waiting } from './_queue.ts'
 
 const equal = () => 1
 const order = (queue: Queue, ms = 100): string[] => {
   const ids: string[] = []
-  for (let next = queue.next('m'); next && 'turn' in next; next = queue.next('m')) {
-    ids.push(next.turn.job.id)
-    queue.ran(next.turn, ms)
+  for (let turn = take(queue); turn; turn = take(queue)) {
+    ids.push(turn.job.id)
+    queue.ran(turn, ms)
   }
   return ids
 }
@@ -89,11 +89,11 @@ describe('the order', () => {
     const queue = openQueue({ weightOf: equal })
     queue.offer(waiting('a', 'x', 1))
     queue.offer(waiting('a', 'x', 1))
-    const next = queue.next('m') as { turn: Turn }
+    const turn = take(queue)!
     queue.offer(waiting('a', 'x', 1))
     expect(queue.next('m')).toBeUndefined()
-    queue.putBack(next.turn)
-    expect(queue.waiting('m')).toBe(1)
+    queue.putBack(turn)
+    expect(queue.waiting('m').background).toBe(1)
     expect(order(queue)).toEqual(['a'])
   })
 
@@ -105,7 +105,7 @@ describe('the order', () => {
       ['b1', 'b', 3],
     ] as const)
       queue.offer(waiting(id, organization, rank))
-    queue.putBack((queue.next('m') as { turn: Turn }).turn)
+    queue.putBack(take(queue)!)
     const [first] = order(queue)
     // The other organization was served longer ago, and a's job has lost no place in its own line.
     expect(first).toBe('b1')
@@ -117,7 +117,7 @@ describe('the order', () => {
     queue.offer(waiting('b0', 'b', 100))
     const ids: string[] = []
     for (let i = 0; i < 12; i++) {
-      const { turn } = queue.next('m') as { turn: Turn }
+      const turn = take(queue)!
       ids.push(turn.job.id)
       queue.ran(turn, 100)
     }
@@ -131,8 +131,8 @@ describe('the order', () => {
     const queue = openQueue({ weightOf: equal })
     queue.offer(waiting('a', 'x', 1, 'one'))
     queue.offer(waiting('b', 'x', 2, 'two'))
-    expect(queue.next('two')).toMatchObject({ turn: { job: { id: 'b' } } })
-    expect(queue.waiting('one')).toBe(1)
+    expect(queue.next('two')).toMatchObject({ job: { id: 'b' } })
+    expect(queue.waiting('one').background).toBe(1)
   })
 })
 
@@ -195,7 +195,7 @@ describe('T-FAIR-1: organizations share the time of the GPU', () => {
     let [now, long, own] = [0, 0, 0]
     queue.offer(waiting('l0', 'long', 0))
     while (now < 50_000) {
-      const { turn } = queue.next('m') as { turn: Turn }
+      const turn = take(queue)!
       const isLong = turn.job.organizationId === 'long'
       const ms = isLong ? 1_000 : 50
       now += ms
@@ -212,13 +212,13 @@ describe('the window', () => {
   test('a hundred thousand jobs are counted and a few of them held', () => {
     const store = shelf()
     const queue = openQueue({ weightOf: equal })
-    queue.begin([{ modelId: 'm', organizationId: 'x', jobs: 100_000 }])
-    expect(queue.waiting('m')).toBe(100_000)
+    queue.begin([{ modelId: 'm', class: 'async', organizationId: 'x', jobs: 100_000 }])
+    expect(queue.waiting('m').background).toBe(100_000)
     expect(queue.stats().held).toBe(0)
     for (let i = 0; i < 1_000; i++) store.jobs.set(`j${i}`, waiting(`j${i}`, 'x', i))
     expect(store.next(queue)?.job.id).toBe('j0')
     expect(queue.stats().held).toBeLessThanOrEqual(512)
-    expect(queue.waiting('m')).toBe(99_999)
+    expect(queue.waiting('m').background).toBe(99_999)
   })
 
   test('of ten thousand organizations less is held of each', () => {
@@ -264,19 +264,20 @@ describe('the window', () => {
       answers.push(() => queue.found(want, found))
       if (!slow) answers.shift()!()
     }
-    const take = (): boolean => {
+    const takeNext = (): boolean => {
       const next = queue.next('m')
       if (!next) return false
-      if ('turn' in next) {
+      if ('job' in next) {
+        const turn = queue.take(next)
         // A job that was cancelled in the store is not there to be claimed.
-        if (store.jobs.delete(next.turn.job.id)) {
-          turns.push(next.turn.job.id)
-          running.push(next.turn)
-        } else queue.passed(next.turn)
+        if (store.jobs.delete(turn.job.id)) {
+          turns.push(turn.job.id)
+          running.push(turn)
+        } else queue.passed(turn)
       } else {
         if ('read' in next) read(next.read)
         else answers.shift()!()
-        return slow || take()
+        return slow || takeNext()
       }
       return true
     }
@@ -286,7 +287,7 @@ describe('the window', () => {
         all.push(job)
         store.jobs.set(job.id, job)
         queue.offer(job)
-      } else if (one.do === 'turn') take()
+      } else if (one.do === 'turn') takeNext()
       else if (one.do === 'end' && running.length > 0) {
         const [turn] = running.splice(one.which % running.length, 1) as [Turn]
         if (one.again) {
@@ -305,7 +306,7 @@ describe('the window', () => {
     for (const turn of running.splice(0)) queue.ran(turn, 10)
     for (const answer of answers.splice(0)) answer()
     for (;;) {
-      while (take()) for (const turn of running.splice(0)) queue.ran(turn, 10)
+      while (takeNext()) for (const turn of running.splice(0)) queue.ran(turn, 10)
       const want = queue.wanted()
       if (!want) break
       read(want)

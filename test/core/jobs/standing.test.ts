@@ -7,7 +7,6 @@ import type { JobRecord } from '../../../core/store/store.ts'
 const now = 1_000_000
 const activity = (more: Partial<ModelActivity> = {}): ModelActivity => ({
   status: 'warm',
-  waiting: 1,
   reason: null,
   etaMs: null,
   engineStarts: 1,

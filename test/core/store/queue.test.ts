@@ -12,7 +12,7 @@ afterAll(() => opened[Symbol.asyncDispose]())
 const submit = async (job: Parameters<typeof newJob>[0] = {}): Promise<JobRecord> =>
   (await store.jobs.submit(newJob({ modelId, ...job }))).job
 const waiting = (from = Number.MIN_SAFE_INTEGER, limit = 100) =>
-  store.jobs.waiting({ modelId, organizationId, from, limit })
+  store.jobs.waiting({ modelId, class: 'async', organizationId, from, limit })
 const idsOf = (jobs: { id: string }[]): string[] => jobs.map(({ id }) => id)
 const fresh = () => (modelId = newId('evt'))
 
@@ -37,17 +37,36 @@ test('those that wait are read on from a rank, that one included, of one model a
   for (let rank = 10; rank < 15; rank++) jobs.push(await submit({ rank }))
   await submit({ organizationId: other, rank: 11 })
   expect(await waiting(12, 2)).toEqual(
-    [jobs[2]!, jobs[3]!].map(({ id, rank }) => ({ id, organizationId, modelId, rank })),
+    [jobs[2]!, jobs[3]!].map(({ id, rank }) => ({ id, organizationId, modelId, class: 'async', rank })),
   )
   expect(await waiting(15)).toEqual([])
   const lines = (await store.jobs.backlog()).filter(line => line.modelId === modelId)
   expect(lines).toEqual(
     expect.arrayContaining([
-      { modelId, organizationId, jobs: 5 },
-      { modelId, organizationId: other, jobs: 1 },
+      { modelId, class: 'async', organizationId, jobs: 5 },
+      { modelId, class: 'async', organizationId: other, jobs: 1 },
     ]),
   )
   expect(lines).toHaveLength(2)
+})
+
+test('jobs of one class are read and counted apart from those of another', async () => {
+  fresh()
+  const [batch, plain] = [await submit({ rank: 1, class: 'batch' }), await submit({ rank: 2 })]
+  expect([batch.class, plain.class]).toEqual(['batch', 'async'])
+  expect(idsOf(await waiting())).toEqual([plain.id])
+  const want = { modelId, class: 'batch', organizationId, from: 0, limit: 10 } as const
+  expect(await store.jobs.waiting(want)).toEqual([{ id: batch.id, organizationId, modelId, class: 'batch', rank: 1 }])
+  const lines = (await store.jobs.backlog()).filter(line => line.modelId === modelId)
+  expect(lines.map(line => [line.class, line.jobs])).toEqual([
+    ['async', 1],
+    ['batch', 1],
+  ])
+  const claimed = await store.jobs.claim(organizationId, batch.id, Date.now())
+  expect(claimed?.class).toBe('batch')
+  expect((await store.jobs.find(organizationId, batch.id))?.class).toBe('batch')
+  await store.jobs.release(claimed!, 1)
+  expect((await store.jobs.wake(2, 10)).map(job => job.class)).toEqual(['batch'])
 })
 
 test('a delayed job is in no line until it is woken, the earliest first', async () => {
@@ -98,7 +117,9 @@ test('a job that was given back keeps its rank, and one that is put off is out o
   const again = await store.jobs.claim(organizationId, first.id, now)
   await store.jobs.release(again!, now + 1000)
   expect(idsOf(await waiting())).toEqual([second.id])
-  expect(await store.jobs.wake(now + 1000, 10)).toEqual([{ id: first.id, organizationId, modelId, rank: 1 }])
+  expect(await store.jobs.wake(now + 1000, 10)).toEqual([
+    { id: first.id, organizationId, modelId, class: 'async', rank: 1 },
+  ])
 })
 
 test('a job that has not begun by its start deadline fails with timeout, is billed with nothing and cannot start', async () => {

@@ -120,9 +120,8 @@ describe('an execution', () => {
   test('lets a node run when those before it have ended, and tells of it after the commit', async () => {
     const run = await begin(chain)
     expect(await run.now()).toMatchObject({ status: 'pending', startedAt: null, at: { a: 'ready', b: 'pending' } })
-    expect(moves.flatMap(({ released }) => released).filter(({ executionId }) => executionId === run.id)).toHaveLength(
-      1,
-    )
+    const released = moves.flatMap(one => one.released).filter(({ executionId }) => executionId === run.id)
+    expect(released).toMatchObject([{ id: run.jobOf('a'), class: 'workflow' }])
     await run.claim('a')
     expect(await run.now()).toMatchObject({
       status: 'running',
@@ -130,6 +129,7 @@ describe('an execution', () => {
       progress: { running: 1 },
     })
     const job = (await store.jobs.find(organizationId, run.jobOf('a')))!
+    expect(job.class).toBe('workflow')
     expect(job.parent).toEqual({ executionId: run.id, nodeId: 'a' })
     await store.jobs.settle(job, completed())
     expect(await run.now()).toMatchObject({

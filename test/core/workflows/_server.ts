@@ -39,7 +39,7 @@ export async function openServer(dataDir: string, ran: (input: string) => Promis
   return {
     store,
     executions,
-    fleet,
+    jobs,
     models,
     ended: (id: string) =>
       expect.poll(async () => (await store.executions.summary(organizationId, id))!.status).toBe('completed'),

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
+import { Departure } from '../../../core/leaving.ts'
 import { planOf } from '../../../core/workflows/plan.ts'
 import { completed, openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
 import { newExecution, newWorkflow } from '../store/_workflows.ts'
@@ -60,10 +61,21 @@ test('a slot is not kept from those who wait for one', async () => {
   }
   await using server = await openServer(directory.path, ran, 1)
   ask = () =>
-    void server.fleet.lease(server.models.find('any')!, { waitMs: 60_000 }).then(lease => {
-      order.push('caller')
-      lease.release()
-    })
+    void server.jobs.calls.run(
+      {
+        organizationId,
+        tokenId: 'tok',
+        task: 'std/chat-completion',
+        model: server.models.find('any')!,
+        createdAt: Date.now(),
+        waitMs: 60_000,
+        caller: new Departure(),
+      },
+      async () => {
+        order.push('caller')
+        return { how: 'completed', usage: { inputTokens: 0, outputTokens: 0 } }
+      },
+    )
   const wanted = chain(3)
   await server.store.executions.create(wanted)
   await server.ended(wanted.id)

@@ -11,6 +11,7 @@ import type { EngineCall } from '../../../core/fleet.ts'
 import { openLog } from '../../../core/log.ts'
 import { Model } from '../../../core/models/model.ts'
 import { openFleet } from '../../../gpu/fleet.ts'
+import { leasing } from '../_leasing.ts'
 
 const seconds = Number(process.argv[2] ?? 5)
 const slots = Number(process.argv[3] ?? 64)
@@ -26,13 +27,14 @@ const modelOf = (id: string, concurrency: number, flags: string[]) =>
   })
 const whole = modelOf('whole', slots, ['--instant'])
 const streams = modelOf('streams', 200, [])
-const fleet = await openFleet({
+const opened = await openFleet({
   models: () => [whole, streams],
   dataDir,
   bootId: 'bench',
   log: openLog('warn'),
   limits: { engine_backoff: 1_000, cancel_grace: 5_000, engine_turn: 10_000 },
 })
+const fleet = leasing(opened, [whole, streams])
 const state = { stop: false, answers: 0, pieces: 0, failed: 0 }
 
 async function worker(model: Model, call: EngineCall): Promise<void> {

@@ -9,8 +9,9 @@ import { openAsIs, openDatabase } from '../../../../core/store/sqlite/database.t
 import { migrate, migrations, versionOf } from '../../../../core/store/sqlite/migrations.ts'
 import { claimWaiting, completed, newJob, openTestStore, temporaryDirectory } from '../_store.ts'
 
-const second = { version: 2, sql: 'ALTER TABLE organizations ADD COLUMN motto TEXT' }
-const broken = { version: 3, sql: 'CREATE TABLE half (a); INSERT INTO nowhere VALUES (1)' }
+const latest = migrations.length
+const next = { version: latest + 1, sql: 'ALTER TABLE organizations ADD COLUMN motto TEXT' }
+const broken = { version: latest + 2, sql: 'CREATE TABLE half (a); INSERT INTO nowhere VALUES (1)' }
 
 const open = (dataDir: string) => openDatabase(join(dataDir, 'infer.db'))
 
@@ -23,13 +24,13 @@ test('a step that fails leaves the version before it, with nothing of it done', 
   await opened.store.close()
   const connection = open(opened.dataDir)
   const backups: number[] = []
-  const steps = [...migrations, second, broken]
+  const steps = [...migrations, next, broken]
   const backup = (from: number) => backups.push(from)
   expect(() => migrate(connection, { backup, steps })).toThrow(/nowhere/)
-  expect(backups).toEqual([1])
-  expect(versionOf(connection)).toBe(2)
+  expect(backups).toEqual([latest])
+  expect(versionOf(connection)).toBe(latest + 1)
   expect(connection.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").pluck().get()).toBe(0)
-  expect(migrate(connection, { backup, steps: [...migrations, second] })).toBeNull()
+  expect(migrate(connection, { backup, steps: [...migrations, next] })).toBeNull()
   connection.close()
 })
 
@@ -50,10 +51,10 @@ test('an upgrade keeps the data and leaves a verified copy of the old database',
     dataDir: opened.dataDir,
     boot: 'b',
     created: true,
-    steps: [...migrations, second],
+    steps: [...migrations, next],
     say: (_, message) => said.push(message),
   })
-  expect(booted.recovery.migratedFrom).toBe(1)
+  expect(booted.recovery.migratedFrom).toBe(latest)
   expect(booted.connection.prepare('SELECT id FROM jobs').pluck().all()).toEqual([job.id])
   expect(booted.connection.prepare('SELECT motto FROM organizations').pluck().all()).toEqual([null])
   booted.connection.close()
@@ -67,6 +68,26 @@ test('an upgrade keeps the data and leaves a verified copy of the old database',
   expect(old.prepare('SELECT result FROM job_results').pluck().all()).toEqual([result])
   old.close()
   expect(said).toEqual([expect.stringContaining('backup before the upgrade')])
+})
+
+test('jobs that were stored before there were classes get theirs: workflow for those of nodes, async for others', () => {
+  using directory = temporaryDirectory()
+  const connection = open(directory.path)
+  migrate(connection, { backup() {}, steps: migrations.slice(0, 1) })
+  connection.exec(`INSERT INTO organizations VALUES ('org', 'org', 'pro', 'active', NULL, NULL, 1)`)
+  const insert = connection.prepare(
+    `INSERT INTO jobs (organization_id, id, token_id, task, model_id, priority, rank, status, attempt, max_attempts,
+       claims, crashes, not_before, created_at, updated_at, execution, node)
+     VALUES ('org', ?, 'tok', 'std/chat-completion', 'm', 0, 0, 'pending', 0, 1, 0, 0, 0, 1, 1, ?, ?)`,
+  )
+  insert.run('plain', null, null)
+  insert.run('node', 1, 0)
+  expect(migrate(connection, { backup() {} })).toBe(1)
+  expect(connection.prepare('SELECT id, class FROM jobs ORDER BY id').raw().all()).toEqual([
+    ['node', 'workflow'],
+    ['plain', 'async'],
+  ])
+  connection.close()
 })
 
 test('a newer database is refused with exit code 65 and left as it is', async () => {
@@ -99,11 +120,11 @@ test('a kill in the middle of a step leaves the version before it', async () => 
     const connection = openDatabase(${JSON.stringify(join(opened.dataDir, 'infer.db'))})
     connection.function('die', () => process.kill(process.pid, 'SIGKILL'))
     const sql = 'CREATE TABLE half (a); INSERT INTO half VALUES (1); SELECT die(); SELECT die()'
-    migrate(connection, { backup() {}, steps: [...migrations, { version: 2, sql }] })`
+    migrate(connection, { backup() {}, steps: [...migrations, { version: ${latest + 1}, sql }] })`
   const child = spawnSync(process.execPath, ['--input-type=module', '-e', script])
   expect(child.signal).toBe('SIGKILL')
   const connection = open(opened.dataDir)
-  expect(versionOf(connection)).toBe(1)
+  expect(versionOf(connection)).toBe(latest)
   expect(connection.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").pluck().get()).toBe(0)
   connection.close()
 })

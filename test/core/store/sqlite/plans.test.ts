@@ -105,7 +105,7 @@ test('the queue reads its lines, its clock and its deadlines from the indexes ma
     [...statements].filter(sql => sql.includes(part)).map(sql => planOf(plain, sql).join(' | '))
   expect(plansOf('GROUP BY model_id')).toEqual([expect.stringContaining('USING COVERING INDEX jobs_due')])
   expect(plansOf('rank >= ?')).toEqual([
-    'SEARCH jobs USING INDEX jobs_due (model_id=? AND organization_id=? AND rank>?)',
+    'SEARCH jobs USING INDEX jobs_due (model_id=? AND class=? AND organization_id=? AND rank>?)',
   ])
   expect(plansOf('SELECT min(due)')).toEqual([expect.stringMatching(/INDEX jobs_delayed .* INDEX jobs_start_by /)])
   expect(plansOf('start_by <= ?')).toEqual([

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { openCpu } from '../../../../core/cpu/cpu.ts'
 import { Failure } from '../../../../core/failure.ts'
 import { type Files, openFiles } from '../../../../core/files/files.ts'
-import type { Fleet } from '../../../../core/fleet.ts'
 import { newId } from '../../../../core/ids.ts'
 import { openLog } from '../../../../core/log.ts'
 import { openFfmpeg } from '../../../../core/media/ffmpeg.ts'
@@ -24,6 +23,7 @@ import { type GenerationTask, generationTasks } from '../../../../core/tasks/tas
 import { openFleet } from '../../../../gpu/fleet.ts'
 import { traitsOf } from '../../../../gpu/presets/presets.ts'
 import { fakeModel } from '../../../_app.ts'
+import { type LeasingFleet, leasing } from '../../../gpu/_leasing.ts'
 
 const organizationId = newId('org')
 const model = Model.parse(fakeModel('painter', [], { tasks: [...generationTasks], extra_params: ['shift'] }))
@@ -32,7 +32,7 @@ const limits = { link_lifetime: 86_400_000, output_size: 4 << 20, cancel_grace: 
 let dataDir: string
 let store: Store
 let files: Files
-let fleet: Fleet
+let fleet: LeasingFleet
 let lines: string[] = []
 const log = openLog('info', line => void lines.push(line))
 const cpu = openCpu()
@@ -44,13 +44,14 @@ beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), 'infer-runner-'))
   store = await openSqliteStore({ dataDir, log, minFreeBytes: 0, ballastBytes: 0, onFatal() {} })
   files = await openFiles({ dataDir, store, linkKey: createSecretKey(randomBytes(32)), limits, log })
-  fleet = await openFleet({
+  const opened = await openFleet({
     models: registry.all,
     dataDir,
     bootId: 'boot-runner',
     log,
     limits: { engine_backoff: 100, engine_turn: 500, cancel_grace: 300 },
   })
+  fleet = leasing(opened, registry.all())
   await store.organizations.create({
     id: organizationId,
     name: 'painters',
@@ -117,7 +118,7 @@ async function run(job: JobRecord, { signal = new AbortController().signal, prog
   const runner = openGenerationRunner({ files, cpu, ffmpeg: media, log, registry, limits })
   const said: string[] = []
   const fractions: number[] = []
-  using lease = await fleet.lease(model, { waitMs: 20_000, background: true })
+  using lease = await fleet.lease(model, { waitMs: 20_000 })
   const ran = await runner(job, lease, signal, {
     progress(fraction) {
       fractions.push(fraction)

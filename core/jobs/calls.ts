@@ -1,0 +1,326 @@
+import { Failure } from '../failure.ts'
+import type { Fleet, Lease } from '../fleet.ts'
+import { newId } from '../ids.ts'
+import type { Departure } from '../leaving.ts'
+import type { Log } from '../log.ts'
+import { costOf } from '../models/cost.ts'
+import type { Model } from '../models/model.ts'
+import { callRecord, whatCallsShare } from '../store/calls.ts'
+import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
+import type { Dispatch } from './dispatch.ts'
+import type { Pace } from './pace.ts'
+import type { Queue } from './queue.ts'
+import type { Recorder } from './recorder.ts'
+import { queueFull, waitedTooLong } from './refusals.ts'
+import type { CallSlot, WaitingCall, WaitingCalls } from './waiting-calls.ts'
+
+/** How an attempt of a call ended. `retry`: nothing reached the caller, so another engine may be tried. */
+export type CallEnd =
+  | { how: 'completed'; usage: Usage }
+  | { how: 'failed'; failure: Failure; usage: Usage }
+  | { how: 'cancelled'; usage: Usage }
+  | { how: 'retry'; failure: Failure }
+
+export interface CallOptions {
+  organizationId: string
+  tokenId: string
+  task: JobRecord['task']
+  model: Model
+  /** Epoch milliseconds. */
+  createdAt: number
+  /** How long it may wait for a slot; the model has its own bound, and the shorter one holds. */
+  waitMs: number
+  /** The caller, who may disconnect; aborted as well where the call is cancelled. */
+  caller: Departure
+  /** It has its first slot, so that the head of the answer can say how it was served. */
+  began?: (call: RunningCall, lease: Lease) => void
+}
+
+/** A job with a synchronous caller, while it waits or runs. It is in memory only. */
+export interface RunningCall extends Pick<CallOptions, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
+  readonly id: string
+  readonly modelId: string
+  /** When it had its first slot, epoch milliseconds. */
+  startedAt: number | null
+  engineId: string | null
+  /** Milliseconds that it has waited for slots. */
+  queuedMs: number
+  /** Its entry in the queue, made when it first has to wait. */
+  entry: WaitingJob | undefined
+  /** Set while it waits in the queue. */
+  waiting: WaitingCall | undefined
+  /** Made when somebody waits for its end. */
+  ended: PromiseWithResolvers<void> | undefined
+  readonly caller: Departure
+}
+
+/** One try on one slot. Tells how it ended and never throws for an engine's fault. */
+export type CallAttempt = (lease: Lease, call: RunningCall) => Promise<CallEnd>
+
+const mostAttempts = 3
+const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
+
+/**
+ * Jobs with a synchronous caller: each waits in the queue like any job, runs on the slot that it is given, and leaves
+ * one finished record. An engine that breaks before the caller has seen a byte is tried again.
+ */
+export function openCalls({
+  fleet,
+  dispatch,
+  queue,
+  waiting,
+  recorder,
+  pace,
+  rankOf,
+  log,
+}: {
+  fleet: Pick<Fleet, 'activity' | 'slots'>
+  dispatch: Dispatch
+  queue: Queue
+  waiting: WaitingCalls
+  recorder: Recorder
+  pace: Pace
+  rankOf: (priority: number) => number
+  log: Log
+}) {
+  const running = new Map<string, RunningCall>()
+
+  /** How many calls may wait for the model: while it is not loaded, those besides that will have its slots. */
+  function mostWaiting({ id, max_queue }: Model): number {
+    const { ready, planned } = fleet.slots(id)
+    return max_queue + (ready > 0 ? 0 : planned)
+  }
+
+  /** Waits for a slot. Rejects with Failure `queue_full`, `model_warming_up`, `no_capacity` or what the caller left with. */
+  function wait(call: RunningCall, model: Model, waitMs: number): Promise<CallSlot> {
+    const { id } = model
+    const { organizationId } = call
+    call.entry ??= { id: call.id, organizationId, modelId: id, class: 'interactive', rank: rankOf(0) }
+    const job = call.entry
+    return new Promise((resolve, reject) => {
+      const since = waiting.now()
+      let timer: NodeJS.Timeout | undefined
+      const settled = () => {
+        clearTimeout(timer)
+        call.caller.removeEventListener('abort', leave)
+        call.queuedMs += waiting.now() - since
+        call.waiting = undefined
+      }
+      const entry: WaitingCall = {
+        job,
+        since,
+        deadline: since + waitMs,
+        granted(slot) {
+          settled()
+          resolve(slot)
+        },
+        refused(failure) {
+          settled()
+          reject(failure)
+        },
+      }
+      const withdraw = (why: unknown) => {
+        if (!waiting.withdraw(entry)) return
+        settled()
+        reject(why)
+        dispatch.look(id)
+      }
+      const leave = () => withdraw(call.caller.reason)
+      const full = queue.waiting(id).interactive >= mostWaiting(model)
+      call.waiting = entry
+      waiting.add(entry)
+      call.caller.addEventListener('abort', leave)
+      // The one too many counts as demand all the same: with max_queue 0 it is what gets another engine loaded.
+      dispatch.look(id)
+      if (full && call.waiting) withdraw(queueFull(id, queue.waiting(id).interactive - 1, fleet.activity(id)))
+      else if (waitMs <= 0 && call.waiting) withdraw(waitedTooLong(id, fleet.activity(id)))
+      else if (call.waiting) timer = setTimeout(() => withdraw(waitedTooLong(id, fleet.activity(id))), waitMs)
+    })
+  }
+
+  /** One attempt on a slot of its own. */
+  async function attemptOnce(
+    call: RunningCall,
+    { model, waitMs, began }: CallOptions,
+    attempt: CallAttempt,
+  ): Promise<CallEnd> {
+    call.caller.throwIfAborted()
+    const free = dispatch.takeFree(model.id)
+    const { lease, turn } = free
+      ? { lease: free, turn: undefined }
+      : await wait(call, model, Math.min(model.dispatch_wait_ms, waitMs))
+    const since = performance.now()
+    let end: CallEnd | undefined
+    // No `using`: V8 takes more than a microsecond for each, and this is the way of every request.
+    try {
+      const first = call.startedAt === null
+      call.startedAt ??= Date.now()
+      call.engineId = lease.engineId
+      if (first) began?.(call, lease)
+      end = await attempt(lease, call)
+      return end
+    } finally {
+      const ranMs = performance.now() - since
+      const whole = end?.how === 'completed'
+      if (whole) pace.ran(model.id, null, ranMs)
+      // Before the slot is free, so that whoever is next is chosen by what this one has had.
+      if (turn) queue.ran(turn, ranMs, whole)
+      lease.release()
+    }
+  }
+
+  async function attempts(
+    call: RunningCall,
+    options: CallOptions,
+    attempt: CallAttempt,
+  ): Promise<{ end: CallEnd; attempts: number }> {
+    for (let attempts = 1; ; attempts++) {
+      const end = await attemptOnce(call, options, attempt)
+      if (end.how !== 'retry') return { end, attempts }
+      if (attempts >= mostAttempts || options.caller.aborted)
+        return { end: { how: 'failed', failure: end.failure, usage: nothing }, attempts }
+      log.warn('An engine broke before it answered; the request is tried again', {
+        job: call.id,
+        model: call.modelId,
+        engine: call.engineId,
+        attempt: attempts,
+        reason: end.failure.message,
+      })
+    }
+  }
+
+  function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
+    const usage = end.how === 'retry' ? nothing : end.usage
+    const failure = end.how === 'failed' ? end.failure : undefined
+    recorder.record({
+      id: call.id,
+      task: call.task,
+      modelId: call.modelId,
+      createdAt: call.createdAt,
+      startedAt: call.startedAt,
+      engineId: call.engineId,
+      organizationId: call.organizationId,
+      tokenId: call.tokenId,
+      status: end.how === 'retry' ? 'failed' : end.how,
+      error: failure
+        ? { code: failure.code, message: failure.message, type: failure.type, retryable: failure.retryable, attempt }
+        : null,
+      usage,
+      cost: costOf(price, usage),
+      finishedAt: Date.now(),
+    })
+  }
+
+  const of = (organizationId: string, id: string): RunningCall | undefined => {
+    const call = running.get(id)
+    return call?.organizationId === organizationId ? call : undefined
+  }
+
+  return {
+    /**
+     * Runs a call to its end and records it. Rejects with the Failure that kept it from running or that it failed with;
+     * calls that were refused before they had a slot used no compute, and are not recorded.
+     */
+    async run(
+      options: CallOptions,
+      attempt: CallAttempt,
+    ): Promise<{ call: RunningCall; end: Extract<CallEnd, { how: 'completed' | 'cancelled' }> }> {
+      const { organizationId, tokenId, task, model, createdAt, caller } = options
+      const id = newId('job')
+      const call: RunningCall = {
+        id,
+        organizationId,
+        tokenId,
+        task,
+        modelId: model.id,
+        createdAt,
+        startedAt: null,
+        engineId: null,
+        queuedMs: 0,
+        entry: undefined,
+        waiting: undefined,
+        ended: undefined,
+        caller,
+      }
+      running.set(id, call)
+      let end: CallEnd | undefined
+      let count = 1
+      try {
+        const came = await attempts(call, options, attempt)
+        end = came.end
+        count = came.attempts
+        if (end.how === 'failed' || end.how === 'retry') throw end.failure
+        return { call, end }
+      } catch (thrown) {
+        const failure = Failure.from(thrown)
+        if (end?.how !== 'failed')
+          end =
+            failure.code === 'cancelled'
+              ? { how: 'cancelled', usage: nothing }
+              : { how: 'failed', failure, usage: nothing }
+        throw failure
+      } finally {
+        if (call.startedAt !== null || end!.how === 'cancelled') record(call, model, end!, count)
+        running.delete(id)
+        call.ended?.resolve()
+      }
+    },
+
+    /** Resolves when the call of that id has ended and is on record; undefined: the organization has none. */
+    ended(organizationId: string, id: string): Promise<void> | undefined {
+      const call = of(organizationId, id)
+      return call && (call.ended ??= Promise.withResolvers<void>()).promise
+    },
+
+    /** The record of a call that the store does not hold: it waits or runs, or it has ended and is being written. */
+    find(organizationId: string, id: string): JobRecord | undefined {
+      const ended = recorder.find(organizationId, id)
+      if (ended) return callRecord(ended)
+      const call = of(organizationId, id)
+      return call && runningRecord(call)
+    },
+
+    /**
+     * Cancels a call and resolves with its record once it has ended. Undefined: the organization has none under this id.
+     * Throws Failure `job_already_finished`.
+     */
+    async cancel(organizationId: string, id: string): Promise<JobRecord | undefined> {
+      const call = of(organizationId, id)
+      if (call) {
+        const ended = this.ended(organizationId, id)
+        call.caller.abort(new Failure('cancelled', `The job ${id} was cancelled.`))
+        await ended
+      }
+      const ended = this.find(organizationId, id)
+      if (!ended || ended.status === 'cancelled') return ended
+      throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${ended.status}.`)
+    },
+
+    /** The calls that wait for a slot, in no order. */
+    *waiting(): Iterable<JobRecord> {
+      for (const call of running.values()) if (call.waiting) yield runningRecord(call)
+    },
+  }
+}
+export type Calls = ReturnType<typeof openCalls>
+
+const runningRecord = (call: RunningCall): JobRecord => ({
+  ...whatCallsShare,
+  id: call.id,
+  task: call.task,
+  modelId: call.modelId,
+  organizationId: call.organizationId,
+  tokenId: call.tokenId,
+  createdAt: call.createdAt,
+  startedAt: call.startedAt,
+  engineId: call.engineId,
+  rank: call.entry?.rank ?? 0,
+  status: call.startedAt === null ? 'pending' : 'processing',
+  error: null,
+  usage: null,
+  cost: null,
+  expiresAt: null,
+  notBefore: call.createdAt,
+  updatedAt: call.startedAt ?? call.createdAt,
+  finishedAt: null,
+})

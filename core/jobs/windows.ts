@@ -1,0 +1,186 @@
+import type { JobClass, WaitingJob } from '../store/store.ts'
+import { type Account, fill, hasMore, type Lane, newLane, type Reading, waitingIn } from './lane.ts'
+
+/** Everything that waits for one model. */
+export interface ModelQueue {
+  /** By class and organization. */
+  readonly lanes: Map<string, Lane>
+  readonly classes: Record<JobClass, ClassState>
+  /** Milliseconds that its entries usually take; null before the first one has ended. */
+  typicalMs: number | null
+  interactive: number
+  background: number
+  underWay: number
+  /** Turns since a lane was last served for having waited too long. */
+  turnsSinceAged: number
+}
+
+/** The accounts of one class. */
+export interface ClassState {
+  readonly accounts: Map<string, Account>
+  /** What the account served last had had before that: whoever comes back begins here, with no savings. */
+  floor: number
+}
+
+/** A lane with the queue it belongs to. */
+export interface LanePlace {
+  queue: ModelQueue
+  lane: Lane
+}
+
+/** A look into the store that is needed: `found` or `missed` is the answer to it. */
+export interface StoreRead {
+  readonly modelId: string
+  readonly class: JobClass
+  readonly organizationId: string
+  readonly from: number
+  readonly limit: number
+  readonly reading: Reading
+}
+
+const smallestWindow = 8
+const newClass = (): ClassState => ({ accounts: new Map(), floor: 0 })
+const keyOf = (jobClass: JobClass, organizationId: string): string => `${jobClass} ${organizationId}`
+
+/** The account of an organization in a class, made at the floor where there is none. */
+export function accountOf({ accounts, floor }: ClassState, organizationId: string): Account {
+  let account = accounts.get(organizationId)
+  if (!account) accounts.set(organizationId, (account = { had: floor, servedAt: 0, underWay: 0 }))
+  return account
+}
+
+/**
+ * What is in memory of what waits: for each model, class and organization the first entries, and what is to be read
+ * from the store next. Bounded: the more lanes there are, the less is held of each.
+ */
+export function openWindows({ window, most, now }: { window: number; most: number; now: () => number }) {
+  const queues = new Map<string, ModelQueue>()
+  /** Lanes that should be read from the store. */
+  const unread = new Set<Lane>()
+  let lanes = 0
+
+  const size = () => Math.min(window, Math.max(smallestWindow, Math.floor(most / Math.max(1, lanes))))
+
+  function find({ modelId, class: jobClass, organizationId }: LaneName): LanePlace | undefined {
+    const queue = queues.get(modelId)
+    const lane = queue?.lanes.get(keyOf(jobClass, organizationId))
+    return queue && lane ? { queue, lane } : undefined
+  }
+
+  function drop(queue: ModelQueue, lane: Lane): void {
+    queue.lanes.delete(keyOf(lane.class, lane.organizationId))
+    unread.delete(lane)
+    lanes--
+  }
+
+  return {
+    size,
+    find,
+    drop,
+    queue: (modelId: string): ModelQueue | undefined => queues.get(modelId),
+    all: (): Iterable<[string, ModelQueue]> => queues,
+
+    /** Changes a lane by `how`, and keeps the counts of its queue. */
+    change({ queue, lane }: LanePlace, how: () => void): void {
+      const before = waitingIn(lane)
+      how()
+      const more = waitingIn(lane) - before
+      if (lane.class === 'interactive') queue.interactive += more
+      else queue.background += more
+      if (hasMore(lane) && !lane.reading && lane.window.length < size() / 2) unread.add(lane)
+    },
+
+    /** The lane of that name, made where there is none. */
+    lane({ modelId, class: jobClass, organizationId }: LaneName): LanePlace {
+      let queue = queues.get(modelId)
+      if (!queue) {
+        const classes = { interactive: newClass(), workflow: newClass(), async: newClass(), batch: newClass() }
+        queue = {
+          lanes: new Map(),
+          classes,
+          typicalMs: null,
+          interactive: 0,
+          background: 0,
+          underWay: 0,
+          turnsSinceAged: 0,
+        }
+        queues.set(modelId, queue)
+      }
+      const key = keyOf(jobClass, organizationId)
+      let lane = queue.lanes.get(key)
+      if (!lane) {
+        queue.lanes.set(key, (lane = newLane(modelId, jobClass, organizationId, now())))
+        lanes++
+      }
+      return { queue, lane }
+    },
+
+    /** Forgets lanes and accounts of organizations for which nothing waits, nothing runs and nothing is owed. */
+    forget(queue: ModelQueue): void {
+      const owes = ({ class: jobClass, organizationId }: Lane) => {
+        const { accounts, floor } = queue.classes[jobClass]
+        return (accounts.get(organizationId)?.had ?? 0) > floor
+      }
+      for (const lane of queue.lanes.values())
+        if (waitingIn(lane) === 0 && !hasMore(lane) && lane.underWay === 0 && !owes(lane)) drop(queue, lane)
+      for (const { accounts, floor } of Object.values(queue.classes))
+        for (const [id, { had, underWay }] of accounts) if (underWay === 0 && had <= floor) accounts.delete(id)
+    },
+
+    /** Where nothing waits and nothing runs, all accounts begin anew. How long entries take stays known. */
+    rest(modelId: string): void {
+      const queue = queues.get(modelId)
+      if (!queue || queue.interactive + queue.background + queue.underWay > 0) return
+      for (const lane of queue.lanes.values()) if (hasMore(lane)) return
+      for (const lane of queue.lanes.values()) drop(queue, lane)
+      for (const one of Object.values(queue.classes)) {
+        one.accounts.clear()
+        one.floor = 0
+      }
+      if (queue.typicalMs === null) queues.delete(modelId)
+    },
+
+    /** Begins a look at what comes after the window; `underWay`: ids that may be found although they do not wait. */
+    read(lane: Lane, underWay: Iterable<string>): StoreRead {
+      unread.delete(lane)
+      lane.reading = { came: Number.POSITIVE_INFINITY, gone: new Set(underWay) }
+      return {
+        modelId: lane.modelId,
+        class: lane.class,
+        organizationId: lane.organizationId,
+        from: Math.max(lane.through, Number.MIN_SAFE_INTEGER),
+        // Those at the end of the window are found again.
+        limit: Math.max(1, size() - lane.window.length) + lane.window.filter(job => job.rank >= lane.through).length,
+        reading: lane.reading,
+      }
+    },
+
+    /** A lane that should be read before anything has to wait for it. */
+    unread: (): Lane | undefined => unread.values().next().value,
+
+    found(read: StoreRead, jobs: readonly WaitingJob[]): void {
+      const at = find(read)
+      if (at) this.change(at, () => fill(at.lane, read.reading, jobs, jobs.length < read.limit))
+    },
+
+    missed(read: StoreRead): void {
+      const lane = find(read)?.lane
+      if (lane?.reading !== read.reading) return
+      lane.reading = null
+      unread.add(lane)
+    },
+
+    stats() {
+      let [waiting, held] = [0, 0]
+      for (const queue of queues.values()) {
+        waiting += queue.interactive + queue.background
+        for (const lane of queue.lanes.values()) held += lane.window.length
+      }
+      return { waiting, held, lanes }
+    },
+  }
+}
+export type Windows = ReturnType<typeof openWindows>
+
+/** What names a lane: every waiting entry has it. */
+export type LaneName = Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'>

@@ -1,0 +1,72 @@
+import type { Fleet, Lease } from '../../core/fleet.ts'
+import { type CallEnd, openCalls } from '../../core/jobs/calls.ts'
+import { openDispatch } from '../../core/jobs/dispatch.ts'
+import { openPace } from '../../core/jobs/pace.ts'
+import { openQueue } from '../../core/jobs/queue.ts'
+import { openWaitingCalls } from '../../core/jobs/waiting-calls.ts'
+import { Departure, type Leaving } from '../../core/leaving.ts'
+import { openLog } from '../../core/log.ts'
+import type { Model } from '../../core/models/model.ts'
+
+/** A fleet whose slots can be asked for one by one. */
+export type LeasingFleet = Fleet & {
+  /** Waits in the queue for a slot, as a call of one organization. */
+  lease(model: Model, of: { waitMs: number; signal?: Leaving }): Promise<Lease>
+  /** How many wait for a slot of the model. */
+  waiting(modelId: string): number
+}
+
+/** The fleet with a queue before it, as it has in the server, of which a test holds the slots that it is given. */
+export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
+  const log = openLog('error')
+  const queue = openQueue({ weightOf: () => 1 })
+  const waiting = openWaitingCalls({ queue })
+  const none = () => {
+    throw new Error('There are no jobs here')
+  }
+  const dispatch = openDispatch({
+    fleet,
+    find: id => models.find(model => model.id === id),
+    queue,
+    calls: waiting,
+    refill: { begin: none, wake() {}, now: none, close: none },
+    log,
+    begin: none,
+    unwritten: () => 0,
+    slots: 1,
+    slotsPerModel: 1,
+  })
+  let came = 0
+  const recorder = { record() {}, find: () => undefined, full: false, waiting: 0, close: none }
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, pace: openPace(), rankOf: () => ++came, log })
+  return Object.assign(Object.create(fleet) as Fleet, fleet, {
+    waiting: (modelId: string): number => queue.waiting(modelId).interactive,
+    lease(model: Model, { waitMs, signal }: { waitMs: number; signal?: Leaving }): Promise<Lease> {
+      const caller = new Departure()
+      const leave = () => caller.abort(signal!.reason)
+      if (signal?.aborted) leave()
+      else signal?.addEventListener('abort', leave)
+      return new Promise((resolve, reject) => {
+        const held = (lease: Lease): Promise<CallEnd> => {
+          const { promise, resolve: end } = Promise.withResolvers<CallEnd>()
+          const release = () => {
+            lease.release()
+            end({ how: 'completed', usage: { inputTokens: 0, outputTokens: 0 } })
+          }
+          resolve({
+            engineId: lease.engineId,
+            modelId: lease.modelId,
+            waitedMs: lease.waitedMs,
+            loadedMs: lease.loadedMs,
+            open: (...call) => lease.open(...call),
+            release,
+            [Symbol.dispose]: release,
+          })
+          return promise
+        }
+        const of = { organizationId: 'org', tokenId: 'token', task: model.tasks[0]!, model, createdAt: 0, waitMs }
+        calls.run({ ...of, caller }, held).catch(reject)
+      })
+    },
+  })
+}
