@@ -91,6 +91,7 @@ export const loadRoutes = [
     method: 'POST',
     path: '/api/models/**:id/load',
     scope: 'admin:write',
+    bucket: 'api',
     tag,
     summary: 'Load a model',
     description:
@@ -113,6 +114,7 @@ export const loadRoutes = [
     method: 'POST',
     path: '/api/models/**:id/unload',
     scope: 'admin:write',
+    bucket: 'api',
     tag,
     summary: 'Unload a model once its requests have ended',
     description:

@@ -89,6 +89,7 @@ export const workflowRoutes = [
     method: 'POST',
     path: '/api/workflows',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Write a workflow down',
     description:
@@ -133,6 +134,7 @@ export const workflowRoutes = [
     method: 'POST',
     path: '/api/workflows/validate',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Look a workflow over without writing it down',
     members: mostMembers,
@@ -175,6 +177,7 @@ export const workflowRoutes = [
     method: 'PUT',
     path: '/api/workflows/:id',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Write a workflow anew',
     description:
@@ -225,6 +228,7 @@ export const workflowRoutes = [
     method: 'POST',
     path: '/api/workflows/:id/duplicate',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Copy a workflow',
     params: One,

@@ -93,6 +93,7 @@ export const falQueueRoutes = [
     method: 'POST',
     path: '/fal/queue/**:path',
     scope: 'user:write',
+    bucket: 'jobs',
     tag,
     summary: "Submit a request as fal's clients do",
     description:
@@ -126,6 +127,7 @@ export const falQueueRoutes = [
     method: 'PUT',
     path: '/fal/queue/**:path',
     scope: 'user:write',
+    bucket: 'jobs',
     tag,
     summary: 'Cancel a request: `<app>/requests/<id>/cancel`',
     params: Path,

@@ -23,6 +23,7 @@ const proxy = (method: 'GET' | 'POST' | 'PUT') =>
     method,
     path: '/fal/proxy',
     scope: 'public',
+    bucket: 'api',
     tag: 'fal',
     summary: "The proxyUrl of fal's clients",
     description: `The address in the header \`${targetHeader}\` leads to the endpoint here that stands for it, with the scope that it needs. Nothing is fetched from anywhere.`,

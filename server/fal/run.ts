@@ -39,6 +39,7 @@ export const falRunRoutes = [
     method: 'POST',
     path: '/fal/run/**:path',
     scope: 'user:write',
+    bucket: 'jobs',
     tag: 'fal',
     summary: "Run a model and wait for its result as fal's clients do",
     description:

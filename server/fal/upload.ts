@@ -47,6 +47,7 @@ function initiate({ content_type, file_name }: z.output<typeof FalUpload>, call:
 const facts = {
   method: 'POST',
   scope: 'user:write',
+  bucket: 'api',
   tag: 'fal',
   body: FalUpload,
   example: { content_type: 'image/png', file_name: 'cat.png' },

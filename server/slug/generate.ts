@@ -61,6 +61,7 @@ const how =
 const submitFacts = {
   method: 'POST',
   scope: 'user:write',
+  bucket: 'jobs',
   tag,
   params: One,
   body: GenerationBody,

@@ -128,6 +128,7 @@ async function cancel(requestId: string, call: Call): Promise<JsonText> {
 const cancelFacts = {
   path: '/slug/requests/:id/cancel',
   scope: 'user:write',
+  bucket: 'jobs',
   tag,
   summary: 'Cancel a request; its engine is told at once',
   params: One,

@@ -26,6 +26,7 @@ export const speechRoutes = [
     path: '/std/v1/audio/speech',
     aliases: ['/v1/audio/speech', '/std/openai/v1/audio/speech'],
     scope: 'user:write',
+    bucket: 'jobs',
     tag: 'Audio',
     summary: 'Say a text',
     description:
