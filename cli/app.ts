@@ -24,6 +24,7 @@ import { openContent } from '../core/workflows/content.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
+import { openWorkflows } from '../core/workflows/workflows.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
@@ -126,6 +127,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     }),
   })
   const executions = openExecutions({ store, jobs, frozen, work, log })
+  const workflows = openWorkflows({ store, executions })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
@@ -140,6 +142,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     fleet,
     jobs,
     executions,
+    workflows,
     recorder: jobs.recorder,
     cpu,
     conversion,

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
+import type { Log } from '../core/log.ts'
 import { failureOf } from '../core/schemas/issues.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import { admit } from './auth.ts'
@@ -51,7 +52,7 @@ export async function dispatch(
       )
   }
   if ('answer' in route) return route.answer(call)
-  const body = route.body ? await readJson(call) : undefined
+  const body = route.body ? await readJson(call, owners) : undefined
   const input = {
     params: check(route.params, params),
     query: check(route.query, queryOf(call)),
@@ -62,14 +63,14 @@ export async function dispatch(
 }
 
 /** Answers a failed request: in the form of its route where it has matched one, else in the common form. */
-export function answerFailure(thrown: unknown, { call, res }: CallEvent): void {
+export function answerFailure(thrown: unknown, { call, res }: CallEvent, log: Log): void {
   const failure = Failure.from(thrown)
-  if (call) fail(call, failure)
+  if (call) fail(call, failure, log)
   else refuse(res, failure, newId('req'))
 }
 
 /** Ends the call of a request that has been answered: releases what it holds and records it. */
-export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOptions): void {
+export function endCall({ call, res }: CallEvent, { owners, calls }: Omit<DispatchOptions, 'wrongTokens'>): void {
   if (!call) return
   call.letBodyGo()
   calls.delete(call)
@@ -84,9 +85,9 @@ export async function sendJson(call: Call, { text, status, embedded }: JsonText)
 }
 
 /** Ends a call that is still on its way: with an error response unless its response was begun. */
-export function interrupt(call: Call, failure: Failure): void {
+export function interrupt(call: Call, failure: Failure, log: Log): void {
   call.stop(failure)
-  fail(call, failure)
+  fail(call, failure, log)
 }
 
 function check(schema: z.ZodType | undefined, value: unknown): unknown {
@@ -121,9 +122,9 @@ function queryOf(call: Call): Query {
   return query
 }
 
-function fail(call: Call, failure: Failure): void {
+function fail(call: Call, failure: Failure, log: Log): void {
   if (failure.code === 'internal_error')
-    call.owners.log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
+    log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
   if (failure.code === 'cancelled' && call.left) {
     // Nobody is there to read it; the status is for the metrics.
     call.res.statusCode = failure.status

@@ -15,6 +15,7 @@ import type { Store } from '../core/store/store.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import type { Conversion } from '../core/tasks/audio/conversion.ts'
 import type { Executions } from '../core/workflows/executions.ts'
+import type { Workflows } from '../core/workflows/workflows.ts'
 import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
 import type { Replies } from './idempotency.ts'
@@ -34,6 +35,7 @@ export interface Owners {
   fleet: Fleet
   jobs: Jobs
   executions: Executions
+  workflows: Workflows
   recorder: Recorder
   cpu: Cpu
   conversion: Conversion

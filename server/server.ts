@@ -75,14 +75,16 @@ export async function openServer({
   const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
   if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
 
-  const options = { owners: undefined as unknown as Owners, wrongTokens, calls }
-  const app = openHttpApp<CallEvent>({
-    routes,
-    begin: (req, res) => ({ req, res, params: {}, call: undefined }),
-    handle: (route, event) => dispatch(route, event, options),
-    onError: answerFailure,
-    end: event => endCall(event, options),
-  })
+  /** Without owners there are no routes: until `serve` every request is refused. */
+  const openApp = (opened: Owners | undefined) =>
+    openHttpApp<CallEvent>({
+      routes: opened ? routes(opened) : [],
+      begin: (req, res) => ({ req, res, params: {}, call: undefined }),
+      handle: (route, event) => dispatch(route, event, { owners: opened!, wrongTokens, calls }),
+      onError: (thrown, event) => answerFailure(thrown, event, log),
+      end: event => endCall(event, { owners: opened!, calls }),
+    })
+  let app = openApp(undefined)
 
   const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
     // Node says `Connection: close` with the last answer of a connection, and leaves it open all the same.
@@ -155,7 +157,8 @@ export async function openServer({
     },
     /** The owners are open: from now on requests are admitted. */
     serve(opened: Omit<Owners, 'calls' | 'replies'>): void {
-      owners = options.owners = { ...opened, calls, replies: openReplies(opened) }
+      owners = { ...opened, calls, replies: openReplies(opened) }
+      app = openApp(owners)
       state = 'ready'
     },
     /** Resolves when every connection is gone. Requests still running after `deadlineMs` are interrupted. */
@@ -167,7 +170,7 @@ export async function openServer({
       if (running > 0) {
         const timer = setTimeout(() => {
           owners?.streams.interruptAll()
-          for (const call of calls) interrupt(call, interrupted())
+          for (const call of calls) interrupt(call, interrupted(), log)
         }, deadlineMs)
         const last = setTimeout(() => idle?.(), deadlineMs + 1_000)
         await new Promise<void>(resolve => (idle = resolve))

@@ -7,6 +7,7 @@ import type { Outlook } from './facts.ts'
 import { allLines } from './log-lines.ts'
 import { type JobsOptions, openParts } from './parts.ts'
 import { waitingOf } from './queue.ts'
+import { openJobReads } from './reads.ts'
 import { type Standing, standingOf } from './standing.ts'
 
 /** After a drain has interrupted a run, how long it gets to end before its job is given back over its head. */
@@ -26,6 +27,8 @@ export function openJobs(options: JobsOptions) {
   let draining = false
 
   return {
+    ...openJobReads(store),
+
     /** Resolves after the commit: from then on the job survives a crash. The same idempotency key finds the same job. */
     async submit(wanted: Omit<NewJob, 'rank'>): Promise<{ job: JobRecord; replayed: boolean }> {
       await begun

@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { logLevels } from '../../core/tasks/generation/protocol.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { submitted } from '../submit.ts'
 import { Created, createRoute } from './job-create.ts'
@@ -33,18 +34,17 @@ const notDeletable = ({ id }: JobRecord) =>
   new Failure('conflict', `The job ${id} is a synchronous call: only its bill is kept, and that is not deleted.`)
 
 /** Resolves when the job has ended, the client has left, the server drains, or the time is over. */
-async function waitFor(job: JobRecord, waitMs: number, call: Call): Promise<void> {
+async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<void> {
   const enough = AbortSignal.any([call.gone, AbortSignal.timeout(waitMs)])
-  const { jobs } = call.owners
   // A synchronous call is not in the store, which does not tell its end.
   const ended = jobs.calls.ended(job.organizationId, job.id)
   await Promise.race([jobs.wait(job.id, enough), ...(ended ? [ended] : [])])
 }
 
 /** Durable jobs: an id that was answered survives the server. */
-export const jobRoutes = [
+export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
   createRoute,
-  listRoute,
+  listRoute(owners),
   route({
     method: 'GET',
     path: '/api/jobs/:id',
@@ -59,7 +59,7 @@ export const jobRoutes = [
     handle: async ({ params, query }, call) => {
       let job = await findJob(params.id, call)
       if (query.wait > 0 && !hasEnded(job)) {
-        await waitFor(job, Math.ceil(query.wait * 1000), call)
+        await waitFor(job, Math.ceil(query.wait * 1000), call, owners)
         job = await findJob(params.id, call)
       }
       if (!hasEnded(job))
@@ -77,7 +77,7 @@ export const jobRoutes = [
     params: One,
     response: Deleted,
     handle: async ({ params: { id } }, call) => {
-      const removed = isJobId(id) && (await call.owners.jobs.remove(call.caller.organizationId, id))
+      const removed = isJobId(id) && (await owners.jobs.remove(call.caller.organizationId, id))
       if (!removed) throw notDeletable(await findJob(id, call))
       return { id, object: 'job' as const, deleted: true }
     },
@@ -93,7 +93,7 @@ export const jobRoutes = [
     response: JobObject,
     handle: async ({ params: { id } }, call) => {
       // The calls first: one that leaves the memory meanwhile is in the store.
-      const { jobs } = call.owners
+      const { jobs } = owners
       const { organizationId } = call.caller
       const job = isJobId(id)
         ? ((await jobs.calls.cancel(organizationId, id)) ?? (await jobs.cancel(organizationId, id)))
@@ -125,7 +125,7 @@ export const jobRoutes = [
     response: Logs,
     handle: async ({ params }, call) => {
       const job = await findJob(params.id, call)
-      const lines = job.kind === 'sync' ? [] : await call.owners.jobs.logs(job)
+      const lines = job.kind === 'sync' ? [] : await owners.jobs.logs(job)
       return {
         logs: lines.map(({ at, level, message }) => ({
           timestamp: new Date(at).toISOString(),

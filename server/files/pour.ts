@@ -16,13 +16,13 @@ export const chunkBytes = (readers: number): number =>
  * it is shorter than that.
  */
 export async function* piecesOf(
-  { owners }: Call,
+  { streams }: Call,
   file: FileHandle,
   { first, last }: Range,
   most: number = largest,
 ): AsyncGenerator<Uint8Array> {
   function piece(position: number): Promise<Uint8Array> {
-    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), most, last - position + 1))
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(streams.count), most, last - position + 1))
     const read = file.read({ buffer, position }).then(({ bytesRead }) => buffer.subarray(0, bytesRead))
     // When the reader leaves meanwhile, nobody asks what became of it.
     read.catch(() => {})
@@ -57,7 +57,7 @@ export async function* base64PiecesOf(call: Call, file: FileHandle, bytes: numbe
  * Writes pieces after the head, no faster than they are read: what a reader has not taken is not in memory. One that
  * takes nothing for the write deadline is cut. Resolves when the response is over.
  */
-export async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+export async function pour({ res, streams }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const rest: WatchedStream = {
     place: -1,
     blockedSince: undefined,
@@ -69,7 +69,7 @@ export async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Arr
   const over = new AbortController()
   res.once('close', () => over.abort())
   if (res.destroyed) over.abort()
-  owners.streams.add(rest)
+  streams.add(rest)
   try {
     for await (const bytes of pieces) {
       if (over.signal.aborted) return
@@ -88,6 +88,6 @@ export async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Arr
     res.destroy()
     throw thrown
   } finally {
-    owners.streams.remove(rest)
+    streams.remove(rest)
   }
 }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { SpeechRequest } from '../../core/tasks/audio/speech-request.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { speechTask } from '../../core/tasks/tasks.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { speech } from './speech.ts'
 import { speakers, voicesOf } from './voices.ts'
@@ -20,7 +21,7 @@ const Voices = z
   })
   .meta({ id: 'VoiceList' })
 
-export const speechRoutes = [
+export const speechRoutes = (owners: Pick<Owners, 'jobs' | 'registry'>) => [
   route({
     method: 'POST',
     path: '/std/v1/audio/speech',
@@ -45,11 +46,11 @@ export const speechRoutes = [
     query: z.object({ model: z.string().max(256).optional() }),
     response: Voices,
     handle: async ({ query }, call) => {
-      if (query.model !== undefined) modelFor(speechTask, query.model, call.owners.registry.catalog())
-      const models = speakers(call).filter(({ id }) => query.model === undefined || query.model === id)
+      if (query.model !== undefined) modelFor(speechTask, query.model, owners.registry.catalog())
+      const models = speakers(call, owners).filter(({ id }) => query.model === undefined || query.model === id)
       const data = await Promise.all(
         models.map(async model => {
-          const voices = (await voicesOf(model, call)).map(({ id, name }) => ({ id, name }))
+          const voices = (await voicesOf(model, owners)).map(({ id, name }) => ({ id, name }))
           return { model: model.id, voices }
         }),
       )

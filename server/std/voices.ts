@@ -5,10 +5,11 @@ import type { Model } from '../../core/models/model.ts'
 import { askForVoices, plainVoice, type Voice } from '../../core/tasks/audio/voices.ts'
 import { speechTask } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 
 /** The models that speak and that the caller may use. */
-export const speakers = (call: Call): Model[] =>
-  call.owners.registry
+export const speakers = (call: Call, { registry }: Pick<Owners, 'registry'>): Model[] =>
+  registry
     .all()
     .filter(
       ({ id, enabled, tasks }) => enabled && tasks.includes(speechTask) && modelAllowed(call.caller.token.models, id),
@@ -18,8 +19,7 @@ export const speakers = (call: Call): Model[] =>
 const patienceMs = 2_000
 
 /** What is configured or known of its engine; otherwise what the engine says, if it runs and has a moment. */
-export async function voicesOf(model: Model, call: Call): Promise<Voice[]> {
-  const { jobs, registry } = call.owners
+export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'jobs' | 'registry'>): Promise<Voice[]> {
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
   if (known) return known.map(plainVoice)

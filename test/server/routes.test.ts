@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { route } from '../../server/route.ts'
-import { routes } from '../../server/routes.ts'
+import { routeTable } from '../../server/routes.ts'
+
+const routes = routeTable()
 
 /** Every route that begins work, and so counts against the limit of job submissions. Source: the API contract. */
 const submissions = [
