@@ -196,7 +196,7 @@ export async function bundleProgram(version: string, minifyWhitespace = true): P
       ]),
       patch('piscina/dist/worker.js', [
         'Promise.resolve(`${filename}`).then(s => __importStar(require(s)))',
-        `__importStar(require(${JSON.stringify(join(root, 'core/cpu/worker.ts'))}))`,
+        `__importStar(require(${JSON.stringify(join(root, 'cli/cpu-worker.ts'))}))`,
       ]),
     ],
     // Optional native parts of packages, loaded inside a try.

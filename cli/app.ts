@@ -4,31 +4,35 @@ import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
 import { openShares } from '../core/accounts/shares.ts'
+import { openAdmission } from '../core/admission/admission.ts'
+import { openBodyRoom } from '../core/admission/body-room.ts'
 import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
 import { openFiles } from '../core/files/files.ts'
-import { openJobs } from '../core/jobs/jobs.ts'
+import { type Jobs, openJobs } from '../core/jobs/jobs.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
 import { openMedia } from '../core/media/take.ts'
 import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
 import { type Store, scopes } from '../core/store/store.ts'
-import { openConversion } from '../core/tasks/audio/conversion.ts'
-import { openSpeechRunner } from '../core/tasks/audio/run-speech.ts'
-import { openTranscriptionRunner } from '../core/tasks/audio/run-transcription.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
+import { openPreparing } from '../core/tasks/preparing.ts'
 import { openTaskRunner } from '../core/tasks/run.ts'
 import { openTextRunner } from '../core/tasks/run-text.ts'
+import { openConversion } from '../core/tasks/speech/conversion.ts'
+import { openSpeechRunner } from '../core/tasks/speech/run-speech.ts'
+import { openTranscriptionRunner } from '../core/tasks/transcription/run-transcription.ts'
 import { openContent } from '../core/workflows/content.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
 import { openFrozen } from '../core/workflows/frozen.ts'
-import { openNodeRunner, openNodeWork } from '../core/workflows/node-run.ts'
+import { openNodeRunner, openNodeWorks } from '../core/workflows/node-run.ts'
+import { openResultLookup } from '../core/workflows/result-lookup.ts'
+import { openSingleFlight } from '../core/workflows/single-flight.ts'
 import { openWorkflows } from '../core/workflows/workflows.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
-import { openBodyBudget } from '../server/body.ts'
 import { openMetrics } from '../server/metrics.ts'
 import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
@@ -91,42 +95,50 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     onLoaded: (modelId, ms) => timings.took('load', modelId, ms),
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
-  const cpu = openCpu()
+  const threads = openCpu()
+  // The other side of the threads is cli/cpu-worker.ts.
+  const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
   const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })
   const conversion = openConversion({ cpu, ffmpeg })
-  const transcription = openTranscriptionRunner({ registry, cpu, media, limits: config.limits })
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
   const frozen = openFrozen(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
-  const work = openNodeWork({ frozen, registry, cpu, content })
-  const jobs = openJobs({
+  const admission = openAdmission({
+    registry,
+    bodies: openBodyRoom(config.limits.held_bodies),
+    // Opened below, because jobs run what is admitted.
+    room: { records: () => jobs.recorder.requireRoom(), queue: model => jobs.calls.requireRoom(model) },
+  })
+  const works = openNodeWorks({ frozen, admission, cpu, content })
+  const flight = openSingleFlight(store.executions)
+  const jobs: Jobs = openJobs({
     store,
     fleet,
     models: registry,
     weightOf: id => shares.of(id),
     log,
     run: openNodeRunner({
-      work,
+      admission,
+      works,
+      flight,
       frozen,
-      store: store.executions,
       media,
-      run: openTaskRunner({
-        text: openTextRunner({ registry, cpu, media, limits: config.limits }),
-        generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
-        own: {
-          'std/audio-speech': openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
-          'std/audio-transcription': transcription,
-          'std/audio-translation': transcription,
+      run: openTaskRunner(
+        {
+          text: openTextRunner({ registry, cpu, media, limits: config.limits }),
+          speech: openSpeechRunner({ files, registry, ffmpeg, conversion, limits: config.limits }),
+          transcription: openTranscriptionRunner({ registry, cpu, media, limits: config.limits }),
+          generation: openGenerationRunner({ files, registry, cpu, ffmpeg, limits: config.limits, log }),
         },
-        used: (modelId, usage) => throughput.used(modelId, usage),
-      }),
+        (modelId, usage) => throughput.used(modelId, usage),
+      ),
     }),
   })
-  const executions = openExecutions({ store, jobs, frozen, work, log })
+  const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
   const workflows = openWorkflows({ store, executions })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })
@@ -143,7 +155,6 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     jobs,
     executions,
     workflows,
-    recorder: jobs.recorder,
     cpu,
     conversion,
     files,
@@ -153,7 +164,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     throughput,
     timings,
     journal,
-    bodies: openBodyBudget(config.limits.held_bodies),
+    admission,
     log,
   })
   writeServerFile(dataDir, server)

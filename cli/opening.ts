@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
-import { readConfig } from '../core/config.ts'
 import { openJournal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
+import { readConfig } from '../core/models/config.ts'
 import { openSqliteStore } from '../core/store/sqlite/store.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
 

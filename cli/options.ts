@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { Duration } from '../core/models/quantities.ts'
+import { Duration } from '../core/quantities.ts'
 import { type Scope, scopes } from '../core/store/store.ts'
 
 /** Options that several commands share, and how their values are read. Each throws what commander shows as usage. */

@@ -7,7 +7,6 @@ import { compileFunction } from 'node:vm'
 import { zstdDecompressSync } from 'node:zlib'
 import type Sharp from 'sharp'
 import { loadAddon } from './addon.ts'
-import type * as SoundDecoders from './cpu/sound-decoders.ts'
 import { cacheDirectory, placeFile, placeTree, type TreeFile } from './extraction.ts'
 import { Failure } from './failure.ts'
 
@@ -72,7 +71,7 @@ export function selfCommand(args: readonly string[]): { file: string; args: stri
 
 const threads = {
   'store-writer': 'core/store/sqlite/writer.ts',
-  'cpu-worker': 'core/cpu/worker.ts',
+  'cpu-worker': 'cli/cpu-worker.ts',
 }
 
 /** Entry of a worker thread: for `new Worker(...)`, or as a string for piscina's `filename`. */
@@ -144,16 +143,15 @@ export function loadSharp(): typeof Sharp {
   return require('sharp') as typeof Sharp
 }
 
-/** The decoders of sounds for machines without ffmpeg. Nothing of them is read before there is a sound. */
-export async function loadSoundDecoders(): Promise<typeof SoundDecoders> {
-  if (form === 'source')
-    return (await import(pathToFileURL(join(root, 'core/cpu/sound-decoders.ts')).href)) as typeof SoundDecoders
+/** Loads the audio decoders for machines without ffmpeg, `core/cpu/sound-decoders.ts`, when there is audio to decode. */
+export async function loadSoundDecoders<T>(): Promise<T> {
+  if (form === 'source') return (await import(pathToFileURL(join(root, 'core/cpu/sound-decoders.ts')).href)) as T
   const asset = 'sound-decoders.cjs'
   const module = { exports: {} }
   const code = Buffer.from(readAsset(asset)).toString('utf8')
   const run = compileFunction(code, ['exports', 'require', 'module'], { filename: asset })
   run(module.exports, createRequire(process.execPath), module)
-  return module.exports as typeof SoundDecoders
+  return module.exports as T
 }
 
 /** A folder of packages below which there is a node_modules. */

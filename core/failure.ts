@@ -1,5 +1,3 @@
-import type { ValidationDetail } from './schemas/validation.ts'
-
 /**
  * Every way work can fail. Status, type and retry are facts of the code, never choices of the call site.
  * `retry` says whether the same call may succeed later; a queue and a client library both go by it.
@@ -65,6 +63,15 @@ export interface FailureDetail<Code extends string = string> {
   path: string
   message: string
   code: Code
+}
+
+/** What is wrong with one field, in the form of FastAPI, which fal's clients read. */
+export interface ValidationDetail {
+  loc: (string | number)[]
+  msg: string
+  type: string
+  ctx?: Record<string, unknown>
+  input?: unknown
 }
 
 export interface FailureMore {

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 import type { Failure } from './failure.ts'
 import type { Feature, Model } from './models/model.ts'
-import type { SpeechTraits } from './tasks/audio/speech.ts'
-import type { Task } from './tasks/tasks.ts'
+import type { SpeechFormat } from './schemas/speech-format.ts'
+import type { Task } from './schemas/task.ts'
 
 /**
  * The seam between what is asked for and what runs it. The server, the jobs and the CLI know GPUs only through
@@ -70,10 +70,29 @@ export interface SlotQueue {
   refuse(modelId: string, failure: () => Failure, withinMs: number): void
 }
 
+/** Describes a model that synthesizes speech. Plain data. */
+export interface SpeechTraits {
+  /** Formats that its engine writes; infer converts the engine's WAV to the others. */
+  formats: readonly SpeechFormat[]
+  /** Null where they are not known: then the engine decides whether a voice exists. */
+  voices: readonly string[] | null
+  /** Characters of one text. */
+  longestInput: number
+}
+
+/** Names how requests become HTTP to an engine. What a name stands for is in core/tasks/protocols. */
+export type EngineProtocolName = 'openai-text' | 'openai-audio' | 'infer-generation'
+
+/** Where an engine answers a task, and by which protocol. */
+export interface EngineRoute {
+  protocol: EngineProtocolName
+  path: string
+}
+
 /** How to speak to one kind of engine. Data only: what is done with it stands in core/tasks. */
 export interface EngineTraits {
-  /** Where the engine answers each task. A task without a path cannot be asked of it. */
-  paths: Partial<Record<Task, string>>
+  /** A task without a route cannot be asked of the engine. */
+  routes: Partial<Record<Task, EngineRoute>>
   features: ReadonlySet<Feature>
   /** Whether relevance scores come as probabilities or as raw logits. */
   rerankScores: 'probability' | 'logit'

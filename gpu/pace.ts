@@ -4,10 +4,6 @@ export interface Pace {
   runMs: number | null
 }
 
-/** The newest value counts a fifth, so that a cold start long ago is forgotten and one slow request changes little. */
-export const blend = (average: number | null, value: number): number =>
-  average === null ? value : average + (value - average) * 0.2
-
 /** Milliseconds until a model that has been loading for a while is ready; null when it never has been before. */
 export const untilReady = (pace: Pace, loadingForMs: number): number | null =>
   pace.loadMs === null ? null : Math.max(0, pace.loadMs - loadingForMs)

@@ -1,12 +1,12 @@
 import type { Failure } from '../core/failure.ts'
 import type { Demand, SlotQueue } from '../core/fleet.ts'
+import { movingAverage } from '../core/moving-average.ts'
 import { byUrgency, nextStep, occupantsOf, type Rules } from './advance.ts'
 import { failedAgain } from './backoff.ts'
 import { defaultRules, type Effects } from './effects.ts'
 import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import { openModelStates } from './model-states.ts'
-import { blend } from './pace.ts'
 import type { Place } from './place.ts'
 
 /**
@@ -96,7 +96,7 @@ export function openResidency(
     resident.leases--
     resident.lastUsedAt = effects.now()
     if (ranMs !== null) {
-      of.pace.runMs = blend(of.pace.runMs, ranMs)
+      of.pace.runMs = movingAverage(of.pace.runMs, ranMs)
       if (!resident.useful) {
         resident.useful = true
         of.failures = null
@@ -230,7 +230,7 @@ export function openResidency(
       resident.readyAt = now
       resident.lastUsedAt = now
       const { pace } = resident.serves
-      pace.loadMs = blend(pace.loadMs, now - resident.startedAt)
+      pace.loadMs = movingAverage(pace.loadMs, now - resident.startedAt)
       effects.loaded?.(resident.serves.model.id, now - resident.startedAt)
       needy.add(resident.serves)
       pump()

@@ -88,29 +88,5 @@ export function discard(req: IncomingMessage): void {
 /** What a body of unannounced length is counted as. */
 const unannounced = 1 << 20
 
-/**
- * Bounds what the bodies of all requests hold together, from before they are read until their answer. Large bodies
- * wait for slots and threads like small ones do, and a few hundred of them would be the memory of the machine.
- */
-export function openBodyBudget(most: number) {
-  let held = 0
-  return {
-    /** Counts the body until what is given is called, once or more. Throws Failure `no_capacity` when there is no room. */
-    hold(req: IncomingMessage): () => void {
-      // Once as it came and once as the engine is sent it.
-      let bytes = 2 * Number(req.headers['content-length'] ?? unannounced)
-      if (held > 0 && held + bytes > most)
-        throw new Failure(
-          'no_capacity',
-          'The requests under way hold all the memory there is for them. Try again in a moment.',
-          { retryAfterMs: 1_000 },
-        )
-      held += bytes
-      return () => {
-        held -= bytes
-        bytes = 0
-      }
-    },
-  }
-}
-export type BodyBudget = ReturnType<typeof openBodyBudget>
+/** How many bytes a body is counted as while it is held: once as it came and once as the engine is sent it. */
+export const heldBytes = (req: IncomingMessage): number => 2 * Number(req.headers['content-length'] ?? unannounced)

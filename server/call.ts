@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { type Caller, modelAllowed } from '../core/accounts/accounts.ts'
+import type { Caller } from '../core/accounts/accounts.ts'
 import type { Allowance } from '../core/accounts/limiter.ts'
 import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
@@ -65,15 +65,6 @@ export class Call implements Placed {
   }
   get organizationId(): string | undefined {
     return this.#caller?.organizationId
-  }
-
-  /** Throws Failure `model_not_allowed` where the caller's token is not for this model. */
-  requireModel(id: string, param: string | null = 'model'): void {
-    const { token } = this.caller
-    if (modelAllowed(token.models, id)) return
-    throw new Failure('model_not_allowed', `The token '${token.name}' may not use the model '${id}'.`, {
-      param: param ?? undefined,
-    })
   }
 
   /**

@@ -2,8 +2,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import type { Config } from '../core/config.ts'
 import { Failure } from '../core/failure.ts'
+import type { Config } from '../core/models/config.ts'
 import { hostName } from './host.ts'
 
 /** A private key and its certificate, with the chain behind it where there is one; both PEM. */

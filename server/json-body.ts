@@ -1,4 +1,4 @@
-import { readBody } from './body.ts'
+import { heldBytes, readBody } from './body.ts'
 import type { Call } from './call.ts'
 import type { Owners } from './owners.ts'
 
@@ -8,11 +8,11 @@ import type { Owners } from './owners.ts'
  */
 export async function readJson(
   call: Call,
-  { config, cpu, bodies }: Pick<Owners, 'bodies' | 'config' | 'cpu'>,
+  { config, cpu, admission }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
 ): Promise<unknown> {
   const { route } = call
   const { json_body: usual, chat_body: most } = config.limits
-  if (route.largeBody) call.letBodyGo = bodies.hold(call.req)
+  if (route.largeBody) call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
   const hash = call.req.headers['idempotency-key'] !== undefined
   const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }

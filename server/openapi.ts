@@ -93,6 +93,8 @@ function components() {
   return Object.fromEntries(
     Object.entries(schemas)
       .filter(([id]) => id !== '__shared')
+      // The registry has them in the order in which modules were loaded.
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, schema]),
   )
 }

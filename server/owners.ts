@@ -1,22 +1,23 @@
 import type { Accounts } from '../core/accounts/accounts.ts'
 import type { Limiter } from '../core/accounts/limiter.ts'
-import type { Config } from '../core/config.ts'
+import type { Admission } from '../core/admission/admission.ts'
 import type { Cpu } from '../core/cpu/cpu.ts'
 import type { Files } from '../core/files/files.ts'
 import type { Fleet } from '../core/fleet.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
-import type { Recorder } from '../core/jobs/recorder.ts'
 import type { Journal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
 import type { Media } from '../core/media/take.ts'
+import type { Config } from '../core/models/config.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import type { SwapSet } from '../core/swap-set.ts'
-import type { Conversion } from '../core/tasks/audio/conversion.ts'
+import type { Preparing } from '../core/tasks/preparing.ts'
+import type { Conversion } from '../core/tasks/speech/conversion.ts'
 import type { Executions } from '../core/workflows/executions.ts'
+import type { ResultLookup } from '../core/workflows/result-lookup.ts'
 import type { Workflows } from '../core/workflows/workflows.ts'
-import type { BodyBudget } from './body.ts'
 import type { Call } from './call.ts'
 import type { Replies } from './idempotency.ts'
 import type { Metrics } from './metrics.ts'
@@ -36,8 +37,7 @@ export interface Owners {
   jobs: Jobs
   executions: Executions
   workflows: Workflows
-  recorder: Recorder
-  cpu: Cpu
+  cpu: Cpu & Preparing & ResultLookup
   conversion: Conversion
   media: Media
   files: Files
@@ -47,7 +47,7 @@ export interface Owners {
   timings: Timings
   /** The end of the server's own log. */
   journal: Journal
-  bodies: BodyBudget
+  admission: Admission
   /** Requests that came with an idempotency key; the server's own. */
   replies: Replies
   /** The requests that are being answered; the server's own, filled in by it. */

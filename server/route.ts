@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Bucket } from '../core/accounts/plan.ts'
-import type { TextWish } from '../core/cpu/body-work.ts'
+import type { TextOptions } from '../core/cpu/body-work.ts'
 import type { Failure } from '../core/failure.ts'
 import type { Scope } from '../core/store/store.ts'
 import type { Call } from './call.ts'
@@ -39,7 +39,7 @@ interface RouteFacts<P, Q, B, R> {
   /** How many members a body may have where it needs more than others. */
   members?: number
   /** Members of the body that come in `call.texts` where it is large. */
-  bodyTexts?: TextWish
+  bodyTexts?: TextOptions
   /** Absent where the answer is not JSON. */
   response?: R
   /** Of success; 200 by default. */

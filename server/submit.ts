@@ -1,7 +1,8 @@
+import type { Admitted } from '../core/admission/admission.ts'
 import { Failure } from '../core/failure.ts'
 import { newId, queueIdOf } from '../core/ids.ts'
 import type { JobRecord } from '../core/store/store.ts'
-import { speechTask, type Task } from '../core/tasks/tasks.ts'
+import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { originOf } from './origin.ts'
@@ -9,8 +10,8 @@ import { originOf } from './origin.ts'
 export interface JobWish {
   /** Where it has an id already, because files were taken for it. */
   id?: string
-  task: Task
-  modelId: string
+  /** The work, as admission gave it. */
+  admitted: Admitted
   /** The slug under which it was asked for. */
   slug?: string | null
   /** As the endpoint of the task would take them, checked; or that as JSON text. */
@@ -40,8 +41,7 @@ export interface JobTerms {
  */
 export function boundInputs(call: Call, of: string, text: string): void {
   const most = call.owners.config.limits.json_body
-  // What is spoken is a text and never a file.
-  const isFile = of === speechTask && call.inline.size > 0
+  const isFile = call.inline.size > 0 && taskNamed(of)?.takesFiles === false
   if (isFile || Buffer.byteLength(text) > most)
     throw new Failure(
       'payload_too_large',
@@ -57,17 +57,14 @@ export function boundInputs(call: Call, of: string, text: string): void {
 export async function submitJob(
   call: Call,
   body: unknown,
-  { id = newId('job'), task, modelId, slug = null, inputs, terms = {} }: JobWish,
+  { id = newId('job'), admitted, slug = null, inputs, terms = {} }: JobWish,
 ): Promise<{ job: JobRecord; replayed: boolean }> {
   const now = Date.now()
   const notBefore = Math.max(now, terms.notBefore ?? 0)
   const retentionMs = terms.retentionMs ?? call.owners.config.limits.job_retention
   const submitted = await call.owners.jobs.submit({
     id,
-    organizationId: call.caller.organizationId,
-    tokenId: call.caller.tokenId,
-    task,
-    modelId,
+    admitted,
     slug,
     inputs: typeof inputs === 'string' ? inputs : JSON.stringify(inputs),
     priority: terms.priority ?? 0,

@@ -52,18 +52,57 @@ test('only cli/app.ts knows the server and the GPUs at once', () => {
   expect(both).toEqual(['cli/app.ts'])
 })
 
-/** Inside core, a folder may import those on its left. */
-const order = ['dag', 'store', 'accounts', 'models', 'files', 'jobs', 'workflows', 'batches', 'webhooks']
-test('inside core, what comes later is not known earlier', () => {
-  const folder = (path: string) => order.indexOf(path.split('/')[1] ?? '')
-  const wrong = sources
-    .filter(path => path.startsWith('core/') && folder(path) >= 0)
-    .flatMap(path =>
-      importsOf(path)
-        .filter(to => folder(to) > folder(path) && to.startsWith('core/'))
-        .map(to => `${path} imports ${to}`),
-    )
+/** The folders of core, lowest first, after its root files `.`: a folder may import those before it. */
+const order = [
+  '.',
+  'schemas',
+  'dag',
+  'store',
+  'accounts',
+  'models',
+  'files',
+  'cpu',
+  'media',
+  'tasks',
+  'admission',
+  'jobs',
+  'workflows',
+  'batches',
+  'webhooks',
+]
+/** The seam to the GPUs speaks of models: it is no lower than those, although it lies beside the root files. */
+const asModels = 'core/fleet.ts'
+const folderOf = (path: string) => {
+  if (path === asModels) return 'models'
+  const [, folder, ...more] = path.split('/')
+  return more.length === 0 ? '.' : folder!
+}
+
+/** The imports, of types too, between two folders of core. */
+const edges = sources
+  .filter(path => path.startsWith('core/'))
+  .flatMap(path =>
+    importsOf(path)
+      .filter(to => to.startsWith('core/') && folderOf(to) !== folderOf(path))
+      .map(to => ({ path, to, from: folderOf(path), into: folderOf(to) })),
+  )
+
+test('every folder of core has its place in the order', () => {
+  const folders = sources.filter(path => path.startsWith('core/')).map(folderOf)
+  expect([...new Set(folders)].filter(folder => !order.includes(folder))).toEqual([])
+})
+
+test('inside core, lower folders never import higher ones', () => {
+  const wrong = edges
+    .filter(({ from, into }) => order.indexOf(into) > order.indexOf(from))
+    .map(({ path, to }) => `${path} imports ${to}`)
   expect(wrong).toEqual([])
+})
+
+test('no two folders of core import each other', () => {
+  const pairs = new Set(edges.map(({ from, into }) => `${from} imports ${into}`))
+  const mutual = [...pairs].filter(pair => pairs.has(pair.split(' imports ').toReversed().join(' imports ')))
+  expect(mutual).toEqual([])
 })
 
 test('no file and no folder is a drawer', () => {
@@ -71,8 +110,14 @@ test('no file and no folder is a drawer', () => {
   expect(files.filter(path => path.split('/').some(part => drawer.test(part)))).toEqual([])
 })
 
+/** Longer because they hold one concept. */
+const longFiles: Record<string, string> = {
+  'gpu/residency.ts': 'one state machine with one writer: parts of it would share all of its state',
+}
 test('no source file is past 300 lines', () => {
-  expect(sources.filter(path => read(path).split('\n').length > 301)).toEqual([])
+  const long = sources.filter(path => read(path).split('\n').length > 301)
+  expect(long.filter(path => !longFiles[path])).toEqual([])
+  expect(Object.keys(longFiles).filter(path => !long.includes(path))).toEqual([])
 })
 
 test('SQL is written in core/store only', () => {
@@ -106,12 +151,39 @@ test('the states of jobs, executions and nodes are the same words in the code an
   for (const status of nodeStatuses.filter(one => one !== 'running')) expect(schema).toContain(`'${status}'`)
 })
 
-test('every path that the README names exists', () => {
-  const named = [...read('README.md').matchAll(/`((?:bin|cli|server|core|gpu|test)\/[\w./-]*)`/g)].map(
-    ([, path]) => path!,
-  )
-  expect(named.length).toBeGreaterThan(5)
-  expect(named.filter(path => !existsSync(path))).toEqual([])
+const readmes = files.filter(path => /(^|\/)README\.md$/.test(path))
+const guides = [...readmes, 'CONTRIBUTING.md']
+const quoted = (path: string) => [...read(path).matchAll(/`([^`\n]+)`/g)].map(([, text]) => text!)
+
+test.each(guides)('every path that %s names exists', guide => {
+  const paths = quoted(guide).filter(text => /^(bin|cli|server|core|gpu|test)\/[\w./-]*$/.test(text))
+  // Elsewhere a file may stand without its folder.
+  const names = quoted(guide).filter(text => /^[\w.-]+\.ts$/.test(text))
+  expect([
+    ...paths.filter(path => !existsSync(path)),
+    ...names.filter(name => !files.some(path => basename(path) === name)),
+  ]).toEqual([])
+})
+
+test('README.md and CONTRIBUTING.md name the folders of the tree', () => {
+  for (const guide of ['README.md', 'CONTRIBUTING.md'])
+    expect(quoted(guide)).toEqual(expect.arrayContaining(['bin/', 'cli/', 'server/', 'core/', 'gpu/', 'test/']))
+})
+
+test('CONTRIBUTING.md lists the README of every folder', () => {
+  const listed = quoted('CONTRIBUTING.md').filter(text => text.endsWith('/README.md'))
+  expect(listed.sort()).toEqual(readmes.filter(path => path !== 'README.md').sort())
+})
+
+test('every script and every file in the commands of CONTRIBUTING.md exists', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const text = read('CONTRIBUTING.md')
+  const called = [...text.matchAll(/\bnpm (?:run (?:--silent )?)?(test:fast|[a-z]+)/g)].map(([, name]) => name!)
+  // npm's own commands stand beside the scripts.
+  expect([...new Set(called)].filter(name => !(name in scripts) && !['ci', 'run'].includes(name))).toEqual([])
+  const named = [...text.matchAll(/(?<![\w/])((?:bin|cli|server|core|gpu|test)\/[\w./-]+\.(?:ts|json))/g)]
+  expect(named.length).toBeGreaterThan(10)
+  expect(named.map(([, path]) => path!).filter(path => !existsSync(path))).toEqual([])
 })
 
 test('a test file mirrors what it tests', () => {
@@ -123,4 +195,48 @@ test('a test file mirrors what it tests', () => {
 
 test('basenames are kebab-case', () => {
   expect(sources.filter(path => !/^[a-z0-9]+(-[a-z0-9]+)*(\.d)?\.ts$/.test(basename(path)))).toEqual([])
+})
+
+test('what lies below the tasks does not know them', () => {
+  const below = /^core\/([^/]+\.ts|(schemas|dag|store|accounts|models|files|media)\/.*)$/
+  const wrong = sources
+    .filter(path => below.test(path))
+    .flatMap(path =>
+      importsOf(path)
+        .filter(to => to.startsWith('core/tasks/'))
+        .map(to => `${path} imports ${to}`),
+    )
+  expect(wrong).toEqual([])
+})
+
+test('tasks know neither jobs nor workflows', () => {
+  const wrong = sources
+    .filter(path => path.startsWith('core/tasks/'))
+    .flatMap(path =>
+      importsOf(path)
+        .filter(to => /^core\/(admission|jobs|workflows|batches|webhooks)\//.test(to))
+        .map(to => `${path} imports ${to}`),
+    )
+  expect(wrong).toEqual([])
+})
+
+/** Comparisons of a value with the id of a task, or with the beginning of one. */
+const taskBranch =
+  /([=!]==?\s*|\bcase\s+|\.(includes|has|startsWith|indexOf)\()\(?['"`](std|slug)\/|['"`](std|slug)\/[\w-]*['"`]\s*[=!]==?/
+/** Ids are defined in the first; records, presets, and engines, which do the tasks, are the others. */
+const knowsTasks = /^(core\/schemas\/task\.ts$|core\/tasks\/|gpu\/presets\/|gpu\/engines\/)/
+
+test.each([
+  ["if (task === 'std/audio-speech')", true],
+  ["'std/score' !== task", true],
+  ["switch (task) { case 'std/rerank': }", true],
+  ["model.tasks.includes('std/embeddings')", true],
+  ["task.startsWith('slug/')", true],
+  ["const table = { 'std/rerank': 1 }", false],
+  ["answer: call => infer('std/rerank', call)", false],
+])('%s: a branch on a task is %s', (code, isBranch) => expect(taskBranch.test(code)).toBe(isBranch))
+
+test('no code asks which task it has: it reads the record', () => {
+  const files = sources.filter(path => !knowsTasks.test(path) && !/^\s*route\(\{$/m.test(read(path)))
+  expect(files.filter(path => taskBranch.test(read(path)))).toEqual([])
 })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Client } from '../client.ts'
+import { commandTasks } from '../command-tasks.ts'
 import { refused } from '../exit-codes.ts'
 import { lastMoment, type Patience, untilLoaded, waitOrThrow } from '../patience.ts'
 import { type Piece, readAnswer } from './answer.ts'
@@ -42,7 +43,7 @@ const Models = z.object({ data: z.array(z.object({ id: z.string(), tasks: z.arra
 export async function chatModels(client: Client): Promise<string[]> {
   const { data } = await client.ask({ method: 'GET', path: '/std/v1/models', answer: Models })
   return data
-    .filter(model => model.tasks === undefined || model.tasks.includes('std/chat-completion'))
+    .filter(model => model.tasks === undefined || model.tasks.includes(commandTasks.chat))
     .map(model => model.id)
 }
 

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { configSchema, dataDirectory, readConfig } from '../../core/config.ts'
+import { dataDirectory } from '../../core/config.ts'
+import { configSchema, readConfig } from '../../core/models/config.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { streamAnswer, wholeAnswer } from '../chat/ask.ts'
 import { openClient } from '../client.ts'
+import { commandTasks } from '../command-tasks.ts'
 import { refused, usage } from '../exit-codes.ts'
 import { make } from '../generation/command.ts'
 import { checkReadable } from '../generation/media.ts'
@@ -75,7 +76,7 @@ export function define(command: Command, terminal: Terminal): void {
       video: video !== undefined,
       audio: audio !== undefined,
     }
-    const chats = models.some(one => one.model_id === model && one.tasks.includes('std/chat-completion'))
+    const chats = models.some(one => one.model_id === model && one.tasks.includes(commandTasks.run))
     const target = chats && generating === undefined ? undefined : targetOf(models, model, given, { asked: task })
     if (!target) {
       if (generating !== undefined) throw notForPictures(model, generationFlags[generating]!, models)

@@ -1,5 +1,6 @@
 import type { Argument, Command, Option } from 'commander'
-import { generationTasks, tasks } from '../../core/tasks/tasks.ts'
+import { generationTasks, tasks } from '../../core/schemas/task.ts'
+import { commandTasks } from '../command-tasks.ts'
 import { openProgram } from '../program.ts'
 import type { Terminal } from '../terminal.ts'
 import { recentJobs } from './job-ids.ts'
@@ -15,14 +16,6 @@ export interface Candidates {
   all: Candidate[]
   /** What the shell adds by itself. */
   paths: 'none' | 'files' | 'directories'
-}
-
-/** Which models a command can use, by the task that they must have. */
-const taskOf: Record<string, string> = {
-  run: 'std/chat-completion',
-  chat: 'std/chat-completion',
-  embed: 'std/embeddings',
-  rerank: 'std/rerank',
 }
 
 const nothing: Candidates = { all: [], paths: 'none' }
@@ -69,7 +62,13 @@ async function valuesAt(place: Place): Promise<Candidates> {
   if (name === 'priority') return named(['low', 'normal', 'high'])
   if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return { all: await makers(place), paths: 'none' }
   if (/^models?$/.test(name) || (name === 'id' && path[0] === 'model'))
-    return { all: modelsFor(await knownModels(given.get('--data-dir')), taskOf[path[0] ?? '']), paths: 'none' }
+    return {
+      all: modelsFor(
+        await knownModels(given.get('--data-dir')),
+        (commandTasks as Readonly<Record<string, string>>)[path[0] ?? ''],
+      ),
+      paths: 'none',
+    }
   return nothing
 }
 
@@ -101,7 +100,7 @@ async function makers({ path, given }: Place): Promise<Candidate[]> {
   const dataDir = given.get('--data-dir')
   const [models, slugs] = await Promise.all([path[0] === 'run' ? knownModels(dataDir) : [], knownSlugs(dataDir)])
   const fitting = slugs.filter(({ tasks: [task = ''] }) => path[0] === 'run' || task.includes('video'))
-  return [...modelsFor(models, taskOf.run), ...modelsFor(fitting, undefined)]
+  return [...modelsFor(models, commandTasks.run), ...modelsFor(fitting, undefined)]
 }
 
 const commandsOf = ({ command }: Place): Candidates => ({

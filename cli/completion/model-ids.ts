@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { z } from 'zod'
-import { dataDirectory, readConfig } from '../../core/config.ts'
+import { dataDirectory } from '../../core/config.ts'
+import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'

@@ -1,5 +1,5 @@
 import { dataDirectory } from '../../core/config.ts'
-import type { GenerationTask } from '../../core/tasks/tasks.ts'
+import type { GenerationTask } from '../../core/schemas/task.ts'
 import { type Client, openClient } from '../client.ts'
 import { usage } from '../exit-codes.ts'
 import type { Terminal } from '../terminal.ts'

@@ -1,5 +1,5 @@
+import type { GenerationTask } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import type { GenerationTask } from '../../core/tasks/tasks.ts'
 import { usage } from '../exit-codes.ts'
 import type { GenerationOptions } from './options.ts'
 import { nameOf } from './target.ts'

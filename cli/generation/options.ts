@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { resolutions } from '../../core/schemas/resolution.ts'
+import { type GenerationTask, generationTasks } from '../../core/schemas/task.ts'
 import { presetNames } from '../../core/tasks/generation/request.ts'
-import { aspectRatios, resolutions } from '../../core/tasks/generation/size.ts'
-import { type GenerationTask, generationTasks } from '../../core/tasks/tasks.ts'
+import { aspectRatios } from '../../core/tasks/generation/size.ts'
 import { readCount, readNumber } from '../options.ts'
 import { generationTask, nameOf } from './target.ts'
 

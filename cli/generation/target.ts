@@ -1,5 +1,5 @@
+import { type GenerationTask, generationTasks, isSlugTask, type Task } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
-import { type GenerationTask, generationTasks, isGeneration, type Task } from '../../core/tasks/tasks.ts'
 import { refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 
@@ -38,7 +38,7 @@ export interface Target {
 }
 
 const ownOf = (model: Offered): GenerationTask[] =>
-  model.tasks.filter(task => isGeneration(task as Task)) as GenerationTask[]
+  model.tasks.filter(task => isSlugTask(task as Task)) as GenerationTask[]
 
 /** Every slug of a model: those that are shown, and its names with that of the task. */
 function slugsOf(model: Offered): Map<string, GenerationTask> {

@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { dataDirectory, hostEnvironment, readConfig, remote } from '../../core/config.ts'
+import { dataDirectory, hostEnvironment, remote } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
+import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
 import { addModel } from '../../core/models/edit.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
-import { Bytes } from '../../core/models/quantities.ts'
-import { type Task, tasks } from '../../core/tasks/tasks.ts'
+import { Bytes } from '../../core/quantities.ts'
+import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { openClient } from '../client.ts'
 import { failureOf, refused, usage } from '../exit-codes.ts'
@@ -166,12 +167,17 @@ function isOurs(dataDir: string): boolean {
   return owner === undefined || owner === process.getuid?.()
 }
 
-/** What to type to see it work. */
+/** What to type to see a model work, by the first of these tasks that it has. */
+const tries: Partial<Record<Task, (model: string) => string>> = {
+  'std/chat-completion': model => `infer run ${model} "Hello"`,
+  'std/completion': model => `infer run ${model} "Hello"`,
+  'std/embeddings': model => `infer embed ${model} "Hello"`,
+  'std/rerank': model => `infer rerank ${model} "a question" "an answer" "something else"`,
+}
+
 function tryCommand(id: string, can: readonly Task[]): string {
-  const model = shellWord(id)
-  if (can.includes('std/chat-completion') || can.includes('std/completion')) return `infer run ${model} "Hello"`
-  if (can.includes('std/embeddings')) return `infer embed ${model} "Hello"`
-  return `infer rerank ${model} "a question" "an answer" "something else"`
+  const task = (Object.keys(tries) as Task[]).find(one => can.includes(one)) ?? 'std/rerank'
+  return tries[task]!(shellWord(id))
 }
 
 function readTasks(text: string): Task[] {

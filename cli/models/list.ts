@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { dataDirectory, readConfig, remote } from '../../core/config.ts'
+import { dataDirectory, remote } from '../../core/config.ts'
+import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { openClient } from '../client.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'

@@ -7,13 +7,14 @@ import type { ModelEntry } from '../../core/models/edit.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom, purposeOf, purposeOfFolder } from '../../core/models/propose.ts'
-import type { Task } from '../../core/tasks/tasks.ts'
+import type { Task } from '../../core/schemas/task.ts'
 import { openCardBackends } from '../../gpu/card-backend.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import { discover } from '../../gpu/devices/discover.ts'
 import { estimate, ggufNeed, type Room } from '../../gpu/estimate.ts'
 import { probeWrapper } from '../../gpu/launcher/probe.ts'
 import { bookable } from '../../gpu/memory.ts'
+import { generates } from '../../gpu/presets/preset.ts'
 import { presetOf } from '../../gpu/presets/presets.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Located } from './locate.ts'
@@ -76,8 +77,7 @@ async function proposeFile(
   const room = await roomFor(model, dataDir)
   const { bytes, sizing } = ggufNeed(header, model, room)
   const memory = model.memory ?? bytes
-  const writes = model.tasks.some(task => task === 'std/chat-completion' || task === 'std/completion')
-  const context = sizing && (writes ? sizing.context : sizing.encoderContext)
+  const context = sizing && (generates(model) ? sizing.context : sizing.encoderContext)
   if (said.context === undefined && context !== null) entry.context_length = context
   const parts = header.splitCount > 1 ? `${header.splitCount} files, ` : ''
   const trained = header.contextLength === null ? '' : ` (trained for ${header.contextLength})`

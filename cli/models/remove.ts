@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { dataDirectory, readConfig } from '../../core/config.ts'
+import { dataDirectory } from '../../core/config.ts'
+import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { removeModel } from '../../core/models/edit.ts'

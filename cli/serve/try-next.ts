@@ -1,3 +1,5 @@
+import { commandTasks } from '../command-tasks.ts'
+
 /** What the examples need to know. */
 export interface TryFacts {
   /** How this program is called in the user's shell, with the flag that leads to the same data directory. */
@@ -25,8 +27,8 @@ export const shellWord = (text: string): string =>
  */
 export function tryNext({ chat: chatCommand, url, trust, tokenPath, models }: TryFacts): Example[] {
   const token = `$(cat ${shellWord(tokenPath)})`
-  const chat = models.find(({ tasks }) => tasks.includes('std/chat-completion'))
-  const embeddings = models.find(({ tasks }) => tasks.includes('std/embeddings'))
+  const chat = models.find(({ tasks }) => tasks.includes(commandTasks.chat))
+  const embeddings = models.find(({ tasks }) => tasks.includes(commandTasks.embed))
   const curl = (path: string, body?: object): string =>
     `curl ${trust === undefined ? '' : `--cacert ${shellWord(trust)} `}${url}${path} -H "Authorization: Bearer ${token}"${body ? ` -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'` : ''}`
   if (!chat) {

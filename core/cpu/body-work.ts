@@ -3,17 +3,17 @@ import { canonicalHash } from '../canonical.ts'
 import { Failure } from '../failure.ts'
 import { type JsonBounds, parseJson } from '../json.ts'
 
-export interface BodyWish {
+export interface BodyOptions {
   /** Whether its hash is wanted, for an idempotency key. */
   hash: boolean
   /** Whether the files inside it are taken out. */
   files: boolean
   /** What is wanted as text, because it is only passed on. */
-  asText?: TextWish | undefined
+  asText?: TextOptions | undefined
 }
 
 /** Members of the body that are objects, and what is left out of those. */
-export interface TextWish {
+export interface TextOptions {
   members: readonly string[]
   without: readonly string[]
 }
@@ -38,7 +38,7 @@ const leastLength = 16 << 10
  * Parses a body from outside, for a thread as well as for the loop. Throws Failure `invalid_json`, and `invalid_value`
  * for a file that is not base64.
  */
-export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files, asText }: BodyWish): ReadBody {
+export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files, asText }: BodyOptions): ReadBody {
   const value = parseJson(body, bounds)
   // Of what was sent, files and all.
   const hashed = hash ? canonicalHash(value) : undefined
@@ -50,7 +50,7 @@ export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files, a
 const isObject = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-function textsIn(value: unknown, { members, without }: TextWish): Map<string, string> {
+function textsIn(value: unknown, { members, without }: TextOptions): Map<string, string> {
   const texts = new Map<string, string>()
   for (const name of isObject(value) ? members : []) {
     const member = (value as Record<string, unknown>)[name]

@@ -2,58 +2,62 @@ import type { Transferable } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
 import { workerPath } from '../assets.ts'
 import { Failure } from '../failure.ts'
-import type { CpuRequest } from './worker.ts'
+import type { WorkRequest } from './thread-work.ts'
 
-export interface PoolsWish {
-  /** For requests and answers. */
+/** The kinds of work that have threads of their own. */
+export type PoolName = 'requests' | 'images' | 'results' | 'sounds' | 'encoders'
+
+/** Arguments of `openPools`. */
+export interface PoolsOptions {
+  /** Threads for requests and answers. */
   threads: number
-  /** How many of a kind may wait. */
+  /** How many calls may wait for each pool. */
   maxQueue: number
 }
 
-/** Looks into large results that may wait: an execution of thousands of nodes may ask for all of them at once. */
-const mostLooks = 10_000
+/** How many lookups in large results may wait: a workflow of thousands of nodes may ask for all of them at once. */
+const maxLookups = 10_000
 
-/** At most so much memory for what a thread makes; one that needs more ends, and its work with it. */
+/** The memory that a thread may use; one that needs more ends, and its work with it. */
 const within = (megabytes: number) => ({ resourceLimits: { maxOldGenerationSizeMb: megabytes } })
 
 /**
- * Threads, each kind of work in a pool of its own, so that none waits behind another. A pool is there from its first
- * work on, and so is the package: most servers never have any.
+ * Opens the pools of threads. Each kind of work has a pool of its own, so that none waits behind another. A pool, and
+ * the package behind it, is loaded with its first call: most servers never make one.
  */
-export function openPools({ threads, maxQueue }: PoolsWish) {
+export function openPools({ threads, maxQueue }: PoolsOptions) {
   const shared = { filename: workerPath('cpu-worker'), minThreads: 0, maxThreads: 1, idleTimeout: 30_000, maxQueue }
-  const kinds = {
+  const settings = {
     requests: { ...shared, minThreads: 1, maxThreads: threads, ...within(512) },
-    // One is enough: the library computes in threads of its own, and two pictures at a time bound its memory.
+    // One is enough: the library computes in threads of its own, and two images at a time bound its memory.
     images: { ...shared, concurrentTasksPerWorker: 2, ...within(256) },
-    // One is enough, because it remembers the last result that it has read.
-    results: { ...shared, maxQueue: mostLooks, ...within(1024) },
-    // An hour of sound takes seconds, and one at a time bounds the memory.
+    // One is enough, because it keeps the result that it read last.
+    results: { ...shared, maxQueue: maxLookups, ...within(1024) },
+    // An hour of audio takes seconds, and one at a time bounds the memory.
     sounds: { ...shared, ...within(256) },
     // Speech is encoded while it is made, many at once, and each takes the thread a thousandth of its time.
     encoders: { ...shared, concurrentTasksPerWorker: 64, ...within(256) },
-  }
-  const pools: Partial<Record<keyof typeof kinds, Promise<Piscina>>> = {}
+  } satisfies Record<PoolName, object>
+  const pools: Partial<Record<PoolName, Promise<Piscina>>> = {}
 
-  async function open(kind: keyof typeof kinds): Promise<Piscina> {
+  async function open(kind: PoolName): Promise<Piscina> {
     const { Piscina } = await import('piscina')
-    return new Piscina(kinds[kind])
+    return new Piscina(settings[kind])
   }
 
   return {
     /**
-     * Runs it when its turn comes. What is transferred is given away. Throws Failure `no_capacity` where too many wait,
-     * or the signal's reason: what runs by then ends with its thread.
+     * Runs a call when a thread is free. What is transferred becomes unusable here. Throws Failure `no_capacity` where
+     * too many wait, or the signal's reason: work that is running by then ends with its thread.
      */
     async run(
-      kind: keyof typeof kinds,
-      request: CpuRequest,
+      kind: PoolName,
+      request: WorkRequest,
       transferList: Transferable[],
       signal?: AbortSignal,
     ): Promise<unknown> {
       const pool = await (pools[kind] ??= open(kind))
-      if (pool.queueSize >= kinds[kind].maxQueue)
+      if (pool.queueSize >= settings[kind].maxQueue)
         throw new Failure(
           'no_capacity',
           'Too many large requests are being worked on at once. Try again in a moment.',

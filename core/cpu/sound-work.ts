@@ -3,6 +3,7 @@ import { loadSoundDecoders } from '../assets.ts'
 import { Failure } from '../failure.ts'
 import { diskFailure } from '../files/write.ts'
 import { openResampler } from './resample.ts'
+import type * as SoundDecoders from './sound-decoders.ts'
 import { type SoundKind, soundKindOf } from './sound-kind.ts'
 import { readWavHead, wavSamples } from './wav.ts'
 
@@ -139,7 +140,7 @@ function readWav(source: number, head: Buffer, writer: Writer): void {
 }
 
 async function readPacked(kind: Exclude<SoundKind, 'wav'>, source: number, writer: Writer): Promise<void> {
-  const decoders = await loadSoundDecoders()
+  const decoders = await loadSoundDecoders<typeof SoundDecoders>()
   const decoder = await decoders[kind]()
   const piece = Buffer.alloc(pieceBytes)
   try {

@@ -1,7 +1,7 @@
 import { Failure } from '../failure.ts'
 import type { Lease } from '../fleet.ts'
 import type { JobRecord } from '../store/store.ts'
-import type { Ran, RunJob, RunReport } from './run.ts'
+import type { Ran, RunJob, RunReport } from '../tasks/run-job.ts'
 
 /** What an attempt came to, and the run itself where it goes on although it was told to stop. */
 export interface Came {

@@ -1,61 +1,18 @@
 import { Failure } from '../failure.ts'
-import type { Fleet, Lease } from '../fleet.ts'
+import type { Fleet } from '../fleet.ts'
 import { newId } from '../ids.ts'
-import type { Departure } from '../leaving.ts'
 import type { Log } from '../log.ts'
 import { costOf } from '../models/cost.ts'
 import type { Model } from '../models/model.ts'
-import { callRecord, whatCallsShare } from '../store/calls.ts'
-import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
+import { callRecord } from '../store/calls.ts'
+import type { JobRecord, Usage } from '../store/store.ts'
+import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { Pace } from './pace.ts'
 import type { Queue } from './queue.ts'
 import type { Recorder } from './recorder.ts'
 import { queueFull, waitedTooLong } from './refusals.ts'
 import type { CallSlot, WaitingCall, WaitingCalls } from './waiting-calls.ts'
-
-/** How an attempt of a call ended. `retry`: nothing reached the caller, so another engine may be tried. */
-export type CallEnd =
-  | { how: 'completed'; usage: Usage }
-  | { how: 'failed'; failure: Failure; usage: Usage }
-  | { how: 'cancelled'; usage: Usage }
-  | { how: 'retry'; failure: Failure }
-
-export interface CallOptions {
-  organizationId: string
-  tokenId: string
-  task: JobRecord['task']
-  model: Model
-  /** Epoch milliseconds. */
-  createdAt: number
-  /** How long it may wait for a slot; the model has its own bound, and the shorter one holds. */
-  waitMs: number
-  /** The caller, who may disconnect; aborted as well where the call is cancelled. */
-  caller: Departure
-  /** It has its first slot, so that the head of the answer can say how it was served. */
-  began?: (call: RunningCall, lease: Lease) => void
-}
-
-/** A job with a synchronous caller, while it waits or runs. It is in memory only. */
-export interface RunningCall extends Pick<CallOptions, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
-  readonly id: string
-  readonly modelId: string
-  /** When it had its first slot, epoch milliseconds. */
-  startedAt: number | null
-  engineId: string | null
-  /** Milliseconds that it has waited for slots. */
-  queuedMs: number
-  /** Its entry in the queue, made when it first has to wait. */
-  entry: WaitingJob | undefined
-  /** Set while it waits in the queue. */
-  waiting: WaitingCall | undefined
-  /** Made when somebody waits for its end. */
-  ended: PromiseWithResolvers<void> | undefined
-  readonly caller: Departure
-}
-
-/** One try on one slot. Tells how it ended and never throws for an engine's fault. */
-export type CallAttempt = (lease: Lease, call: RunningCall) => Promise<CallEnd>
 
 const mostAttempts = 3
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
@@ -141,7 +98,7 @@ export function openCalls({
   /** One attempt on a slot of its own. */
   async function attemptOnce(
     call: RunningCall,
-    { model, waitMs, began }: CallOptions,
+    { admitted: { model }, waitMs, began }: CallOptions,
     attempt: CallAttempt,
   ): Promise<CallEnd> {
     call.caller.throwIfAborted()
@@ -225,7 +182,8 @@ export function openCalls({
       options: CallOptions,
       attempt: CallAttempt,
     ): Promise<{ call: RunningCall; end: Extract<CallEnd, { how: 'completed' | 'cancelled' }> }> {
-      const { organizationId, tokenId, task, model, createdAt, caller } = options
+      const { admitted, createdAt, caller } = options
+      const { organizationId, tokenId, task, model } = admitted
       const id = newId('job')
       const call: RunningCall = {
         id,
@@ -266,6 +224,13 @@ export function openCalls({
       }
     },
 
+    /** Throws Failure `queue_full` where no more calls may wait for the model. A free slot is not looked for. */
+    requireRoom(model: Model): void {
+      const { interactive } = queue.waiting(model.id)
+      if (interactive > 0 && interactive >= mostWaiting(model))
+        throw queueFull(model.id, interactive, fleet.activity(model.id))
+    },
+
     /** Resolves when the call of that id has ended and is on record; undefined: the organization has none. */
     ended(organizationId: string, id: string): Promise<void> | undefined {
       const call = of(organizationId, id)
@@ -303,24 +268,3 @@ export function openCalls({
   }
 }
 export type Calls = ReturnType<typeof openCalls>
-
-const runningRecord = (call: RunningCall): JobRecord => ({
-  ...whatCallsShare,
-  id: call.id,
-  task: call.task,
-  modelId: call.modelId,
-  organizationId: call.organizationId,
-  tokenId: call.tokenId,
-  createdAt: call.createdAt,
-  startedAt: call.startedAt,
-  engineId: call.engineId,
-  rank: call.entry?.rank ?? 0,
-  status: call.startedAt === null ? 'pending' : 'processing',
-  error: null,
-  usage: null,
-  cost: null,
-  expiresAt: null,
-  notBefore: call.createdAt,
-  updatedAt: call.startedAt ?? call.createdAt,
-  finishedAt: null,
-})

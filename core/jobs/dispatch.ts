@@ -178,7 +178,7 @@ export function openDispatch(options: DispatchOptions) {
   }
 
   fleet.connect({
-    waits: queue.waits,
+    waits: modelId => queue.waits(modelId),
     demand,
     serve,
     refuse(modelId, failure, withinMs) {

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { JobOutcome, JobRecord, Store } from '../store/store.ts'
+import type { Ran, RunJob } from '../tasks/run-job.ts'
 import type { Named } from './live.ts'
 import { metered, meteredUsage } from './metered.ts'
-import type { Ran, RunJob } from './run.ts'
 
 /** How an attempt ended, besides what it came to. */
 export interface EndFacts {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Admitted } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import type { Lease } from '../fleet.ts'
 import type { JobRecord, LogLine, NewJob, WaitingJob } from '../store/store.ts'
@@ -9,6 +10,11 @@ import { type JobsOptions, openParts } from './parts.ts'
 import { waitingOf } from './queue.ts'
 import { openJobReads } from './reads.ts'
 import { type Standing, standingOf } from './standing.ts'
+
+/** A job to store, of work that was admitted. */
+export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId'> & {
+  admitted: Admitted
+}
 
 /** After a drain has interrupted a run, how long it gets to end before its job is given back over its head. */
 const interruptGraceMs = 2_000
@@ -30,10 +36,12 @@ export function openJobs(options: JobsOptions) {
     ...openJobReads(store),
 
     /** Resolves after the commit: from then on the job survives a crash. The same idempotency key finds the same job. */
-    async submit(wanted: Omit<NewJob, 'rank'>): Promise<{ job: JobRecord; replayed: boolean }> {
+    async submit({ admitted, ...wanted }: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
       await begun
       if (draining) throw shuttingDown()
-      const submitted = await store.jobs.submit({ ...wanted, rank: rankOf(wanted.priority) })
+      const { organizationId, tokenId, task, model } = admitted
+      const rank = rankOf(wanted.priority)
+      const submitted = await store.jobs.submit({ ...wanted, organizationId, tokenId, task, modelId: model.id, rank })
       const { job, replayed } = submitted
       if (replayed) return submitted
       if (job.startBy !== null) due.at(job.startBy)

@@ -1,6 +1,6 @@
 import type { LogLine } from '../store/store.ts'
+import type { RunReport } from '../tasks/run-job.ts'
 import { openLogRing } from './log-ring.ts'
-import type { RunReport } from './run.ts'
 
 /** A job, for those who know it by its name. */
 export interface Named {

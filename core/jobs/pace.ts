@@ -1,6 +1,4 @@
-/** The newest value counts a fifth, so that what was long ago is forgotten and one slow job changes little. */
-export const blend = (average: number | null, value: number): number =>
-  average === null ? value : average + (value - average) / 5
+import { movingAverage } from '../moving-average.ts'
 
 /** How long the jobs of each model take, learnt from those that have ended. Milliseconds, null while nothing is known. */
 export function openPace() {
@@ -12,8 +10,8 @@ export function openPace() {
       const known = models.get(modelId)
       const perUnit = work === null || work <= 0 ? null : ms / work
       models.set(modelId, {
-        job: blend(known?.job ?? null, ms),
-        unit: perUnit === null ? (known?.unit ?? null) : blend(known?.unit ?? null, perUnit),
+        job: movingAverage(known?.job ?? null, ms),
+        unit: perUnit === null ? (known?.unit ?? null) : movingAverage(known?.unit ?? null, perUnit),
       })
     },
     /** Of a job of that size, or of a usual one where the size is not known. */

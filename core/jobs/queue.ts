@@ -1,7 +1,7 @@
+import { movingAverage } from '../moving-average.ts'
 import type { JobClass, WaitingJob } from '../store/store.ts'
 import { type Account, hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
 import { type Choice, nextLane } from './order.ts'
-import { blend } from './pace.ts'
 import { entriesAhead, placeInLane } from './position.ts'
 import { accountOf, type LanePlace, type ModelQueue, openWindows, type StoreRead } from './windows.ts'
 
@@ -178,8 +178,8 @@ export function openQueue(options: QueueOptions) {
     ran(turn: Turn, ranMs: number, whole = true): void {
       const at = over(turn, ranMs)
       if (!at) return
-      if (whole) at.lane.typicalMs = blend(at.lane.typicalMs, ranMs)
-      if (whole) at.queue.typicalMs = blend(at.queue.typicalMs, ranMs)
+      if (whole) at.lane.typicalMs = movingAverage(at.lane.typicalMs, ranMs)
+      if (whole) at.queue.typicalMs = movingAverage(at.queue.typicalMs, ranMs)
       windows.rest(turn.job.modelId)
     },
 

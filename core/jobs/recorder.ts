@@ -7,7 +7,7 @@ import { metered, meteredUsage } from './metered.ts'
 export interface RecorderWish {
   store: Store
   log: Log
-  /** How many records may wait; from there on `full` is true and the gate takes no calls. */
+  /** How many records may wait; from there on no call is admitted. */
   most?: number
   /** How long a close goes on trying against a store that does not take the records. */
   closePatienceMs?: number
@@ -85,9 +85,14 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
       if (waiting.length >= enough) start()
       else if (!flushing) later()
     },
-    /** Whether so much waits that no call may begin: a call that cannot be billed must not be made. */
-    get full(): boolean {
-      return waiting.length >= most
+    /** Throws Failure `no_capacity` where so much waits that no call may begin: one that cannot be billed is not made. */
+    requireRoom(): void {
+      if (waiting.length >= most)
+        throw new Failure(
+          'no_capacity',
+          'The server cannot write its usage records fast enough. Try again in a moment.',
+          { retryAfterMs: 2_000 },
+        )
     },
     get waiting(): number {
       return waiting.length

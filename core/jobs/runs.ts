@@ -2,6 +2,7 @@ import { Failure } from '../failure.ts'
 import type { Lease } from '../fleet.ts'
 import type { Log } from '../log.ts'
 import type { JobRecord, Store } from '../store/store.ts'
+import type { Ran, RunJob, RunReport } from '../tasks/run-job.ts'
 import { workOf } from '../tasks/work.ts'
 import { attempt, Overrun } from './attempt.ts'
 import type { Dispatch } from './dispatch.ts'
@@ -10,7 +11,6 @@ import type { Live, Named } from './live.ts'
 import type { Pace } from './pace.ts'
 import { type Queue, type Turn, waitingOf } from './queue.ts'
 import { decideRetry } from './retry.ts'
-import type { Ran, RunJob, RunReport } from './run.ts'
 
 export interface RunsOptions {
   store: Store['jobs']

@@ -55,8 +55,8 @@ export function openWaitingCalls({ queue, now = () => performance.now() }: { que
     /** Refuses the calls of a model whose time ends within so many milliseconds. */
     refuse(modelId: string, failure: () => Failure, withinMs: number): void {
       const before = now() + withinMs
-      for (const call of [...(models.get(modelId)?.values() ?? [])])
-        if (call.deadline <= before && this.withdraw(call)) call.refused(failure())
+      const calls = Array.from(models.get(modelId)?.values() ?? []).filter(({ deadline }) => deadline <= before)
+      for (const call of calls) if (this.withdraw(call)) call.refused(failure())
     },
     all: (): Iterable<WaitingCall> => calls.values(),
   }

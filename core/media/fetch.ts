@@ -1,8 +1,8 @@
 import { lookup as lookUp } from 'node:dns'
 import type { Agent, Dispatcher } from 'undici'
-import type { Config } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
+import type { Config } from '../models/config.ts'
 import { hop, hopRules, mayReach, portOf, Refused } from './hop.ts'
 
 export interface Answer {

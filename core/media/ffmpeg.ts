@@ -3,7 +3,7 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { type Probe, readProbe } from './probe.ts'
 import { type Program, runProgram } from './program.ts'
-import { openTurns } from './turns.ts'
+import { openSemaphore } from './semaphore.ts'
 
 export interface FoundFfmpeg {
   /** Absolute paths. */
@@ -34,15 +34,15 @@ const installation =
  * needed first; what was missing then is looked for again. At most two run at once.
  */
 export function openFfmpeg({ environment, ...wish }: Wish) {
-  const turns = openTurns({
-    atOnce: 2,
-    waiting: 256,
+  const semaphore = openSemaphore({
+    permits: 2,
+    maxWaiting: 256,
     full: 'Too many videos are being looked into at once. Try again in a moment.',
   })
   let search: Promise<FoundFfmpeg | { missing: string }> | undefined
 
   /** Runs one of them to its end. `what` names the work in a message. */
-  const run = (program: Program): Promise<Buffer> => turns.take('ffmpeg', program.signal, () => runProgram(program))
+  const run = (program: Program): Promise<Buffer> => semaphore.run('ffmpeg', program.signal, () => runProgram(program))
 
   async function look(): Promise<FoundFfmpeg | { missing: string }> {
     const ffmpeg = locate(wish.ffmpeg ?? 'ffmpeg', environment.PATH)

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import type { Config } from '../config.ts'
-import { isPublic, isWithin, type Network, networkOf } from './address.ts'
+import type { Config } from '../models/config.ts'
+import { isPublic, isWithin, type Network, networkOf } from '../network-address.ts'
 
 /** Why nothing was fetched: for the log only. Who sends an address learns nothing about what is behind it. */
 export class Refused extends Error {}

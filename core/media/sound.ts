@@ -3,11 +3,13 @@ import type { Limits } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
 import { soundKindOf } from '../cpu/sound-kind.ts'
 import { Failure } from '../failure.ts'
-import { sampleRate as rate } from '../tasks/audio/sound-form.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { judgeProbe } from './judge.ts'
 
-/** A sound as engines are sent it: samples of 16 bits, one channel, 16,000 a second. Gone when it is disposed of. */
+/** Samples a second of all audio that engines are sent; 16 bits, one channel. */
+export const sampleRate = 16_000
+
+/** Audio as engines are sent it: samples of 16 bits, one channel, 16,000 a second. Its file is removed when it is disposed of. */
 export interface Sound extends AsyncDisposable {
   /** The file of the samples, without a head. */
   path: string
@@ -45,7 +47,7 @@ export function openSounds({
   limits: Pick<Limits, 'audio_length' | 'audio_decoded'>
 }) {
   const seconds = limits.audio_length / 1000
-  const bounds = { seconds, bytes: limits.audio_decoded, rate }
+  const bounds = { seconds, bytes: limits.audio_decoded, rate: sampleRate }
   /** Bytes of those that are kept. */
   let kept = 0
 
@@ -58,8 +60,8 @@ export function openSounds({
     const { size } = await stat(into)
     if (size < 2) throw refused('has no sound in it')
     if (size > limits.audio_decoded) throw refused('holds more than can be read of it here')
-    if (size / 2 > seconds * rate) throw refused(`lasts longer than ${seconds} s, the most here`)
-    return { path: into, bytes: size - (size % 2), seconds: Math.floor(size / 2) / rate }
+    if (size / 2 > seconds * sampleRate) throw refused(`lasts longer than ${seconds} s, the most here`)
+    return { path: into, bytes: size - (size % 2), seconds: Math.floor(size / 2) / sampleRate }
   }
 
   return {

@@ -1,20 +1,20 @@
 import { createReadStream } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
 import type { Cpu } from '../cpu/cpu.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import type { FileFacts, Files } from '../files/files.ts'
 import { diskFailure } from '../files/write.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import type { Config } from '../models/config.ts'
 import type { FileRecord, Store } from '../store/store.ts'
 import { fetchRefusal, openFetcher, type Resolve, TooLarge } from './fetch.ts'
 import type { Ffmpeg } from './ffmpeg.ts'
 import { judgeProbe } from './judge.ts'
+import { openSemaphore } from './semaphore.ts'
 import { openSounds, type Sound } from './sound.ts'
 import { bytesOfDataUrl, megabytes, readSource, type Source } from './source.ts'
-import { openTurns } from './turns.ts'
 
 export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
 
@@ -69,8 +69,8 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
   const fetcher = openFetcher({ media: config.media, log, ...(resolve ? { resolve } : {}) })
   // What is under way is held in memory: so much for an organization, so much for all.
   const full = 'Too many pictures, videos and sounds are being taken at once. Try again in a moment.'
-  const ofOrganization = openTurns({ atOnce: 4, waiting: 256, full })
-  const ofAll = openTurns({ atOnce: 32, waiting: 4096, full })
+  const ofOrganization = openSemaphore({ permits: 4, maxWaiting: 256, full })
+  const ofAll = openSemaphore({ permits: 32, maxWaiting: 4096, full })
   const most: Record<MediaKind, number> = {
     image: pictureRules.maxBytes,
     mask: pictureRules.maxBytes,
@@ -227,7 +227,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
     const { organizationId, signal } = sender
     try {
       signal?.throwIfAborted()
-      return await ofOrganization.take(organizationId, signal, () => ofAll.take('', signal, work))
+      return await ofOrganization.run(organizationId, signal, () => ofAll.run('', signal, work))
     } catch (thrown) {
       signal?.throwIfAborted()
       if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown

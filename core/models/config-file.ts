@@ -14,8 +14,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { configSchema, parseConfig } from '../config.ts'
 import { Failure } from '../failure.ts'
+import { configSchema, parseConfig } from './config.ts'
 import { schemaFile } from './edit.ts'
 import type { Model } from './model.ts'
 

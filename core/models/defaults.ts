@@ -1,5 +1,5 @@
 import { assetPath } from '../assets.ts'
-import { generationTasks, speechTask } from '../tasks/tasks.ts'
+import { generationTasks } from '../schemas/task.ts'
 import { Model } from './model.ts'
 
 /**
@@ -48,7 +48,7 @@ export const defaultModels = (): Model[] =>
     {
       id: 'infer/tiny-speech',
       engine: 'demo',
-      tasks: [speechTask],
+      tasks: ['std/audio-speech'],
       description:
         'A toy that says texts in tones, two for every half of a byte. It is no voice: nobody but a program understands it.',
       memory: '128MiB',

@@ -1,7 +1,7 @@
 import { Document, isCollection, isMap, isPair, isScalar, isSeq, parseDocument, visit, YAMLMap, YAMLSeq } from 'yaml'
 import type { z } from 'zod'
-import { parseConfig } from '../config.ts'
 import { Failure } from '../failure.ts'
+import { parseConfig } from './config.ts'
 import type { Model } from './model.ts'
 
 /** A model as it is written in infer.yaml: what differs from the defaults. */

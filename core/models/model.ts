@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { speechFormats } from '../tasks/audio/speech-format.ts'
-import { longestSpeechInput } from '../tasks/audio/speech-request.ts'
-import { resolutions } from '../tasks/generation/size.ts'
-import { imageTasks, isImageTask, Task, withImageTasks } from '../tasks/tasks.ts'
-import { Bytes, Duration } from './quantities.ts'
+import { Bytes, Duration } from '../quantities.ts'
+import { resolutions } from '../schemas/resolution.ts'
+import { speechFormats } from '../schemas/speech-format.ts'
+import { longestSpeechInput } from '../schemas/speech-input.ts'
+import { impliedBy, Task, withImplied } from '../schemas/task.ts'
 
 /** What an engine may be able to do beyond plain messages and prompts. A request that uses one its engine lacks is refused. */
 export const features = [
@@ -55,15 +55,15 @@ export const Model = z
       .min(1)
       .default(['std/chat-completion', 'std/completion'])
       .superRefine((named, ctx) => {
-        const all = withImageTasks(named)
-        const idle = named.find(task => isImageTask(task) && !all.includes(task))
+        const all = withImplied(named)
+        const idle = named.find(task => !all.includes(task))
         if (idle)
           ctx.addIssue({
             code: 'custom',
-            message: `'${idle}' is done by a model that does ${idle === imageTasks[0] ? "'slug/text-to-image'" : "'slug/image-to-image' or 'slug/inpainting'"}: name that, and it follows by itself.`,
+            message: `'${idle}' is done by a model that does ${impliedBy[idle]!.map(task => `'${task}'`).join(' or ')}: name that, and it follows by itself.`,
           })
       })
-      .transform(withImageTasks)
+      .transform(withImplied)
       .describe(
         'What it does. A model that makes pictures does `std/image-generation` and `std/image-edit` by itself.',
       ),

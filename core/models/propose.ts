@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import type { Task } from '../tasks/tasks.ts'
+import type { Task } from '../schemas/task.ts'
 import type { GgufHeader } from './gguf-header.ts'
 import { quantizationOf } from './hub/choose.ts'
 import { modelId } from './model.ts'

@@ -1,6 +1,6 @@
 import type { EngineTraits } from '../fleet.ts'
-import type { Catalog } from '../tasks/catalog.ts'
-import type { GenerationTask } from '../tasks/tasks.ts'
+import type { GenerationTask } from '../schemas/task.ts'
+import type { Catalog } from './catalog.ts'
 import { compareModels, type ModelChanges } from './change.ts'
 import type { Model } from './model.ts'
 import { slugTable } from './slugs.ts'

@@ -1,4 +1,4 @@
-import { type GenerationTask, isGeneration } from '../tasks/tasks.ts'
+import { type GenerationTask, isSlugTask } from '../schemas/task.ts'
 import type { Model } from './model.ts'
 
 type Slugged = Pick<Model, 'id' | 'slug' | 'tasks' | 'enabled'>
@@ -10,7 +10,7 @@ const nameOf = (task: GenerationTask): string => task.slice('slug/'.length)
 
 /** Where a model is asked for pictures and videos: one slug for each such task, the one that is shown. */
 export function slugsOf(model: Pick<Model, 'id' | 'slug' | 'tasks'>): Map<GenerationTask, string> {
-  const own = model.tasks.filter(isGeneration)
+  const own = model.tasks.filter(isSlugTask)
   const base = model.slug ?? model.id
   return new Map(own.map(task => [task, model.slug && own.length === 1 ? base : `${base}/${nameOf(task)}`]))
 }

@@ -1,13 +1,5 @@
 import type { z } from 'zod'
-
-/** What is wrong with one field, in the words of FastAPI, which fal's clients read. */
-export interface ValidationDetail {
-  loc: (string | number)[]
-  msg: string
-  type: string
-  ctx?: Record<string, unknown>
-  input?: unknown
-}
+import type { ValidationDetail } from '../failure.ts'
 
 /** Of what was sent, what may be said back: a picture inside an address is not. */
 const shownText = 100

@@ -1,4 +1,4 @@
-import type { Task } from '../tasks/tasks.ts'
+import type { Task } from '../schemas/task.ts'
 
 export const filePurposes = ['upload', 'input', 'output', 'thumbnail'] as const
 export type FilePurpose = (typeof filePurposes)[number]

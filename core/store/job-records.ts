@@ -1,6 +1,6 @@
 import type { Failure } from '../failure.ts'
-import type { logLevels } from '../tasks/generation/protocol.ts'
-import type { Task } from '../tasks/tasks.ts'
+import type { LogLevel } from '../schemas/log-level.ts'
+import type { Task } from '../schemas/task.ts'
 import type { NewFile, NewLibraryItem } from './file-records.ts'
 import type { JobClass, StoredJobClass } from './job-class.ts'
 
@@ -143,7 +143,7 @@ export interface JobEvent {
 
 export interface LogLine {
   at: number
-  level: (typeof logLevels)[number]
+  level: LogLevel
   message: string
 }
 

@@ -1,48 +1,18 @@
 import { Failure } from '../failure.ts'
-import type { EngineTraits } from '../fleet.ts'
+import type { Catalog, CatalogEntry } from '../models/catalog.ts'
 import type { Feature } from '../models/model.ts'
-import type { Task } from './tasks.ts'
-
-/** What preparing a request needs to know of a model. Plain data, so that it can be handed to a worker thread. */
-export interface CatalogEntry {
-  id: string
-  engine: string
-  tasks: readonly Task[]
-  extraParams: readonly string[]
-  traits: EngineTraits
-}
-export type Catalog = ReadonlyMap<string, CatalogEntry>
-
-const words: Record<Task, string> = {
-  'std/chat-completion': 'chat completions',
-  'std/completion': 'completions',
-  'std/embeddings': 'embeddings',
-  'std/rerank': 'reranking',
-  'std/score': 'scoring',
-  'std/audio-speech': 'text to speech',
-  'std/audio-transcription': 'speech to text',
-  'std/audio-translation': 'speech to English text',
-  'std/image-generation': 'image generation',
-  'std/image-edit': 'image editing',
-  'slug/text-to-image': 'text to image',
-  'slug/image-to-image': 'image to image',
-  'slug/inpainting': 'inpainting',
-  'slug/text-to-video': 'text to video',
-  'slug/image-to-video': 'image to video',
-  'slug/speech-to-video': 'speech to video',
-  'slug/video-interpolation': 'video interpolation',
-}
+import type { TaskName } from './task.ts'
 
 /** The model for the task. Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */
-export function modelFor(task: Task, id: string, catalog: Catalog): CatalogEntry {
+export function modelFor({ id: task, title }: TaskName, id: string, catalog: Catalog): CatalogEntry {
   const entry = catalog.get(id)
   if (entry?.tasks.includes(task)) return entry
   const able = [...catalog.values()].filter(other => other.tasks.includes(task)).map(other => `'${other.id}'`)
   const instead = able.length
-    ? `For ${words[task]} there is ${able.slice(0, 5).join(', ')}${able.length > 5 ? ', …' : ''}.`
-    : `No model here does ${words[task]}.`
+    ? `For ${title} there is ${able.slice(0, 5).join(', ')}${able.length > 5 ? ', …' : ''}.`
+    : `No model here does ${title}.`
   if (entry)
-    throw new Failure('unsupported_task', `The model '${id}' does not do ${words[task]}. ${instead}`, {
+    throw new Failure('unsupported_task', `The model '${id}' does not do ${title}. ${instead}`, {
       param: 'model',
     })
   throw new Failure('model_not_found', `The model '${id}' does not exist here. ${instead}`, { param: 'model' })

@@ -1,23 +1,10 @@
 import { canonicalHash } from '../canonical.ts'
 import type { JsonBounds } from '../json.ts'
 import { parseJson } from '../json.ts'
-import { shapeTranscription } from './audio/transcription-shape.ts'
-import type { Catalog } from './catalog.ts'
-import { prepareChat, shapeChat } from './chat-completion.ts'
-import { prepareCompletion, shapeCompletion } from './completion.ts'
-import { prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { TextTask } from '../schemas/task.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
-import { prepareRerank, shapeRerank } from './rerank.ts'
-import { prepareScore, shapeScore } from './score.ts'
-import type { TextTask } from './tasks.ts'
-
-const prepares: Record<TextTask, (raw: unknown, catalog: Catalog) => Prepared> = {
-  'std/chat-completion': prepareChat,
-  'std/completion': prepareCompletion,
-  'std/embeddings': prepareEmbeddings,
-  'std/rerank': prepareRerank,
-  'std/score': prepareScore,
-}
+import { taskRecord } from './registry.ts'
 
 /**
  * A caller's body, as it came, into what the engine of the chosen model is to be sent. Pure, and its input and output
@@ -27,28 +14,12 @@ const prepares: Record<TextTask, (raw: unknown, catalog: Catalog) => Prepared> =
 export const prepare = (task: TextTask, body: Buffer, catalog: Catalog, bounds: JsonBounds, hash = false): Prepared => {
   const raw = parseJson(body, bounds)
   const bodyHash = hash ? canonicalHash(raw) : undefined
-  return { ...prepares[task](raw, catalog), ...(bodyHash === undefined ? {} : { bodyHash }) }
+  return { ...taskRecord(task).prepare(raw, catalog), ...(bodyHash === undefined ? {} : { bodyHash }) }
 }
 
 /** The same for inputs that are a value already, as a durable job's are. */
 export const prepareInputs = (task: TextTask, inputs: unknown, catalog: Catalog): Prepared =>
-  prepares[task](inputs, catalog)
+  taskRecord(task).prepare(inputs, catalog)
 
 /** The engine's answers, whole, into the caller's answer. Pure; inline or in a worker thread as `prepare`. */
-export function shape(answers: Uint8Array[], want: Want): Shaped {
-  switch (want.task) {
-    case 'std/chat-completion':
-      return shapeChat(answers[0]!, want)
-    case 'std/completion':
-      return shapeCompletion(answers, want)
-    case 'std/embeddings':
-      return shapeEmbeddings(answers[0]!, want)
-    case 'std/rerank':
-      return shapeRerank(answers[0]!, want)
-    case 'std/score':
-      return shapeScore(answers, want)
-    case 'std/audio-transcription':
-    case 'std/audio-translation':
-      return shapeTranscription(answers[0]!, want)
-  }
-}
+export const shape = (answers: Uint8Array[], want: Want): Shaped => taskRecord(want.task).shape(answers, want)

@@ -1,10 +1,10 @@
 import type { Usage } from '../store/store.ts'
-import type { TranscriptionWant } from './audio/transcription.ts'
-import type { ChatWant } from './chat-completion.ts'
-import type { CompletionWant } from './completion.ts'
-import type { EmbeddingsWant } from './embeddings.ts'
-import type { RerankWant } from './rerank.ts'
-import type { ScoreWant } from './score.ts'
+import type { ChatWant } from './chat/chat-completion.ts'
+import type { CompletionWant } from './completion/completion.ts'
+import type { EmbeddingsWant } from './embeddings/embeddings.ts'
+import type { RerankWant } from './rerank/rerank.ts'
+import type { ScoreWant } from './score/score.ts'
+import type { TranscriptionWant } from './transcription/transcription.ts'
 
 /** A picture that a request names by its address. */
 export interface PictureWish {

@@ -1,15 +1,14 @@
 import type { Limits } from '../config.ts'
-import type { Cpu } from '../cpu/cpu.ts'
 import { Failure } from '../failure.ts'
-import type { Ran, RunJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
-import { costOf } from '../models/cost.ts'
 import type { Registry } from '../models/registry.ts'
 import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
-import { ask } from './ask.ts'
-import { withPictures } from './pictures.ts'
-import { isTextTask } from './tasks.ts'
+import { withPictures } from './chat/pictures.ts'
+import type { Preparing } from './preparing.ts'
+import { ask } from './protocols/ask.ts'
+import { taskRecord } from './registry.ts'
+import type { Ran, RunJob } from './run-job.ts'
 
 /** Runs jobs that are answered in words and numbers: the same preparing and shaping as for a caller on the line. */
 export function openTextRunner({
@@ -19,16 +18,17 @@ export function openTextRunner({
   limits,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  cpu: Pick<Cpu, 'prepare' | 'shape'>
+  cpu: Pick<Preparing, 'prepare' | 'shape'>
   media: Pick<Media, 'picture'>
   limits: Limits
 }): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
     const { task } = job
-    if (!isTextTask(task)) throw new Failure('unsupported_task', `The task ${task} is not answered in text.`)
+    const record = taskRecord(task)
+    if (record.runner !== 'text') throw new Failure('unsupported_task', `The task ${task} is not answered in text.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
-    const checked = await cpu.prepare(task, Buffer.from(job.inputs), registry.catalog(), limits)
+    const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), registry.catalog(), limits)
     const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
     const prepared = await withPictures(checked, ({ param, value }) => media.picture(sender, param, value))
     const answers: Buffer[] = []
@@ -40,7 +40,7 @@ export function openTextRunner({
       typeof shaped === 'string' || shaped.byteLength > largeResultBytes
         ? shaped
         : Buffer.from(shaped.buffer, shaped.byteOffset, shaped.byteLength).toString('utf8')
-    return { result, usage, cost: costOf(model.price, usage), files: [], library: [] }
+    return { result, usage, cost: record.metering.cost(model.price, usage), files: [], library: [] }
   }
   // Nothing of it is on the disk before its end is.
   return Object.assign(run, { undo: async () => {} })

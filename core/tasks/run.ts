@@ -1,29 +1,21 @@
-import type { RunJob } from '../jobs/run.ts'
+import type { Task } from '../schemas/task.ts'
 import type { Usage } from '../store/store.ts'
-import { isPainted, type Task } from './tasks.ts'
+import { taskRecord } from './registry.ts'
+import type { RunJob } from './run-job.ts'
+import type { RunnerName } from './task.ts'
 
-/**
- * Runs one attempt of any job: by the runner of its task where it has one of its own, otherwise text by the one,
- * generations by the other. `used` hears what each that ended well has used.
- */
-export function openTaskRunner({
-  text,
-  generation,
-  own = {},
-  used,
-}: {
-  text: RunJob
-  generation: RunJob
-  own?: Partial<Record<Task, RunJob>>
-  used: (modelId: string, usage: Usage) => void
-}): RunJob {
+/** Runs one attempt of any job by the runner that its task names. `used` hears what each that ended well has used. */
+export function openTaskRunner(
+  runners: Record<RunnerName, RunJob>,
+  used: (modelId: string, usage: Usage) => void,
+): RunJob {
+  const runnerOf = (task: Task) => runners[taskRecord(task).runner]
   const run = async (...[job, lease, signal, report]: Parameters<RunJob>) => {
-    const ran = await (own[job.task] ?? (isPainted(job.task) ? generation : text))(job, lease, signal, report)
+    const ran = await runnerOf(job.task)(job, lease, signal, report)
     used(job.modelId, ran.usage)
     return ran
   }
-  // What was made of text has nothing to undo.
   return Object.assign(run, {
-    undo: (...[ran, job]: Parameters<RunJob['undo']>) => (own[job.task] ?? generation).undo(ran, job),
+    undo: (...[ran, job]: Parameters<RunJob['undo']>) => runnerOf(job.task).undo(ran, job),
   })
 }

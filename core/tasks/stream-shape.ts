@@ -1,11 +1,12 @@
 import type { Failure } from '../failure.ts'
 import { ulid } from '../ids.ts'
 import type { Usage } from '../store/store.ts'
-import { engineFault, secondOf, tokenCount, usageBody, usageObject, usageOf } from './answer.ts'
-import { type ChoiceState, newChoice, type Piece, shapeDelta } from './chat-chunk.ts'
-import { shapeText } from './completion-chunk.ts'
-import { finishReason } from './finish-reason.ts'
-import { errorIn } from './refused.ts'
+import { type ChoiceState, newChoice, type Piece, shapeDelta } from './chat/chat-chunk.ts'
+import { shapeText } from './completion/completion-chunk.ts'
+import type { Want } from './prepared.ts'
+import { engineFault, secondOf, tokenCount, usageBody, usageObject, usageOf } from './protocols/answer.ts'
+import { finishReason } from './protocols/finish-reason.ts'
+import { errorIn } from './protocols/refused.ts'
 import { dataOf, eventOf, latin1, type Template, template } from './stream-text.ts'
 
 /** What the answer to a streamed request must look like. */
@@ -15,6 +16,9 @@ export interface StreamWant {
   /** Whether the caller asked for the usage chunk of a stream. */
   includeUsage: boolean
 }
+
+/** Whether answers of this kind can be streamed. */
+export const isStreamWant = (want: Want): want is Extract<Want, StreamWant> => want.task in kinds
 
 const kinds = {
   'std/chat-completion': { object: 'chat.completion.chunk', prefix: 'chatcmpl', piece: shapeDelta },

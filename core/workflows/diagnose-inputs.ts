@@ -2,7 +2,6 @@ import type { WorkflowNode } from '../dag/definition.ts'
 import { failureOf } from '../schemas/issues.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import type { TypeIssue } from './diagnostics.ts'
-import { isMediaField } from './media-fields.ts'
 import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
 import { checkRequest } from './request-check.ts'
@@ -33,7 +32,7 @@ export function* diagnoseInputs(
   let looked = 0
   for (const { at, path, kinds, reference } of given) {
     const expected = walk(type.request, at)
-    if (coerced(kinds, expected, at)) {
+    if (type.isMediaPath(at) && isCoerced(kinds, expected)) {
       warn({
         code: 'coerced_media_reference',
         message: `Node '${id}': ${path} takes an address, and the reference gives an object; its 'url' is used.`,
@@ -109,8 +108,5 @@ const isWithin = (place: string, outer: string): boolean =>
   place === outer || place.startsWith(`${outer}.`) || place.startsWith(`${outer}[`)
 
 /** Whether an object or a list stands where the address of a file is expected. */
-const coerced = (given: Kinds, expected: Found, at: readonly Segment[]): boolean =>
-  isMediaField(at) &&
-  given !== 'anything' &&
-  (given.has('object') || given.has('array')) &&
-  !mayFit(given, kindsOf(expected))
+const isCoerced = (given: Kinds, expected: Found): boolean =>
+  given !== 'anything' && (given.has('object') || given.has('array')) && !mayFit(given, kindsOf(expected))

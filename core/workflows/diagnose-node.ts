@@ -5,7 +5,7 @@ import { atOneStep, diagnoseInputs, type Given } from './diagnose-inputs.ts'
 import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
-import { type Reference, ReferenceFault } from './references.ts'
+import { type Reference, ReferenceFault, type Segment } from './references.ts'
 import { type Kinds, kindsOf, walk } from './schema-walk.ts'
 import { suggested } from './suggested.ts'
 
@@ -13,6 +13,8 @@ import { suggested } from './suggested.ts'
 export interface TaskType {
   request: z.ZodType
   result: z.ZodType
+  /** Whether the address of a media file belongs at this place of a request. */
+  isMediaPath: (path: readonly Segment[]) => boolean
 }
 
 /** What workflows may be made of. */

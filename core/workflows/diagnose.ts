@@ -1,5 +1,5 @@
 import type { Dag, Parameters } from '../dag/definition.ts'
-import { atOnce, inTurns } from '../turns.ts'
+import { inTimeSlices, runSteps } from '../time-slice.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
 import { type Diagnostics, type Finding, severityOf, type TypeIssue, type Warning } from './diagnostics.ts'
@@ -9,11 +9,11 @@ import { suggested } from './suggested.ts'
 
 /** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
-  return atOnce(diagnosing(dag, parameters, offer)).diagnostics
+  return runSteps(diagnosing(dag, parameters, offer)).diagnostics
 }
 
 /** The same, for a loop that has others to serve as well: a large definition takes many milliseconds. */
-export const diagnoseInTurns = async (
+export const diagnoseInTimeSlices = async (
   dag: Dag,
   parameters: Parameters | undefined,
   offer: Offer,
@@ -25,9 +25,9 @@ export interface Survey {
   order: readonly string[][] | undefined
 }
 
-/** The diagnosis in turns, and the order that was found on the way. */
+/** The diagnosis in time slices, and the order that was found on the way. */
 export const surveyInTurns = (dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Survey> =>
-  inTurns(diagnosing(dag, parameters, offer))
+  inTimeSlices(diagnosing(dag, parameters, offer))
 
 function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Survey> {
   const found: Diagnostics = { type_issues: [], warnings: [] }

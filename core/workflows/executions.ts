@@ -1,25 +1,26 @@
+import type { Admission, Requester } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import { newId } from '../ids.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log } from '../log.ts'
+import type { Task } from '../schemas/task.ts'
 import type { JobRecord, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesIn } from './bind.ts'
-import { diagnoseInTurns } from './diagnose.ts'
+import { diagnoseInTimeSlices } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
 import { openExecutionReads } from './execution-reads.ts'
 import type { FrozenExecutions } from './frozen.ts'
-import { openGate } from './gate.ts'
-import type { NodeWorkOf } from './node-run.ts'
+import { openNodeQueueing } from './node-queueing.ts'
+import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
 import { planOf, reusable, usedParameters } from './plan.ts'
+import type { SingleFlight } from './single-flight.ts'
 import { openTimeouts } from './timeouts.ts'
 
 /** What somebody wants to have executed. */
 export interface ExecutionWish {
-  organizationId: string
-  tokenId: string
   workflow: { id: string; version: number } | null
   definition: WorkflowDefinition
   inputParams: Record<string, unknown>
@@ -33,6 +34,8 @@ export interface ExecutionWish {
   idempotency: NewExecution['idempotency']
   /** What our own addresses begin with for the caller: he may have given some. */
   origin: string
+  /** Whose work its nodes are. */
+  requester: Requester
   /** What the caller may make workflows of. */
   offer: Offer
 }
@@ -44,35 +47,32 @@ export type Follower = (ended: boolean) => void
 export function openExecutions({
   store,
   jobs,
+  admission,
   frozen,
-  work,
+  works,
+  flight,
   log,
   clock = { now: Date.now },
 }: {
   store: Store
   jobs: Pick<Jobs, 'queued' | 'handedOn' | 'withdrawn' | 'wait'>
+  admission: Pick<Admission, 'admit'>
   frozen: FrozenExecutions
-  work: NodeWorkOf
+  works: NodeWorks
+  flight: SingleFlight
   log: Log
   clock?: { now(): number }
 }) {
   /** By the id of an execution, and by that of an organization. */
   const followers = new Map<string, Set<Follower>>()
-  const closing = new AbortController()
-  const gate = openGate({
-    store,
-    work,
-    queue: jobs.queued,
-    ended: ({ id }) => jobs.wait(id, closing.signal),
-    log,
-  })
+  const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
 
   store.onMoves(({ released, handedOn, withdrawn, executions }) => {
     // Begun before they may be stopped.
     if (handedOn.length > 0) jobs.handedOn(handedOn)
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
-    if (released.length > 0) gate.released(released)
+    if (released.length > 0) queueing.released(released)
     // Many nodes of one may have moved in one commit.
     const changed = new Map<string, boolean>()
     const organizations = new Set<string>()
@@ -101,20 +101,27 @@ export function openExecutions({
     wish: ExecutionWish,
     more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
   ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
-    const { definition, offer, workflow, timeout, inputParams, ...execution } = wish
-    refuseBroken(blockingOf(await diagnoseInTurns(definition.dag, definition.parameters ?? undefined, offer)))
+    const { definition, requester, offer, workflow, timeout, inputParams, ...execution } = wish
+    refuseBroken(blockingOf(await diagnoseInTimeSlices(definition.dag, definition.parameters ?? undefined, offer)))
     const references = Object.values(definition.dag.nodes).flatMap(({ inputs }) =>
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
+    const nodes = planOf(definition.dag, more.reuse)
+    for (const { task, modelId, reuses } of nodes)
+      if (reuses === null) admission.admit(requester, { kind: 'node', task: task as Task, modelId })
     const id = newId('exec')
     const createdAt = clock.now()
     const filled = fillParameters(inputParams, definition.parameters, usedParameters(references))
-    // Before the commit: its first jobs come to the gate together with the answer.
-    const { organizationId, origin } = execution
+    // Before the commit: its first jobs are released together with the answer.
+    const { organizationId } = requester
+    const { origin } = execution
     frozen.keep({ id, organizationId, definition, inputParams: filled, origin, createdAt })
+    const { tokenId } = requester
     return store.executions.create({
       ...execution,
       id,
+      organizationId,
+      tokenId,
       workflowId: workflow?.id ?? null,
       workflowVersion: workflow?.version ?? null,
       definition,
@@ -122,7 +129,7 @@ export function openExecutions({
       timeoutMs: (timeout ?? definition.timeout) * 1000,
       parentExecutionId: more.parentExecutionId,
       createdAt,
-      nodes: planOf(definition.dag, more.reuse),
+      nodes,
     })
   }
 
@@ -159,7 +166,7 @@ export function openExecutions({
     /** What the inputs of a node come to, also of one that runs or has failed; null where that cannot be said. */
     async inputsOf(job: JobRecord): Promise<unknown> {
       if (job.inputs !== 'null' || !job.parent) return JSON.parse(job.inputs)
-      return (await work(job).catch(() => undefined))?.inputs ?? null
+      return (await works.of(job).catch(() => undefined))?.inputs ?? null
     },
 
     /** Cancelled once this resolves; what runs is told. Undefined: no such one. Throws `execution_already_finished`. */
@@ -180,10 +187,7 @@ export function openExecutions({
       }
     },
 
-    async close(): Promise<void> {
-      closing.abort()
-      await timeouts.close()
-    },
+    close: (): Promise<void> => timeouts.close(),
   }
 }
 export type Executions = ReturnType<typeof openExecutions>

@@ -27,7 +27,7 @@ interface Entry {
 }
 
 /** About how many characters the texts of a value have, and eight for anything else. */
-function lengthOf(value: unknown): number {
+export function lengthOf(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (value === null || typeof value !== 'object') return 8
   let sum = 8

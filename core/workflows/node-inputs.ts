@@ -1,17 +1,18 @@
 import { canonicalHash } from '../canonical.ts'
-import type { Cpu } from '../cpu/cpu.ts'
 import type { WorkflowNode } from '../dag/definition.ts'
 import { Failure } from '../failure.ts'
-import { linkedResult } from '../files/links.ts'
+import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
-import { isTranscription } from '../tasks/tasks.ts'
+import { taskNamed, taskRecord } from '../tasks/registry.ts'
+import { shownResult } from '../tasks/result-files.ts'
 import { bind, type Far, type FoundReference, referencesIn, Unresolved } from './bind.ts'
 import type { Frozen, FrozenExecutions } from './frozen.ts'
 import { withAddresses } from './media-fields.ts'
 import { absentParameters } from './parameters.ts'
 import { type Reference, ReferenceFault } from './references.ts'
 import { largestNodeResult } from './result-cap.ts'
+import type { ResultLookup } from './result-lookup.ts'
 
 /** A node and what its inputs come to. */
 export interface BoundNode {
@@ -27,7 +28,7 @@ export interface BoundNode {
 export async function boundInputs(
   frozen: Frozen,
   nodeId: string,
-  { frozen: kept, cpu }: { frozen: Pick<FrozenExecutions, 'results'>; cpu: Pick<Cpu, 'referred'> },
+  { frozen: kept, cpu }: { frozen: Pick<FrozenExecutions, 'results'>; cpu: Pick<ResultLookup, 'referred'> },
 ): Promise<BoundNode> {
   const { definition, inputParams, id, createdAt } = frozen
   const node = definition.dag.nodes[nodeId]!
@@ -44,7 +45,7 @@ export async function boundInputs(
     const execution = { id, created_at: Math.floor(createdAt / 1000) }
     const absent = absentParameters(inputParams, definition.parameters)
     const bound = bind(node.inputs, { input: inputParams, nodes, execution, absent, far })
-    return { node, inputs: withAddresses(bound) as Record<string, unknown> }
+    return { node, inputs: withAddresses(bound, taskNamed(node.task)!.isMediaPath) as Record<string, unknown> }
   } catch (thrown) {
     if (thrown instanceof Unresolved) throw new Failure('unresolved_reference', thrown.message)
     if (thrown instanceof ReferenceFault) throw new Failure('invalid_value', thrown.message)
@@ -58,7 +59,7 @@ function valueOf({ task, on_error }: WorkflowNode, { status, result, error }: No
   // Its parts are looked up elsewhere.
   if (typeof result === 'object' && result !== null) return { status, error: null }
   const stored = result === null ? null : (JSON.parse(result) as unknown)
-  const shown = linkedResult(task as JobRecord['task'], stored, ({ id }) => id)
+  const shown = shownResult(task, stored, ({ id }) => id)
   return { status, error: null, result: shown, outputs: shown }
 }
 
@@ -70,7 +71,7 @@ async function farValues(
   references: readonly FoundReference[],
   ended: Readonly<Record<string, NodeResult>>,
   nodes: WorkflowDefinition['dag']['nodes'],
-  cpu: Pick<Cpu, 'referred'>,
+  cpu: Pick<ResultLookup, 'referred'>,
 ): Promise<Map<string, Far> | undefined> {
   let far: Map<string, Far> | undefined
   let sum = 0
@@ -101,23 +102,13 @@ async function farValues(
 
 const intoResult = ({ path }: Reference): boolean => path[1] === 'result' || path[1] === 'outputs'
 
-const alike: ReadonlySet<string> = new Set(['std/embeddings', 'std/rerank', 'std/score'])
-
-/** Whether the same inputs give the same result, so that it need not be made twice. */
-export function isRepeatable(task: string, inputs: Record<string, unknown>): boolean {
-  if (alike.has(task)) return true
-  if (isTranscription(task as JobRecord['task'])) return !(Number(inputs.temperature) > 0)
-  if (!task.startsWith('slug/') && typeof inputs.temperature === 'number' && inputs.temperature > 0) return false
-  return typeof inputs.seed === 'number' || inputs.temperature === 0
-}
-
 /** Whether a node's result may be taken from one like it, and whether it may serve others. */
 export function cacheUse(
   node: WorkflowNode,
-  task: string,
+  task: Task,
   inputs: Record<string, unknown>,
 ): { read: boolean; write: boolean } {
-  const wish = node.cache ?? (isRepeatable(task, inputs) ? 'use' : 'off')
+  const wish = node.cache ?? (taskRecord(task).isRepeatable(inputs) ? 'use' : 'off')
   return { read: wish === 'use', write: wish !== 'off' }
 }
 

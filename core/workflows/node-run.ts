@@ -1,22 +1,18 @@
-import type { Cpu } from '../cpu/cpu.ts'
+import { once } from 'node:events'
+import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
-import type { Ran, RunJob, RunnableJob } from '../jobs/run.ts'
 import type { Media } from '../media/take.ts'
 import type { Model } from '../models/model.ts'
-import type { Registry } from '../models/registry.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
-import type { ExecutionStore } from '../store/workflows.ts'
-import { soundIn, transcriptionInputs } from '../tasks/audio/transcription.ts'
-import type { TranscriptionRequest } from '../tasks/audio/transcription-request.ts'
-import { type Taken, withMedia } from '../tasks/generation/media.ts'
-import { prepareGeneration } from '../tasks/generation/prepare.ts'
-import { isPainted, isTranscription } from '../tasks/tasks.ts'
+import { taskRecord } from '../tasks/registry.ts'
+import type { Ran, RunJob } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
-import type { FrozenExecutions } from './frozen.ts'
+import { type FrozenExecutions, lengthOf } from './frozen.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
 import { oversize } from './result-cap.ts'
-import { openSameWork } from './same-work.ts'
+import type { ResultLookup } from './result-lookup.ts'
+import type { SingleFlight } from './single-flight.ts'
 
 /** What a node's job runs with. */
 export interface NodeWork extends BoundNode {
@@ -28,38 +24,62 @@ export interface NodeWork extends BoundNode {
   origin: string
 }
 
-/** Finds out what the job of a node has to do, once the nodes before it have ended. */
-export function openNodeWork({
+/** The work of so many jobs is kept between queue and run, where its inputs have at most so many characters. */
+const mostKept = 1_000
+const longestKept = 1 << 14
+
+/** Finds out what the jobs of nodes have to do, once the nodes before them have ended. */
+export function openNodeWorks({
   frozen,
-  registry,
+  admission,
   cpu,
   content,
 }: {
   frozen: FrozenExecutions
-  registry: Pick<Registry, 'find'>
-  cpu: Pick<Cpu, 'referred'>
+  admission: Pick<Admission, 'readmit'>
+  cpu: Pick<ResultLookup, 'referred'>
   content: ContentOf
 }) {
-  /** Throws Failure for references that point at nothing and a model that is not offered any more. */
-  return async ({ parent, organizationId, modelId, task }: JobRecord): Promise<NodeWork> => {
+  /** By job id. Results never change, so that the inputs of a job stay what they are. */
+  const kept = new Map<string, NodeWork>()
+
+  async function bound({ parent, organizationId, modelId, task }: JobRecord, model: Model): Promise<NodeWork> {
     const execution = await frozen.of(organizationId, parent!.executionId)
-    const model = registry.find(modelId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} is not there any more.`)
-    if (!model?.enabled) throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`)
-    const bound = await boundInputs(execution, parent!.nodeId, { frozen, cpu })
-    const { read, write } = cacheUse(bound.node, task, bound.inputs)
+    const node = await boundInputs(execution, parent!.nodeId, { frozen, cpu })
+    const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
-    const own = { ...bound, model, read: false, key: null, origin }
+    const own = { ...node, model, read: false, key: null, origin }
     if (!write) return own
-    const { inputs, foreign } = await content(bound.inputs, execution)
+    const { inputs, foreign } = await content(node.inputs, execution)
     // What a foreign address holds may be another thing every time, so that has to be wished for.
-    if (foreign && bound.node.cache === undefined) return own
+    if (foreign && node.node.cache === undefined) return own
     const { engine, source, upstream_id, url, command, args } = model
     const configured = { modelId, engine, source, upstream_id, url, command, args }
     return { ...own, read, key: cacheKeyOf(organizationId, task, configured, inputs) }
   }
+
+  /** Throws Failure for references that point at nothing and a model that is not offered any more. */
+  async function of(job: JobRecord): Promise<NodeWork> {
+    const model = admission.readmit(job)
+    const before = kept.get(job.id)
+    // A model that was configured anew gives other results.
+    return before?.model === model ? before : bound(job, model)
+  }
+
+  return {
+    of,
+    /** The same for a job that is queued next: what was found is kept for its run. */
+    async ahead(job: JobRecord): Promise<NodeWork> {
+      const found = await of(job)
+      if (kept.size < mostKept && lengthOf(found.inputs) <= longestKept) kept.set(job.id, found)
+      return found
+    },
+    /** The job has its work, or will not run. */
+    forget: (jobId: string): void => void kept.delete(jobId),
+  }
 }
-export type NodeWorkOf = ReturnType<typeof openNodeWork>
+export type NodeWorks = ReturnType<typeof openNodeWorks>
 
 /**
  * Runs jobs of nodes with the inputs that their references come to, and all others as they are. What a node comes to
@@ -67,29 +87,50 @@ export type NodeWorkOf = ReturnType<typeof openNodeWork>
  */
 export function openNodeRunner({
   run,
-  work,
+  admission,
+  works,
+  flight,
   frozen,
-  store,
   media,
 }: {
   run: RunJob
-  work: NodeWorkOf
+  admission: Pick<Admission, 'readmit'>
+  works: Pick<NodeWorks, 'of' | 'forget'>
+  flight: SingleFlight
   frozen: Pick<FrozenExecutions, 'keepResult'>
-  store: Pick<ExecutionStore, 'cached' | 'reuse'>
   media: Pick<Media, 'take'>
 }): RunJob {
-  const sameWork = openSameWork(store)
-
   const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
-    if (!job.parent) return run(job, lease, signal, report)
-    const found = await work(job)
-    if (found.read && found.key !== null) await sameWork.begin(job, found.key, signal)
+    if (!job.parent) {
+      admission.readmit(job)
+      return run(job, lease, signal, report)
+    }
+    const found = await works.of(job)
+    works.forget(job.id)
+    if (found.read && found.key !== null) await begin(job, found.key, signal)
     try {
       return await runWork(job, found, [lease, signal, report])
     } catch (thrown) {
-      sameWork.end(job.id)
+      flight.end(job.id, 'running')
       throw thrown
     }
+  }
+
+  /**
+   * Resolves when this job is the one that does the work. Rejects with the reason of the signal: also where its node has
+   * taken over a result, because then there is nothing left to run.
+   */
+  async function begin(job: JobRecord, key: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const stopped = once(signal, 'abort')
+    for (let other = flight.other(job.id, key); other; other = flight.other(job.id, key)) {
+      await Promise.race([other, stopped])
+      signal.throwIfAborted()
+    }
+    const { boot, claims } = job
+    if (await flight.begin(job, key, 'running', { boot, claims })) return
+    await stopped
+    signal.throwIfAborted()
   }
 
   async function runWork(
@@ -97,11 +138,12 @@ export function openNodeRunner({
     { node, inputs, model, key, origin }: NodeWork,
     [lease, signal, report]: [Parameters<RunJob>[1], AbortSignal, Parameters<RunJob>[3]],
   ): Promise<Ran> {
-    const filled = isPainted(job.task)
-      ? await withFiles({ ...job, origin }, inputs, model, signal)
-      : isTranscription(job.task)
-        ? await withSound({ ...job, origin }, withModel(inputs, job.modelId), model, signal)
-        : withModel(inputs, job.modelId)
+    const sender = { organizationId: job.organizationId, origin, jobId: job.id, signal }
+    const filled = await taskRecord(job.task).fill(inputs, {
+      model,
+      drawSeed: () => seedOf(job.id),
+      take: (field, value, kind, options) => media.take(sender, field, value, kind, options),
+    })
     const ran = await run({ ...job, origin, inputs: JSON.stringify(filled) }, lease, signal, report).catch(
       (thrown: unknown) => {
         throw backingOff(thrown, node.retries?.backoff_ms)
@@ -118,35 +160,13 @@ export function openNodeRunner({
     return { ...ran, ...known, ...(key === null ? {} : { cacheKey: key }) }
   }
 
-  /** Checked as the endpoint of the task would check it, with every picture, video and sound as a file of ours. */
-  async function withFiles(job: RunnableJob, inputs: object, model: Model, signal: AbortSignal): Promise<object> {
-    const { task, organizationId, id, origin = '' } = job
-    if (!isPainted(task)) return inputs
-    const prepared = prepareGeneration(task, inputs, model, () => seedOf(id))
-    const sender = { organizationId, origin, jobId: id, signal }
-    const taken: Taken = {}
-    for (const { kind, field, value, alpha } of prepared.media)
-      taken[kind] = await media.take(sender, field, value, kind, { alpha })
-    return withMedia(prepared, taken)
-  }
-
-  /** The same with the sound that is to be written down. */
-  async function withSound(job: RunnableJob, request: object, model: Model, signal: AbortSignal): Promise<object> {
-    const { task, organizationId, id, origin = '' } = job
-    if (!isTranscription(task)) return request
-    const { field, value } = soundIn(task, request).sound
-    const file = await media.take({ organizationId, origin, jobId: id, signal }, field, value, 'audio')
-    const extraParams = model.extra_params
-    return { ...transcriptionInputs(task, request as TranscriptionRequest, { extraParams }), file_id: file.id }
-  }
-
   return Object.assign(runNode, {
     undo(ran: Ran, job: JobRecord): Promise<void> {
-      sameWork.end(job.id)
+      flight.end(job.id, 'running')
       return run.undo(ran, job)
     },
     written({ id, parent }: JobRecord, { result }: Ran) {
-      sameWork.end(id)
+      flight.end(id, 'running')
       // What is large is read by its parts.
       if (parent && typeof result === 'string') frozen.keepResult(parent.executionId, parent.nodeId, result)
     },
@@ -158,12 +178,6 @@ function backingOff(thrown: unknown, backOffMs = 0): unknown {
   if (!(thrown instanceof Failure) || neverBegan(thrown.code) || backOffMs <= (thrown.retryAfterMs ?? 0)) return thrown
   const { code, message, param, facts, details, validation } = thrown
   return new Failure(code, message, { param, facts, details, validation, cause: thrown, retryAfterMs: backOffMs })
-}
-
-function withModel(inputs: Record<string, unknown>, model: string): object {
-  const request: Record<string, unknown> = { ...inputs, model }
-  delete request.stream
-  return request
 }
 
 /** The same for every attempt of a job, so that a second one makes what the first would have made. */

@@ -1,9 +1,8 @@
 import type { Dag, WorkflowNode } from '../dag/definition.ts'
 import { newId } from '../ids.ts'
 import type { NewExecutionNode } from '../store/workflows.ts'
-import { taskNamed } from '../tasks/task-types.ts'
+import { taskNamed } from '../tasks/registry.ts'
 import { type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
-import { isRepeatable } from './node-inputs.ts'
 
 /** What must be done before what: what is drawn and what references imply. */
 export function dependencies(dag: Dag): Graph {
@@ -30,7 +29,7 @@ export function planOf(dag: Dag, reuse: ReadonlyMap<string, string> = new Map())
     const { task, model_id, on_error, retries, timeout } = dag.nodes[nodeId]!
     return {
       nodeId,
-      task: taskNamed(task)!,
+      task: taskNamed(task)!.id,
       modelId: model_id!,
       successors: successors.get(nodeId)!.map(after => numbers.get(after)!),
       predecessors: predecessors.get(nodeId)!.length,
@@ -53,7 +52,7 @@ function isItsOwn({ task, cache, inputs }: WorkflowNode): boolean {
     ...(typeof seed === 'string' ? { seed: 0 } : { seed }),
     ...(typeof temperature === 'string' ? { temperature: 0 } : { temperature }),
   }
-  return !isRepeatable(taskNamed(task) ?? task, likely)
+  return !taskNamed(task)!.isRepeatable(likely)
 }
 
 /**

@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import type { Ran } from '../jobs/run.ts'
+import type { Ran } from '../tasks/run-job.ts'
 
 /** What the result of a node may take, bytes of JSON. Source: the API contract, 2.8. */
 export const largestNodeResult = 16 << 20

@@ -1,10 +1,11 @@
-import { isGeneration } from '../../core/tasks/tasks.ts'
-import { everyPath, everything, type Preset, traitsFor } from './preset.ts'
+import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
+import { everything, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
+import { everyRoute } from './routes.ts'
 
 /**
  * Any command that speaks OpenAI-style HTTP, or for pictures and videos the protocol of
- * core/tasks/generation/protocol.ts. In its arguments `{model}` is the source, `{id}` the name that requests
+ * core/tasks/protocols/generation-call.ts. In its arguments `{model}` is the source, `{id}` the name that requests
  * carry, `{threads}` a fitting number, and `{port}` or `{socket}` where it shall listen. It finds the secret that we
  * send along in INFER_ENGINE_KEY and may check it or not.
  */
@@ -27,12 +28,12 @@ export const custom: Preset = {
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: model => model.health_path ?? '/health',
-  tellsRunning: model => model.tasks.some(isGeneration),
+  tellsRunning: model => model.tasks.some(task => task in inferGeneration.paths),
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: everyPath(),
+      routes: everyRoute(),
       features: everything,
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -1,8 +1,10 @@
 import { selfCommand } from '../../core/assets.ts'
-import { isGeneration } from '../../core/tasks/tasks.ts'
+import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
+import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { voices } from '../engines/demo/chords.ts'
-import { generationPaths, noText, type Preset, speechPaths, traitsFor, transcriptionPaths } from './preset.ts'
+import { noText, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
 
 /**
  * The engine that draws without a model: this program, run again. It reads no weights, so a load is a start. Its own
@@ -24,7 +26,7 @@ export const demo: Preset = {
       model.upstream_id ?? model.id,
       '--socket',
       '{socket}',
-      ...(model.tasks.some(isGeneration) ? [] : ['--sound-only']),
+      ...(model.tasks.some(task => task in inferGeneration.paths) ? [] : ['--sound-only']),
     ]
     const { file, args } = selfCommand([...own, ...model.args])
     return [file, ...args]
@@ -39,10 +41,9 @@ export const demo: Preset = {
   traits: model =>
     traitsFor(model, {
       ...noText,
-      paths: {
-        ...generationPaths,
-        ...speechPaths,
-        'std/audio-transcription': transcriptionPaths['std/audio-transcription'],
+      routes: {
+        ...routesOf([inferGeneration]),
+        ...routesOf([openaiAudio], ['std/audio-speech', 'std/audio-transcription']),
       },
       speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id) },
       features: ['segments', 'words'],

@@ -1,10 +1,12 @@
 import { selfCommand } from '../../core/assets.ts'
 import { cacheDirectory } from '../../core/extraction.ts'
+import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { translatedCode } from '../engines/gguf/backend-search.ts'
 import { mostParallel } from '../engines/gguf/options.ts'
 import { besides } from '../estimate.ts'
-import { engineSettings, openAiPaths, type Preset, traitsFor } from './preset.ts'
+import { engineSettings, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
 
 /**
  * The built-in engine: this program, run again. It computes on the processor; the builds of its library for cards are
@@ -59,7 +61,7 @@ export const gguf: Preset = {
   keepAliveMs: 110_000,
   traits: model =>
     traitsFor(model, {
-      paths: openAiPaths,
+      routes: routesOf([openaiText]),
       features: [
         'tools',
         'json_object',

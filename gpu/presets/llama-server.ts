@@ -1,6 +1,9 @@
 import type { Feature, Model } from '../../core/models/model.ts'
-import { generates, openAiPaths, type Preset, traitsFor, transcriptionPaths } from './preset.ts'
+import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
+import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { generates, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
 
 /** Source: llama.cpp v0.5.0's server, run; it answers 500 and 501 to what is the caller's mistake. */
 const quirks: Quirk[] = [
@@ -56,13 +59,10 @@ export const llamaServer: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: {
-        'std/chat-completion': openAiPaths['std/chat-completion'],
-        'std/completion': openAiPaths['std/completion'],
-        'std/embeddings': openAiPaths['std/embeddings'],
-        'std/rerank': openAiPaths['std/rerank'],
-        'std/audio-transcription': transcriptionPaths['std/audio-transcription'],
-      },
+      routes: routesOf(
+        [openaiText, openaiAudio],
+        ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/audio-transcription'],
+      ),
       features: model.args.includes('--mmproj') ? [...abilities, 'images', 'audio'] : abilities,
       rerankScores: 'logit',
       scoreBy: model.tasks.includes('std/rerank') ? 'rerank' : 'embeddings',

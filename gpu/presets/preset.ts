@@ -1,12 +1,9 @@
 import type { Failure } from '../../core/failure.ts'
-import type { EngineTraits } from '../../core/fleet.ts'
+import type { EngineTraits, SpeechTraits } from '../../core/fleet.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
-import type { SpeechTraits } from '../../core/tasks/audio/speech.ts'
-import { speechFormats } from '../../core/tasks/audio/speech-format.ts'
-import { usualSpeechInput } from '../../core/tasks/audio/speech-request.ts'
-import { generatePath } from '../../core/tasks/generation/protocol.ts'
-import { type GenerationTask, generationTasks, speechTask, type Task } from '../../core/tasks/tasks.ts'
+import { speechFormats } from '../../core/schemas/speech-format.ts'
+import { usualSpeechInput } from '../../core/schemas/speech-input.ts'
 
 /** What is known about a launch when its command is put together. */
 export interface LaunchFacts {
@@ -99,7 +96,9 @@ export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => (
   features: new Set(model.features ?? abilities.features),
   rerankScores: model.rerank_scores ?? abilities.rerankScores,
   upstreamId: model.upstream_id ?? model.id,
-  ...(model.tasks.includes(speechTask) ? { speech: speechTraits(model, abilities.speech) } : { speech: undefined }),
+  ...(model.tasks.includes('std/audio-speech')
+    ? { speech: speechTraits(model, abilities.speech) }
+    : { speech: undefined }),
 })
 
 const speechTraits = (
@@ -115,32 +114,6 @@ const speechTraits = (
 export const generates = ({ tasks }: Model): boolean =>
   tasks.includes('std/chat-completion') || tasks.includes('std/completion')
 
-/** The routes that OpenAI-style servers share. */
-export const openAiPaths: Partial<Record<Task, string>> = {
-  'std/chat-completion': '/v1/chat/completions',
-  'std/completion': '/v1/completions',
-  'std/embeddings': '/v1/embeddings',
-  'std/rerank': '/v1/rerank',
-  'std/score': '/v1/score',
-}
-
-/** The route of OpenAI-style servers that speak. */
-export const speechPaths = { [speechTask]: '/v1/audio/speech' } as const
-
-/** The routes of OpenAI-style servers that write down what is said. */
-export const transcriptionPaths = {
-  'std/audio-transcription': '/v1/audio/transcriptions',
-  'std/audio-translation': '/v1/audio/translations',
-} as const
-
-/** Every route of OpenAI-style servers, and that of engines that make files: for engines of which nothing is known. */
-export const everyPath = (): Partial<Record<Task, string>> => ({
-  ...openAiPaths,
-  ...transcriptionPaths,
-  ...speechPaths,
-  ...generationPaths,
-})
-
 /** What is said of text by presets whose engines do none. */
 export const noText = {
   rerankScores: 'probability',
@@ -151,9 +124,3 @@ export const noText = {
   namedTool: false,
   promptLists: false,
 } as const satisfies Partial<Abilities>
-
-/** The route of engines that make files, for all tasks that do. */
-export const generationPaths = Object.fromEntries(generationTasks.map(task => [task, generatePath])) as Record<
-  GenerationTask,
-  string
->

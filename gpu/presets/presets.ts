@@ -1,7 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import type { EngineTraits } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
-import { isImageTask, type Task, tasks } from '../../core/tasks/tasks.ts'
+import { impliedBy, type Task, tasks } from '../../core/schemas/task.ts'
 import { custom } from './custom.ts'
 import { demo } from './demo.ts'
 import { gguf } from './gguf.ts'
@@ -28,12 +28,12 @@ export function presetOf(model: Model): Preset {
   if (foreign) throw wrong(`'${foreign}' means nothing to the engine '${preset.name}'. Use 'args' for its own options.`)
   const lacks = preset.lacks(model)
   if (lacks) throw wrong(`the engine '${preset.name}' cannot run it: ${lacks}`)
-  const { paths, scoreBy } = preset.traits(model)
+  const { routes, scoreBy } = preset.traits(model)
   // Scores can be had by other means than a path of their own.
   const able = (task: Task) =>
-    (paths[task] ?? (task === 'std/score' ? paths[`std/${scoreBy}`] : undefined)) !== undefined
+    (routes[task] ?? (task === 'std/score' ? routes[`std/${scoreBy}`] : undefined)) !== undefined
   // Pictures in other words are asked of it by the tasks that it has besides.
-  const unable = model.tasks.find(task => !isImageTask(task) && !able(task))
+  const unable = model.tasks.find(task => impliedBy[task] === undefined && !able(task))
   if (unable) {
     const known = tasks.filter(able).join(', ')
     throw wrong(`the engine '${preset.name}' cannot do '${unable}'. In 'tasks' it can have: ${known}.`)

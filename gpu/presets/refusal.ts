@@ -1,5 +1,5 @@
 import type { Failure, FailureCode } from '../../core/failure.ts'
-import { refused, wordsIn } from '../../core/tasks/refused.ts'
+import { refused, wordsIn } from '../../core/tasks/protocols/refused.ts'
 
 /** A rule for one engine's quirk: what it says, and what that means. */
 export interface Quirk {

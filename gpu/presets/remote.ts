@@ -1,5 +1,6 @@
-import { everyPath, everything, type Preset, traitsFor } from './preset.ts'
+import { everything, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
+import { everyRoute } from './routes.ts'
 
 /** The address's own path, which goes before every route: `https://host/v1` and `https://host` both work. */
 const base = (url: string | undefined): string => (url ? new URL(url).pathname.replace(/\/+$/, '') : '')
@@ -21,12 +22,10 @@ export const remote: Preset = {
   keepAliveMs: 4_000,
   traits: model => {
     const prefix = base(model.url)
-    const under = Object.entries(everyPath()).map(([task, path]) => [
-      task,
-      prefix === '' ? path : prefix + path.slice('/v1'.length),
-    ])
+    const routes = everyRoute()
+    if (prefix !== '') for (const route of Object.values(routes)) route.path = prefix + route.path.slice('/v1'.length)
     return traitsFor(model, {
-      paths: Object.fromEntries(under) as ReturnType<typeof everyPath>,
+      routes,
       features: everything,
       rerankScores: 'probability',
       scoreBy: 'score',

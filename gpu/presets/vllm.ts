@@ -1,15 +1,9 @@
 import type { Feature, Model } from '../../core/models/model.ts'
-import { isTranscription, speechTask } from '../../core/tasks/tasks.ts'
-import {
-  everything,
-  generates,
-  openAiPaths,
-  type Preset,
-  speechPaths,
-  traitsFor,
-  transcriptionPaths,
-} from './preset.ts'
+import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
+import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { everything, generates, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
+import { routesOf } from './routes.ts'
 
 /**
  * vLLM 0.26 and later. Its memory fraction is a share of the whole card and it does not start when less than that is
@@ -38,7 +32,7 @@ export const vllm: Preset = {
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
-      paths: { ...openAiPaths, ...speechPaths, ...transcriptionPaths },
+      routes: routesOf([openaiText, openaiAudio]),
       features: everything.filter(feature => !lacking.has(feature)),
       rerankScores: 'probability',
       scoreBy: 'score',
@@ -52,10 +46,11 @@ export const vllm: Preset = {
 }
 
 /** Sound is made by vLLM-Omni, which is asked for with this option. */
-const speaks = ({ tasks }: Model): boolean => tasks.includes(speechTask)
+const speaks = ({ tasks }: Model): boolean => tasks.includes('std/audio-speech')
 
 /** Whisper and its like answer in text, which is made as a chat model makes it. */
-const hears = ({ tasks }: Model): boolean => tasks.some(isTranscription)
+const hears = ({ tasks }: Model): boolean =>
+  tasks.includes('std/audio-transcription') || tasks.includes('std/audio-translation')
 
 /** Its engine answers a suffix with a refusal and has given `best_of` up; of what it hears it times segments only. */
 const lacking: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])

@@ -1,5 +1,6 @@
 import type { Model } from '../../core/models/model.ts'
-import { noText, type Preset, traitsFor, transcriptionPaths } from './preset.ts'
+import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
+import { noText, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 
 /**
@@ -8,7 +9,8 @@ import { type Quirk, refusal } from './refusal.ts'
  */
 const quirks: Quirk[] = [{ status: 400, says: /invalid request/i, code: 'worker_error' }]
 
-const route = transcriptionPaths['std/audio-transcription']
+const path = openaiAudio.paths['std/audio-transcription']!
+const route = { protocol: openaiAudio.name, path }
 
 /**
  * whisper.cpp's own server, where the operator has it. It opens its port when the model is loaded, does one request at a
@@ -27,7 +29,7 @@ export const whisperServer: Preset = {
   command: (model: Model, { threads, gpus }) =>
     [
       ['whisper-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],
-      ['--inference-path', route, '-t', String(threads), '-l', 'auto'],
+      ['--inference-path', path, '-t', String(threads), '-l', 'auto'],
       gpus > 0 ? [] : ['-ng'],
       model.args,
     ].flat(),
@@ -42,7 +44,7 @@ export const whisperServer: Preset = {
     traitsFor(model, {
       ...noText,
       // It has one route: a translation is asked for by a field.
-      paths: { 'std/audio-transcription': route, 'std/audio-translation': route },
+      routes: { 'std/audio-transcription': route, 'std/audio-translation': route },
       translateField: true,
       features: ['segments', 'words'],
     }),

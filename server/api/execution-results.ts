@@ -1,6 +1,5 @@
-import { linkedResult } from '../../core/files/links.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import { makesFiles } from '../../core/tasks/tasks.ts'
+import { hasFiles, shownResult as withAddresses } from '../../core/tasks/result-files.ts'
 import { prune } from '../../core/workflows/prune.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
@@ -10,7 +9,7 @@ type Stored = JobRecord['result']
 
 /** A result as it is sent: files by address. A large one is put among the embedded; null where there are none. */
 export async function shownResult(task: string, result: Stored, call: Call, embedded?: Embedded[]): Promise<unknown> {
-  const files = makesFiles(task as JobRecord['task'])
+  const files = hasFiles(task)
   if (typeof result === 'object' && result !== null && !files) {
     const large = embedded && new Embedded(result)
     if (large) embedded.push(large)
@@ -20,7 +19,7 @@ export async function shownResult(task: string, result: Stored, call: Call, embe
   const stored = JSON.parse(await readResult(result)) as unknown
   if (!files) return stored
   const origin = originOf(call)
-  return linkedResult(task as JobRecord['task'], stored, file => call.owners.files.link(file, origin))
+  return withAddresses(task, stored, file => call.owners.files.link(file, origin))
 }
 
 /** What a node keeps, as it stands among the outputs of its execution, and its result as it stands with the node. */
@@ -36,7 +35,7 @@ export async function shownKept(
   call: Call,
   embedded?: Embedded[],
 ): Promise<ShownKept> {
-  if (result === null || typeof result === 'string' || makesFiles(task as JobRecord['task'])) {
+  if (result === null || typeof result === 'string' || hasFiles(task)) {
     const output = prune(await shownResult(task, result, call), outputs)
     return { output, result: output.result }
   }

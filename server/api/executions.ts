@@ -31,7 +31,7 @@ const Terms = z.object({
 })
 type Terms = z.output<typeof Terms>
 
-type ExecutionOwners = Pick<Owners, 'config' | 'executions' | 'jobs' | 'registry' | 'workflows'>
+type ExecutionOwners = Pick<Owners, 'admission' | 'config' | 'executions' | 'jobs' | 'registry' | 'workflows'>
 
 /** Everything of an execution but what it executes. */
 const wishOf = (
@@ -39,15 +39,14 @@ const wishOf = (
   definition: WorkflowDefinition,
   workflow: ExecutionWish['workflow'],
   terms: Terms,
-  owners: Pick<Owners, 'config' | 'registry'>,
+  owners: Pick<Owners, 'admission' | 'config' | 'registry'>,
 ): ExecutionWish => {
   const retention = owners.config.limits.job_retention
   // A key stands for what was sent and for where it was sent, whatever has become of the workflow since.
   const { bodyHash, params } = call
   call.bodyHash = canonicalHash([params, bodyHash ?? null])
   return {
-    organizationId: call.caller.organizationId,
-    tokenId: call.caller.tokenId,
+    requester: call.caller,
     workflow,
     definition,
     inputParams: terms.input_params,

@@ -1,15 +1,14 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
+import { Task } from '../../core/schemas/task.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
-import { taskNamed } from '../../core/tasks/task-types.ts'
-import { isTextTask, isTranscription, speechTask, Task, type TextTask } from '../../core/tasks/tasks.ts'
+import { taskNamed, taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import { route } from '../route.ts'
-import { submitGeneration, type Target } from '../slug/submit.ts'
-import { submitSpeech } from '../std/speech-job.ts'
-import { submitTranscription } from '../std/transcription-job.ts'
-import { boundInputs, type JobTerms, submitJob, submitted, submittedBefore } from '../submit.ts'
+import { submitGeneration } from '../slug/submit.ts'
+import { type JobTerms, submitted } from '../submit.ts'
+import { parsedInputs, submitters } from './submitters.ts'
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
 const Inputs = z.record(z.string(), z.unknown())
@@ -19,7 +18,7 @@ const tenYears = 3_650 * 86_400
 const Create = z
   .object({
     task: z
-      .preprocess(name => (typeof name === 'string' ? (taskNamed(name) ?? name) : name), Task.optional())
+      .preprocess(name => (typeof name === 'string' ? (taskNamed(name)?.id ?? name) : name), Task.optional())
       .describe('Together with `model_id`; or a `slug` alone.'),
     model_id: z.string().max(128).optional(),
     model: z.string().max(128).optional().describe('The same as `model_id`.'),
@@ -100,44 +99,12 @@ function renamed(thrown: unknown, named: (field: string) => string): unknown {
   })
 }
 
-interface TextWish {
-  task: TextTask
-  /** The inputs as the endpoint of the task would take them, as JSON text. */
-  text: string
-  terms: JobTerms
-  /** What an idempotency key stands for. */
-  body: unknown
-}
-
-/** What is wrong with the inputs is said at the submit and not when their turn comes. */
-export async function submitText(call: Call, { task, text, terms, body }: TextWish): Promise<JobRecord> {
-  const { config, cpu, registry } = call.owners
-  const before = await submittedBefore(call, body)
-  if (before) return before
-  if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
-    throw new Failure(
-      'payload_too_large',
-      `The inputs of a job of ${task} may have ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
-    )
-  const model = (await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits)).modelId
-  call.requireModel(model)
-  return (await submitJob(call, body, { task, modelId: model, inputs: text, terms })).job
-}
-
-/** A job is not streamed, and its model is the one that it was submitted for. What is text already has neither. */
-function requestText(inputs: object | string, model: string): string {
-  if (typeof inputs === 'string')
-    return `${inputs.slice(0, -1)}${inputs === '{}' ? '' : ','}"model":${JSON.stringify(model)}}`
-  const { stream: _, ...request } = { ...inputs, model } as Record<string, unknown>
-  return JSON.stringify(request)
-}
-
 /** A slug says the model and the task, so what is said besides must be the same. */
 function targetOf(
   { slug, task }: Create,
   modelId: string | undefined,
   call: Call,
-): Target | { modelId: string; task: Task } {
+): { slug: string } | { modelId: string; task: Task } {
   // Where there is no slug, the schema has seen to the others.
   if (slug === undefined) return { modelId: modelId!, task: task! }
   const named = call.owners.registry.bySlug(slug)
@@ -157,28 +124,15 @@ async function create(body: Create, call: Call): Promise<JobRecord> {
   const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
   const named = (field: string) => own[field] ?? `${inputsField}.${field}`
   try {
-    if (!('slug' in target) && isTextTask(target.task)) {
-      const text = requestText(inputs, target.modelId)
-      return await submitText(call, { task: target.task, text, terms, body })
+    if ('slug' in target) {
+      const sent = parsedInputs(call, `'${target.slug}'`, inputs)
+      return (await submitGeneration(call, { target, body: sent, terms })).job
     }
-    const sent = parsed(call, target, inputs)
-    if (!('slug' in target) && target.task === speechTask)
-      return await submitSpeech(call, { inputs: { ...sent, model: target.modelId }, terms, body })
-    if (!('slug' in target) && isTranscription(target.task)) {
-      const request = { ...sent, model: target.modelId }
-      return await submitTranscription(call, { task: target.task, inputs: request, terms, body })
-    }
-    return (await submitGeneration(call, { target: target as Target, body: sent, terms })).job
+    const { task, modelId } = target
+    return await submitters[taskRecord(task).runner].create(call, { task, modelId, inputs, terms, body })
   } catch (thrown) {
     throw renamed('slug' in target ? ofSlug(thrown) : thrown, named)
   }
-}
-
-/** What came as text has had its files taken out, and is refused where it is long even so. */
-function parsed(call: Call, target: Target | { modelId: string; task: Task }, inputs: object | string): object {
-  if (typeof inputs !== 'string') return inputs
-  boundInputs(call, 'slug' in target ? `'${target.slug}'` : target.task, inputs)
-  return JSON.parse(inputs) as object
 }
 
 /** At `/slug/…` the slug is the address; here it is a field. */

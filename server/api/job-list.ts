@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { Task } from '../../core/schemas/task.ts'
 import { jobStatuses } from '../../core/store/store.ts'
-import { Task } from '../../core/tasks/tasks.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { isJobId, JobSummary, summaryText } from './job-record.ts'

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { linkedResult } from '../../core/files/links.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
 import { type Standing, waitingReasons } from '../../core/jobs/standing.ts'
+import { Task } from '../../core/schemas/task.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
-import { makesFiles, Task } from '../../core/tasks/tasks.ts'
+import { hasFiles, shownResult } from '../../core/tasks/result-files.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
 import { originOf } from '../origin.ts'
@@ -124,9 +124,9 @@ function facts(job: JobRecord, call: Call): Omit<z.input<typeof JobFacts>, 'meta
 
 /** A result as JSON text. What an engine made of text stays the text that it is; files get addresses. */
 export function resultText(task: Task, result: string, call: Call): string {
-  if (!makesFiles(task)) return result
+  if (!hasFiles(task)) return result
   const origin = originOf(call)
-  return JSON.stringify(linkedResult(task, JSON.parse(result), file => call.owners.files.link(file, origin)))
+  return JSON.stringify(shownResult(task, JSON.parse(result), file => call.owners.files.link(file, origin)))
 }
 
 /** The summary of a job as JSON text. */
@@ -143,7 +143,7 @@ export async function jobAnswer(job: JobRecord, call: Call): Promise<JsonText> {
 
 async function shown({ task, result }: JobRecord, call: Call, embedded: Embedded[]): Promise<string> {
   if (result === null) return 'null'
-  if (typeof result === 'string' || makesFiles(task)) return resultText(task, await readResult(result), call)
+  if (typeof result === 'string' || hasFiles(task)) return resultText(task, await readResult(result), call)
   const large = new Embedded(result)
   embedded.push(large)
   return JSON.stringify(large)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
+import { logLevels } from '../../core/schemas/log-level.ts'
 import type { JobRecord } from '../../core/store/store.ts'
-import { logLevels } from '../../core/tasks/generation/protocol.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'

@@ -3,8 +3,8 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import type { FleetSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
+import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
-import { isGeneration, Task } from '../../core/tasks/tasks.ts'
 import type { Call } from '../call.ts'
 import { ownsMachine } from '../machine-owner.ts'
 import { route } from '../route.ts'
@@ -58,11 +58,10 @@ export function statusOf(model: Model, { models, residents }: FleetSnapshot, cal
   const own = residents.filter(resident => resident.modelId === model.id)
   const outlook = call.owners.jobs.outlook(model.id)
   const etaMs = outlook.waiting > 0 ? (outlook.etaMs ?? activity?.etaMs) : activity?.etaMs
-  const slugs = Object.fromEntries(slugsOf(model))
+  const bySlug = slugsOf(model)
+  const slugs = Object.fromEntries(bySlug)
   const schemas = Object.fromEntries(
-    model.tasks
-      .filter(isGeneration)
-      .map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
+    [...bySlug.keys()].map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
   )
   return {
     model_id: model.id,

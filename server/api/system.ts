@@ -1,5 +1,5 @@
 import { readAsset, version } from '../../core/assets.ts'
-import { configSchema } from '../../core/config.ts'
+import { configSchema } from '../../core/models/config.ts'
 import type { Call } from '../call.ts'
 import { reference, start } from '../docs/reference.ts'
 import { openapi } from '../openapi.ts'

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { speechFormats } from '../../core/tasks/audio/speech-format.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
+import { speechFormats } from '../../core/schemas/speech-format.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { speakers, voicesOf } from '../std/voices.ts'
@@ -16,7 +15,7 @@ const VoiceModel = z.object({
   model_id: z.string(),
   name: z.string(),
   description: z.string().nullable(),
-  task: z.literal(speechTask),
+  task: z.literal('std/audio-speech'),
   languages: z.array(z.string()).nullable().describe('Those of its voices; null where the engine names none.'),
   default_voice: z.string().nullable().describe('What speaks where no voice is named; null: the engine decides.'),
   formats: z.array(z.enum(speechFormats)).describe('What can be asked for on this server.'),
@@ -44,7 +43,7 @@ export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'r
           model_id: model.id,
           name: model.id,
           description: model.description ?? null,
-          task: speechTask,
+          task: 'std/audio-speech' as const,
           languages: languages.size > 0 ? [...languages] : null,
           default_voice: known.voices?.[0] ?? null,
           formats: await conversion.offered(known.formats),

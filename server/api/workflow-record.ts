@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
@@ -115,19 +114,19 @@ export const shownWorkflow = (
 })
 
 /** What the caller may make workflows of: models that his token may not use are not there for him. */
-export const offerFor = (call: Call, { registry }: Pick<Owners, 'registry'>): Offer =>
-  offerOf(registry, id => modelAllowed(call.caller.token.models, id))
+export const offerFor = (call: Call, { admission, registry }: Pick<Owners, 'admission' | 'registry'>): Offer =>
+  offerOf(registry, id => admission.allowed(call.caller, id))
 
 export const diagnosticsFor = (
   call: Call,
   definition: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
-  owners: Pick<Owners, 'registry'>,
+  owners: Pick<Owners, 'admission' | 'registry'>,
 ): Promise<Diagnostics> => surveyFor(call, definition, owners).then(({ diagnostics }) => diagnostics)
 
 export const surveyFor = (
   call: Call,
   { dag, parameters }: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
-  owners: Pick<Owners, 'registry'>,
+  owners: Pick<Owners, 'admission' | 'registry'>,
 ): Promise<Survey> => surveyInTurns(dag, parameters ?? undefined, offerFor(call, owners))
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)

@@ -59,7 +59,7 @@ function expectedVersion(call: Call): number | undefined {
   return Number(version)
 }
 
-type WorkflowOwners = Pick<Owners, 'workflows' | 'registry'>
+type WorkflowOwners = Pick<Owners, 'admission' | 'workflows' | 'registry'>
 
 async function change(call: Call, id: string, fields: Partial<WorkflowFields>, owners: WorkflowOwners) {
   await findWorkflow(id, call, owners)

@@ -1,5 +1,4 @@
-import type { Failure, FailureCode } from '../../core/failure.ts'
-import type { ValidationDetail } from '../../core/schemas/validation.ts'
+import type { Failure, FailureCode, ValidationDetail } from '../../core/failure.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'

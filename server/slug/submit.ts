@@ -5,11 +5,12 @@ import { newId } from '../../core/ids.ts'
 import type { MediaKind } from '../../core/media/take.ts'
 import type { Model } from '../../core/models/model.ts'
 import { closeSlugs } from '../../core/models/slugs.ts'
+import type { GenerationTask, ImageTask } from '../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { withMedia } from '../../core/tasks/generation/media.ts'
-import { type MediaWish, prepareGeneration } from '../../core/tasks/generation/prepare.ts'
-import type { GenerationTask, ImageTask } from '../../core/tasks/tasks.ts'
+import type { MediaWish } from '../../core/tasks/generation/prepare.ts'
+import { taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
@@ -33,7 +34,7 @@ export interface SubmittedGeneration {
 }
 
 /** What a submission of pictures or a video needs. */
-export type SubmitOwners = Pick<Owners, 'files' | 'log' | 'media' | 'registry'>
+export type SubmitOwners = Pick<Owners, 'admission' | 'files' | 'log' | 'media' | 'registry'>
 
 /**
  * The walk of a request for pictures or a video up to its durable job: which model, may the caller use it, is the
@@ -45,11 +46,13 @@ export async function submitGeneration(
   { target, body, terms }: GenerationWish,
   owners: SubmitOwners = call.owners,
 ): Promise<SubmittedGeneration> {
+  const { admission } = owners
   const { model, task, slug } = offered(call, target, owners)
-  call.requireModel(model.id, slug === null ? 'model' : null)
-  const prepared = prepareGeneration(task, body, model)
+  const param = slug === null ? 'model' : null
+  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
+  const prepared = taskRecord(task).prepare(body, model)
   // A model that edits pictures may do so with a mask only, or without one only.
-  if (prepared.task !== task) modelFor(prepared.task, model.id, owners.registry.catalog())
+  if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
   const id = newId('job')
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
@@ -61,7 +64,7 @@ export async function submitGeneration(
   }
   const taken = await takeAll(call, id, prepared.media, owners)
   call.letBodyGo()
-  const wish = { id, task, modelId: model.id, slug, ...(terms ? { terms } : {}) }
+  const wish = { id, admitted, slug, ...(terms ? { terms } : {}) }
   try {
     const inputs = withMedia(prepared, taken)
     const submitted = await submitJob(call, [slug, body], { ...wish, inputs })
@@ -89,7 +92,7 @@ function offered(
       close.length > 0 ? `Did you mean ${close.join(' or ')}?` : 'GET /api/model-status lists those there are.'
     throw new Failure('model_not_found', `Nothing is offered at the slug '${target.slug.slice(0, 128)}'. ${instead}`)
   }
-  const { id } = modelFor(target.task, target.modelId, registry.catalog())
+  const { id } = modelFor(taskRecord(target.task), target.modelId, registry.catalog())
   return { model: registry.find(id)!, task: target.task, slug: null }
 }
 

@@ -1,8 +1,8 @@
 import { Failure } from '../../core/failure.ts'
-import { filesIn, type LinkedResult, linkedResult } from '../../core/files/links.ts'
 import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
 import type { JobRecord, LargeResult, LogLine } from '../../core/store/store.ts'
-import { makesFiles } from '../../core/tasks/tasks.ts'
+import type { LinkedResult } from '../../core/tasks/generation/linked.ts'
+import { filesOf, hasFiles, shownResult } from '../../core/tasks/result-files.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
@@ -53,12 +53,12 @@ export async function outputOf(job: JobRecord, call: Call, embedded?: Embedded[]
     new Failure('output_expired', `The output of request ${queueIdOf(job.id)} is no longer kept. Ask for it anew.`)
   if (job.result === null || (job.expiresAt !== null && job.expiresAt <= Date.now())) throw expired()
   const stored = job.result
-  if (!makesFiles(job.task)) return typeof stored === 'string' ? (JSON.parse(stored) as View) : large(stored, embedded)
+  if (!hasFiles(job.task)) return typeof stored === 'string' ? (JSON.parse(stored) as View) : large(stored, embedded)
   const { files } = call.owners
   const result = JSON.parse(await readResult(stored)) as unknown
-  for (const id of filesIn(job.task, result)) if (!(await files.find(job.organizationId, id))) throw expired()
+  for (const id of filesOf(job.task, result)) if (!(await files.find(job.organizationId, id))) throw expired()
   const origin = originOf(call)
-  return linkedResult(job.task, result, file => files.link(file, origin)) as LinkedResult | View
+  return shownResult(job.task, result, file => files.link(file, origin)) as LinkedResult | View
 }
 
 function large(result: LargeResult, embedded?: Embedded[]): View {

@@ -1,15 +1,13 @@
+import type { Admitted } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
-import type { CallAttempt, RunningCall } from '../../core/jobs/calls.ts'
-import type { Model } from '../../core/models/model.ts'
-import type { Task } from '../../core/tasks/tasks.ts'
+import type { CallAttempt, RunningCall } from '../../core/jobs/call.ts'
 import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
 import { type Hold, keepUnrepeatable, type Unrepeatable } from '../idempotency.ts'
 
 export interface Work {
-  task: Task
-  model: Model
+  admitted: Admitted
   createdAt: number
   /** The caller's bound; the model has its own. */
   waitMs: number
@@ -18,40 +16,28 @@ export interface Work {
   hold?: Hold
 }
 
-/** A call that cannot be billed is not begun. Throws Failure `no_capacity`. */
-export function requireRecords(call: Call): void {
-  if (call.owners.recorder.full)
-    throw new Failure('no_capacity', 'The server cannot write its usage records fast enough. Try again in a moment.', {
-      retryAfterMs: 2_000,
-    })
-}
-
 /**
  * Runs the compute of a synchronous request as a call, tells in the headers how it was served, and stores what a client
  * gets that sends the same idempotency key again. Rejects with the Failure that the request ends with.
  */
 export async function carryOut(
   call: Call,
-  { task, model, createdAt, waitMs, stream, hold }: Work,
+  { admitted, createdAt, waitMs, stream, hold }: Work,
   attempt: CallAttempt,
 ): Promise<void> {
   const { jobs, timings } = call.owners
   let jobId: string | null = null
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
-    timings.took('queue', model.id, running.queuedMs)
+    timings.took('queue', admitted.model.id, running.queuedMs)
     call
       .header('x-job-id', running.id)
       .header('x-model-status', lease.loadedMs > 0 ? 'cold' : 'warm')
       .header('x-queue-ms', String(Math.round(running.queuedMs)))
   }
   try {
-    const { organizationId, tokenId } = call.caller
     const caller = call.leaving
-    const ended = await jobs.calls.run(
-      { organizationId, tokenId, task, model, createdAt, waitMs, caller, began },
-      attempt,
-    )
+    const ended = await jobs.calls.run({ admitted, createdAt, waitMs, caller, began }, attempt)
     if (hold && stream && ended.end.how === 'completed')
       await keepUnrepeatable(hold, streamed(ended.call.id), ended.call.id)
   } catch (thrown) {

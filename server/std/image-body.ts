@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { pictureRules, type Sent } from '../../core/media/take.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
-import { type ImageRequest, imageRequests, mostSources } from '../../core/tasks/generation/image-request.ts'
-import type { ImageTask } from '../../core/tasks/tasks.ts'
+import type { ImageTask } from '../../core/schemas/task.ts'
+import { type ImageRequest, imageRequests, mostSources } from '../../core/tasks/image/image-request.ts'
 import type { Call } from '../call.ts'
 import { formBody } from '../form-values.ts'
 import { readJson } from '../json-body.ts'
@@ -20,7 +20,7 @@ export interface ImageBody extends AsyncDisposable {
 export async function readImageBody(
   task: ImageTask,
   call: Call,
-  owners: Pick<Owners, 'bodies' | 'config' | 'cpu' | 'files'> = call.owners,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'> = call.owners,
 ): Promise<ImageBody> {
   if (!isForm(call.req)) return { ...checked(task, await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
   const form = await readForm(call, { files: { image: mostSources, mask: 1 }, maxBytes: pictureRules.maxBytes }, owners)

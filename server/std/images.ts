@@ -1,5 +1,6 @@
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
+import type { ImageTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import {
   ImageEditForm,
@@ -7,8 +8,7 @@ import {
   ImageGenerationRequest,
   type ImageRequest,
   ImagesResponse,
-} from '../../core/tasks/generation/image-request.ts'
-import type { ImageTask } from '../../core/tasks/tasks.ts'
+} from '../../core/tasks/image/image-request.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'

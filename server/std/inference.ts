@@ -1,21 +1,21 @@
+import type { Admitted } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
-import type { CallEnd } from '../../core/jobs/calls.ts'
-import type { Model } from '../../core/models/model.ts'
+import type { CallEnd } from '../../core/jobs/call.ts'
+import type { TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
-import { ask } from '../../core/tasks/ask.ts'
-import { modelFor } from '../../core/tasks/catalog.ts'
-import { withPictures } from '../../core/tasks/pictures.ts'
+import { withPictures } from '../../core/tasks/chat/pictures.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
-import type { TextTask } from '../../core/tasks/tasks.ts'
-import { readBody } from '../body.ts'
+import { ask } from '../../core/tasks/protocols/ask.ts'
+import { isStreamWant } from '../../core/tasks/stream-shape.ts'
+import { heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater, submitJob } from '../submit.ts'
-import { carryOut, requireRecords } from './attempts.ts'
+import { carryOut } from './attempts.ts'
 import { StreamRelay } from './relay.ts'
 
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
@@ -27,10 +27,10 @@ const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
  */
 export async function infer(task: TextTask, call: Call): Promise<void> {
   const { owners } = call
-  const { config, cpu, registry } = owners
-  requireRecords(call)
+  const { admission, config, cpu, registry } = owners
+  admission.requireRoom()
   const createdAt = Date.now()
-  call.letBodyGo = owners.bodies.hold(call.req)
+  call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
   // Before the bytes are given to a thread. What no job may be as large as is answered on the line after all.
@@ -39,21 +39,21 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits, keyed)
   const checked = ready instanceof Promise ? await ready : ready
   call.bodyHash = checked.bodyHash
+  const later = kept !== undefined && !checked.stream
   // Reading a large body takes a while, in which the configuration may have changed.
-  modelFor(task, checked.modelId, registry.catalog())
-  const model = registry.find(checked.modelId)!
-  call.requireModel(model.id)
-
-  if (kept !== undefined && !checked.stream) return respondLater(call, task, model, kept)
+  const kind = later ? 'job' : 'call'
+  const admitted = admission.admit(call.caller, { kind, task, modelId: checked.modelId })
+  if (later) return respondLater(call, admitted, kept)
   // What was wrong with the request was said before this: it uses up no key.
   if (keyed) {
     using hold = await holdKey(call)
     if (hold.reply) replay(call, hold.reply)
-    else await answer(task, call, checked, model, { createdAt, waitMs: prefer.waitMs, hold })
-  } else await answer(task, call, checked, model, { createdAt, waitMs: prefer.waitMs })
+    else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs, hold })
+  } else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs })
 }
 
 interface Circumstances {
+  admitted: Admitted
   createdAt: number
   /** The caller's bound; the model has its own. */
   waitMs: number
@@ -61,24 +61,18 @@ interface Circumstances {
 }
 
 /** The part of the walk in which something is done for the caller: what comes of it is on the record. */
-async function answer(
-  task: TextTask,
-  call: Call,
-  checked: Prepared,
-  model: Model,
-  circumstances: Circumstances,
-): Promise<void> {
+async function answer(call: Call, checked: Prepared, circumstances: Circumstances): Promise<void> {
   const prepared = checked.pictures ? await withPicturesOf(call, checked) : checked
   const { stream } = prepared
-  await carryOut(call, { task, model, stream, ...circumstances }, (lease, { id }) =>
+  await carryOut(call, { stream, ...circumstances }, (lease, { id }) =>
     stream ? relay(call, prepared, lease) : collect(call, prepared, lease, circumstances.hold, id),
   )
 }
 
 /** `Prefer: respond-async`: the same request as a durable job. */
-async function respondLater(call: Call, task: TextTask, model: Model, body: string): Promise<void> {
+async function respondLater(call: Call, admitted: Admitted, body: string): Promise<void> {
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
-  const { job } = await submitJob(call, request, { task, modelId: model.id, inputs: request })
+  const { job } = await submitJob(call, request, { admitted, inputs: request })
   answerLater(call, job)
 }
 
@@ -91,8 +85,7 @@ function withPicturesOf(call: Call, checked: Prepared): Promise<Prepared> {
 function relay(call: Call, prepared: Prepared, lease: Lease): Promise<CallEnd> {
   const { owners } = call
   const { want } = prepared
-  if (want.task !== 'std/chat-completion' && want.task !== 'std/completion')
-    throw new Error(`${want.task} has no stream`)
+  if (!isStreamWant(want)) throw new Error(`${want.task} has no stream`)
   return new Promise(resolve => {
     const stream = new StreamRelay({
       call,

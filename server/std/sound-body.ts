@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Sent } from '../../core/media/take.ts'
-import { readBody } from '../body.ts'
+import { heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { formBody } from '../form-values.ts'
 import { isForm, readForm } from '../multipart.ts'
@@ -18,9 +18,9 @@ export interface SoundBody extends AsyncDisposable {
 export async function readSoundBody(
   call: Call,
   shape: Readonly<Record<string, z.ZodType>>,
-  owners: Pick<Owners, 'bodies' | 'config' | 'cpu' | 'files'> = call.owners,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'> = call.owners,
 ): Promise<SoundBody> {
-  const { bodies, config, cpu } = owners
+  const { admission, config, cpu } = owners
   if (isForm(call.req)) {
     const form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.audio_size }, owners)
     const value = formBody(form.fields, shape)
@@ -29,7 +29,7 @@ export async function readSoundBody(
     if (file) value.file = 'the file of the form'
     return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   }
-  call.letBodyGo = bodies.hold(call.req)
+  call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, config.limits.chat_body)
   const hash = call.req.headers['idempotency-key'] !== undefined
   const read = await cpu.readBody(bytes, config.limits, { hash, files: bytes.length > config.limits.json_body })

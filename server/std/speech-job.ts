@@ -1,6 +1,5 @@
 import type { JobRecord } from '../../core/store/store.ts'
-import { prepareSpeech, speechInputs } from '../../core/tasks/audio/speech.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
+import { prepareSpeech, speech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
@@ -16,11 +15,11 @@ export interface SpeechWish {
 export async function submitSpeech(call: Call, { inputs, terms, body }: SpeechWish): Promise<JobRecord> {
   const before = await submittedBefore(call, body)
   if (before) return before
-  const { conversion, registry } = call.owners
+  const { admission, conversion, registry } = call.owners
   const { modelId, asked, format } = prepareSpeech(inputs, registry.catalog())
-  call.requireModel(modelId)
+  const admitted = admission.admit(call.caller, { kind: 'job', task: speech.id, modelId })
   await conversion.check(asked, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
-  boundInputs(call, speechTask, JSON.stringify(kept))
-  return (await submitJob(call, body, { task: speechTask, modelId, inputs: kept, ...(terms ? { terms } : {}) })).job
+  boundInputs(call, speech.id, JSON.stringify(kept))
+  return (await submitJob(call, body, { admitted, inputs: kept, ...(terms ? { terms } : {}) })).job
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { SpeechRequest } from '../../core/tasks/audio/speech-request.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
+import { speech as speechName } from '../../core/tasks/speech/speech.ts'
+import { SpeechRequest } from '../../core/tasks/speech/speech-request.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { speech } from './speech.ts'
@@ -46,7 +46,7 @@ export const speechRoutes = (owners: Pick<Owners, 'jobs' | 'registry'>) => [
     query: z.object({ model: z.string().max(256).optional() }),
     response: Voices,
     handle: async ({ query }, call) => {
-      if (query.model !== undefined) modelFor(speechTask, query.model, owners.registry.catalog())
+      if (query.model !== undefined) modelFor(speechName, query.model, owners.registry.catalog())
       const models = speakers(call, owners).filter(({ id }) => query.model === undefined || query.model === id)
       const data = await Promise.all(
         models.map(async model => {

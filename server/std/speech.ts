@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream'
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
-import type { CallEnd } from '../../core/jobs/calls.ts'
+import type { CallEnd } from '../../core/jobs/call.ts'
 import type { Model } from '../../core/models/model.ts'
-import { speechUsage } from '../../core/tasks/audio/run-speech.ts'
-import { askForSound, soundFailure } from '../../core/tasks/audio/sound.ts'
-import { type PreparedSpeech, prepareSpeech } from '../../core/tasks/audio/speech.ts'
-import { contentTypeOf, speechForms } from '../../core/tasks/audio/speech-format.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
+import { contentTypeOf, speechForms } from '../../core/schemas/speech-format.ts'
+import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
+import { soundFailure } from '../../core/tasks/protocols/sound.ts'
+import { type PreparedSpeech, prepareSpeech } from '../../core/tasks/speech/speech.ts'
+import { speechUsage } from '../../core/tasks/speech/speech-usage.ts'
 import { readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
@@ -15,7 +15,7 @@ import { pour } from '../files/pour.ts'
 import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater } from '../submit.ts'
-import { carryOut, requireRecords } from './attempts.ts'
+import { carryOut } from './attempts.ts'
 import { submitSpeech } from './speech-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
@@ -25,8 +25,8 @@ const nothing = { inputTokens: 0, outputTokens: 0 }
  * → a slot of an engine → its sound, relayed as it comes or converted → one finished record.
  */
 export async function speech(call: Call): Promise<void> {
-  const { config, conversion, cpu, registry } = call.owners
-  requireRecords(call)
+  const { admission, config, conversion, cpu, registry } = call.owners
+  admission.requireRoom()
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
   const keyed = idempotencyKeyOf(call) !== undefined
@@ -35,12 +35,12 @@ export async function speech(call: Call): Promise<void> {
   call.bodyHash = hash
   if (prefer.later) return respondLater(call, value)
   const prepared = prepareSpeech(value, registry.catalog())
-  const model = registry.find(prepared.modelId)!
-  call.requireModel(model.id)
+  const { modelId } = prepared
+  const admitted = admission.admit(call.caller, { kind: 'call', task: 'std/audio-speech', modelId })
   await conversion.check(prepared.asked, prepared.format)
 
-  const work = { task: speechTask, model, createdAt, waitMs: prefer.waitMs, stream: true } as const
-  const attempt = (lease: Lease) => say(call, prepared, model, lease)
+  const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
+  const attempt = (lease: Lease) => say(call, prepared, admitted.model, lease)
   if (!keyed) return carryOut(call, work, attempt)
   using hold = await holdKey(call)
   if (hold.reply) replay(call, hold.reply)
@@ -55,13 +55,13 @@ async function respondLater(call: Call, body: unknown): Promise<void> {
 /** One attempt: nothing is sent before the first of the sound is there, so until then another engine may be tried. */
 async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Lease): Promise<CallEnd> {
   const { config, conversion, throughput } = call.owners
-  const { path, body, asked, format, events, characters } = prepared
+  const { route, body, asked, format, events, characters } = prepared
   const usage = speechUsage(characters)
   let begun = false
   try {
-    const { contentType, sound } = await askForSound(
+    const { contentType, sound } = await audioProtocol(route).synthesize(
       lease,
-      { path, body, maxBytes: config.limits.output_size },
+      { path: route.path, body, maxBytes: config.limits.output_size },
       call.leaving,
     )
     const converted = await conversion.convert(sound, asked, format)

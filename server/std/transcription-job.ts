@@ -1,9 +1,9 @@
 import { newId } from '../../core/ids.ts'
 import type { Sent } from '../../core/media/take.ts'
+import type { TranscriptionTask } from '../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
-import { jobRequest, prepareTranscription, transcriptionInputs } from '../../core/tasks/audio/transcription.ts'
-import type { TranscriptionRequest } from '../../core/tasks/audio/transcription-request.ts'
-import type { TranscriptionTask } from '../../core/tasks/tasks.ts'
+import { jobRequest, prepareTranscription, transcriptionInputs } from '../../core/tasks/transcription/transcription.ts'
+import type { TranscriptionRequest } from '../../core/tasks/transcription/transcription-request.ts'
 import type { Call } from '../call.ts'
 import { originOf } from '../origin.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
@@ -27,11 +27,11 @@ export async function submitTranscription(
   call: Call,
   { task, inputs, sent, terms, body }: TranscriptionWish,
 ): Promise<JobRecord> {
-  const { media, registry } = call.owners
+  const { admission, media, registry } = call.owners
   const request = inputs as TranscriptionRequest
   const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
   const { modelId } = prepared
-  call.requireModel(modelId)
+  const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
   // What it names may have been taken over long ago, and be gone from where it was.
   const before = await submittedBefore(call, body)
   if (before) return before
@@ -42,7 +42,7 @@ export async function submitTranscription(
   const sender = { organizationId: call.caller.organizationId, origin: originOf(call), jobId: id, signal: call.gone }
   const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
   call.letBodyGo()
-  const wish = { id, task, modelId, inputs: { ...kept, file_id: file.id } }
+  const wish = { id, admitted, inputs: { ...kept, file_id: file.id } }
   try {
     const { job, replayed } = await submitJob(call, body, { ...wish, ...(terms ? { terms } : {}) })
     if (replayed) await forget(call, file)

@@ -1,25 +1,25 @@
 import { Failure } from '../../core/failure.ts'
 import type { Lease } from '../../core/fleet.ts'
-import type { CallEnd } from '../../core/jobs/calls.ts'
+import type { CallEnd } from '../../core/jobs/call.ts'
 import type { Sound } from '../../core/media/sound.ts'
-import { hear } from '../../core/tasks/audio/hear.ts'
-import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/audio/transcription.ts'
+import type { TranscriptionTask } from '../../core/schemas/task.ts'
+import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
+import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/transcription/transcription.ts'
 import {
   Transcription,
   TranscriptionForm,
   TranscriptionRequest,
   TranslationForm,
   TranslationRequest,
-} from '../../core/tasks/audio/transcription-request.ts'
-import { transcriptionType } from '../../core/tasks/audio/transcription-text.ts'
-import type { TranscriptionTask } from '../../core/tasks/tasks.ts'
+} from '../../core/tasks/transcription/transcription-request.ts'
+import { transcriptionType } from '../../core/tasks/transcription/transcription-text.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import { originOf } from '../origin.ts'
 import { preferenceOf } from '../prefer.ts'
 import { route } from '../route.ts'
 import { answerLater } from '../submit.ts'
-import { carryOut, requireRecords } from './attempts.ts'
+import { carryOut } from './attempts.ts'
 import { readSoundBody, type SoundBody } from './sound-body.ts'
 import { submitTranscription } from './transcription-job.ts'
 
@@ -35,16 +35,15 @@ const shapes = {
  * asked for → one finished record.
  */
 async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
-  const { media, registry } = call.owners
-  requireRecords(call)
+  const { admission, media, registry } = call.owners
+  admission.requireRoom()
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
   await using body = await readSoundBody(call, shapes[task])
   const prepared = prepareTranscription(task, body.value, registry.catalog())
-  call.requireModel(prepared.modelId)
-  const model = registry.find(prepared.modelId)!
   // What was sent lies on the disk until this has ended.
   if (prefer.later && !prepared.stream) return await respondLater(call, task, body)
+  const admitted = admission.admit(call.caller, { kind: 'call', task, modelId: prepared.modelId })
 
   async function answer(hold?: Hold): Promise<void> {
     const { field, value } = prepared.sound
@@ -52,7 +51,7 @@ async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
     // Before a slot is asked for, which others could use.
     const sound = await media.sound(sender, field, body.file ?? call.inline.get(value) ?? value)
     call.letBodyGo()
-    const work = { task, model, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
+    const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
     try {
       await carryOut(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }))
     } finally {
@@ -81,7 +80,13 @@ async function attempt(
   const { config, cpu, throughput } = call.owners
   let answer: Buffer
   try {
-    answer = await hear(lease, prepared, sound, config.limits.engine_answer, call.leaving)
+    answer = await audioProtocol(prepared.route).transcribe(
+      lease,
+      { path: prepared.route.path, fields: prepared.fields },
+      sound,
+      config.limits.engine_answer,
+      call.leaving,
+    )
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }

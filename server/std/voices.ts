@@ -2,18 +2,19 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import { Departure } from '../../core/leaving.ts'
 import type { Model } from '../../core/models/model.ts'
-import { askForVoices, plainVoice, type Voice } from '../../core/tasks/audio/voices.ts'
-import { speechTask } from '../../core/tasks/tasks.ts'
+import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
+import { plainVoice, type Voice } from '../../core/tasks/protocols/voices.ts'
+import { speech } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 
 /** The models that speak and that the caller may use. */
-export const speakers = (call: Call, { registry }: Pick<Owners, 'registry'>): Model[] =>
-  registry
+export function speakers({ caller }: Call, { registry }: Pick<Owners, 'registry'>): Model[] {
+  const catalog = registry.catalog()
+  return registry
     .all()
-    .filter(
-      ({ id, enabled, tasks }) => enabled && tasks.includes(speechTask) && modelAllowed(call.caller.token.models, id),
-    )
+    .filter(({ id }) => catalog.get(id)?.traits.speech !== undefined && modelAllowed(caller.token.models, id))
+}
 
 /** An engine that does not say at once what voices it has is not waited for. */
 const patienceMs = 2_000
@@ -23,8 +24,8 @@ export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'j
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
   if (known) return known.map(plainVoice)
-  const path = traits?.paths[speechTask]
-  const lease = path === undefined ? undefined : jobs.idleSlot(model.id)
+  const route = traits?.routes[speech.id]
+  const lease = route === undefined ? undefined : jobs.idleSlot(model.id)
   if (!lease) return []
   const enough = new Departure()
   const timer = setTimeout(
@@ -32,7 +33,7 @@ export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'j
     patienceMs,
   )
   try {
-    return await askForVoices(lease, path!, enough)
+    return await audioProtocol(route!).voices(lease, route!.path, enough)
   } catch {
     // Many engines have no such route; a list of voices is worth no error.
     return []

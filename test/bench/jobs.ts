@@ -8,6 +8,7 @@ import { openJobs } from '../../core/jobs/jobs.ts'
 import { openLog } from '../../core/log.ts'
 import { openSqliteStore } from '../../core/store/sqlite/store.ts'
 import type { NewJob, Store } from '../../core/store/store.ts'
+import { admittedWork } from '../core/_admission.ts'
 import { slotsOnly } from '../core/jobs/_fleet.ts'
 import { done, runner } from '../core/jobs/_runs.ts'
 import { openBareWriter } from './bare-writer.ts'
@@ -100,7 +101,14 @@ function openOurs(store: Store, slotsHeld: number) {
     slotsPerModel: slotsHeld,
     run: runner(async () => done),
   })
-  return { submit: () => jobs.submit(job()), ended: () => ended, drain: () => jobs.drain(0) }
+  return {
+    submit: () => {
+      const one = job()
+      return jobs.submit({ ...one, admitted: admittedWork(one) })
+    },
+    ended: () => ended,
+    drain: () => jobs.drain(0),
+  }
 }
 
 /** Microseconds a claim, `claimsAtOnce` at a time, of a queue that stays as long as it is. */

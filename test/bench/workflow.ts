@@ -9,8 +9,10 @@ import { openLog } from '../../core/log.ts'
 import { openSqliteStore } from '../../core/store/sqlite/store.ts'
 import { openExecutions } from '../../core/workflows/executions.ts'
 import { openFrozen } from '../../core/workflows/frozen.ts'
-import { openNodeRunner, openNodeWork } from '../../core/workflows/node-run.ts'
+import { openNodeRunner, openNodeWorks } from '../../core/workflows/node-run.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
+import { openSingleFlight } from '../../core/workflows/single-flight.ts'
+import { admitsAll, requester } from '../core/_admission.ts'
 import { slotsOnly } from '../core/jobs/_fleet.ts'
 import { done, runner } from '../core/jobs/_runs.ts'
 import { type Flow, hasRedis, openBullmq } from './bullmq.ts'
@@ -81,21 +83,24 @@ const store = await openSqliteStore({
 await store.organizations.create({ id: organizationId, name: 'bench', plan: 'enterprise', ...limits, createdAt: 1 })
 const { fleet, models } = slotsOnly({ slots })
 const frozen = openFrozen(store.executions)
-const work = openNodeWork({
+const admission = admitsAll(models)
+const works = openNodeWorks({
   frozen,
-  registry: models,
+  admission,
   cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
   content: inputs => Promise.resolve({ inputs, foreign: false }),
 })
+const flight = openSingleFlight(store.executions)
 const run = openNodeRunner({
-  work,
+  admission,
+  works,
+  flight,
   frozen,
-  store: store.executions,
   media: { take: () => Promise.reject(new Error('There are no media here')) },
   run: runner(async () => ({ ...done, result: '{"text":"done"}' })),
 })
 const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, slots, slotsPerModel: slots, run })
-const executions = openExecutions({ store, jobs, frozen, work, log })
+const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
 const offer = { ...offerOf(models, () => true), model: () => ({ enabled: true, tasks: ['std/chat-completion'] }) }
 
 async function ours(dag: Dag): Promise<{ ms: number; busy: number }> {
@@ -103,8 +108,7 @@ async function ours(dag: Dag): Promise<{ ms: number; busy: number }> {
   const before = performance.eventLoopUtilization()
   const start = performance.now()
   const { execution } = await executions.execute({
-    organizationId,
-    tokenId: 'tok_bench',
+    requester: requester(organizationId),
     workflow: null,
     definition: { ...facts, onFailure: 'fail_fast', dag },
     inputParams: {},

@@ -1,7 +1,7 @@
 import OpenAI, { toFile } from 'openai'
 import type { TranscriptionDiarized, TranscriptionVerbose } from 'openai/resources/audio/transcriptions'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { wavHead } from '../../core/tasks/audio/wav.ts'
+import { wavHead } from '../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
 import { toneModel } from '../server/std/_speech.ts'
 

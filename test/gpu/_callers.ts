@@ -60,8 +60,8 @@ export function openCallers(now: () => number) {
       }
     },
     refuse(modelId, failure, withinMs) {
-      for (const caller of [...of(modelId)])
-        if (caller.deadline <= now() + withinMs && leave(modelId, caller)) caller.refuse(failure())
+      const due = of(modelId).filter(({ deadline }) => deadline <= now() + withinMs)
+      for (const caller of due) if (leave(modelId, caller)) caller.refuse(failure())
     },
   }
 
@@ -84,7 +84,7 @@ export function openCallers(now: () => number) {
     nextDeadline: (): number => Math.min(...[...waiting.values()].flat().map(({ deadline }) => deadline)),
     refuseLate(): void {
       for (const [modelId, own] of waiting)
-        for (const caller of [...own]) if (caller.deadline <= now()) late(modelId, caller)
+        for (const caller of own.filter(({ deadline }) => deadline <= now())) late(modelId, caller)
     },
     waiting: (modelId: string): number => of(modelId).length,
   }

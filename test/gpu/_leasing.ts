@@ -1,5 +1,6 @@
 import type { Fleet, Lease } from '../../core/fleet.ts'
-import { type CallEnd, openCalls } from '../../core/jobs/calls.ts'
+import type { CallEnd } from '../../core/jobs/call.ts'
+import { openCalls } from '../../core/jobs/calls.ts'
 import { openDispatch } from '../../core/jobs/dispatch.ts'
 import { openPace } from '../../core/jobs/pace.ts'
 import { openQueue } from '../../core/jobs/queue.ts'
@@ -7,6 +8,7 @@ import { openWaitingCalls } from '../../core/jobs/waiting-calls.ts'
 import { Departure, type Leaving } from '../../core/leaving.ts'
 import { openLog } from '../../core/log.ts'
 import type { Model } from '../../core/models/model.ts'
+import { admittedWork } from '../core/_admission.ts'
 
 /** A fleet whose slots can be asked for one by one. */
 export type LeasingFleet = Fleet & {
@@ -37,7 +39,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
     slotsPerModel: 1,
   })
   let came = 0
-  const recorder = { record() {}, find: () => undefined, full: false, waiting: 0, close: none }
+  const recorder = { record() {}, find: () => undefined, requireRoom() {}, waiting: 0, close: none }
   const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, pace: openPace(), rankOf: () => ++came, log })
   return Object.assign(Object.create(fleet) as Fleet, fleet, {
     waiting: (modelId: string): number => queue.waiting(modelId).interactive,
@@ -64,8 +66,9 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
           })
           return promise
         }
-        const of = { organizationId: 'org', tokenId: 'token', task: model.tasks[0]!, model, createdAt: 0, waitMs }
-        calls.run({ ...of, caller }, held).catch(reject)
+        const named = { organizationId: 'org', tokenId: 'token', task: model.tasks[0]!, modelId: model.id }
+        const admitted = { ...admittedWork(named), model }
+        calls.run({ admitted, createdAt: 0, waitMs, caller }, held).catch(reject)
       })
     },
   })

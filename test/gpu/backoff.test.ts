@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../core/retry-after.ts'
 import { circuit, defaultBackoff, type Failures, failedAgain } from '../../gpu/backoff.ts'
-import { blend, untilFree, untilReady } from '../../gpu/pace.ts'
+import { untilFree, untilReady } from '../../gpu/pace.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
   let failures: Failures | null = null
@@ -28,8 +28,6 @@ describe('circuit', () => {
 })
 
 test('estimates are honest: nothing known is null, a caller waits between a second and five minutes', () => {
-  expect(blend(null, 100)).toBe(100)
-  expect(blend(100, 200)).toBe(120)
   expect(untilReady({ loadMs: null, runMs: null }, 5)).toBeNull()
   expect(untilReady({ loadMs: 100, runMs: null }, 30)).toBe(70)
   expect(untilReady({ loadMs: 100, runMs: null }, 300)).toBe(0)

@@ -7,8 +7,8 @@ import { afterAll, expect, onTestFinished, test } from 'vitest'
 import type { Failure } from '../../core/failure.ts'
 import { Departure } from '../../core/leaving.ts'
 import { Model } from '../../core/models/model.ts'
-import { hear } from '../../core/tasks/audio/hear.ts'
-import { wavHead } from '../../core/tasks/audio/wav.ts'
+import { hear } from '../../core/tasks/protocols/hear.ts'
+import { wavHead } from '../../core/tasks/wav.ts'
 import { fleetOf } from './_fleet.ts'
 
 /** A sound on its way to an engine elsewhere: read from the disk as it is sent. */

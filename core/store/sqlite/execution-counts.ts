@@ -1,6 +1,5 @@
-import type { Usage } from '../store.ts'
+import type { CountChange } from '../../dag/advance.ts'
 import type { Connection } from './database.ts'
-import { nothing } from './job-end.ts'
 
 /** Running, completed, failed, skipped, input tokens, output tokens, cost, and when that changed last. */
 type Counts = [number, number, number, number, number, number, number, number]
@@ -19,13 +18,17 @@ export function openExecutionCounts(connection: Connection) {
 
   return {
     /** So many nodes more, or fewer, of the execution. */
-    move(
-      execution: number,
-      at: number,
-      { running = 0, completed = 0, failed = 0, skipped = 0 },
-      { usage, cost }: { usage: Usage; cost: number } = { usage: nothing, cost: 0 },
-    ): void {
-      const by = [running, completed, failed, skipped, usage.inputTokens, usage.outputTokens, cost]
+    move(execution: number, at: number, change: CountChange): void {
+      const {
+        running = 0,
+        completed = 0,
+        failed = 0,
+        skipped = 0,
+        inputTokens = 0,
+        outputTokens = 0,
+        cost = 0,
+      } = change
+      const by = [running, completed, failed, skipped, inputTokens, outputTokens, cost]
       const before = counts.get(execution)
       counts.set(execution, [...by.map((value, which) => value + (before?.[which] ?? 0)), at] as Counts)
     },

@@ -1,12 +1,12 @@
-import { begin, type ExecutionStatus } from '../../dag/advance.ts'
+import type { ExecutionStatus } from '../../dag/advance.ts'
 import { Failure } from '../../failure.ts'
 import type { JobClaim } from '../store.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import type { PlannedNode } from './flow.ts'
 import type { Writing } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { openKeys } from './keys.ts'
+import type { PlannedNode } from './live-executions.ts'
 
 interface ExecutionRow {
   number: number
@@ -20,7 +20,7 @@ const mostForgotten = 500
 
 const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
-/** What the writer does to executions as a whole; how they go on when a job ends is in flow.ts. */
+/** What the writer does to executions as a whole; how they go on is in flow.ts. */
 export function executionCommands(connection: Connection, writing: Writing) {
   const { flow, moves } = writing
   const insert = connection.prepare(
@@ -144,7 +144,6 @@ export function executionCommands(connection: Connection, writing: Writing) {
         JSON.stringify(dag),
         execution.origin,
       )
-      const standing = begin({ nodes, onFailure: definition.onFailure }, done)
       for (const [node, { nodeId, task, modelId, onError, reuses }] of nodes.entries())
         insertNode.run(
           number,
@@ -153,12 +152,12 @@ export function executionCommands(connection: Connection, writing: Writing) {
           task,
           modelId,
           onError,
-          standing.status[node] === 'ready' ? 'pending' : standing.status[node],
+          reuses === null ? 'pending' : 'completed',
           reuses,
           reuses === null ? 0 : 1,
           at,
         )
-      flow.begun(number, standing, at)
+      flow.advance(number, { type: 'created', at })
       return null
     },
 
@@ -168,14 +167,14 @@ export function executionCommands(connection: Connection, writing: Writing) {
       if (!row || row.status === 'cancelled') return row !== undefined
       if (!going.has(row.status))
         throw new Failure('execution_already_finished', `The execution ${id} has already ended: it is ${row.status}.`)
-      flow.stop(row.number, 'cancelled', at, null)
+      flow.advance(row.number, { type: 'cancelled', at })
       return true
     },
 
     /** Those that have been ended now. */
     'executions.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
       return late.all(now, limit).map(row => {
-        flow.stop(row.number, 'timed_out', now, { code: 'timeout' })
+        flow.advance(row.number, { type: 'timed_out', at: now })
         return { organizationId: row.organization_id, id: row.id }
       })
     },
@@ -219,7 +218,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
       forgetJob(own, from.at)
       if (runs) moves.withdraw({ id: own.id, organizationId, modelId: own.model_id, class: 'workflow', rank: own.rank })
       takeOver.run(from.jobId, own.execution, own.node)
-      flow.taken(own.execution, own.node, from.at)
+      flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
       return true
     },
   }

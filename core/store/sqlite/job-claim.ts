@@ -24,7 +24,8 @@ export function openClaim(connection: Connection, { boot, tally, events, flow }:
     tally.move('pending', 'processing')
     const { number, attempt, execution, node } = taken
     events.add(number, organizationId, 'job.started', attempt, now, execution, node)
-    const parent = execution === null || node === null ? null : flow.claimed(execution, node, now)
-    return jobOf(taken, parent ? undefined : inputsOf.get(number), null, parent)
+    if (execution === null || node === null) return jobOf(taken, inputsOf.get(number))
+    flow.advance(execution, { type: 'job_started', node, at: now })
+    return jobOf(taken, undefined, null, flow.parentOf(execution, node))
   }
 }

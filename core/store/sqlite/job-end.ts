@@ -1,5 +1,5 @@
 import { Failure, type FailureCode } from '../../failure.ts'
-import type { Task } from '../../tasks/tasks.ts'
+import type { Task } from '../../schemas/task.ts'
 import type { JobClaim, JobError, JobStatus, Usage } from '../store.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
@@ -54,11 +54,15 @@ export interface Writing {
 /** A job whose row says that it has ended. */
 type EndedRow = EndingRow & { expires_at: number | null }
 
+/** What the end of a job needs of what the commands share. */
+type EndWriting = Pick<Writing, 'ledger' | 'tally' | 'events'> & { flow: Pick<Flow, 'advance'> }
+
 /** What the end of a job means besides its row: how long its files are kept, its bill, its event, what follows it. */
-function openAftermath(connection: Connection, { ledger, tally, events, flow }: Omit<Writing, 'boot'>) {
+function openAftermath(connection: Connection, { ledger, tally, events, flow }: EndWriting) {
   const keepFiles = connection.prepare('UPDATE files SET expires_at = ? WHERE job_id = ? AND removed_at IS NULL')
 
-  return (row: EndedRow, before: JobStatus, { status, at, error, usage = nothing, cost = 0 }: End): void => {
+  return (row: EndedRow, before: JobStatus, end: End, slotOf?: string): void => {
+    const { status, at, error, usage = nothing, cost = 0 } = end
     keepFiles.run(row.expires_at, row.id)
     tally.move(before, status)
     ledger.append([
@@ -79,13 +83,22 @@ function openAftermath(connection: Connection, { ledger, tally, events, flow }: 
       },
     ])
     events.add(row.number, row.organization_id, `job.${status}`, row.attempt, at, row.execution, row.node)
-    if (row.execution !== null && row.node !== null)
-      flow.jobEnded(row.execution, row.node, { status, ran: before === 'processing', usage, cost }, at)
+    if (row.execution === null || row.node === null) return
+    const ran = before === 'processing'
+    flow.advance(row.execution, {
+      type: 'job_ended',
+      node: row.node,
+      status,
+      ran,
+      spent: { ...usage, cost },
+      slotOf,
+      at,
+    })
   }
 }
 
 /** Ends a job that was looked up, whoever ends it, in the caller's transaction. */
-export function openEnd(connection: Connection, writing: Omit<Writing, 'boot'>) {
+export function openEnd(connection: Connection, writing: EndWriting) {
   const finish = connection.prepare(
     `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, input_tokens = ?, output_tokens = ?, cost = ?,
        updated_at = ?, finished_at = ?, expires_at = ? WHERE number = ?`,
@@ -107,7 +120,7 @@ export function openEnd(connection: Connection, writing: Omit<Writing, 'boot'>) 
  * Ends the attempt of a claim well, in one statement. Undefined: the claim does not hold any more. What it has made is
  * added to the transaction before `follow`, which is the rest of the end.
  */
-export function openCompletion(connection: Connection, writing: Writing) {
+export function openCompletion(connection: Connection, writing: EndWriting) {
   const finish = connection.prepare<unknown[], EndedRow>(
     `UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
        input_tokens = ?, output_tokens = ?, cost = ?, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
@@ -125,7 +138,8 @@ export function openCompletion(connection: Connection, writing: Writing) {
       const { organizationId, id, boot, claims } = claim
       return finish.get(engineId, inputTokens, outputTokens, cost, at, at, at, organizationId, id, boot, claims)
     },
-    follow: (row: EndedRow, end: End): void => aftermath(row, 'processing', end),
+    /** `slotOf`: the model of the slot that is kept for the job of a node that follows. */
+    follow: (row: EndedRow, end: End, slotOf?: string): void => aftermath(row, 'processing', end, slotOf),
   }
 }
 

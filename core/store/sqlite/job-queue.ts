@@ -57,7 +57,7 @@ export function queueCommands(connection: Connection, writing: Writing) {
       tally.move('processing', 'pending')
       const { number, attempt, execution, node } = given
       events.add(number, claim.organizationId, 'job.retrying', attempt, at, execution, node)
-      if (execution !== null && node !== null) flow.givenBack(execution, node, at)
+      if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
       return true
     },
 

@@ -14,7 +14,7 @@ import type { WrittenOutcome } from './results.ts'
  * caller knows its job, and reads what it does not know.
  */
 export function jobCommands(connection: Connection, writing: Writing) {
-  const { ledger, tally, events, moves, flow } = writing
+  const { ledger, tally, events, flow } = writing
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
        max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, created_at, updated_at)
@@ -68,9 +68,7 @@ export function jobCommands(connection: Connection, writing: Writing) {
     for (const item of outcome.library) library.add(item)
     if (inputs !== undefined) insertInputs.run(row.number, inputs)
     if (cacheKey !== undefined) cache.run(cacheKey, row.id)
-    if (next !== undefined) moves.keepSlot(row.id, next)
-    completion.follow(row, outcome)
-    moves.dropSlot()
+    completion.follow(row, outcome, next)
     return true
   }
 
@@ -116,7 +114,8 @@ export function jobCommands(connection: Connection, writing: Writing) {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
         tally.move('processing', 'pending')
         events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
-        if (row.execution !== null && row.node !== null) flow.givenBack(row.execution, row.node, at)
+        if (row.execution !== null && row.node !== null)
+          flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
       }
       return true
     },

@@ -8,21 +8,9 @@ const none = (): Moves => ({ released: [], handedOn: [], withdrawn: [], executio
  */
 export function openMoves() {
   let moves = none()
-  let slot: { job: string; modelId: string } | undefined
 
   return {
     release: (job: Moves['released'][number]): void => void moves.released.push(job),
-    /** The job that ends now has kept its slot of the model for what follows it. */
-    keepSlot: (job: string, modelId: string): void => void (slot = { job, modelId }),
-    /** Whoever comes first takes the slot. Says whose it was; undefined where there is none for this model. */
-    takeSlot(modelId: string): string | undefined {
-      if (slot?.modelId !== modelId) return undefined
-      const { job } = slot
-      slot = undefined
-      return job
-    },
-    /** Nobody took it. */
-    dropSlot: (): void => void (slot = undefined),
     hand: (job: Moves['handedOn'][number]): void => void moves.handedOn.push(job),
     withdraw: (job: Moves['withdrawn'][number]): void => void moves.withdrawn.push(job),
     change: (execution: Moves['executions'][number]): void => void moves.executions.push(execution),
@@ -31,7 +19,6 @@ export function openMoves() {
       const { released, handedOn, withdrawn, executions } = moves
       const lengths = [released.length, handedOn.length, withdrawn.length, executions.length] as const
       return () => {
-        slot = undefined
         released.length = lengths[0]
         handedOn.length = lengths[1]
         withdrawn.length = lengths[2]
@@ -40,7 +27,6 @@ export function openMoves() {
     },
     /** The transaction was undone. */
     forget(): void {
-      slot = undefined
       moves = none()
     },
     /** The transaction is committed. Undefined when nothing moved. */

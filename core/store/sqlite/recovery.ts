@@ -36,7 +36,8 @@ export function recoverJobs(
         if (row.crashes + 1 < mostCrashes) {
           requeue.run(at, row.number)
           events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
-          if (row.execution !== null && row.node !== null) flow.givenBack(row.execution, row.node, at)
+          if (row.execution !== null && row.node !== null)
+            flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
         } else end(row, { status: 'failed', at, error: errorOf('worker_crashed', row.attempt, sentence) })
       }
       tally.move('processing', 'pending', interrupted.length - hopeless.length)
@@ -61,7 +62,7 @@ export function releaseOwn(connection: Connection, { at, ...writing }: Writing &
       const released = release.all(boot)
       for (const { number, organization_id, attempt, execution, node } of released) {
         events.add(number, organization_id, 'job.retrying', attempt, at, execution, node)
-        if (execution !== null && node !== null) flow.givenBack(execution, node, at)
+        if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
       }
       tally.move('processing', 'pending', released.length)
       memoryOf(writing).write()

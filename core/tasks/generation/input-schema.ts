@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import type { GenerationTask } from '../tasks.ts'
+import type { Resolution } from '../../schemas/resolution.ts'
+import type { GenerationTask } from '../../schemas/task.ts'
 import { generationRequests } from './request.ts'
-import { type Resolution, usualResolutions } from './size.ts'
+import { usualResolutions } from './size.ts'
 
 interface Schema {
   type?: unknown

@@ -1,10 +1,11 @@
 import { Failure } from '../../failure.ts'
 import type { MediaKind } from '../../media/take.ts'
+import { resolutions } from '../../schemas/resolution.ts'
 import type { FileRecord } from '../../store/store.ts'
+import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { makesPictures, type PreparedGeneration } from './prepare.ts'
-import type { GenerationInputs } from './protocol.ts'
 import { mostFrames } from './request.ts'
-import { ratioLike, resolutions, type Size, sizeLike, sizeOf } from './size.ts'
+import { ratioLike, type Size, sizeLike, sizeOf } from './size.ts'
 
 export type Taken = Partial<Record<MediaKind, Pick<FileRecord, 'id' | 'width' | 'height' | 'durationMs'>>>
 

@@ -3,9 +3,8 @@ import type { z } from 'zod'
 import type { MediaKind } from '../../media/take.ts'
 import type { Model } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import { type GenerationTask, type ImageTask, isImageTask } from '../tasks.ts'
-import { prepareImage } from './prepare-image.ts'
-import type { GenerationInputs } from './protocol.ts'
+import type { GenerationTask } from '../../schemas/task.ts'
+import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { type GenerationRequest, generationRequests, mostFrames, otherNames, presets } from './request.ts'
 import { pictureSize, rounded, type Size, sizeOf, usualResolutions } from './size.ts'
 
@@ -41,20 +40,19 @@ export type GenerationModel = Pick<Model, 'extra_params' | 'resolutions'>
 type Issue = z.core.$ZodIssue
 type Body = Record<string, unknown>
 
-/** Seeds that every engine takes. */
-const seeds = 2 ** 31
+/** Returns a random seed that every engine takes. */
+export const drawnSeed = (): number => randomInt(2 ** 31)
 
 /**
  * Checks a request and fills in the defaults. Pure but for the seed, which is drawn where none is given. Throws Failure
  * with every wrong field, under the names that the caller used.
  */
 export function prepareGeneration(
-  task: GenerationTask | ImageTask,
+  task: GenerationTask,
   body: unknown,
   model: GenerationModel,
-  drawSeed: () => number = () => randomInt(seeds),
+  drawSeed = drawnSeed,
 ): PreparedGeneration {
-  if (isImageTask(task)) return prepareImage(task, body, model, drawSeed)
   const { named, sent } = renamed(body, Object.keys(generationRequests[task].shape))
   const parsed = generationRequests[task].safeParse(named)
   const wrong: Issue[] = [...(parsed.error?.issues ?? [])]

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import type { GenerationTask } from '../tasks.ts'
-import { pictureSizes, resolutions } from './size.ts'
+import { resolutions } from '../../schemas/resolution.ts'
+import type { GenerationTask } from '../../schemas/task.ts'
+import { pictureSizes } from './size.ts'
 
 /**
  * The wire shapes of requests for pictures and videos, one for each task, under one name for each field. Bounds are

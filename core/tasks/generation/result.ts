@@ -1,6 +1,9 @@
+import type { Completed } from '../protocols/converse.ts'
+import type { GenerationInputs } from '../protocols/generation-call.ts'
+
 /**
  * A file in the stored result of a job. It has no address: addresses are signed, they expire, and they begin with the
- * origin that the reader used, so they are written when the result is read (`linked` of core/files/links.ts).
+ * origin that the reader used, so they are written when the result is read (`linked`).
  */
 export interface ResultFile {
   file_id: string
@@ -35,4 +38,26 @@ export interface GenerationResult {
   prompt: string
   /** Seconds. */
   timings: { inference: number }
+}
+
+/** Returns the result that is stored for a generation; `inference` is in seconds. */
+export function resultOf(
+  kind: 'images' | 'video',
+  inputs: GenerationInputs,
+  { seed_used, prompt }: Completed,
+  files: ResultFile[],
+  inference: number,
+): GenerationResult {
+  const [first] = files
+  return {
+    ...(kind === 'images' ? { images: files } : { video: first! }),
+    ...(first!.duration === undefined ? {} : { duration_seconds: first!.duration }),
+    width: first!.width ?? inputs.width,
+    height: first!.height ?? inputs.height,
+    ...(kind === 'images' ? {} : { num_frames: first!.num_frames ?? inputs.num_frames, fps: first!.fps ?? inputs.fps }),
+    seed_used,
+    seed: inputs.seed,
+    prompt: prompt ?? inputs.prompt,
+    timings: { inference },
+  }
 }

@@ -1,21 +1,18 @@
 import type { Limits } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
-import type { Ran, RunJob } from '../../jobs/run.ts'
 import type { MediaKind } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
-import type { JobRecord, NewLibraryItem } from '../../store/store.ts'
+import type { JobRecord, NewLibraryItem, Usage } from '../../store/store.ts'
 import { modelFor } from '../catalog.ts'
-import { isImageTask, isPainted } from '../tasks.ts'
-import { type Completed, converse } from './converse.ts'
-import { imageResultOf } from './image-result.ts'
+import type { Completed } from '../protocols/converse.ts'
+import type { GenerationCall, GenerationInputs } from '../protocols/generation-call.ts'
+import { generationProtocol } from '../protocols/protocols.ts'
+import { taskRecord } from '../registry.ts'
+import type { Ran, RunJob } from '../run-job.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
-import { makesPictures } from './prepare.ts'
-import { engineTaskOf } from './prepare-image.ts'
-import { type GenerationCall, type GenerationInputs, generatePath } from './protocol.ts'
-import type { GenerationResult } from './result.ts'
 
-interface Wish extends OutputOwners {
+interface GenerationRunnerOptions extends OutputOwners {
   files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace'>
   registry: Pick<Registry, 'find' | 'catalog'>
   limits: Pick<Limits, 'output_size' | 'cancel_grace'>
@@ -24,7 +21,7 @@ interface Wish extends OutputOwners {
 const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
 
 /** Runs generation jobs: the engine writes into a folder of the run, and what it made is taken over from there. */
-export function openGenerationRunner(owners: Wish): RunJob {
+export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
   const { files, registry, limits } = owners
 
   /** The stored inputs with the ids of files replaced by where their bytes lie. */
@@ -46,12 +43,14 @@ export function openGenerationRunner(owners: Wish): RunJob {
 
   const run: RunJob = Object.assign(
     async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
+      const model = registry.find(job.modelId)
       const entry = registry.catalog().get(job.modelId)
-      if (!entry || !isPainted(job.task) || !entry.tasks.includes(job.task))
+      const record = taskRecord(job.task)
+      if (!model || !entry || record.runner !== 'generation' || !entry.tasks.includes(job.task))
         throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${job.task}.`)
       const { stored, inputs } = await inputsOf(job)
-      const task = isImageTask(job.task) ? engineTaskOf(job.task, { masked: stored.mask !== null }) : job.task
-      modelFor(task, job.modelId, registry.catalog())
+      const task = record.engineTask(stored)
+      modelFor(taskRecord(task), job.modelId, registry.catalog())
       await using workspace = await files.workspace(job.id)
       const { folder } = workspace
       // An engine that writes into a folder that is gone may fall over, with all that it does for others.
@@ -59,7 +58,8 @@ export function openGenerationRunner(owners: Wish): RunJob {
       signal.addEventListener('abort', stay, { once: true })
       const call: GenerationCall = { task, model: entry.traits.upstreamId, inputs, folder }
       const began = performance.now()
-      const completed = await converse(lease, entry.traits.paths[task] ?? generatePath, call, signal, report)
+      const route = entry.traits.routes[task]!
+      const completed = await generationProtocol(route).generate(lease, route, call, signal, report)
       const seconds = Math.round(performance.now() - began) / 1000
       const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
       const outputs = await takeOutputs(
@@ -67,16 +67,15 @@ export function openGenerationRunner(owners: Wish): RunJob {
         completed,
         owners,
       )
+      const usage: Usage = { inputTokens: 0, outputTokens: 0 }
       const ran: Ran = {
         result: JSON.stringify(
-          isImageTask(job.task)
-            ? imageResultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() })
-            : resultOf(stored, completed, outputs, seconds, makesPictures(task)),
+          record.resultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() }),
         ),
-        usage: { inputTokens: 0, outputTokens: 0 },
-        cost: 0,
+        usage,
+        cost: record.metering.cost(model.price, usage),
         files: outputs.files,
-        library: makesPictures(task) ? [] : [libraryItem(job, stored, completed, outputs)],
+        library: record.inLibrary ? [libraryItem(job, stored, completed, outputs)] : [],
       }
       // Whoever cancelled it in the last moment was told so: what lies there already is nobody's.
       if (signal.aborted) {
@@ -88,27 +87,6 @@ export function openGenerationRunner(owners: Wish): RunJob {
     { undo: (ran: Ran) => files.discard(ran.files) },
   )
   return run
-}
-
-function resultOf(
-  inputs: GenerationInputs,
-  { seed_used, prompt }: Completed,
-  { results }: Outputs,
-  inference: number,
-  pictures: boolean,
-): GenerationResult {
-  const [first] = results
-  return {
-    ...(pictures ? { images: results } : { video: first! }),
-    ...(first!.duration === undefined ? {} : { duration_seconds: first!.duration }),
-    width: first!.width ?? inputs.width,
-    height: first!.height ?? inputs.height,
-    ...(pictures ? {} : { num_frames: first!.num_frames ?? inputs.num_frames, fps: first!.fps ?? inputs.fps }),
-    seed_used,
-    seed: inputs.seed,
-    prompt: prompt ?? inputs.prompt,
-    timings: { inference },
-  }
 }
 
 function libraryItem(

@@ -1,3 +1,5 @@
+import type { Resolution } from '../../schemas/resolution.ts'
+
 /** Sizes of pictures and videos in pixels, multiples of 16 as the models want them. */
 
 export interface Size {
@@ -5,8 +7,6 @@ export interface Size {
   height: number
 }
 
-export const resolutions = ['480p', '720p', '1080p'] as const
-export type Resolution = (typeof resolutions)[number]
 export const aspectRatios = ['16:9', '9:16', '1:1'] as const
 export type AspectRatio = (typeof aspectRatios)[number]
 

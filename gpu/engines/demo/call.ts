@@ -1,8 +1,8 @@
 import { isAbsolute } from 'node:path'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import type { GenerationCall } from '../../../core/tasks/generation/protocol.ts'
-import { type GenerationTask, generationTasks } from '../../../core/tasks/tasks.ts'
+import { type GenerationTask, generationTasks } from '../../../core/schemas/task.ts'
+import type { GenerationCall } from '../../../core/tasks/protocols/generation-call.ts'
 
 const file = z.string().refine(isAbsolute, 'must be an absolute path')
 const side = z.int().min(16).max(4096)

@@ -1,6 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
-import { generatePath } from '../../../core/tasks/generation/protocol.ts'
+import { generatePath } from '../../../core/tasks/protocols/generation-call.ts'
 import { checkPlace, openHttp, type Place } from '../http.ts'
 import type { StreamForm } from '../reply.ts'
 import { openStopSignal } from '../stop-signal.ts'

@@ -1,5 +1,5 @@
-import type { EngineMessage } from '../../../core/tasks/generation/protocol.ts'
-import type { GenerationTask } from '../../../core/tasks/tasks.ts'
+import type { GenerationTask } from '../../../core/schemas/task.ts'
+import type { EngineMessage } from '../../../core/tasks/protocols/generation-call.ts'
 import type { Handler } from '../http.ts'
 import { isVideo, readCall } from './call.ts'
 import { checkFfmpeg } from './ffmpeg.ts'

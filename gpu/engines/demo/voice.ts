@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import { Failure } from '../../../core/failure.ts'
-import { wavHead } from '../../../core/tasks/audio/wav.ts'
+import { wavHead } from '../../../core/tasks/wav.ts'
 import type { Handler } from '../http.ts'
 import { sampleRate, voices } from './chords.ts'
 import { encoding, sampleCount } from './tones.ts'

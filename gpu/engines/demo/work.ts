@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { EngineFile, EngineMessage, GenerationInputs } from '../../../core/tasks/generation/protocol.ts'
+import type { EngineFile, EngineMessage, GenerationInputs } from '../../../core/tasks/protocols/generation-call.ts'
 
 /** One call under way, as those see it who draw. */
 export interface Work {

@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../../core/schemas/chat.ts'
-import { inTurns } from '../../../core/turns.ts'
+import { inTimeSlices } from '../../../core/time-slice.ts'
 import { type Grammar, literal, openGrammar } from './grammar/grammar.ts'
 import type { Beginning, ThinkMarks } from './reasoning.ts'
 import { rulesOf, untilMarker } from './tools/automaton.ts'
@@ -45,7 +45,7 @@ export function openConstraints(most = mostKept) {
   let kept = 0
 
   function make(key: string, wanted: Constrained): Promise<string | undefined> {
-    const work = inTurns(constraintOf(wanted)).finally(() => making.delete(key))
+    const work = inTimeSlices(constraintOf(wanted)).finally(() => making.delete(key))
     making.set(key, work)
     return work
   }

@@ -1,5 +1,5 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
-import { inTurns } from '../../../core/turns.ts'
+import { inTimeSlices } from '../../../core/time-slice.ts'
 import { openChoice } from './choice.ts'
 import { type Guard, openGuard } from './grammar/guard.ts'
 import type { LikelyToken, TokenLogprob } from './logprobs.ts'
@@ -76,7 +76,7 @@ export function openGenerator(parts: GeneratorParts) {
     const key = JSON.stringify(shown)
     const known = guards.get(key)
     if (known) return known
-    const made = inTurns(openGuard(vocabulary, shown))
+    const made = inTimeSlices(openGuard(vocabulary, shown))
     guards.set(key, made)
     return made
   }

@@ -2,12 +2,12 @@ import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
 import { type Generator, openGenerator } from './generate.ts'
 import { attempt, type LoadedModel } from './model.ts'
+import type { Exclusive } from './mutex.ts'
 import { openNative } from './native.ts'
 import type { GgufEngineOptions } from './options.ts'
 import { openRounds } from './rounds.ts'
 import { samplingOf } from './sampling.ts'
 import { openSlots } from './slots.ts'
-import type { Turn } from './turns.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 /** Requests that may wait for a free slot before more are refused. */
@@ -28,7 +28,7 @@ export async function openGeneration(
   { llama, model, sizing }: LoadedModel,
   { threads, gpu }: GgufEngineOptions,
   vocabulary: Vocabulary,
-  turn: Turn,
+  exclusive: Exclusive,
 ): Promise<Generation> {
   // llama.cpp does not refuse these: it draws tokens from memory that nobody has written.
   if (model.fileInfo.architectureMetadata.attention?.causal === false || !model.fileInsights.hasDecoder)
@@ -41,7 +41,7 @@ export async function openGeneration(
     model.createContext({ contextSize: context, sequences: parallel, threads, batchSize, failedCreationRemedy: false }),
   )
   const native = openNative(llama, model, memory)
-  const rounds = openRounds({ native, batchSize, piece, window: model.fileInsights.swaSize ?? 0, turn })
+  const rounds = openRounds({ native, batchSize, piece, window: model.fileInsights.swaSize ?? 0, exclusive })
   const slots = openSlots({ count: parallel, queue, worth: copyWorth(context) })
   const generator = openGenerator({ native, model, vocabulary, slots, rounds, context })
   const prompt = [model.tokens.bos ?? model.tokens.eos ?? (0 as Token)]

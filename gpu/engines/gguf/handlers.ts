@@ -1,18 +1,18 @@
 import type { Token } from 'node-llama-cpp'
 import { Failure } from '../../../core/failure.ts'
-import type { TextTask } from '../../../core/tasks/tasks.ts'
+import type { TextTask } from '../../../core/schemas/task.ts'
 import type { Handler, Handlers } from '../http.ts'
 import { openChat } from './chat.ts'
 import { openCompletions } from './completions.ts'
 import { checkPooling, type Embedder, openEmbedder, openEmbeddings } from './embeddings.ts'
 import { openGeneration } from './generation.ts'
 import { attempt, type LoadedModel } from './model.ts'
+import { noMutex, openMutex } from './mutex.ts'
 import type { GgufEngineOptions } from './options.ts'
 import { openRanker, type Ranker, rankingTemplate } from './ranker.ts'
 import { openRerank } from './rerank.ts'
 import { openScore, scoreByRanker, scoreByVectors } from './score.ts'
 import { openTemplate } from './template.ts'
-import { noTurns, openTurns } from './turns.ts'
 import { openVocabulary, type Vocabulary } from './vocabulary.ts'
 
 const routes: Record<TextTask, string> = {
@@ -42,10 +42,10 @@ export async function openHandlers(
   // A text must be shorter than its context, and is only understood when it is computed in one batch.
   const encoder = { threads, contextSize: context + 1, batchSize: context + 1 }
 
-  const turn = loaded.llama.gpu === 'vulkan' ? openTurns() : noTurns
+  const exclusive = loaded.llama.gpu === 'vulkan' ? openMutex() : noMutex
   const generation =
     wants('std/chat-completion') || wants('std/completion')
-      ? await openGeneration(loaded, options, vocabulary, turn)
+      ? await openGeneration(loaded, options, vocabulary, exclusive)
       : undefined
   if (generation) {
     const parts = {
@@ -64,7 +64,7 @@ export async function openHandlers(
     const embedding = await attempt('The model cannot make embeddings', () => model.createEmbeddingContext(encoder))
     const parts = { id, model, embedding, vocabularySize: vocabulary.size, context }
     const opened = openEmbedder(parts)
-    const embedder: Embedder = { ...opened, embed: tokens => turn(() => opened.embed(tokens)) }
+    const embedder: Embedder = { ...opened, embed: tokens => exclusive(() => opened.embed(tokens)) }
     await attempt('The model cannot make embeddings', () => embedder.embed([firstToken(model)]))
     if (wants('std/embeddings')) handlers['std/embeddings'] = openEmbeddings(parts, embedder)
     if (wants('std/score') && !ranks)
@@ -74,7 +74,7 @@ export async function openHandlers(
     const template = rankingTemplate(model)
     const ranking = await attempt('The model cannot rerank', () => model.createRankingContext({ ...encoder, template }))
     const opened = openRanker({ model, ranking, context })
-    const ranker: Ranker = { ...opened, score: pair => turn(() => opened.score(pair)) }
+    const ranker: Ranker = { ...opened, score: pair => exclusive(() => opened.score(pair)) }
     await attempt('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))
     if (wants('std/rerank')) handlers['std/rerank'] = openRerank({ id, context, ranker })
     if (wants('std/score') && ranks)

@@ -1,5 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
-import type { TextTask } from '../../../core/tasks/tasks.ts'
+import type { TextTask } from '../../../core/schemas/task.ts'
 import { checkPlace, type Place } from '../http.ts'
 import type { KvType } from './sizing-need.ts'
 

@@ -1,8 +1,8 @@
 import { planBatch } from './batch.ts'
+import type { Exclusive } from './mutex.ts'
 import type { Native } from './native.ts'
 import { pieceFrom, settle } from './prompt.ts'
 import type { Place } from './slots.ts'
-import type { Turn } from './turns.ts'
 
 /** Someone whose tokens are computed: one answer to one prompt. Everything here happens between two batches. */
 export interface Member {
@@ -40,8 +40,8 @@ export interface RoundOptions {
   piece: number
   /** Tokens that the model looks back; 0 when there is no bound. */
   window: number
-  /** Within which a batch is computed. */
-  turn: Turn
+  /** Computes a batch. */
+  exclusive: Exclusive
 }
 
 /** The logits of so many tokens are held at once where a prompt is scored; each is as large as the vocabulary. */
@@ -53,7 +53,7 @@ const none = new Uint32Array()
  * Computes for all members together, round by round. In a round all that may share a batch get one, and each that
  * must be alone gets one of its own. What was said in a batch is told while the next one is computed.
  */
-export function openRounds({ native: { context }, batchSize, piece, window, turn }: RoundOptions) {
+export function openRounds({ native: { context }, batchSize, piece, window, exclusive }: RoundOptions) {
   const members: Member[] = []
   const arrivals: Member[] = []
   const one = new Uint32Array(1)
@@ -134,7 +134,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, turn
     try {
       context.initBatch(wants.reduce((sum, { amount }) => sum + amount, 0))
       const places = wants.map(({ member, amount }) => add(member, amount))
-      const computed = turn(() => context.decodeBatch())
+      const computed = exclusive(() => context.decodeBatch())
       tellAll()
       await computed
       for (const { member, amount } of wants)

@@ -1,5 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
-import type { Task } from '../../../core/tasks/tasks.ts'
+import type { Task } from '../../../core/schemas/task.ts'
 import { type ContextShape, type KvType, type Need, needOf, type Shape } from './sizing-need.ts'
 import { reasonOf, SizingRefusal } from './sizing-words.ts'
 

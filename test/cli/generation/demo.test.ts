@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import sharp from 'sharp'
 import { expect, onTestFinished, test } from 'vitest'
-import { generationTasks } from '../../../core/tasks/tasks.ts'
+import { generationTasks } from '../../../core/schemas/task.ts'
 import { startApp } from '../../_app.ts'
 import { entry, infer, json, temporaryFolder } from '../_infer.ts'
 

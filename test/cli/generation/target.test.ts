@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Given, namesOf, type Offered, targetOf } from '../../../cli/generation/target.ts'
-import { type GenerationTask, generationTasks } from '../../../core/tasks/tasks.ts'
+import { type GenerationTask, generationTasks } from '../../../core/schemas/task.ts'
 
 const short = (task: string) => task.slice('slug/'.length)
 const demo: Offered = {

@@ -7,7 +7,7 @@ import { openCpu } from '../../../core/cpu/cpu.ts'
 import { openResampler } from '../../../core/cpu/resample.ts'
 import { soundKindOf } from '../../../core/cpu/sound-kind.ts'
 import { decodeSound } from '../../../core/cpu/sound-work.ts'
-import { wavHead } from '../../../core/tasks/audio/wav.ts'
+import { wavHead } from '../../../core/tasks/wav.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-sound-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

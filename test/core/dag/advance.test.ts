@@ -1,8 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { advance, begin, isOver, type Plan, type Standing } from '../../../core/dag/advance.ts'
+import {
+  advance,
+  type ExecutionInput,
+  type ExecutionState,
+  type ExecutionWrite,
+  isOver,
+  type Plan,
+} from '../../../core/dag/advance.ts'
+import { applyWrites, newState, restoredState } from '../../../core/dag/execution-state.ts'
 
-/** `a>b c>d`, with a question mark behind nodes whose failure is borne: `a?>b`. */
+/** `a>b c>d`, with a question mark behind nodes whose failure is borne: `a?>b`. The model of a node is its letter. */
 function planOf(text: string, onFailure: Plan['onFailure'] = 'fail_fast') {
   const pairs = text.split(' ').map(part => part.split('>'))
   const names = [...new Set(pairs.flat())]
@@ -10,7 +18,10 @@ function planOf(text: string, onFailure: Plan['onFailure'] = 'fail_fast') {
   const edges = pairs.flatMap(([from, to]) => (to ? [[at(from!), at(to)] as const] : []))
   const plan: Plan = {
     onFailure,
+    timeoutMs: 1_000,
     nodes: names.map((name, node) => ({
+      modelId: name,
+      direct: true,
       successors: edges.filter(([from]) => from === node).map(([, to]) => to),
       predecessors: edges.filter(([, to]) => to === node).length,
       onError: name.endsWith('?') ? 'continue' : 'fail',
@@ -19,21 +30,47 @@ function planOf(text: string, onFailure: Plan['onFailure'] = 'fail_fast') {
   return { plan, names }
 }
 
-/** Plays `a! b x c`: a node that ends well, with an exclamation mark one that fails; tells what followed, step by step. */
-function play(graph: string, ends: string, onFailure?: Plan['onFailure']) {
+/** Takes one input after another, each with the time of its place in the list; the writes of each. */
+function take(plan: Plan, inputs: readonly Untimed[], state = newState(plan)): ExecutionWrite[][] {
+  return inputs.map((input, at) => {
+    const before = structuredClone(state)
+    const writes = advance(plan, state, { ...input, at })
+    expect(state).toEqual(before)
+    applyWrites(plan, state, writes, at)
+    return writes
+  })
+}
+type Untimed<Input = ExecutionInput> = Input extends ExecutionInput ? Omit<Input, 'at'> : never
+
+/** The inputs of `a~ a a b! c^ d= @`: starts, ends well, cancelled, fails, is requeued, takes over a result; `@` cancels all, `@@` is late. */
+function inputOf(step: string, names: readonly string[]): Untimed {
+  if (step === '@') return { type: 'cancelled' }
+  if (step === '@@') return { type: 'timed_out' }
+  const node = names.indexOf(step.replace(/[~!^=]$/, ''))
+  expect(node, step).toBeGreaterThanOrEqual(0)
+  if (step.endsWith('~')) return { type: 'job_started', node }
+  if (step.endsWith('^')) return { type: 'job_requeued', node }
+  if (step.endsWith('=')) return { type: 'result_reused', node, ran: false }
+  return { type: 'job_ended', node, status: step.endsWith('!') ? 'failed' : 'completed', ran: true }
+}
+
+/** Jobs that are created, nodes that are skipped and the end, of each step. */
+function play(graph: string, steps: string, onFailure?: Plan['onFailure']): string {
   const { plan, names } = planOf(graph, onFailure)
-  const { release, skip, ended, ...standing } = begin(plan)
-  const told = [{ release, skip, ended }]
-  for (const end of ends.split(' ').filter(Boolean)) {
-    const node = names.indexOf(end.replace(/!$/, ''))
-    expect(standing.status[node]).not.toBe('pending')
-    told.push(advance(plan, standing, node, end.endsWith('!') ? 'failed' : 'completed'))
-  }
-  return told
-    .map(step => {
-      const list = (mark: string, nodes: number[]) => nodes.map(node => mark + names[node]!.replace('?', ''))
-      return [...list('+', step.release), ...list('-', step.skip), ...(step.ended ? [step.ended] : [])].join(' ')
-    })
+  const inputs = steps
+    .split(' ')
+    .filter(Boolean)
+    .map(step => inputOf(step, names))
+  return take(plan, [{ type: 'created' }, ...inputs])
+    .map(writes =>
+      writes
+        .flatMap(one => {
+          if (one.write === 'create_job') return `+${names[one.node]!.replace('?', '')}`
+          if (one.write === 'node' && one.status === 'skipped') return `-${names[one.node]}`
+          return one.write === 'end' ? one.status : []
+        })
+        .join(' '),
+    )
     .join(', ')
 }
 
@@ -48,37 +85,167 @@ test.for([
   ['a failure that is borne is an end like any other', 'a?>b', 'a?! b', '+a, +b, completed'],
   ['one that nobody comes after too', 'a? b', 'a?! b', '+a +b, , completed'],
   ['a borne failure does not heal another', 'a?>c b>c', 'a?! b!', '+a +b, , -c failed'],
-] as const)('%s', ([, graph, ends, told, onFailure]) => {
-  expect(play(graph, ends, onFailure)).toBe(told)
+  [
+    'those that run when another fails go on, and what comes after them does not',
+    'a>b c>d',
+    'c~ a! c',
+    '+a +c, , -b -d, failed',
+  ],
+  ['an end that is told twice changes nothing', 'a>b', 'a a! b', '+a, +b, , completed'],
+  ['a job that waits again runs again', 'a', 'a~ a^ a~ a', '+a, , , , completed'],
+  ['a result that is taken over is an end like any other', 'a>b', 'a= b', '+a, +b, completed'],
+  ['what was stopped goes on no more', 'a>b', 'a~ @ a @ @@', '+a, , cancelled, , , '],
+] as const)('%s', ([, graph, steps, followed, onFailure]) => {
+  expect(play(graph, steps, onFailure)).toBe(followed)
 })
 
-test('those that run when another fails go on, and what comes after them does not', () => {
-  const { plan } = planOf('a>b c>d')
-  const { release: _, skip: __, ended: ___, ...standing } = begin(plan)
-  standing.status[2] = 'running'
-  expect(advance(plan, standing, 0, 'failed')).toEqual({ release: [], skip: [1, 3], ended: null })
-  expect(advance(plan, standing, 2, 'completed')).toEqual({ release: [], skip: [], ended: 'failed' })
+const announced = { write: 'announce', ended: false, timeoutAt: undefined }
+const over = { ...announced, ended: true }
+
+test('the first job that starts begins the time of the execution, and no other does', () => {
+  const { plan } = planOf('a b')
+  const start = (node: number): Untimed => ({ type: 'job_started', node })
+  expect(take(plan, [start(0), start(1)])).toEqual([
+    [
+      { write: 'node', node: 0, status: 'running' },
+      { write: 'count', by: { running: 1 } },
+      { write: 'start', timeoutAt: 1_000 },
+      { write: 'event', event: 'started', node: null },
+      { ...announced, timeoutAt: 1_000 },
+    ],
+    [{ write: 'node', node: 1, status: 'running' }, { write: 'count', by: { running: 1 } }, announced],
+  ])
 })
 
-test('an end that is told twice changes nothing', () => {
-  const { plan } = planOf('a>b')
-  const { release: _, skip: __, ended: ___, ...standing } = begin(plan)
-  advance(plan, standing, 0, 'completed')
-  const before = structuredClone(standing)
-  expect(advance(plan, standing, 0, 'failed')).toEqual({ release: [], skip: [], ended: null })
-  expect(standing).toEqual(before)
+test('the end of a job is counted with what it has spent, and a job that never ran is not counted as running', () => {
+  const { plan } = planOf('a b')
+  const spent = { inputTokens: 1, outputTokens: 2, cost: 3 }
+  const end = { type: 'job_ended', status: 'completed', spent } as const
+  expect(
+    take(plan, [
+      { ...end, node: 0, ran: true },
+      { ...end, node: 1, status: 'cancelled', ran: false },
+    ]),
+  ).toEqual([
+    [
+      { write: 'count', by: { running: -1, completed: 1, ...spent } },
+      { write: 'node', node: 0, status: 'completed' },
+      announced,
+    ],
+    [
+      { write: 'count', by: { running: 0, failed: 1, ...spent } },
+      { write: 'node', node: 1, status: 'failed' },
+      { write: 'end', status: 'failed', failure: { node: 1, failed: [1], skipped: [] } },
+      { write: 'event', event: 'failed', node: null },
+      over,
+    ],
+  ])
+})
+
+test('what is skipped is written before the end, and a job that waits for it is withdrawn', () => {
+  const { plan, names } = planOf('a>b c')
+  expect(take(plan, [{ type: 'created' }, inputOf('a!', names)])[1]).toEqual([
+    { write: 'count', by: { running: -1, failed: 1 } },
+    { write: 'node', node: 0, status: 'failed' },
+    { write: 'count', by: { skipped: 2 } },
+    { write: 'node', node: 1, status: 'skipped' },
+    { write: 'event', event: 'node.skipped', node: 1 },
+    { write: 'node', node: 2, status: 'skipped' },
+    { write: 'event', event: 'node.skipped', node: 2 },
+    { write: 'withdraw_job', node: 2 },
+    { write: 'end', status: 'failed', failure: { node: 0, failed: [0], skipped: [1, 2] } },
+    { write: 'event', event: 'failed', node: null },
+    over,
+  ])
+})
+
+test('an execution has failed of its first failure, of two at the same time of the lower node', () => {
+  const { plan } = planOf('a b? c d', 'continue')
+  const fail = (node: number, at: number): ExecutionInput => ({
+    type: 'job_ended',
+    node,
+    status: 'failed',
+    ran: true,
+    at,
+  })
+  const failureAfter = (...inputs: ExecutionInput[]) => {
+    const state = newState(plan)
+    const writes = inputs.flatMap(input => {
+      const now = advance(plan, state, input)
+      applyWrites(plan, state, now, input.at)
+      return now
+    })
+    return writes.find(one => one.write === 'end')?.failure
+  }
+  const all = { failed: [0, 1, 2, 3], skipped: [] }
+  expect(failureAfter(fail(1, 1), fail(3, 2), fail(0, 3), fail(2, 4))).toEqual({ node: 3, ...all })
+  expect(failureAfter(fail(1, 1), fail(3, 2), fail(2, 2), fail(0, 3))).toEqual({ node: 2, ...all })
+  expect(failureAfter(fail(1, 1), fail(3, 9), fail(2, 9), fail(0, 5))).toEqual({ node: 0, ...all })
+})
+
+describe('a slot that is kept', () => {
+  const created = (graph: string, slotOf: string, direct = true) => {
+    const { plan, names } = planOf(graph)
+    const nodes = plan.nodes.map(node => ({ ...node, direct, modelId: node.modelId[0]! }))
+    const writes = take({ ...plan, nodes }, [
+      { type: 'created' },
+      { type: 'job_ended', node: 0, status: 'completed', ran: true, slotOf },
+    ])[1]!
+    return writes.flatMap(one =>
+      one.write === 'create_job' ? [[names[one.node], one.takesSlotOf]] : one.write === 'count' ? [one.by.running] : [],
+    )
+  }
+  test.for([
+    [
+      'is taken by the first node of its model, and by one alone',
+      'x>a x>b1 x>b2',
+      'b',
+      true,
+      [-1, ['a', null], ['b1', 0], 1, ['b2', null]],
+    ],
+    ['is left where no node of its model follows', 'x>a', 'b', true, [-1, ['a', null]]],
+    ['is left where a result of the same work has to be looked for', 'x>a', 'a', false, [-1, ['a', null]]],
+  ] as const)('%s', ([, graph, slotOf, direct, writes]) => {
+    expect(created(graph, slotOf, direct)).toEqual(writes)
+  })
 })
 
 test('what another execution has done already is not run again', () => {
   const { plan } = planOf('a>b b>c d')
-  const { release, status, open, ended } = begin(plan, new Set([0, 3]))
-  expect({ release, status, open, ended }).toEqual({
-    release: [1],
-    status: ['completed', 'ready', 'pending', 'completed'],
-    open: 2,
-    ended: null,
-  })
-  expect(begin(plan, new Set([0, 1, 2, 3])).ended).toBe('completed')
+  const some = newState(plan, new Set([0, 3]))
+  expect(some).toMatchObject({ nodes: ['completed', 'pending', 'pending', 'completed'], open: 2 })
+  expect(advance(plan, some, { type: 'created', at: 5 })).toEqual([
+    { write: 'event', event: 'created', node: null },
+    { write: 'create_job', node: 1, takesSlotOf: null },
+    announced,
+  ])
+  expect(advance(plan, newState(plan, new Set([0, 1, 2, 3])), { type: 'created', at: 5 })).toEqual([
+    { write: 'event', event: 'created', node: null },
+    { write: 'start', timeoutAt: 1_005 },
+    { write: 'event', event: 'started', node: null },
+    { write: 'end', status: 'completed', failure: null },
+    { write: 'event', event: 'completed', node: null },
+    { ...over, timeoutAt: 1_005 },
+  ])
+})
+
+test.for([
+  ['cancelled', '@', ['completed', 'cancelled', 'cancelled', 'cancelled'], { running: -1, failed: 0, skipped: 3 }],
+  ['timed_out', '@@', ['completed', 'timed_out', 'cancelled', 'cancelled'], { running: -1, failed: 1, skipped: 2 }],
+] as const)('an execution that is %s ends with all of its nodes', ([status, step, nodes, by]) => {
+  const { plan, names } = planOf('done runs ready>later')
+  const state = newState(plan)
+  const inputs = ['done~', 'done', 'runs~'].map(one => inputOf(one, names))
+  const [, , , , writes] = take(plan, [{ type: 'created' }, ...inputs, inputOf(step, names)], state)
+  expect(state).toMatchObject({ status, nodes, open: 0 })
+  expect(writes!.filter(({ write }) => write !== 'node')).toEqual([
+    { write: 'withdraw_job', node: 1 },
+    { write: 'withdraw_job', node: 2 },
+    { write: 'count', by },
+    { write: 'end', status, failure: null },
+    { write: 'event', event: status, node: null },
+    over,
+  ])
 })
 
 describe('of any graph, in any order of ends', () => {
@@ -95,7 +262,10 @@ describe('of any graph, in any order of ends', () => {
       )
       return {
         onFailure,
+        timeoutMs: 1_000,
         nodes: Array.from({ length: size }, (_, node) => ({
+          modelId: 'm',
+          direct: true,
           successors: own.filter(([from]) => from === node).map(([, to]) => to!),
           predecessors: own.filter(([, to]) => to === node).length,
           onError: borne[node] ? 'continue' : 'fail',
@@ -103,45 +273,70 @@ describe('of any graph, in any order of ends', () => {
       }
     })
 
-  test('nothing runs before what it needs, everything ends once, and the end is told once', () => {
+  test('nothing runs before what it needs, everything ends once, the end is told once, and what is kept restores it', () => {
     fc.assert(
       fc.property(graphs, fc.infiniteStream(fc.nat()), fc.infiniteStream(fc.boolean()), (plan, picks, fates) => {
-        const first = begin(plan)
-        const standing: Standing = { status: first.status, missing: first.missing, open: first.open }
+        const state = newState(plan)
+        const changedAt = plan.nodes.map(() => 0)
         const released = new Set<number>()
         const ends: string[] = []
-        const heed = (from: Pick<typeof first, 'release' | 'skip' | 'ended'>) => {
-          for (const node of from.release) {
-            expect(released.has(node)).toBe(false)
-            released.add(node)
+        const counted = { running: 0, completed: 0, failed: 0, skipped: 0 }
+        let now = 0
+        const step = (input: Untimed) => {
+          const at = ++now
+          const writes = advance(plan, state, { ...input, at })
+          applyWrites(plan, state, writes, at)
+          for (const one of writes) {
+            if (one.write === 'end') ends.push(one.status)
+            if (one.write === 'node') changedAt[one.node] = at
+            if (one.write === 'count')
+              for (const name of Object.keys(counted) as (keyof typeof counted)[]) counted[name] += one.by[name] ?? 0
+            if (one.write !== 'create_job') continue
+            expect(released.has(one.node)).toBe(false)
+            released.add(one.node)
             for (const [before, { successors, onError }] of plan.nodes.entries())
-              if (successors.includes(node))
+              if (successors.includes(one.node))
                 expect(
-                  standing.status[before] === 'completed' ||
-                    (standing.status[before] === 'failed' && onError === 'continue'),
+                  state.nodes[before] === 'completed' || (state.nodes[before] === 'failed' && onError === 'continue'),
                 ).toBe(true)
           }
-          if (from.ended) ends.push(from.ended)
+          expect(counted).toEqual(countedIn(state))
+          const kept = state.nodes.map((status, node) => ({ status, at: changedAt[node]! }))
+          expect(restoredState(plan, { status: state.status, nodes: kept })).toEqual(state)
         }
-        heed(first)
+        step({ type: 'created' })
         for (;;) {
-          const ready = [...standing.status.keys()].filter(
-            node => standing.status[node] === 'ready' || standing.status[node] === 'running',
+          const live = [...state.nodes.keys()].filter(
+            node => state.nodes[node] === 'ready' || state.nodes[node] === 'running',
           )
-          if (ready.length === 0) break
-          const node = ready[picks.next().value! % ready.length]!
+          if (live.length === 0) break
+          const node = live[picks.next().value! % live.length]!
           // Some begin and end later, others end at once.
-          if (standing.status[node] === 'ready' && fates.next().value) standing.status[node] = 'running'
-          else heed(advance(plan, standing, node, fates.next().value ? 'completed' : 'failed'))
+          if (state.nodes[node] === 'ready' && fates.next().value) step({ type: 'job_started', node })
+          else {
+            const status = fates.next().value ? 'completed' : 'failed'
+            const slotOf = fates.next().value ? 'm' : undefined
+            step({ type: 'job_ended', node, status, ran: state.nodes[node] === 'running', slotOf })
+          }
         }
-        expect(standing.status.every(isOver)).toBe(true)
-        expect(standing.open).toBe(0)
-        expect(ends).toHaveLength(1)
-        const bad = standing.status.some((status, node) => status === 'failed' && plan.nodes[node]!.onError === 'fail')
-        expect(ends[0]).toBe(bad ? 'failed' : 'completed')
-        if (!bad) expect(standing.status.includes('skipped')).toBe(false)
+        expect(state.nodes.every(isOver)).toBe(true)
+        expect(state.open).toBe(0)
+        const bad = state.nodes.some((status, node) => status === 'failed' && plan.nodes[node]!.onError === 'fail')
+        expect(ends).toEqual([bad ? 'failed' : 'completed'])
+        expect(state.status).toBe(ends[0])
+        if (!bad) expect(state.nodes.includes('skipped')).toBe(false)
       }),
       { numRuns: 500 },
     )
   })
 })
+
+function countedIn({ nodes }: ExecutionState) {
+  const many = (...those: string[]) => nodes.filter(node => those.includes(node)).length
+  return {
+    running: many('running'),
+    completed: many('completed'),
+    failed: many('failed', 'timed_out'),
+    skipped: many('skipped', 'cancelled'),
+  }
+}

@@ -1,5 +1,5 @@
-import type { Ran, RunJob, RunReport } from '../../../core/jobs/run.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
+import type { Ran, RunJob, RunReport } from '../../../core/tasks/run-job.ts'
 
 export const done: Ran & { result: string } = {
   result: '"done"',

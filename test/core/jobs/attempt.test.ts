@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import type { Lease } from '../../../core/fleet.ts'
 import { attempt } from '../../../core/jobs/attempt.ts'
-import type { Ran, RunJob } from '../../../core/jobs/run.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
+import type { Ran, RunJob } from '../../../core/tasks/run-job.ts'
 import { done, runner } from './_runs.ts'
 
 const report = { progress() {}, log() {} }

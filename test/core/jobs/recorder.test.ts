@@ -75,11 +75,12 @@ test('at its bound it is full, and not any more once the store takes records aga
   const { store } = hearing(() => refusing && new Failure('disk_full', 'No room.'))
   const recorder = openRecorder({ store, log: keptLog().log, most: 10 })
   for (let i = 0; i < 9; i++) recorder.record(finishedCall())
-  expect(recorder.full).toBe(false)
+  expect(() => recorder.requireRoom()).not.toThrow()
   recorder.record(finishedCall())
-  expect(recorder.full).toBe(true)
+  expect(() => recorder.requireRoom()).toThrow(/cannot write its usage records fast enough/)
   refusing = false
-  await expect.poll(() => recorder.full, { timeout: 10_000 }).toBe(false)
+  await expect.poll(() => recorder.waiting, { timeout: 10_000 }).toBeLessThan(10)
+  expect(() => recorder.requireRoom()).not.toThrow()
   await recorder.close()
 })
 

@@ -38,7 +38,8 @@ describe('what is missing is said with what to do', () => {
   })
 
   test('a path in the configuration where there is no program', async () => {
-    const ffmpeg = openFfmpeg({ ffmpeg: '/opt/none/ffmpeg', environment: { PATH: process.env.PATH } })
+    const probing = program('ffprobe', 'echo ffprobe version 7.1')
+    const ffmpeg = openFfmpeg({ ffmpeg: '/opt/none/ffmpeg', environment: { PATH: probing } })
     expect(await ffmpeg.found()).toEqual({
       missing: expect.stringMatching(/^\/opt\/none\/ffmpeg.*is not installed/) as string,
     })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
-import { wavHead } from '../../../core/tasks/audio/wav.ts'
+import { wavHead } from '../../../core/tasks/wav.ts'
 import { mediaHere, origin } from './_media.ts'
 
 const rate = 16_000

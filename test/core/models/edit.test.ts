@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parseConfig } from '../../../core/config.ts'
+import { parseConfig } from '../../../core/models/config.ts'
 import { editConfigFile } from '../../../core/models/config-file.ts'
 import { addModel, changeModel, type ModelChange, removeModel, schemaHint } from '../../../core/models/edit.ts'
 import { traitsOf } from '../../../gpu/presets/presets.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { parseConfig } from '../../../core/config.ts'
+import { parseConfig } from '../../../core/models/config.ts'
 import { closeSlugs, everySlugOf, slugsOf, slugTable } from '../../../core/models/slugs.ts'
-import type { Task } from '../../../core/tasks/tasks.ts'
+import type { Task } from '../../../core/schemas/task.ts'
 
 const model = (id: string, tasks: Task[], slug?: string, enabled = true) => ({ id, tasks, slug, enabled })
 const t2v = 'slug/text-to-video'

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Admitted } from '../../../core/admission/admission.ts'
 import { newId } from '../../../core/ids.ts'
 import { type Log, openLog } from '../../../core/log.ts'
 import { openSqliteStore, type StoreWish } from '../../../core/store/sqlite/store.ts'
@@ -13,6 +14,7 @@ import type {
   NewToken,
   Store,
 } from '../../../core/store/store.ts'
+import { admittedWork } from '../_admission.ts'
 
 /** A directory that is gone at the end of the scope. */
 export function temporaryDirectory(): Disposable & { path: string } {
@@ -67,9 +69,10 @@ export const createOrganization = (store: Store, id = organizationId) =>
     createdAt: 1_700_000_000_000,
   })
 
-export const newJob = (job: Partial<NewJob> = {}): NewJob => {
+/** A job as the store takes it, with the admission that the owner of jobs wants besides. */
+export const newJob = (job: Partial<NewJob> = {}): NewJob & { admitted: Admitted } => {
   const { createdAt = Date.now(), priority = 0 } = job
-  return {
+  const made: NewJob = {
     id: newId('job'),
     organizationId,
     tokenId: 'tok_test',
@@ -89,6 +92,8 @@ export const newJob = (job: Partial<NewJob> = {}): NewJob => {
     idempotency: null,
     ...job,
   }
+  // Not a field of what is stored.
+  return Object.defineProperty(made, 'admitted', { value: admittedWork(made) }) as NewJob & { admitted: Admitted }
 }
 
 export const newToken = (token: Partial<NewToken> = {}): NewToken => ({

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { advance, begin, type ExecutionStatus, isOver, type Standing } from '../../../core/dag/advance.ts'
+import { advance, type ExecutionInput, type ExecutionState, isOver } from '../../../core/dag/advance.ts'
+import { applyWrites, newState } from '../../../core/dag/execution-state.ts'
 import { checkDatabase } from '../../../core/store/sqlite/admin.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { completed, failed, newJob, openTestStore, organizationId, temporaryDirectory } from './_store.ts'
@@ -45,10 +46,11 @@ test('any graph, any order of claims and ends, some commits undone: the store st
         ]),
       )
       const { modelId: _, ...made } = newExecution({ nodes, borne, onFailure })
-      const plan = { nodes: made.nodes, onFailure }
+      const plan = { nodes: made.nodes, onFailure, timeoutMs: made.timeoutMs }
       await store.executions.create(made)
-      const { release: _r, skip: _s, ended: _e, ...standing } = begin(plan)
-      let status: ExecutionStatus = 'pending'
+      const state = newState(plan)
+      const heed = (input: ExecutionInput) => applyWrites(plan, state, advance(plan, state, input), input.at)
+      heed({ type: 'created', at: made.createdAt })
       const claims = new Map<number, JobRecord>()
 
       /** The command, in one commit with one that fails where that is wished. */
@@ -56,55 +58,50 @@ test('any graph, any order of claims and ends, some commits undone: the store st
         if (undone) await expect(store.jobs.submit(taken)).rejects.toThrow()
         return command
       }
-      const heed = (after: ReturnType<typeof advance>) => {
-        if (after.ended) status = after.ended
-      }
       const jobOf = (node: number) => made.nodes[node]!.jobId
 
       for (const { pick, deed, undone } of does) {
-        const live = [...standing.status.keys()].filter(node => !isOver(standing.status[node]!))
+        const live = [...state.nodes.keys()].filter(node => !isOver(state.nodes[node]!))
         if (live.length === 0) break
         const node = live[pick % live.length]!
-        const now = standing.status[node]!
+        const now = state.nodes[node]!
         const claim = claims.get(node)
         if (deed === 'claim') {
           const claimed = await commit(store.jobs.claim(organizationId, jobOf(node), Date.now()), undone)
           expect(claimed !== undefined).toBe(now === 'ready')
           if (!claimed) continue
           claims.set(node, claimed)
-          standing.status[node] = 'running'
-          if (status === 'pending') status = 'running'
+          heed({ type: 'job_started', node, at: Date.now() })
         } else if (deed === 'cancel job') {
           if (now === 'pending') continue
           await commit(store.jobs.cancel(organizationId, jobOf(node), Date.now()), undone)
-          heed(advance(plan, standing, node, 'failed'))
+          heed({ type: 'job_ended', node, status: 'cancelled', ran: now === 'running', at: Date.now() })
         } else if (claim && now === 'running') {
           if (deed === 'retry' || deed === 'release') {
             const back = deed === 'retry' ? store.jobs.settle(claim, failed(1)) : store.jobs.release(claim, 0)
             await commit<unknown>(back, undone)
-            standing.status[node] = 'ready'
+            heed({ type: 'job_requeued', node, at: Date.now() })
           } else {
             const outcome = deed === 'fail' ? failed(null) : completed()
             // Told twice in one commit, it counts once.
             const twice = deed === 'again' ? store.jobs.settle(claim, outcome) : undefined
             const settled = await commit(store.jobs.settle(claim, outcome), undone)
             expect([(await twice) ?? true, settled]).toEqual([true, twice === undefined])
-            heed(advance(plan, standing, node, deed === 'fail' ? 'failed' : 'completed'))
+            heed({ type: 'job_ended', node, status: outcome.status, ran: true, at: Date.now() })
           }
         }
-        await compare(made.id, standing, status)
+        await compare(made.id, state)
       }
-      if (stop && standing.open > 0 && (stop === 'cancelled' || status === 'running')) {
+      if (stop && state.open > 0 && (stop === 'cancelled' || state.status === 'running')) {
         if (stop === 'cancelled') await store.executions.cancel(organizationId, made.id, Date.now())
         else await store.executions.expire(Date.now() + 10_000_000, 1_000)
-        status = stop
-        for (const [node, before] of standing.status.entries())
-          if (!isOver(before)) standing.status[node] = before === 'running' ? stop : 'cancelled'
+        heed({ type: stop, at: Date.now() })
         // What comes later finds it over.
         for (const claim of claims.values()) await store.jobs.settle(claim, completed())
       }
-      await compare(made.id, standing, status)
-      if (!['pending', 'running'].includes(status)) await store.executions.remove(organizationId, made.id, Date.now())
+      await compare(made.id, state)
+      if (!['pending', 'running'].includes(state.status))
+        await store.executions.remove(organizationId, made.id, Date.now())
       else await store.executions.cancel(organizationId, made.id, Date.now())
     },
   )
@@ -112,7 +109,7 @@ test('any graph, any order of claims and ends, some commits undone: the store st
   expect(opened.fatal).toEqual([])
 }, 120_000)
 
-async function compare(id: string, { status: nodes }: Standing, status: ExecutionStatus): Promise<void> {
+async function compare(id: string, { nodes, status }: ExecutionState): Promise<void> {
   const execution = (await store.executions.summary(organizationId, id))!
   const held = (await store.executions.nodes(organizationId, id)).map(node => node.status)
   expect([execution.status, held]).toEqual([status, nodes])

@@ -1,7 +1,9 @@
 import type { EngineTraits } from '../../../core/fleet.ts'
+import type { Catalog, CatalogEntry } from '../../../core/models/catalog.ts'
 import { features } from '../../../core/models/model.ts'
-import type { Catalog, CatalogEntry } from '../../../core/tasks/catalog.ts'
-import { tasks } from '../../../core/tasks/tasks.ts'
+import { tasks } from '../../../core/schemas/task.ts'
+import { openaiText } from '../../../core/tasks/protocols/openai-text.ts'
+import { routesOf } from '../../../gpu/presets/routes.ts'
 
 /** A catalog with one model `m` that can do everything, changed where a test says so. */
 export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<CatalogEntry> = {}): Catalog {
@@ -11,13 +13,7 @@ export function catalogOf(traits: Partial<EngineTraits> = {}, entry: Partial<Cat
     tasks: [...tasks],
     extraParams: [],
     traits: {
-      paths: {
-        'std/chat-completion': '/v1/chat/completions',
-        'std/completion': '/v1/completions',
-        'std/embeddings': '/v1/embeddings',
-        'std/rerank': '/v1/rerank',
-        'std/score': '/v1/score',
-      },
+      routes: routesOf([openaiText]),
       features: new Set(features),
       rerankScores: 'probability',
       scoreBy: 'score',

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { Limits } from '../../../core/config.ts'
+import type { TextTask } from '../../../core/schemas/task.ts'
 import { answerBound } from '../../../core/tasks/answer-bound.ts'
 import { prepareInputs } from '../../../core/tasks/prepare.ts'
-import type { TextTask } from '../../../core/tasks/tasks.ts'
 import { catalogOf } from './_catalog.ts'
 
 const limits = Limits.parse({ engine_answer: 1000, engine_embedding: 100 })

@@ -1,42 +1,53 @@
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../core/fleet.ts'
-import type { Ran } from '../../../core/jobs/run.ts'
+import { type Task, tasks } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { openTaskRunner } from '../../../core/tasks/run.ts'
-import { imageTasks, type Task, tasks } from '../../../core/tasks/tasks.ts'
+import type { Ran, RunJob } from '../../../core/tasks/run-job.ts'
+import type { RunnerName } from '../../../core/tasks/task.ts'
 import { done, runner } from '../jobs/_runs.ts'
 
 const report = { progress() {}, log() {} }
 const signal = new AbortController().signal
+const job = (task: Task) => ({ task, modelId: 'm' }) as JobRecord
 
-const painted = (task: Task) => task.startsWith('slug/') || imageTasks.some(one => one === task)
-test.each(tasks.map(task => [task, painted(task) ? 'generation' : 'text'] as const))(
+const runnerNames: RunnerName[] = ['text', 'speech', 'transcription', 'generation']
+const runnerNameOf = (task: Task): RunnerName =>
+  task.startsWith('slug/') || task.startsWith('std/image')
+    ? 'generation'
+    : task === 'std/audio-speech'
+      ? 'speech'
+      : task.startsWith('std/audio')
+        ? 'transcription'
+        : 'text'
+
+function opened(one: (name: RunnerName) => RunJob, used: unknown[] = []) {
+  const runners = Object.fromEntries(runnerNames.map(name => [name, one(name)])) as Record<RunnerName, RunJob>
+  return openTaskRunner(runners, (...all) => used.push(all))
+}
+
+test.each(tasks.map(task => [task, runnerNameOf(task)] as const))(
   'a job of %s is run by the runner of %s, and counted when it has ended well',
-  async (task: Task, kind) => {
+  async (task, name) => {
     const ran: string[] = []
     const used: unknown[] = []
-    const one = (name: string) =>
-      runner(async () => {
-        ran.push(name)
-        return done
-      })
-    const run = openTaskRunner({
-      text: one('text'),
-      generation: one('generation'),
-      used: (...all) => used.push(all),
-    })
-    await run({ task, modelId: 'm' } as JobRecord, {} as Lease, signal, report)
-    expect(ran).toEqual([kind])
+    const run = opened(
+      one =>
+        runner(async () => {
+          ran.push(one)
+          return done
+        }),
+      used,
+    )
+    await run(job(task), {} as Lease, signal, report)
+    expect(ran).toEqual([name])
     expect(used).toEqual([['m', done.usage]])
   },
 )
 
-test('what is taken back is what a generation left on the disk', async () => {
-  const undone: Ran[] = []
-  const never = runner(async () => {
-    throw new Error('It ran')
-  })
-  const run = openTaskRunner({ text: never, generation: runner(async () => done, undone), used: () => {} })
-  await run.undo(done, {} as JobRecord)
-  expect(undone).toEqual([done])
+test('what a run left on the disk is taken back by its own runner', async () => {
+  const undone: Record<string, Ran[]> = { text: [], speech: [], transcription: [], generation: [] }
+  const run = opened(name => runner(async () => done, undone[name]))
+  await run.undo(done, job('slug/text-to-image'))
+  expect(undone).toEqual({ text: [], speech: [], transcription: [], generation: [done] })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
+import type { TextTask } from '../../../core/schemas/task.ts'
 import { prepareInputs, shape } from '../../../core/tasks/prepare.ts'
-import type { TextTask } from '../../../core/tasks/tasks.ts'
 import { catalogOf } from './_catalog.ts'
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))

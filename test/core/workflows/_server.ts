@@ -1,8 +1,11 @@
 import { afterEach, expect } from 'vitest'
 import { openJobs } from '../../../core/jobs/jobs.ts'
+import type { ContentOf } from '../../../core/workflows/content.ts'
 import { openExecutions } from '../../../core/workflows/executions.ts'
 import { openFrozen } from '../../../core/workflows/frozen.ts'
-import { openNodeRunner, openNodeWork } from '../../../core/workflows/node-run.ts'
+import { openNodeRunner, openNodeWorks } from '../../../core/workflows/node-run.ts'
+import { openSingleFlight } from '../../../core/workflows/single-flight.ts'
+import { admitsAll } from '../_admission.ts'
 import { slotsOnly } from '../jobs/_fleet.ts'
 import { done, runner } from '../jobs/_runs.ts'
 import { keptLog, openTestStore, organizationId } from '../store/_store.ts'
@@ -12,21 +15,31 @@ const { log, lines } = keptLog()
 afterEach(() => expect(lines.filter(line => line.includes('"level":"error"'))).toEqual([]))
 
 /** A server without engines on a data directory; `ran` hears the inputs of every job that one would have got. */
-export async function openServer(dataDir: string, ran: (input: string) => Promise<void>, slots?: number) {
+export async function openServer(
+  dataDir: string,
+  ran: (input: string) => Promise<void>,
+  {
+    slots,
+    content = inputs => Promise.resolve({ inputs, foreign: false }),
+  }: { slots?: number; content?: ContentOf } = {},
+) {
   const opened = await openTestStore({ dataDir })
   const { store } = opened
   const { fleet, models } = slotsOnly(slots === undefined ? {} : { slots })
   const frozen = openFrozen(store.executions)
-  const work = openNodeWork({
+  const admission = admitsAll(models)
+  const works = openNodeWorks({
     frozen,
-    registry: models,
+    admission,
     cpu: { referred: none },
-    content: inputs => Promise.resolve({ inputs, foreign: false }),
+    content,
   })
+  const flight = openSingleFlight(store.executions)
   const run = openNodeRunner({
-    work,
+    admission,
+    works,
+    flight,
     frozen,
-    store: store.executions,
     media: { take: none },
     run: runner(async job => {
       const { input } = JSON.parse(job.inputs) as { input: string }
@@ -35,7 +48,7 @@ export async function openServer(dataDir: string, ran: (input: string) => Promis
     }),
   })
   const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, run })
-  const executions = openExecutions({ store, jobs, frozen, work, log })
+  const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
   return {
     store,
     executions,

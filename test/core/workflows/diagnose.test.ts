@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Dag, Parameter } from '../../../core/dag/definition.ts'
-import { diagnose, diagnoseInTurns } from '../../../core/workflows/diagnose.ts'
+import { diagnose, diagnoseInTimeSlices } from '../../../core/workflows/diagnose.ts'
 import type { Offer } from '../../../core/workflows/diagnose-node.ts'
 import { blockingOf } from '../../../core/workflows/diagnostics.ts'
 
@@ -19,8 +19,8 @@ const Paint = z.object({ model: z.string(), prompt: z.string(), image_url: z.str
 const Painted = z.object({ images: z.array(z.object({ url: z.string() })), more: z.looseObject({}) })
 
 const types = {
-  write: { request: Write, result: Written },
-  paint: { request: Paint, result: Painted },
+  write: { request: Write, result: Written, isMediaPath: () => false },
+  paint: { request: Paint, result: Painted, isMediaPath: (path: readonly unknown[]) => path[0] === 'image_url' },
 }
 const offer: Offer = {
   task: name => {
@@ -238,6 +238,6 @@ test('200 nodes with 1,000 edges are looked over, at once or in turns', async ()
   const drawn = [...new Set(edges)]
   const atOnce = found(nodes, drawn)
   expect(atOnce.type_issues).toEqual([])
-  const inTurns = diagnoseInTurns(Dag.parse({ nodes, edges: drawn.map(edge) }), undefined, offer)
-  expect(await inTurns).toEqual(atOnce)
+  const inSlices = diagnoseInTimeSlices(Dag.parse({ nodes, edges: drawn.map(edge) }), undefined, offer)
+  expect(await inSlices).toEqual(atOnce)
 })

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Dag } from '../../../core/dag/definition.ts'
 import { Departure } from '../../../core/leaving.ts'
 import { planOf } from '../../../core/workflows/plan.ts'
+import { admittedWork } from '../_admission.ts'
 import { completed, openTestStore, organizationId, temporaryDirectory } from '../store/_store.ts'
 import { newExecution, newWorkflow } from '../store/_workflows.ts'
 import { openServer } from './_server.ts'
@@ -59,14 +60,11 @@ test('a slot is not kept from those who wait for one', async () => {
     order.push(input)
     if (input === 'n0') ask()
   }
-  await using server = await openServer(directory.path, ran, 1)
+  await using server = await openServer(directory.path, ran, { slots: 1 })
   ask = () =>
     void server.jobs.calls.run(
       {
-        organizationId,
-        tokenId: 'tok',
-        task: 'std/chat-completion',
-        model: server.models.find('any')!,
+        admitted: admittedWork({ organizationId, tokenId: 'tok', task: 'std/chat-completion', modelId: 'any' }),
         createdAt: Date.now(),
         waitMs: 60_000,
         caller: new Departure(),

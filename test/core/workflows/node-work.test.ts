@@ -5,7 +5,8 @@ import { Model } from '../../../core/models/model.ts'
 import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
 import { openContent } from '../../../core/workflows/content.ts'
 import type { FrozenExecutions } from '../../../core/workflows/frozen.ts'
-import { openNodeWork } from '../../../core/workflows/node-run.ts'
+import { openNodeWorks } from '../../../core/workflows/node-run.ts'
+import { admitsAll } from '../_admission.ts'
 
 const [one, other, same] = [newId('file'), newId('file'), newId('file')]
 const hashes: Record<string, string> = { [one]: 'aa', [other]: 'bb', [same]: 'aa' }
@@ -29,14 +30,14 @@ async function workOf(task: string, inputs: object, more: object = {}) {
     origin,
     createdAt: 1,
   }
-  const work = openNodeWork({
+  const works = openNodeWorks({
     frozen: { of: () => Promise.resolve(frozen) } as unknown as FrozenExecutions,
-    registry: { find: () => Model.parse({ id: 'm' }) },
+    admission: admitsAll({ find: () => Model.parse({ id: 'm' }) }),
     cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
     content,
   })
   const job = { parent: { executionId: 'e', nodeId: 'a' }, organizationId: 'org', modelId: 'm', task } as unknown
-  const { read, key } = await work(job as JobRecord)
+  const { read, key } = await works.of(job as JobRecord)
   return { read, key }
 }
 

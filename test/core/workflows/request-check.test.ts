@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { taskTypes } from '../../../core/tasks/task-types.ts'
+import { taskRecords } from '../../../core/tasks/registry.ts'
 import { checkRequest } from '../../../core/workflows/request-check.ts'
 
 const plain = z.object({ a: z.string().min(1), b: z.int().nullish(), c: z.int().default(3), d: z.unknown() })
@@ -39,7 +39,7 @@ const messages = [
   [{ role: 'nobody', content: 'x' }],
 ]
 
-test.for([...taskTypes])('%s: whatever is in a field, it is what the schema says', ([, { request }]) => {
+test.for([...taskRecords])('$id: whatever is in a field, it is what the schema says', ({ request }) => {
   const shape = request instanceof z.ZodObject ? request.shape : {}
   const right = Object.fromEntries(
     Object.entries(shape).flatMap(([name, field]) => {

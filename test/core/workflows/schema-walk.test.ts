@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { taskTypes } from '../../../core/tasks/task-types.ts'
+import { taskRecords } from '../../../core/tasks/registry.ts'
 import type { Segment } from '../../../core/workflows/references.ts'
 import { kindsOf, kindsText, membersOf, walk } from '../../../core/workflows/schema-walk.ts'
 
@@ -111,7 +111,7 @@ function* places(root: Json, of: Json[], path: Segment[] = []): Generator<[Segme
 }
 
 test.for(
-  [...taskTypes].flatMap(([task, { request, result }]) => [
+  taskRecords.flatMap(({ id: task, request, result }) => [
     [task, 'input', request] as const,
     [task, 'output', result] as const,
   ]),

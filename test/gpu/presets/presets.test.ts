@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { features, Model } from '../../../core/models/model.ts'
-import { generationTasks, tasks } from '../../../core/tasks/tasks.ts'
+import { generationTasks, tasks } from '../../../core/schemas/task.ts'
 import type { LaunchFacts } from '../../../gpu/presets/preset.ts'
 import { presetOf, presets, traitsOf } from '../../../gpu/presets/presets.ts'
 
@@ -214,8 +214,8 @@ describe('traits', () => {
   test('a score can be had from every engine that offers one', () => {
     for (const preset of [...presets.values()].filter(({ name }) => name !== 'demo' && name !== 'whisper-server')) {
       const one = model({ engine: preset.name, url: 'http://h', command: ['{port}'], tasks: [...tasks] })
-      const { scoreBy, paths } = preset.traits(one)
-      expect(paths[`std/${scoreBy}`]).toMatch(/^\//)
+      const { scoreBy, routes } = preset.traits(one)
+      expect(routes[`std/${scoreBy}`]!.path).toMatch(/^\//)
     }
   })
   test('pictures and videos are had from the engines that can be for anything', () => {
@@ -224,11 +224,12 @@ describe('traits', () => {
       { engine: 'custom', command: ['{port}'] },
       { engine: 'remote', url: 'http://h' },
     ]) {
-      const { paths } = traitsOf(model({ ...of, tasks: [...generationTasks] }))
-      for (const task of generationTasks) expect(paths[task]).toBe('/v1/generate')
+      const { routes } = traitsOf(model({ ...of, tasks: [...generationTasks] }))
+      for (const task of generationTasks)
+        expect(routes[task]).toEqual({ protocol: 'infer-generation', path: '/v1/generate' })
     }
     const below = traitsOf(model({ engine: 'remote', url: 'http://h/video/v1', tasks: ['slug/text-to-video'] }))
-    expect(below.paths['slug/text-to-video']).toBe('/video/v1/generate')
+    expect(below.routes['slug/text-to-video']!.path).toBe('/video/v1/generate')
   })
   const bases: [url: string, path: string, origin: string][] = [
     ['https://api.example.com/v1', '/v1/chat/completions', 'https://api.example.com'],
@@ -238,7 +239,7 @@ describe('traits', () => {
   ]
   test.each(bases)('remote %s is asked at %s', (url, path, origin) => {
     const one = model({ engine: 'remote', url })
-    expect(traitsOf(one).paths['std/chat-completion']).toBe(path)
+    expect(traitsOf(one).routes['std/chat-completion']!.path).toBe(path)
     expect(presetOf(one).address(one)).toBe(origin)
   })
   test("remote brings the key of its variable, the others the launch's", () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { hasFfmpeg } from '../../_ffmpeg.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -43,7 +44,8 @@ test.for([
   ['by its address', '${nodes.paint.result.images[0].url}'],
   ['as the object that has it', '${nodes.paint.result.images[0]}'],
   ['as the list of them', '${nodes.paint.result.images}'],
-] as const)('a picture becomes a video: %s', { timeout: 120_000 }, async ([, reference]) => {
+] as const)('a picture becomes a video: %s', { timeout: 120_000 }, async ([, reference], { skip }) => {
+  skip(!hasFfmpeg)
   const done = await run({ paint: paint(11), film: film(reference) })
   expect([done.status, done.nodes.map(({ status, error }) => [status, error])]).toEqual([
     'completed',
@@ -86,7 +88,8 @@ test.for([
   expect((await run(nodes)).nodes[1]).toMatchObject({ status: 'completed', error: null })
 })
 
-test('what is made of equal pictures is made once', { timeout: 120_000 }, async () => {
+test('what is made of equal pictures is made once', { timeout: 120_000 }, async ({ skip }) => {
+  skip(!hasFfmpeg)
   const nodes = { paint: { ...paint(14), cache: 'off' }, film: film('${nodes.paint.result.images[0].url}') }
   const first = await run(nodes)
   const second = await run(nodes)
@@ -112,7 +115,8 @@ describe('an address of ours', () => {
     ['in the inputs of a node', film, false],
     ['as a parameter, for a model that looks at it', look, true],
     ['in the inputs of a node that looks at it', look, false],
-  ])('is a file of ours: %s', { timeout: 120_000 }, async ([, node, asParameter]) => {
+  ])('is a file of ours: %s', { timeout: 120_000 }, async ([, node, asParameter], { skip }) => {
+    skip(node === film && !hasFfmpeg)
     const done = await (asParameter
       ? run({ a: node('${input.picture}') }, { input_params: { picture: link } })
       : run({ a: node(link) }))

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { wavHead } from '../../../core/tasks/audio/wav.ts'
+import { wavHead } from '../../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
 /** What is kept of the inputs of a job: what is known, and no more than a job may have. */

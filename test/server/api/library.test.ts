@@ -1,8 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { newId } from '../../../core/ids.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { testWithFfmpeg as test } from '../../_ffmpeg.ts'
 import { makeOrganization } from '../_organization.ts'
 
 interface Item {

@@ -66,7 +66,7 @@ test('a load that takes longer than the wait goes on; asking again joins it', as
     expect(await ask('POST', '/api/models/hangs/load?wait=0.05')).toMatchObject({
       http: 200,
       status: 'loading',
-      queue_depth: 1,
+      queue_depth: 0,
       workers: { ready: 0, loading: 1 },
     })
 })

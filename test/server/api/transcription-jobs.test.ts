@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { wavHead } from '../../../core/tasks/audio/wav.ts'
+import { wavHead } from '../../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 
 /** Speech to text as jobs and as nodes of workflows, beside the toys that speak and hear. */

@@ -1,5 +1,5 @@
 import { expect, vi } from 'vitest'
-import { generationTasks } from '../../../core/tasks/tasks.ts'
+import { generationTasks } from '../../../core/schemas/task.ts'
 import type { TestApp } from '../../_app.ts'
 import { fakeModel } from '../../_app.ts'
 

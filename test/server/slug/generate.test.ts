@@ -1,6 +1,7 @@
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../_app.ts'
+import { hasFfmpeg } from '../../_ffmpeg.ts'
 import { makeOrganization } from '../_organization.ts'
 import { ask, painters, small, submitted, until } from './_painter.ts'
 
@@ -239,7 +240,10 @@ test('a picture that is sent along is checked, kept as a file, and reaches the e
   }
 })
 
-test('what comes out of one goes into the next: a film with more frames, a film as long as what is spoken', async () => {
+test('what comes out of one goes into the next: a film with more frames, a film as long as what is spoken', async ({
+  skip,
+}) => {
+  skip(!hasFfmpeg)
   const film = await until(app, await submitted(app, video, { num_frames: 8, fps: 4 }), 'COMPLETED')
   const more = { video_url: film.video.url as string, image_size: undefined, num_frames: undefined, fps: 12 }
   const smooth = await until(app, await submitted(app, 'fake/paint/video-interpolation', more), 'COMPLETED')

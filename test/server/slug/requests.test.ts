@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../core/ids.ts'
 import { startApp, type TestApp } from '../../_app.ts'
+import { hasFfmpeg } from '../../_ffmpeg.ts'
 import { makeOrganization } from '../_organization.ts'
 import { ask, type Json, painters, small, statusOf, submitted, until } from './_painter.ts'
 
@@ -21,7 +22,8 @@ const image = 'fake/paint/text-to-image'
 const video = 'fake/paint/text-to-video'
 const result = (id: string) => ask(app, `/slug/requests/${id}`)
 
-test('a video, from the submit to its bytes', async () => {
+test('a video, from the submit to its bytes', async ({ skip }) => {
+  skip(!hasFfmpeg)
   const id = await submitted(app, video, { num_frames: 16, fps: 8, seed: 42 })
   const status = await until(app, id, 'COMPLETED')
   const { status: code, headers, body } = await result(id)
@@ -281,7 +283,8 @@ test('what was removed is told from what never was', async () => {
   expect(body.requests[0]).toMatchObject({ status: 'not_found', error: { code: 'output_expired' } })
 })
 
-test('a result whose file was removed is 410, and its status says so', async () => {
+test('a result whose file was removed is 410, and its status says so', async ({ skip }) => {
+  skip(!hasFfmpeg)
   const id = await submitted(app, video)
   await until(app, id, 'COMPLETED')
   const item = (await ask(app, '/api/library')).body.items.find((one: Json) => one.job_id === id.replace('q_', 'job_'))

@@ -1,5 +1,5 @@
 import { Failure } from '../../../../core/failure.ts'
-import { atOnce } from '../../../../core/turns.ts'
+import { runSteps } from '../../../../core/time-slice.ts'
 import { openBudget } from './budget.ts'
 import { openCompiler } from './compile.ts'
 import { gbnfOf } from './gbnf.ts'
@@ -110,11 +110,11 @@ export function openGrammar(): Grammar {
 /** The grammar of one schema: what `response_format: {type: 'json_schema'}` asks for. Throws as `Grammar.rule` does. */
 export function schemaGrammar(schema: unknown, origin: Origin): string {
   const grammar = openGrammar()
-  return atOnce(grammar.text(atOnce(grammar.rule(schema, origin))))
+  return runSteps(grammar.text(runSteps(grammar.rule(schema, origin))))
 }
 
 /** The grammar of any JSON object: what `response_format: {type: 'json_object'}` asks for. */
 export function objectGrammar(): string {
   const grammar = openGrammar()
-  return atOnce(grammar.text(atOnce(grammar.object())))
+  return runSteps(grammar.text(runSteps(grammar.object())))
 }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
+import { type GenerationTask, generationTasks } from '../../../../core/schemas/task.ts'
 import { inputSchema } from '../../../../core/tasks/generation/input-schema.ts'
 import { withMedia } from '../../../../core/tasks/generation/media.ts'
 import { prepareGeneration } from '../../../../core/tasks/generation/prepare.ts'
-import type { GenerationInputs } from '../../../../core/tasks/generation/protocol.ts'
-import { type GenerationTask, generationTasks } from '../../../../core/tasks/tasks.ts'
+import type { GenerationInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 
 const plain = { extra_params: [], resolutions: undefined }
 const video = 'slug/text-to-video'

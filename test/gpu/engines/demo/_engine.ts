@@ -8,12 +8,12 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll } from 'vitest'
+import type { GenerationTask } from '../../../../core/schemas/task.ts'
 import {
   EngineMessage,
   type GenerationCall,
   type GenerationInputs,
-} from '../../../../core/tasks/generation/protocol.ts'
-import type { GenerationTask } from '../../../../core/tasks/tasks.ts'
+} from '../../../../core/tasks/protocols/generation-call.ts'
 
 const run = promisify(execFile)
 const root = mkdtempSync(join(tmpdir(), 'infer-demo-'))

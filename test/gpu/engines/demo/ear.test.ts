@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openLog } from '../../../../core/log.ts'
-import { soundForm } from '../../../../core/tasks/audio/sound-form.ts'
+import { soundForm } from '../../../../core/tasks/protocols/sound-form.ts'
 import { voices } from '../../../../gpu/engines/demo/chords.ts'
 import { listen } from '../../../../gpu/engines/demo/ear.ts'
 import { encode } from '../../../../gpu/engines/demo/tones.ts'

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import sharp from 'sharp'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { generationTasks } from '../../../../core/tasks/tasks.ts'
+import { generationTasks } from '../../../../core/schemas/task.ts'
+import { hasFfmpeg } from '../../../_ffmpeg.ts'
 import { callOf, childrenOf, type Demo, greys, newFolder, type Short, startDemo } from './_engine.ts'
 
 let demo: Demo
@@ -17,7 +18,8 @@ const children = (engine: Demo) => childrenOf(engine.child.pid!)
 /** Calls on a film of which the first frame is made and the second is not. */
 const long = () => callOf('text-to-video', { num_frames: 2, num_inference_steps: 50 })
 
-test('progress goes up from step to step, with a line for each', async () => {
+test('progress goes up from step to step, with a line for each', async ({ skip }) => {
+  skip(!hasFfmpeg)
   const { messages } = await demo.generate(callOf('text-to-video', { num_frames: 20, num_inference_steps: 7 }))
   const steps = messages.flatMap(message => (message.type === 'log' ? [message.message] : []))
   expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7].map(step => `step ${step}/7`))
@@ -35,7 +37,8 @@ test('steps take the time that they are given', async () => {
 }, 30_000)
 
 describe('who hangs up', () => {
-  test('frees the engine within 250 ms, and no program is left', async () => {
+  test('frees the engine within 250 ms, and no program is left', async ({ skip }) => {
+    skip(!hasFfmpeg)
     const calls = await Promise.all([
       slow.begin(long()),
       slow.begin(callOf('text-to-image', { num_inference_steps: 2 })),
@@ -51,7 +54,8 @@ describe('who hangs up', () => {
     expect(slow.log.filter(line => line.includes('failed'))).toEqual([])
   }, 30_000)
 
-  test('while ffmpeg computes frees the engine as well', async () => {
+  test('while ffmpeg computes frees the engine as well', async ({ skip }) => {
+    skip(!hasFfmpeg)
     const source = await demo.generate(callOf('text-to-video', { width: 832, height: 480, num_frames: 40 }))
     const video = source.files[0]!
     const call = callOf('video-interpolation', { video, width: 832, height: 480, num_frames: 300, fps: 60 })
@@ -65,7 +69,8 @@ describe('who hangs up', () => {
   }, 30_000)
 })
 
-test('/health answers while films are made', async () => {
+test('/health answers while films are made', async ({ skip }) => {
+  skip(!hasFfmpeg)
   const films = [1, 2].map(seed =>
     demo.generate(callOf('text-to-video', { seed, width: 1280, height: 720, num_frames: 12 })),
   )
@@ -119,7 +124,8 @@ test('what is said in ten languages is set, not left away', async () => {
   }
 })
 
-test('on a machine without fonts and without their configuration the same type is set', async () => {
+test('on a machine without fonts and without their configuration the same type is set', async ({ skip }) => {
+  skip(!hasFfmpeg)
   const folder = newFolder()
   const bare = await startDemo(['--step-ms', '0'], {
     FONTCONFIG_PATH: folder,
@@ -170,7 +176,8 @@ test('with a key nobody else gets in, and the socket is its owner’s', async ()
   expect(statSync(locked.socket).mode & 0o777).toBe(0o600)
 }, 30_000)
 
-test('SIGTERM ends what runs with its reason, and the engine well', async () => {
+test('SIGTERM ends what runs with its reason, and the engine well', async ({ skip }) => {
+  skip(!hasFfmpeg)
   const ending = await startDemo(['--step-ms', '60000'])
   const { response } = await ending.begin(long())
   await expect.poll(() => children(ending)).toEqual(['ffmpeg'])

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { jobIdOf } from '../../../../core/ids.ts'
-import { generationTasks } from '../../../../core/tasks/tasks.ts'
+import { generationTasks } from '../../../../core/schemas/task.ts'
 import { startApp, type TestApp } from '../../../_app.ts'
+import { hasFfmpeg } from '../../../_ffmpeg.ts'
 
 /** Through the whole server: the preset, the protocol as infer speaks it, and what is left of a refusal. */
 let app: TestApp
@@ -55,7 +56,8 @@ test('without ffmpeg a video fails at once and says what to install', { timeout:
   expect(job).toMatchObject({ status: 'failed', attempts: 1 })
 })
 
-test('who is cancelled leaves the slot to the next', { timeout: 60_000 }, async () => {
+test('who is cancelled leaves the slot to the next', { timeout: 60_000 }, async ({ skip }) => {
+  skip(!hasFfmpeg)
   const first = await post('/slug/slow/text-to-video', { prompt: 'one' })
   const state = async (id: string) => (await (await app.fetch(`/slug/requests/${id}/status`)).json()) as Json
   await expect

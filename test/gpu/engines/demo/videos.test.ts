@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect } from 'vitest'
+import { testWithFfmpeg as test } from '../../../_ffmpeg.ts'
 import { callOf, type Demo, greys, made, newFolder, probe, startDemo } from './_engine.ts'
 
 let demo: Demo

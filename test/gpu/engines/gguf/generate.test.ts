@@ -1,11 +1,11 @@
 import { getLlama, type Llama, LlamaLogLevel, type Token } from 'node-llama-cpp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GenerateWork, type Generator, openGenerator, type Piece } from '../../../../gpu/engines/gguf/generate.ts'
+import { noMutex } from '../../../../gpu/engines/gguf/mutex.ts'
 import { openNative } from '../../../../gpu/engines/gguf/native.ts'
 import { openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
 import { samplingOf } from '../../../../gpu/engines/gguf/sampling.ts'
 import { openSlots } from '../../../../gpu/engines/gguf/slots.ts'
-import { noTurns } from '../../../../gpu/engines/gguf/turns.ts'
 import { openVocabulary } from '../../../../gpu/engines/gguf/vocabulary.ts'
 import { file } from './_engine.ts'
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
   const memory = await model.createContext({ contextSize: 256, sequences: 2, threads: 1, batchSize: 128 })
   const native = openNative(llama, model, memory)
   slots = openSlots({ count: 2, queue: 4, worth: 16 })
-  const rounds = openRounds({ native, batchSize: 128, piece: 32, window: 0, turn: noTurns })
+  const rounds = openRounds({ native, batchSize: 128, piece: 32, window: 0, exclusive: noMutex })
   generator = openGenerator({ native, model, vocabulary: openVocabulary(model), slots, rounds, context: 256 })
 })
 afterAll(() => llama.dispose())

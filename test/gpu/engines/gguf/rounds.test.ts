@@ -1,11 +1,11 @@
 import { describe, expect, test, vi } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { planBatch } from '../../../../gpu/engines/gguf/batch.ts'
+import { noMutex, openMutex } from '../../../../gpu/engines/gguf/mutex.ts'
 import type { Native } from '../../../../gpu/engines/gguf/native.ts'
 import { settle } from '../../../../gpu/engines/gguf/prompt.ts'
 import { type Member, openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
 import { choosePlace, commonStart, openSlots, type Slot } from '../../../../gpu/engines/gguf/slots.ts'
-import { noTurns, openTurns } from '../../../../gpu/engines/gguf/turns.ts'
 
 const stays = new AbortController().signal
 const count = (length: number) => Array.from({ length }, (_, at) => at)
@@ -113,17 +113,17 @@ function fakeContext({ forgets = true, first = 0 } = {}) {
 }
 const slotOf = (sequence: number, tokens: number[], exact = 0): Slot => ({ sequence, tokens, usedAt: 0, exact })
 
-test('works that must not meet take turns, whatever becomes of them', async () => {
-  const turn = openTurns()
+test('works under a mutex run one after another, whatever becomes of them', async () => {
+  const exclusive = openMutex()
   const order: string[] = []
   const first = Promise.withResolvers<void>()
   const works = [
-    turn(async () => {
+    exclusive(async () => {
       await first.promise
       order.push('first')
       throw new Error('broken')
     }),
-    turn(async () => void order.push('second')),
+    exclusive(async () => void order.push('second')),
   ]
   first.resolve()
   await expect(works[0]).rejects.toThrow('broken')
@@ -218,7 +218,7 @@ describe('rounds', () => {
     return { member, done: done.promise, slot }
   }
   const open = (fake: ReturnType<typeof fakeContext>) =>
-    openRounds({ native: fake.native, batchSize: 16, piece: 4, window: 0, turn: noTurns })
+    openRounds({ native: fake.native, batchSize: 16, piece: 4, window: 0, exclusive: noMutex })
 
   test('bring together who asks at the same time, and whoever comes later', async () => {
     const fake = fakeContext()

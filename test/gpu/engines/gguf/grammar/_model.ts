@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Llama, LlamaGrammarEvaluationState, type Token, TokenBias } from 'node-llama-cpp'
 import { tinyChatRandom } from '../../../../../bin/tiny-models.ts'
-import { atOnce } from '../../../../../core/turns.ts'
+import { runSteps } from '../../../../../core/time-slice.ts'
 import { openGuard } from '../../../../../gpu/engines/gguf/grammar/guard.ts'
 import { openVocabulary } from '../../../../../gpu/engines/gguf/vocabulary.ts'
 
@@ -22,7 +22,7 @@ export async function openWriter(llama: Llama, limit: number) {
   const context = await model.createContext({ contextSize: limit + 8, sequences: 1, threads: 1, batchSize: 64 })
   const sequence = context.getSequence()
   const vocabulary = openVocabulary(model)
-  const guard = atOnce(openGuard(vocabulary))
+  const guard = runSteps(openGuard(vocabulary))
   const biases = new Map<ReadonlySet<Token>, TokenBias>()
   const biasOf = (refused: ReadonlySet<Token>): TokenBias => {
     const known = biases.get(refused)

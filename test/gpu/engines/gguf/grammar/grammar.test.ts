@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { atOnce } from '../../../../../core/turns.ts'
+import { runSteps } from '../../../../../core/time-slice.ts'
 import { literal, objectGrammar, openGrammar, schemaGrammar } from '../../../../../gpu/engines/gguf/grammar/grammar.ts'
 import { openLlama, openMatcher, origin } from './_grammar.ts'
 
@@ -375,13 +375,13 @@ describe('rules and texts together', () => {
   test('several schemas with marks around them', async () => {
     const grammar = openGrammar()
     const names = [
-      atOnce(grammar.rule({ type: 'object', properties: { x: { type: 'integer' } }, required: ['x'] }, origin)),
-      atOnce(grammar.rule({ type: 'object', properties: { x: { type: 'string' } }, required: ['x'] }, origin)),
-      atOnce(grammar.object()),
+      runSteps(grammar.rule({ type: 'object', properties: { x: { type: 'integer' } }, required: ['x'] }, origin)),
+      runSteps(grammar.rule({ type: 'object', properties: { x: { type: 'string' } }, required: ['x'] }, origin)),
+      runSteps(grammar.object()),
     ]
     expect(new Set(names).size).toBe(3)
     const call = (name: string, at: number) => `${literal(`<call>\n${at} "é" `)} ${name} ${literal('\n</call>')}`
-    const matches = await openMatcher(llama, atOnce(grammar.text(names.map(call).join(' | '))))
+    const matches = await openMatcher(llama, runSteps(grammar.text(names.map(call).join(' | '))))
     const said = (at: number, json: string) => `<call>\n${at} "é" ${json}\n</call>`
     expect([said(0, '{"x":1}'), said(1, '{"x":"a"}'), said(2, '{"y":1}')].map(matches)).toEqual([true, true, true])
     expect([said(0, '{"x":"a"}'), said(1, '{"x":1}'), '{"x":1}', said(2, '1')].filter(matches)).toEqual([])
@@ -390,8 +390,8 @@ describe('rules and texts together', () => {
   test('the same schema may be added twice', async () => {
     const grammar = openGrammar()
     const schema = { type: 'string', maxLength: 1 }
-    const add = () => atOnce(grammar.rule(schema, origin))
-    const matches = await openMatcher(llama, atOnce(grammar.text(`${add()} "," ${add()}`)))
+    const add = () => runSteps(grammar.rule(schema, origin))
+    const matches = await openMatcher(llama, runSteps(grammar.text(`${add()} "," ${add()}`)))
     expect(['"a",""', '"a"', '"ab",""'].map(matches)).toEqual([true, false, false])
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../../../core/schemas/chat.ts'
-import { atOnce } from '../../../../../core/turns.ts'
+import { runSteps } from '../../../../../core/time-slice.ts'
 import { type Constrained, constraintOf, openConstraints } from '../../../../../gpu/engines/gguf/chat-constraint.ts'
 import { callFormOf, hermes } from '../../../../../gpu/engines/gguf/tools/call-form.ts'
 import { callingOf } from '../../../../../gpu/engines/gguf/tools/calling.ts'
@@ -24,7 +24,7 @@ const tools = ['add', 'sum'].map(name => ({
   function: { name, parameters: schema(name[0]!) },
 }))
 
-const grammarOf = (wanted: Constrained) => atOnce(constraintOf(wanted))
+const grammarOf = (wanted: Constrained) => runSteps(constraintOf(wanted))
 
 type Fields = Partial<ChatRequest>
 async function allowed(form: keyof typeof forms, fields: Fields, thinking: Partial<Constrained> = {}) {

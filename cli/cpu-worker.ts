@@ -1,0 +1,7 @@
+import { cpuWork } from '../core/cpu/cpu-work.ts'
+import { serveWork } from '../core/cpu/serve-work.ts'
+import { taskWork } from '../core/tasks/task-work.ts'
+import { resultWork } from '../core/workflows/result-work.ts'
+
+/** Entry of the pool's threads: the work of every layer of core, as cli/app.ts puts together the callers of it. */
+export default serveWork(cpuWork, taskWork, resultWork)

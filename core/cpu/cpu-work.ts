@@ -1,0 +1,63 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { JsonBounds } from '../json.ts'
+import { type BodyOptions, type ReadBody, readBodyValue } from './body-work.ts'
+import {
+  checkImage,
+  type ImageFacts,
+  type ImageRules,
+  type ImageSource,
+  type RedrawAs,
+  type Redrawn,
+  redrawImage,
+  thumbnailOf,
+} from './image-work.ts'
+import { encodeMp3 } from './mp3-work.ts'
+import { type DecodedSound, decodeSound, type SoundBounds } from './sound-work.ts'
+import { bufferOf, type Done, type ThreadWork } from './thread-work.ts'
+
+/** Thread work on bodies, images and audio of any request. */
+export const cpuWork = {
+  readBody({ body, bounds, options }: { body: Uint8Array; bounds: JsonBounds; options: BodyOptions }): Done<ReadBody> {
+    const value = readBodyValue(bufferOf(body), bounds, options)
+    return { value, give: [...value.inline.values()] }
+  },
+  checkImage: async ({ image, rules }: { image: ImageSource; rules: ImageRules }): Promise<Done<ImageFacts>> => ({
+    value: await checkImage(image, rules),
+  }),
+  async redrawImage({
+    image,
+    rules,
+    as,
+  }: {
+    image: ImageSource
+    rules: ImageRules
+    as: RedrawAs
+  }): Promise<Done<Redrawn>> {
+    const value = await redrawImage(image, rules, as)
+    return { value, give: [value.bytes] }
+  },
+  async thumbnail({
+    image,
+    rules,
+    longestSide,
+  }: {
+    image: ImageSource
+    rules: ImageRules
+    longestSide: number
+  }): Promise<Done<Uint8Array>> {
+    const value = await thumbnailOf(image, rules, longestSide)
+    return { value, give: [value] }
+  },
+  decodeSound: async ({
+    from,
+    into,
+    bounds,
+  }: {
+    from: string
+    into: string
+    bounds: SoundBounds
+  }): Promise<Done<DecodedSound>> => ({ value: await decodeSound(from, into, bounds) }),
+  encodeMp3: async ({ rate, port }: { rate: number; port: MessagePort }): Promise<Done<void>> => ({
+    value: await encodeMp3(rate, port),
+  }),
+} satisfies ThreadWork

@@ -1,0 +1,50 @@
+import { type ExecutionState, type ExecutionWrite, earlier, isOver, type NodeStatus, type Plan } from './advance.ts'
+
+/** The state of an execution before anything has happened. `reused`: nodes whose results another execution has already. */
+export function newState(plan: Plan, reused: ReadonlySet<number> = new Set()): ExecutionState {
+  return restoredState(plan, {
+    status: 'pending',
+    nodes: plan.nodes.map((_, node) => ({ status: reused.has(node) ? 'completed' : 'pending', at: 0 })),
+  })
+}
+
+/** The state of an execution from what a store has kept of it: the status of each node and when it came about. */
+export function restoredState(
+  plan: Plan,
+  kept: { status: ExecutionState['status']; nodes: readonly { status: NodeStatus; at: number }[] },
+): ExecutionState {
+  const state: ExecutionState = {
+    status: kept.status,
+    nodes: kept.nodes.map(({ status }) => status),
+    missing: plan.nodes.map(({ predecessors }) => predecessors),
+    open: 0,
+    firstFailure: null,
+  }
+  for (const [node, { status, at }] of kept.nodes.entries())
+    if (isOver(status)) ended(plan, state, node, at)
+    else state.open++
+  return state
+}
+
+/** Changes the state by what `advance` has said, so that it is what the store now holds. */
+export function applyWrites(plan: Plan, state: ExecutionState, writes: readonly ExecutionWrite[], at: number): void {
+  for (const one of writes)
+    if (one.write === 'start') state.status = 'running'
+    else if (one.write === 'end') state.status = one.status
+    else if (one.write === 'create_job') state.nodes[one.node] = one.takesSlotOf === null ? 'ready' : 'running'
+    else if (one.write === 'node') {
+      state.nodes[one.node] = one.status
+      if (!isOver(one.status)) continue
+      state.open--
+      ended(plan, state, one.node, at)
+    }
+}
+
+/** Counts the end of a node for those after it. */
+function ended(plan: Plan, state: ExecutionState, node: number, at: number): void {
+  const status = state.nodes[node]
+  const { onError, successors } = plan.nodes[node]!
+  if (status === 'completed' || (status === 'failed' && onError === 'continue'))
+    for (const after of successors) state.missing[after]!--
+  else if (status === 'failed') state.firstFailure = earlier(state.firstFailure, { node, at })
+}

@@ -1,0 +1,69 @@
+import type { Admitted } from '../admission/admission.ts'
+import type { Failure } from '../failure.ts'
+import type { Lease } from '../fleet.ts'
+import type { Departure } from '../leaving.ts'
+import { whatCallsShare } from '../store/calls.ts'
+import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
+import type { WaitingCall } from './waiting-calls.ts'
+
+/** How an attempt of a call ended. `retry`: nothing reached the caller, so another engine may be tried. */
+export type CallEnd =
+  | { how: 'completed'; usage: Usage }
+  | { how: 'failed'; failure: Failure; usage: Usage }
+  | { how: 'cancelled'; usage: Usage }
+  | { how: 'retry'; failure: Failure }
+
+export interface CallOptions {
+  admitted: Admitted
+  /** Epoch milliseconds. */
+  createdAt: number
+  /** How long it may wait for a slot; the model has its own bound, and the shorter one holds. */
+  waitMs: number
+  /** The caller, who may disconnect; aborted as well where the call is cancelled. */
+  caller: Departure
+  /** It has its first slot, so that the head of the answer can say how it was served. */
+  began?: (call: RunningCall, lease: Lease) => void
+}
+
+/** A job with a synchronous caller, while it waits or runs. It is in memory only. */
+export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
+  readonly id: string
+  readonly modelId: string
+  /** When it had its first slot, epoch milliseconds. */
+  startedAt: number | null
+  engineId: string | null
+  /** Milliseconds that it has waited for slots. */
+  queuedMs: number
+  /** Its entry in the queue, made when it first has to wait. */
+  entry: WaitingJob | undefined
+  /** Set while it waits in the queue. */
+  waiting: WaitingCall | undefined
+  /** Made when somebody waits for its end. */
+  ended: PromiseWithResolvers<void> | undefined
+  readonly caller: Departure
+}
+
+/** One try on one slot. Tells how it ended and never throws for an engine's fault. */
+export type CallAttempt = (lease: Lease, call: RunningCall) => Promise<CallEnd>
+
+/** The job record of a call that waits or runs. */
+export const runningRecord = (call: RunningCall): JobRecord => ({
+  ...whatCallsShare,
+  id: call.id,
+  task: call.task,
+  modelId: call.modelId,
+  organizationId: call.organizationId,
+  tokenId: call.tokenId,
+  createdAt: call.createdAt,
+  startedAt: call.startedAt,
+  engineId: call.engineId,
+  rank: call.entry?.rank ?? 0,
+  status: call.startedAt === null ? 'pending' : 'processing',
+  error: null,
+  usage: null,
+  cost: null,
+  expiresAt: null,
+  notBefore: call.createdAt,
+  updatedAt: call.startedAt ?? call.createdAt,
+  finishedAt: null,
+})

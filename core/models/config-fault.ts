@@ -1,0 +1,99 @@
+import { type Document, isMap, isPair, isScalar, isSeq, type YAMLParseError } from 'yaml'
+import { z } from 'zod'
+import { Failure, type FailureDetail } from '../failure.ts'
+import { nearest } from '../nearest.ts'
+import { failureOf, placeOf } from '../schemas/issues.ts'
+
+/** What is wrong in infer.yaml, in words that say where: `infer.yaml:12:5: 'models[2].memory': …`. */
+
+interface Read {
+  value: unknown
+  document: Document
+  text: string
+  path: string
+  /** The JSON Schema of the file, for what there is. */
+  schema: object
+}
+
+/** A file that is no YAML. */
+export function syntaxFault({ message, linePos }: YAMLParseError, path: string): string {
+  const [what] = message.split('\n')
+  const at = linePos ? `:${linePos[0].line}:${linePos[0].col}` : ''
+  return `${path}${at}: ${what!.replace(/ at line \d+, column \d+:?$/, '')}. This is no valid YAML.`
+}
+
+/** A file with wrong settings. The message speaks of the first; `details` lists all when there are several. */
+export function faultOf(error: z.ZodError, read: Read): Failure {
+  const found = error.issues.slice(0, 20).flatMap(issue => findings(issue, read))
+  const [first] = found
+  return new Failure('invalid_value', `${placeIn(read.document, read.text, read.path, first!.at)}: ${first!.message}`, {
+    details:
+      found.length > 1
+        ? found.map(({ at, message }): FailureDetail => {
+            const place = placeIn(read.document, read.text, '', at)
+            return { code: 'invalid_value', path: place.replace(/^:/, ''), message }
+          })
+        : undefined,
+  })
+}
+
+function findings(
+  issue: z.core.$ZodIssue,
+  { value, document, schema }: Read,
+): { at: PropertyKey[]; message: string }[] {
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map(key => {
+      const known = near(key, issue.path, schema)
+      const where = issue.path.length > 0 ? `'${placeOf(issue.path)}' has` : 'There is'
+      const meant = known ? ` Did you mean '${known}'?` : ' Remove it, or look it up with: infer config schema'
+      return { at: [...issue.path, key], message: `${where} no setting '${key}'.${meant}` }
+    })
+  if (issue.path.length === 0 && !isMap(document.contents))
+    return [{ at: [], message: "The file must consist of settings, such as 'models:' with a list below it." }]
+  const failure = failureOf(new z.ZodError([issue]), value)
+  return [{ at: issue.path, message: failure.message.replace(/^Missing required parameter: /, 'Missing: ') }]
+}
+
+/** `path:line:column` of what stands at a place; of what it should stand in, where it is missing. */
+export function placeIn(document: Document, text: string, path: string, at: readonly PropertyKey[]): string {
+  let node: unknown = document.contents
+  let offset = startOf(node)
+  for (const part of at) {
+    const pair: unknown = isMap(node)
+      ? node.items.find(({ key }) => isScalar(key) && key.value === part)
+      : isSeq(node)
+        ? node.items[Number(part)]
+        : undefined
+    if (pair === undefined) break
+    offset = startOf(isPair(pair) ? pair.key : pair) ?? offset
+    node = isPair(pair) ? pair.value : pair
+  }
+  if (offset === undefined) return path
+  const before = text.slice(0, offset).split('\n')
+  return `${path}:${before.length}:${before.at(-1)!.length + 1}`
+}
+
+const startOf = (node: unknown): number | undefined => (node as { range?: [number] } | null | undefined)?.range?.[0]
+
+interface Shape {
+  $ref?: string
+  $defs?: Record<string, Shape>
+  properties?: Record<string, Shape>
+  items?: Shape
+  anyOf?: Shape[]
+}
+
+/** The setting that was meant, if one at this place of the schema is called nearly so. */
+function near(name: string, path: readonly PropertyKey[], schema: Shape): string | undefined {
+  const resolve = (shape: Shape | undefined): Shape[] => {
+    if (shape?.$ref) return resolve(schema.$defs?.[shape.$ref.split('/').at(-1)!])
+    return shape ? [shape, ...(shape.anyOf ?? []).flatMap(resolve)] : []
+  }
+  let shapes = resolve(schema)
+  for (const part of path)
+    shapes = shapes.flatMap(shape => resolve(typeof part === 'number' ? shape.items : shape.properties?.[String(part)]))
+  return nearest(
+    name,
+    shapes.flatMap(shape => Object.keys(shape.properties ?? {})),
+  )
+}

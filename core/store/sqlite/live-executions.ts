@@ -1,0 +1,83 @@
+import type { ExecutionState, ExecutionStatus, NodeStatus, Plan } from '../../dag/advance.ts'
+import { restoredState } from '../../dag/execution-state.ts'
+import type { NewExecutionNode } from '../workflows.ts'
+import type { Connection } from './database.ts'
+import { openKept } from './kept.ts'
+
+/** A node as it was planned; its number is its place in the plan. */
+export type PlannedNode = Omit<NewExecutionNode, 'reuses'>
+
+/** An execution that goes on, as it is in memory. */
+export interface LiveExecution {
+  number: number
+  organizationId: string
+  id: string
+  tokenId: string
+  priority: number
+  plan: Plan & { nodes: readonly PlannedNode[] }
+  state: ExecutionState
+}
+
+interface ExecutionRow {
+  number: number
+  organization_id: string
+  id: string
+  token_id: string
+  priority: number
+  status: ExecutionStatus
+  timeout_ms: number
+  on_failure: Plan['onFailure']
+  plan: string
+}
+
+/**
+ * The executions that go on. Their states are kept between events, because reading a thousand nodes for the end of each
+ * of them would take a hundred times what the end takes.
+ */
+export function openLiveExecutions(connection: Connection) {
+  const execution = connection.prepare<[number], ExecutionRow>(
+    `SELECT number, organization_id, id, token_id, priority, status, timeout_ms, on_failure, plan FROM executions
+     JOIN execution_plans ON execution = number WHERE number = ?`,
+  )
+  const nodes = connection.prepare<[number], { status: NodeStatus; at: number; job: string | null }>(
+    `SELECT execution_nodes.status, execution_nodes.at, jobs.status AS job FROM execution_nodes
+     LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
+     WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`,
+  )
+  const kept = openKept<LiveExecution>(({ plan }) => plan.nodes.length)
+
+  function load(number: number): LiveExecution {
+    const row = execution.get(number)!
+    const plan = {
+      nodes: JSON.parse(row.plan) as PlannedNode[],
+      onFailure: row.on_failure,
+      timeoutMs: row.timeout_ms,
+    }
+    const held = nodes.all(number).map(({ status, at, job }) => ({
+      status: status === 'ready' && job === 'processing' ? ('running' as const) : status,
+      at,
+    }))
+    return {
+      number,
+      organizationId: row.organization_id,
+      id: row.id,
+      tokenId: row.token_id,
+      priority: row.priority,
+      plan,
+      state: restoredState(plan, { status: row.status, nodes: held }),
+    }
+  }
+
+  return {
+    /** The execution as the rows of this transaction have it. */
+    get(number: number): LiveExecution {
+      const known = kept.get(number)
+      if (known) return known
+      const loaded = load(number)
+      kept.keep(number, loaded)
+      return loaded
+    },
+    drop: (number: number): void => kept.drop(number),
+    clear: (): void => kept.clear(),
+  }
+}

@@ -1,0 +1,78 @@
+import { ulid } from '../../ids.ts'
+import { engineFault, textOf } from '../protocols/answer.ts'
+import { chatLogprobs } from '../protocols/logprobs.ts'
+
+/** What was said of a choice so far, as far as its next piece depends on it. */
+export interface ChoiceState {
+  begun: boolean
+  ended: boolean
+  /** Characters of text so far. */
+  length: number
+  /** Its tool calls in their order: the id of each, and the index that the engine gave it. */
+  calls: BegunCall[]
+}
+interface BegunCall {
+  id: string
+  given: unknown
+}
+export const newChoice = (): ChoiceState => ({ begun: false, ended: false, length: 0, calls: [] })
+
+/** A piece of a choice in the caller's words, and whether it says anything. */
+export interface Piece {
+  choice: Record<string, unknown>
+  says: boolean
+}
+
+interface Delta {
+  role?: 'assistant'
+  content?: string | null
+  refusal?: string
+  reasoning_content?: string
+  tool_calls?: object[]
+}
+
+/**
+ * A piece of a chat choice, without its index and end: the role stands in the first delta and in no other, reasoning has
+ * one name, tool calls have an index, and an id, a type and a name when they begin. Throws Failure `worker_error`.
+ */
+export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState): Piece {
+  const said = (choice.delta ?? choice.message ?? {}) as Record<string, unknown>
+  const delta: Delta = {}
+  if (!state.begun) delta.role = 'assistant'
+  const content = textOf(said.content)
+  if (content) delta.content = content
+  else if (!state.begun) delta.content = Array.isArray(said.tool_calls) ? null : ''
+  if (typeof said.refusal === 'string' && said.refusal) delta.refusal = said.refusal
+  const reasoning = textOf(said.reasoning_content) ?? textOf(said.reasoning)
+  if (reasoning) delta.reasoning_content = reasoning
+  if (Array.isArray(said.tool_calls) && said.tool_calls.length > 0)
+    delta.tool_calls = said.tool_calls.map(call => shapeCall(call, state.calls))
+  state.begun = true
+  const says = Boolean(content || delta.refusal || reasoning || delta.tool_calls)
+  return { choice: { delta, logprobs: chatLogprobs(choice.logprobs) }, says }
+}
+
+/** `calls` holds those begun and gets one that begins. */
+function shapeCall(value: unknown, calls: BegunCall[]): object {
+  const call = (value ?? {}) as { index?: unknown; id?: unknown; function?: { name?: unknown; arguments?: unknown } }
+  const id = typeof call.id === 'string' && call.id ? call.id : undefined
+  const name = typeof call.function?.name === 'string' && call.function.name ? call.function.name : undefined
+  const given = call.function?.arguments
+  const part = given === undefined || given === null ? '' : typeof given === 'string' ? given : JSON.stringify(given)
+  const begun = placeOf(call.index, id, name, calls)
+  if (begun >= 0) return { index: begun, function: { arguments: part } }
+  if (name === undefined) throw engineFault('a tool call without a name')
+  const index = calls.length
+  calls.push({ id: id ?? `call_${ulid()}`, given: call.index })
+  return { index, id: calls[index]!.id, type: 'function', function: { name, arguments: part } }
+}
+
+/** Which of the calls that were begun is meant, or -1: some engines leave the index out, some give 0 to all of them. */
+function placeOf(given: unknown, id: string | undefined, name: string | undefined, calls: BegunCall[]): number {
+  const known = calls.findIndex(call => call.id === id)
+  // Another id is another call, unless it is only the rest of one.
+  if (known >= 0 || (id !== undefined && name !== undefined)) return known
+  if (typeof given === 'number') return calls.findLastIndex(call => call.given === given)
+  // And so is another name, where there is nothing else to go by.
+  return name === undefined ? calls.length - 1 : -1
+}

@@ -1,0 +1,226 @@
+import { Failure } from '../../failure.ts'
+import { ulid } from '../../ids.ts'
+import type { Catalog } from '../../models/catalog.ts'
+import type { Feature } from '../../models/model.ts'
+import { ChatRequest, type ChatResponse } from '../../schemas/chat.ts'
+import { failureOf } from '../../schemas/issues.ts'
+import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import type { Prepared, Shaped } from '../prepared.ts'
+import {
+  engineFault,
+  parseAnswer,
+  secondOf,
+  textOf,
+  tokenCount,
+  usageBody,
+  usageObject,
+  usageOf,
+} from '../protocols/answer.ts'
+import { finishReason } from '../protocols/finish-reason.ts'
+import { chatLogprobs } from '../protocols/logprobs.ts'
+import { streamOptions } from '../protocols/stream-options.ts'
+import type { TaskName } from '../task.ts'
+import { markPictures } from './pictures.ts'
+
+/** Names the task. */
+export const chatCompletion = { id: 'std/chat-completion', title: 'chat completions' } as const satisfies TaskName
+
+export interface ChatWant {
+  task: 'std/chat-completion'
+  modelId: string
+  /** Whether the caller asked for the usage chunk of a stream. */
+  includeUsage: boolean
+  /** Whether the caller spoke the legacy `functions` dialect and is answered in it. */
+  legacyFunctions: boolean
+}
+
+/** Bytes in the request itself, and not a place to fetch them from: engines never receive a URL. */
+const inline = /^(?:data:|[A-Za-z0-9+/=\s]+$)/
+
+/** Fields that say something to us, or about the caller, and are no business of an engine. */
+const kept = new Set([
+  'user',
+  'metadata',
+  'functions',
+  'function_call',
+  'stream_options',
+  'model',
+  'max_tokens',
+  'response_format',
+])
+
+/** Checks a chat body and puts it into the engine's words. Throws Failure for everything that is wrong with it. */
+export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
+  const checked = ChatRequest.safeParse(raw)
+  if (!checked.success) throw failureOf(checked.error, raw)
+  const request = checked.data
+  const entry = modelFor(chatCompletion, request.model, catalog)
+  checkTogether(request)
+  checkFeatures(usedFeatures(request), entry)
+  const stream = request.stream === true
+  const { messages, pictures } = markPictures(request.messages)
+  const body: Record<string, unknown> = { model: entry.traits.upstreamId }
+  for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
+  body.messages = messages
+  const limit = request.max_completion_tokens ?? request.max_tokens
+  if (limit !== null && limit !== undefined && request.max_completion_tokens == null) body.max_tokens = limit
+  if (request.response_format) body.response_format = withoutDialect(request.response_format)
+  if (request.functions?.length) {
+    body.tools = request.functions.map(definition => ({ type: 'function', function: definition }))
+    const choice = request.function_call
+    if (choice) body.tool_choice = typeof choice === 'string' ? choice : { type: 'function', function: choice }
+  }
+  const named = body.tool_choice as { function?: { name?: string } } | undefined
+  if (named?.function && !entry.traits.namedTool) {
+    // An engine that passes such a choice over would call any tool, or none.
+    body.tools = (body.tools as { function: { name: string } }[]).filter(
+      tool => tool.function.name === named.function!.name,
+    )
+    body.tool_choice = 'required'
+  }
+  if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
+  Object.assign(body, extraFields(raw, entry))
+  return {
+    modelId: entry.id,
+    path: entry.traits.routes['std/chat-completion']!.path,
+    bodies: [JSON.stringify(body)],
+    stream,
+    ...(pictures.length > 0 ? { pictures } : {}),
+    want: {
+      task: 'std/chat-completion',
+      modelId: entry.id,
+      includeUsage: request.stream_options?.include_usage === true,
+      legacyFunctions: Boolean(request.functions?.length),
+    },
+  }
+}
+
+function checkTogether(request: ChatRequest): void {
+  const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
+  if (request.stream_options && request.stream !== true)
+    throw wrong('stream_options', "'stream_options' is only allowed together with stream: true.")
+  if (request.top_logprobs != null && request.logprobs !== true)
+    throw wrong('top_logprobs', "'top_logprobs' needs logprobs: true.")
+  const choice = request.tool_choice
+  if (choice && choice !== 'none' && choice !== 'auto' && !request.tools?.length)
+    throw wrong('tool_choice', "'tool_choice' needs 'tools' to choose from.")
+  if (typeof choice === 'object' && choice && !request.tools?.some(tool => tool.function.name === choice.function.name))
+    throw wrong('tool_choice', `'tool_choice' names '${choice.function.name}', which is not among 'tools'.`)
+  if (request.functions?.length && request.stream)
+    throw new Failure('unsupported_parameter', "'functions' cannot be streamed. Use 'tools', which replaced it.", {
+      param: 'functions',
+    })
+  request.messages.forEach((message, at) => {
+    if (!Array.isArray(message.content)) return
+    message.content.forEach((part, place) => {
+      const param = `messages[${at}].content[${place}]`
+      if (part.type === 'file' && !inline.test(part.file.file_data ?? ''))
+        throw new Failure(
+          'unsupported_parameter',
+          "Files are taken inline as 'file_data'; this server stores no files yet.",
+          { param: `${param}.file` },
+        )
+    })
+  })
+}
+
+/** Everything the request uses beyond plain text messages, with the parameter to name when the engine lacks it. */
+export function usedFeatures(request: ChatRequest): [Feature, string][] {
+  const used: [Feature, string][] = []
+  const use = (when: unknown, feature: Feature, param: string = feature) => when && used.push([feature, param])
+  use(request.tools?.length, 'tools')
+  use(request.functions?.length, 'tools', 'functions')
+  use(request.response_format?.type === 'json_object', 'json_object', 'response_format')
+  use(request.response_format?.type === 'json_schema', 'json_schema', 'response_format')
+  use(request.logprobs, 'logprobs')
+  use((request.n ?? 1) > 1, 'n')
+  use(request.logit_bias && Object.keys(request.logit_bias).length, 'logit_bias')
+  use(request.presence_penalty, 'penalties', 'presence_penalty')
+  use(request.frequency_penalty, 'penalties', 'frequency_penalty')
+  use(request.top_k != null, 'top_k')
+  use(request.min_p, 'min_p')
+  use(request.repetition_penalty != null && request.repetition_penalty !== 1, 'repetition_penalty')
+  use(request.chat_template_kwargs && Object.keys(request.chat_template_kwargs).length, 'chat_template_kwargs')
+  const kinds = { image_url: 'images', input_audio: 'audio', file: 'files' } as const
+  request.messages.forEach((message, at) => {
+    if (!Array.isArray(message.content)) return
+    message.content.forEach((part, place) => {
+      if (part.type in kinds) use(true, kinds[part.type as keyof typeof kinds], `messages[${at}].content[${place}]`)
+    })
+  })
+  return used
+}
+
+/** `$schema` only names the dialect; grammar builders stumble over it. */
+function withoutDialect(format: NonNullable<ChatRequest['response_format']>): unknown {
+  if (format.type !== 'json_schema' || !format.json_schema.schema || !('$schema' in format.json_schema.schema))
+    return format
+  const { $schema: _dialect, ...schema } = format.json_schema.schema
+  return { ...format, json_schema: { ...format.json_schema, schema } }
+}
+
+/** An engine's whole answer in the contract's shape: nothing missing, counts clamped, the model by its public name. */
+export function shapeChat(bytes: Uint8Array, want: ChatWant): Shaped {
+  const answer = parseAnswer(bytes)
+  if (!Array.isArray(answer.choices) || answer.choices.length === 0) throw engineFault('without choices')
+  const told = usageObject(answer)
+  const { inputTokens, outputTokens } = usageOf(told)
+  const response: ChatResponse = {
+    id: typeof answer.id === 'string' && answer.id ? answer.id : `chatcmpl-${ulid()}`,
+    object: 'chat.completion',
+    created: secondOf(answer.created) ?? Math.floor(Date.now() / 1000),
+    model: want.modelId,
+    choices: answer.choices.map((choice: unknown, at) => shapeChoice(choice, at, want)),
+    usage: usageBody({ inputTokens, outputTokens }, told),
+    service_tier: 'default',
+    system_fingerprint: typeof answer.system_fingerprint === 'string' ? answer.system_fingerprint : 'fp_infer',
+  }
+  return { body: JSON.stringify(response), usage: { inputTokens, outputTokens } }
+}
+
+type Choice = ChatResponse['choices'][number]
+
+function shapeChoice(value: unknown, at: number, want: ChatWant): Choice {
+  const choice = (value ?? {}) as Record<string, unknown>
+  const said = (choice.message ?? {}) as Record<string, unknown>
+  const calls = Array.isArray(said.tool_calls) ? said.tool_calls.map(shapeCall) : []
+  const content = textOf(said.content)
+  const refusal = typeof said.refusal === 'string' ? said.refusal : null
+  const reasoning = textOf(said.reasoning_content) ?? textOf(said.reasoning)
+  // A null is an answer without text; nothing at all is no answer.
+  if (
+    content === undefined &&
+    said.content !== null &&
+    calls.length === 0 &&
+    refusal === null &&
+    reasoning === undefined
+  )
+    throw engineFault('a choice without content')
+  const message: Choice['message'] = {
+    role: 'assistant',
+    content: content ?? (calls.length > 0 || refusal !== null ? null : ''),
+    refusal,
+    annotations: [],
+  }
+  if (reasoning) message.reasoning_content = reasoning
+  if (calls.length > 0 && want.legacyFunctions) message.function_call = calls[0]!.function
+  else if (calls.length > 0) message.tool_calls = calls
+  const ended = finishReason(choice.finish_reason) ?? (calls.length > 0 ? 'tool_calls' : 'stop')
+  return {
+    index: typeof choice.index === 'number' ? tokenCount(choice.index) : at,
+    message,
+    logprobs: chatLogprobs(choice.logprobs),
+    finish_reason: want.legacyFunctions && ended === 'tool_calls' ? 'function_call' : ended,
+  }
+}
+
+function shapeCall(value: unknown) {
+  const call = (value ?? {}) as { id?: unknown; function?: { name?: unknown; arguments?: unknown } }
+  const given = call.function?.arguments
+  if (typeof call.function?.name !== 'string') throw engineFault('a tool call without a name')
+  return {
+    id: typeof call.id === 'string' && call.id ? call.id : `call_${ulid()}`,
+    type: 'function' as const,
+    function: { name: call.function.name, arguments: typeof given === 'string' ? given : JSON.stringify(given ?? {}) },
+  }
+}

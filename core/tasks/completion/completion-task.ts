@@ -1,0 +1,23 @@
+import { CompletionRequest, CompletionResponse } from '../../schemas/completion.ts'
+import { tokens } from '../metering.ts'
+import { isRepeatableSample } from '../sampling.ts'
+import type { TextTaskRecord } from '../task.ts'
+import { textInputs } from '../text-inputs.ts'
+import { type CompletionWant, completion, prepareCompletion, shapeCompletion } from './completion.ts'
+
+/** The record of `std/completion`. */
+export const completionTask: TextTaskRecord = {
+  ...completion,
+  ...textInputs,
+  family: 'completion',
+  runner: 'text',
+  aliases: ['std/completions'],
+  category: 'text',
+  request: CompletionRequest,
+  result: CompletionResponse,
+  metering: tokens,
+  isMediaPath: () => false,
+  isRepeatable: isRepeatableSample,
+  prepare: prepareCompletion,
+  shape: (answers, want: CompletionWant) => shapeCompletion(answers, want),
+}

@@ -1,0 +1,144 @@
+import { Failure } from '../../failure.ts'
+import { ulid } from '../../ids.ts'
+import type { Catalog } from '../../models/catalog.ts'
+import type { Feature } from '../../models/model.ts'
+import { CompletionRequest, type CompletionResponse } from '../../schemas/completion.ts'
+import { failureOf } from '../../schemas/issues.ts'
+import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
+import type { Prepared, Shaped } from '../prepared.ts'
+import { engineFault, parseAnswer, secondOf, tokenCount, usageBody, usageObject, usageOf } from '../protocols/answer.ts'
+import { finishReason } from '../protocols/finish-reason.ts'
+import { completionLogprobs } from '../protocols/logprobs.ts'
+import { streamOptions } from '../protocols/stream-options.ts'
+import type { TaskName } from '../task.ts'
+
+/** Names the task. */
+export const completion = { id: 'std/completion', title: 'completions' } as const satisfies TaskName
+
+export interface CompletionWant {
+  task: 'std/completion'
+  modelId: string
+  includeUsage: boolean
+  /** Choices for each of the prompts that one request to the engine holds. */
+  choices: number
+}
+
+/** Fields that say something to us, or about the caller, and are no business of an engine. */
+const kept = new Set(['user', 'stream_options', 'model', 'prompt', 'n', 'best_of', 'echo', 'suffix'])
+
+/** OpenAI's default. Engines have others, up to the end of the context. */
+const usualTokens = 16
+
+/** Checks a completion's body and puts it into the engine's words. Throws Failure for everything that is wrong with it. */
+export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
+  const checked = CompletionRequest.safeParse(raw)
+  if (!checked.success) throw failureOf(checked.error, raw)
+  const request = checked.data
+  const entry = modelFor(completion, request.model, catalog)
+  checkTogether(request)
+  checkFeatures(usedFeatures(request), entry)
+  const { promptLists, upstreamId } = entry.traits
+  const stream = request.stream === true
+  const prompts = promptsOf(request.prompt)
+  if (stream && prompts.length > 1 && !promptLists)
+    throw new Failure(
+      'unsupported_parameter',
+      `The engine of '${entry.id}' (${entry.engine}) streams one prompt at a time. Send the ${prompts.length} prompts one by one, or without stream.`,
+      { param: 'prompt' },
+    )
+  const body: Record<string, unknown> = { model: upstreamId }
+  for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
+  // What is left out and what says the same must be the same to engines that refuse the mere name.
+  if ((request.n ?? 1) > 1) body.n = request.n
+  if ((request.best_of ?? 1) > 1) body.best_of = request.best_of
+  if (request.echo) body.echo = true
+  if (request.suffix) body.suffix = request.suffix
+  body.max_tokens = request.max_tokens ?? usualTokens
+  if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
+  Object.assign(body, extraFields(raw, entry))
+  const calls = promptLists ? [request.prompt] : prompts
+  return {
+    modelId: entry.id,
+    path: entry.traits.routes['std/completion']!.path,
+    bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),
+    stream,
+    want: {
+      task: 'std/completion',
+      modelId: entry.id,
+      includeUsage: request.stream_options?.include_usage === true,
+      choices: request.n ?? 1,
+    },
+  }
+}
+
+/** A prompt is a text or a list of token ids; several come as a list of those. */
+const promptsOf = (prompt: CompletionRequest['prompt']): (string | number[])[] =>
+  typeof prompt === 'string' || typeof prompt[0] === 'number' ? [prompt as string | number[]] : (prompt as string[])
+
+function checkTogether(request: CompletionRequest): void {
+  const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
+  if (request.stream_options && request.stream !== true)
+    throw wrong('stream_options', "'stream_options' is only allowed together with stream: true.")
+  if (request.max_tokens === 0 && !request.echo)
+    throw wrong('max_tokens', "'max_tokens' of 0 asks for nothing but the prompt: that needs echo: true.")
+  const best = request.best_of
+  if (best == null) return
+  if (best < (request.n ?? 1))
+    throw wrong('best_of', "'best_of' must be at least 'n': the best of so many are returned.")
+  if (best > (request.n ?? 1) && request.stream)
+    throw wrong('best_of', "'best_of' cannot be streamed: which is best is known at the end.")
+}
+
+/** Everything the request uses beyond continuing a text, with the parameter to name when the engine lacks it. */
+function usedFeatures(request: CompletionRequest): [Feature, string][] {
+  const used: [Feature, string][] = []
+  const use = (when: unknown, feature: Feature, param: string = feature) => when && used.push([feature, param])
+  use(request.echo, 'echo')
+  use(request.suffix, 'suffix')
+  use((request.best_of ?? 1) > (request.n ?? 1), 'best_of')
+  use(request.logprobs != null, 'logprobs')
+  use((request.n ?? 1) > 1, 'n')
+  use(request.logit_bias && Object.keys(request.logit_bias).length, 'logit_bias')
+  use(request.presence_penalty, 'penalties', 'presence_penalty')
+  use(request.frequency_penalty, 'penalties', 'frequency_penalty')
+  use(request.top_k != null, 'top_k')
+  use(request.min_p, 'min_p')
+  use(request.repetition_penalty != null && request.repetition_penalty !== 1, 'repetition_penalty')
+  return used
+}
+
+/** An engine's answers, one for each request that it was sent, in the contract's shape. */
+export function shapeCompletion(bytes: Uint8Array[], want: CompletionWant): Shaped {
+  const answers = bytes.map(parseAnswer)
+  const [first] = answers
+  const usages = answers.map(answer => usageOf(usageObject(answer)))
+  const usage = {
+    inputTokens: usages.reduce((sum, one) => sum + one.inputTokens, 0),
+    outputTokens: usages.reduce((sum, one) => sum + one.outputTokens, 0),
+  }
+  const response: CompletionResponse = {
+    id: typeof first!.id === 'string' && first!.id ? first!.id : `cmpl-${ulid()}`,
+    object: 'text_completion',
+    created: secondOf(first!.created) ?? Math.floor(Date.now() / 1000),
+    model: want.modelId,
+    choices: answers.flatMap((answer, at) => choicesOf(answer, answers.length > 1 ? at * want.choices : 0)),
+    usage: usageBody(usage, answers.length === 1 ? usageObject(first!) : undefined),
+    system_fingerprint: typeof first!.system_fingerprint === 'string' ? first!.system_fingerprint : 'fp_infer',
+  }
+  return { body: JSON.stringify(response), usage }
+}
+
+function choicesOf({ choices }: Record<string, unknown>, from: number): CompletionResponse['choices'] {
+  if (!Array.isArray(choices) || choices.length === 0) throw engineFault('without choices')
+  return choices.map((value: unknown, at) => {
+    const choice = (value ?? {}) as Record<string, unknown>
+    if (typeof choice.text !== 'string') throw engineFault('a choice without text')
+    const reason = finishReason(choice.finish_reason)
+    return {
+      text: choice.text,
+      index: from + (typeof choice.index === 'number' ? tokenCount(choice.index) : at),
+      logprobs: completionLogprobs(choice.logprobs),
+      finish_reason: reason === 'length' || reason === 'content_filter' ? reason : 'stop',
+    }
+  })
+}

@@ -1,0 +1,23 @@
+import { EmbeddingsRequest, EmbeddingsResponse } from '../../schemas/vectors.ts'
+import { tokens } from '../metering.ts'
+
+import type { TextTaskRecord } from '../task.ts'
+import { textInputs } from '../text-inputs.ts'
+import { type EmbeddingsWant, embeddings, prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
+
+/** The record of `std/embeddings`. */
+export const embeddingsTask: TextTaskRecord = {
+  ...embeddings,
+  ...textInputs,
+  family: 'embeddings',
+  runner: 'text',
+  aliases: ['std/embedding'],
+  category: 'text',
+  request: EmbeddingsRequest,
+  result: EmbeddingsResponse,
+  metering: tokens,
+  isMediaPath: () => false,
+  isRepeatable: () => true,
+  prepare: prepareEmbeddings,
+  shape: (answers, want: EmbeddingsWant) => shapeEmbeddings(answers[0]!, want),
+}

@@ -1,0 +1,51 @@
+import type { GenerationTask } from '../../schemas/task.ts'
+import type { GenerationInputs } from '../protocols/generation-call.ts'
+import { isSeeded } from '../sampling.ts'
+import type { GenerationTaskRecord, Path } from '../task.ts'
+import { withFiles } from './fill.ts'
+import { GeneratedImages, GeneratedVideo } from './generated.ts'
+import { linked } from './linked.ts'
+import { generationMetering } from './metering.ts'
+import { prepareGeneration } from './prepare.ts'
+import { generationRequests } from './request.ts'
+import { type GenerationResult, resultOf } from './result.ts'
+
+const mediaField = /^(image|mask|video|audio)(_url)?$/
+
+/** Whether media are named there: in a field of their own, or as the `url` of an object in one. */
+const isMediaPath = (path: Path): boolean =>
+  path.length === 1 ? mediaField.test(String(path[0])) : path.at(-1) === 'url' && mediaField.test(String(path.at(-2)))
+
+/** Returns the record of a task below /slug: its stored inputs are GenerationInputs, its result is files. */
+export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'video'): GenerationTaskRecord {
+  const prepare: GenerationTaskRecord['prepare'] = (request, model, drawSeed) =>
+    prepareGeneration(id, request, model, drawSeed)
+  return {
+    id,
+    title,
+    family: makes === 'images' ? 'image' : 'video',
+    runner: 'generation',
+    aliases: [],
+    category: makes === 'images' ? 'image' : 'video',
+    request: generationRequests[id],
+    result: makes === 'images' ? GeneratedImages : GeneratedVideo,
+    metering: generationMetering,
+    takesFiles: true,
+    isMediaPath,
+    files: {
+      shown: linked,
+      ids: ({ images = [], video }: GenerationResult) =>
+        [...images, ...(video ? [video] : [])].map(file => file.file_id),
+    },
+    isRepeatable: isSeeded,
+    fill: (inputs, context) => withFiles(prepare, inputs, context),
+    requestAgain({ extra, ...stored }: GenerationInputs) {
+      const sent = Object.entries(stored).filter(([, value]) => value !== null && value !== '')
+      return { ...Object.fromEntries(sent), ...extra }
+    },
+    prepare,
+    engineTask: () => id,
+    resultOf: (inputs, completed, files, { inference }) => resultOf(makes, inputs, completed, files, inference),
+    inLibrary: makes === 'video',
+  }
+}

@@ -1,0 +1,111 @@
+import { Failure } from '../../failure.ts'
+import { failureOf } from '../../schemas/issues.ts'
+import type { GenerationTask, ImageTask } from '../../schemas/task.ts'
+import { drawnSeed, type GenerationModel, type MediaWish, type PreparedGeneration } from '../generation/prepare.ts'
+import { presets } from '../generation/request.ts'
+import { pictureSize, rounded } from '../generation/size.ts'
+import type { GenerationInputs } from '../protocols/generation-call.ts'
+import { type ImageRequest, imageRequests, type Picture, pixelsOf, qualities } from './image-request.ts'
+
+/** What the engine is asked for: an edit with a mask is inpainting. */
+export const engineTaskOf = (task: ImageTask, { masked }: { masked: boolean }): GenerationTask =>
+  task === 'std/image-generation' ? 'slug/text-to-image' : masked ? 'slug/inpainting' : 'slug/image-to-image'
+
+/**
+ * Checks a request for pictures in the words of an OpenAI-style API, as `prepareGeneration` does it for those below
+ * /slug. Throws Failure with every wrong field.
+ */
+export function prepareImage(
+  task: ImageTask,
+  body: unknown,
+  model: GenerationModel,
+  drawSeed = drawnSeed,
+): PreparedGeneration {
+  const read = imageRequests[task].safeParse(withoutModel(body))
+  if (!read.success) throw failureOf(read.error, body)
+  const request: ImageRequest = read.data
+  const media = mediaOf(request)
+  const masked = media.some(({ kind }) => kind === 'mask')
+  const size = request.size == null ? undefined : pixelsOf(request.size)
+  const { num_inference_steps, steps, quality, extra } = { ...request, extra: extraOf(body, model.extra_params) }
+  return {
+    task: engineTaskOf(task, { masked }),
+    inputs: {
+      prompt: request.prompt,
+      negative_prompt: request.negative_prompt ?? null,
+      seed: request.seed ?? drawSeed(),
+      ...(size ? rounded(size) : pictureSize('square_hd')),
+      num_images: request.n ?? 1,
+      num_frames: 1,
+      fps: presets.balanced.fps,
+      num_inference_steps: num_inference_steps ?? steps ?? qualities[quality ?? 'auto'],
+      guidance_scale: request.guidance_scale ?? 5,
+      strength: request.strength ?? (masked ? 1 : 0.8),
+      output_format: request.output_format ?? 'png',
+      image: null,
+      mask: null,
+      video: null,
+      audio: null,
+      extra,
+    },
+    media,
+    sizeFromMedia: task === 'std/image-edit' && size === undefined,
+    maskFits: masked,
+    lengthFromMedia: false,
+    syncMode: false,
+  }
+}
+
+/** The stored inputs of such a job as a request that makes the same again. */
+export function imageRequestOf(inputs: GenerationInputs): Record<string, unknown> {
+  const { prompt, negative_prompt, seed, width, height, num_images, num_inference_steps } = inputs
+  const { guidance_scale, strength, output_format, image, mask, extra } = inputs
+  return {
+    ...extra,
+    prompt,
+    negative_prompt,
+    seed,
+    n: num_images,
+    size: `${width}x${height}`,
+    num_inference_steps,
+    guidance_scale,
+    output_format,
+    // A stored mask is white where something new may appear, whatever it came as.
+    ...(image === null ? {} : { image, strength }),
+    ...(mask === null ? {} : { mask, mask_mode: 'luma' }),
+  }
+}
+
+/** Who asks has named the model already; what the body says besides is not looked at. */
+const withoutModel = (body: unknown): unknown =>
+  body !== null && typeof body === 'object' && !Array.isArray(body) ? { ...body, model: 'any' } : body
+
+const extraOf = (body: unknown, names: readonly string[]): Record<string, unknown> => {
+  const sent = body as Record<string, unknown>
+  return Object.fromEntries(names.filter(name => Object.hasOwn(sent, name)).map(name => [name, sent[name]]))
+}
+
+/** The picture and its mask, each with the place at which it was sent. Throws Failure for more pictures than one. */
+function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaWish[] {
+  const field = image == null ? 'images' : 'image'
+  const sent = image ?? images
+  const [first, ...more] = Array.isArray(sent) ? sent : sent == null ? [] : [sent]
+  if (more.length > 0)
+    throw new Failure(
+      'unsupported_parameter',
+      `'${field}' has ${more.length + 1} pictures, and models here work on one.`,
+      {
+        param: `${field}[1]`,
+      },
+    )
+  return [
+    ...(first === undefined ? [] : [wishOf('image', Array.isArray(sent) ? `${field}[0]` : field, first)]),
+    ...(mask == null ? [] : [{ ...wishOf('mask', 'mask', mask), alpha: mask_mode !== 'luma' }]),
+  ]
+}
+
+function wishOf(kind: 'image' | 'mask', field: string, picture: Picture): MediaWish {
+  if (typeof picture === 'string') return { kind, field, value: picture }
+  const name = (['image_url', 'file_id', 'url'] as const).find(one => picture[one] !== undefined)!
+  return { kind, field: `${field}.${name}`, value: picture[name]! }
+}

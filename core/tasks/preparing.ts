@@ -1,0 +1,45 @@
+import type { Cpu } from '../cpu/cpu.ts'
+import { hasMore, inlineBytes, isSmallBody } from '../cpu/small-body.ts'
+import type { JsonBounds } from '../json.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { TextTask } from '../schemas/task.ts'
+import { prepare, shape } from './prepare.ts'
+import type { Prepared, Shaped, Want } from './prepared.ts'
+import type { taskWork } from './task-work.ts'
+import { showsCompression } from './transcription/transcription.ts'
+
+/** The compression ratio that each segment of a transcription is shown with takes a hundred times as long as reading it. */
+const inlineSegments = 32
+const fewSegments = (answers: readonly Buffer[], want: Want): boolean =>
+  !('words' in want && showsCompression(want)) || !answers.some(answer => hasMore(answer, 0x7b, inlineSegments))
+
+/**
+ * `prepare` and `shape`, in the event loop where the work is small and in a thread where it is not. Both return a value
+ * where it is cheap, a promise where it is not.
+ */
+export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
+  const call = calling<typeof taskWork>()
+
+  return {
+    /** `prepare` of a caller's body. With `hash` the body's hash is found as well. */
+    prepare(
+      task: TextTask,
+      body: Buffer,
+      catalog: Catalog,
+      bounds: JsonBounds,
+      hash = false,
+    ): Prepared | Promise<Prepared> {
+      return isSmallBody(body)
+        ? prepare(task, body, catalog, bounds, hash)
+        : call('requests', 'prepare', { task, body, catalog, bounds, hash }, { give: [body] })
+    },
+    /** `shape` of an engine's answers. */
+    shape(answers: Buffer[], want: Want): Shaped | Promise<Shaped> {
+      const size = answers.reduce((sum, answer) => sum + answer.length, 0)
+      return size <= inlineBytes && fewSegments(answers, want)
+        ? shape(answers, want)
+        : call('requests', 'shape', { answers, want }, { give: answers })
+    },
+  }
+}
+export type Preparing = ReturnType<typeof openPreparing>

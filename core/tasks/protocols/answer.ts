@@ -1,0 +1,86 @@
+import { Failure } from '../../failure.ts'
+import type { Usage } from '../../store/store.ts'
+import { errorIn } from './refused.ts'
+
+/** Engine output is untrusted: everything here takes what came and gives what the contract says, or fails the engine. */
+export const engineFault = (what: string): Failure =>
+  new Failure('worker_error', `The engine answered ${what}. Its log has more; trying again may help.`)
+
+/** An engine's answer as an object. A bare list, as TEI and SGLang answer a rerank with, is taken for its `data`. */
+export function parseAnswer(bytes: Uint8Array): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+  } catch {
+    throw engineFault('something that is not JSON')
+  }
+  if (Array.isArray(value)) return { data: value }
+  if (value === null || typeof value !== 'object') throw engineFault('JSON that is not an object')
+  const wrong = errorIn(value as Record<string, unknown>)
+  if (wrong) throw wrong
+  return value as Record<string, unknown>
+}
+
+/** Text as engines write it: a string, or a list of parts of which those of type `text` count. Undefined where none is. */
+export function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  if (!Array.isArray(value)) return undefined
+  return value
+    .map((part: { type?: unknown; text?: unknown } | null) => (typeof part?.text === 'string' ? part.text : ''))
+    .join('')
+}
+
+/** A time as an engine states it, in seconds; not one of its counts, which are bounded far below. */
+export const secondOf = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
+
+/** Where engines put what was used: beside the choices, in one of them (Moonshot), or in a drawer of their own (Groq). */
+export function usageObject(answer: Record<string, unknown>): unknown {
+  const choices = Array.isArray(answer.choices) ? (answer.choices as ({ usage?: unknown } | null)[]) : []
+  return (
+    answer.usage ??
+    choices.find(choice => choice?.usage)?.usage ??
+    (answer.x_groq as { usage?: unknown } | null | undefined)?.usage
+  )
+}
+
+/** The usage object of a chat or a completion, in full. */
+export function usageBody({ inputTokens, outputTokens }: Usage, told: unknown) {
+  const said = (told ?? {}) as Record<string, Record<string, unknown> | null | undefined>
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: tokenCount(said.prompt_tokens_details?.cached_tokens), audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: tokenCount(said.completion_tokens_details?.reasoning_tokens),
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  }
+}
+
+const mostTokens = 100_000_000
+
+/** A count of tokens as an engine states it: a whole number from 0 up; anything else is 0. */
+export const tokenCount = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.min(Math.floor(value), mostTokens) : 0
+
+/** The usage object of an answer; absent or senseless members count as 0. */
+export function usageOf(value: unknown): Usage {
+  const usage = (value ?? {}) as { prompt_tokens?: unknown; completion_tokens?: unknown; total_tokens?: unknown }
+  const inputTokens = tokenCount(usage.prompt_tokens)
+  return {
+    inputTokens: inputTokens || (usage.completion_tokens === undefined ? tokenCount(usage.total_tokens) : 0),
+    outputTokens: tokenCount(usage.completion_tokens),
+  }
+}
+
+/** A finite number, or the engine is at fault. */
+export function score(value: unknown): number {
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw engineFault('a score that is not a number')
+  return value
+}
+
+export const sigmoid = (logit: number): number => 1 / (1 + Math.exp(-logit))

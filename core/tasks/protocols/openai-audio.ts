@@ -1,0 +1,17 @@
+import { hear } from './hear.ts'
+import type { AudioProtocol } from './protocol.ts'
+import { askForSound } from './sound.ts'
+import { askForVoices } from './voices.ts'
+
+/** The routes of OpenAI-style servers for speech: JSON to audio, and a form with a WAV file to JSON. */
+export const openaiAudio: AudioProtocol = {
+  name: 'openai-audio',
+  paths: {
+    'std/audio-speech': '/v1/audio/speech',
+    'std/audio-transcription': '/v1/audio/transcriptions',
+    'std/audio-translation': '/v1/audio/translations',
+  },
+  synthesize: askForSound,
+  voices: askForVoices,
+  transcribe: hear,
+}

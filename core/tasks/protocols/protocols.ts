@@ -1,0 +1,23 @@
+import type { EngineRoute } from '../../fleet.ts'
+import { inferGeneration } from './infer-generation.ts'
+import { openaiAudio } from './openai-audio.ts'
+import type { AudioProtocol, EngineProtocol, GenerationProtocol } from './protocol.ts'
+
+/** Protocols for audio; a new one is one file and one entry here. */
+const audioProtocols: readonly AudioProtocol[] = [openaiAudio]
+
+/** Protocols that generate files; a new one is one file and one entry here. */
+const generationProtocols: readonly GenerationProtocol[] = [inferGeneration]
+
+/** Returns the protocol by which an engine is asked for audio or transcripts. */
+export const audioProtocol = (route: Pick<EngineRoute, 'protocol'>): AudioProtocol => found(audioProtocols, route)
+
+/** Returns the protocol by which an engine is asked for images and videos. */
+export const generationProtocol = (route: Pick<EngineRoute, 'protocol'>): GenerationProtocol =>
+  found(generationProtocols, route)
+
+function found<P extends EngineProtocol>(protocols: readonly P[], { protocol }: Pick<EngineRoute, 'protocol'>): P {
+  const one = protocols.find(({ name }) => name === protocol)
+  if (!one) throw new Error(`A preset names the protocol ${protocol} for a task that it is not for.`)
+  return one
+}

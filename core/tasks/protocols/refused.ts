@@ -1,0 +1,171 @@
+import { Failure, type FailureCode, failures } from '../../failure.ts'
+
+/** What an engine says is wrong. */
+export interface EngineWords {
+  message: string
+  type: string
+  /** A code of its own, or the status that it means, which llama.cpp and vLLM put there as a number. */
+  code: string | number | null
+  /** The field that it blames. */
+  param: string | null
+  /** Tokens of the request, and tokens that the model takes, where it names them. */
+  tokens: number | null
+  context: number | null
+}
+
+const text = (value: unknown): string =>
+  typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
+const count = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : null
+
+/**
+ * Reads the several shapes in which engines say it: `{error: {…}}` (OpenAI, llama.cpp, vLLM), `{object: "error", …}`
+ * (vLLM until 0.9, SGLang), `{error: "…"}` (TEI, Ollama, sd-server), `{detail}` (FastAPI; a list for wrong fields),
+ * `{message}`, and whatever is not JSON as it stands.
+ */
+export function wordsOf(value: unknown): EngineWords {
+  const outer = (value !== null && typeof value === 'object' ? value : {}) as Record<string, unknown>
+  const inner = outer.error ?? value
+  const said = (inner !== null && typeof inner === 'object' ? inner : {}) as Record<string, unknown>
+  const message = typeof inner === 'string' ? inner : text(said.message ?? detailOf(said.detail) ?? said.msg)
+  const { code, param } = said
+  return {
+    message,
+    type: text(said.type ?? outer.error_type),
+    code: typeof code === 'string' || typeof code === 'number' ? code : null,
+    param: typeof param === 'string' && /^[\w.[\]]{1,100}$/.test(param) ? param : null,
+    tokens: count(said.n_prompt_tokens) ?? firstCount(message, tokensSaid),
+    context: count(said.n_ctx) ?? firstCount(message, contextSaid),
+  }
+}
+
+/** The same for a body that may be anything. */
+export function wordsIn(body: string): EngineWords {
+  let value: unknown
+  try {
+    value = JSON.parse(body)
+  } catch {
+    value = /^\s*</.test(body) ? body.replaceAll(/<(style|script|head)\b[^]*?<\/\1>|<[^>]*>/gi, ' ').trim() : body
+  }
+  return wordsOf(value)
+}
+
+/** FastAPI lists every wrong field as `{loc, msg}`. */
+function detailOf(detail: unknown): string | undefined {
+  if (!Array.isArray(detail)) return detail === undefined || detail === null ? undefined : text(detail)
+  return (detail as { loc?: unknown[]; msg?: unknown }[])
+    .slice(0, 5)
+    .map(one => {
+      const place = Array.isArray(one?.loc) ? one.loc.filter(part => part !== 'body').join('.') : ''
+      return `${place ? `${place}: ` : ''}${text(one?.msg ?? one)}`
+    })
+    .join('; ')
+}
+
+/** Where vLLM, llama.cpp, SGLang, TEI, OpenAI and our own engine put the two numbers, more telling ones first. */
+const tokensSaid = [
+  /\((\d+) (?:tokens )?(?:in|from) the (?:input )?(?:messages|prompt)/i,
+  /(?:request|input|prompt) \((?:length )?(\d+)/i,
+  /input length \(?(\d+)/i,
+  /(?:passed|contains at least|resulted in|has|have) (\d+) (?:input )?tokens/i,
+  /too long: (\d+) tokens/i,
+  /requested (?:a total of )?(\d+) tokens/i,
+  /given: (\d+)/i,
+]
+const contextSaid = [
+  /context (?:length|size|window)(?: of this model)?(?: is only| is| of)?:? \(?(\d+)/i,
+  /\bcontext of (\d+)/i,
+  /model length (?:of|is) (\d+)/i,
+  /less than (\d+) tokens/i,
+  /batch size: (\d+)/i,
+  /tokens > (\d+)/i,
+]
+
+function firstCount(message: string, places: readonly RegExp[]): number | null {
+  for (const place of places) {
+    const found = place.exec(message)
+    if (found) return Number(found[1])
+  }
+  return null
+}
+
+/** Words that mean a prompt was too long, as vLLM, llama.cpp, SGLang, TEI and the hosted services say it. */
+const tooLong =
+  /maximum context length|context (length|size|window)|exceed_context_size|context_length_exceeded|longer than the (model's )?(maximum|context)|(input|prompt) is too (large|long)|too many tokens|increase the physical batch size|must have less than \d+ tokens/i
+const loading = /\b(loading|warming up|starting|initializ\w+)\b|not (yet )?(ready|loaded)/i
+const overloaded = /overload|too many requests|queue|capacity|busy/i
+const paidOut = /insufficient_quota|billing|credit|exceeded your current quota/i
+
+/** An engine's code is taken over where it says which kind of mistake a caller made. */
+const callersCode = (code: string | number | null): FailureCode | undefined =>
+  typeof code === 'string' && Object.hasOwn(failures, code) && failures[code as FailureCode].status === 400
+    ? (code as FailureCode)
+    : undefined
+
+/** What a status and the words with it mean, in our codes. */
+export function codeOf(status: number, words: EngineWords): FailureCode {
+  const said = `${words.code ?? ''} ${words.type} ${words.message}`
+  if ((status === 400 || status === 413 || status === 422) && tooLong.test(said)) return 'context_length_exceeded'
+  if (status === 413) return 'payload_too_large'
+  if (status === 400 || status === 422) return callersCode(words.code) ?? 'invalid_value'
+  if (status === 503 && loading.test(said)) return 'model_warming_up'
+  const full = status === 429 || status === 529 || (status === 503 && overloaded.test(said))
+  return full && !paidOut.test(said) ? 'no_capacity' : 'worker_error'
+}
+
+const tidy = (message: string): string =>
+  message
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, 500)
+
+/**
+ * An engine's refusal as ours. A caller's mistake keeps its 4xx and the engine's words, because only the engine knows
+ * what is wrong with a value; anything else is the engine's fault and may be tried again. A 401 or 404 from an engine
+ * is never the caller's: the caller has shown us another key, and we chose the path.
+ */
+export function refused(status: number, words: EngineWords, code = codeOf(status, words)): Failure {
+  const said = tidy(words.message)
+  if (code === 'worker_error')
+    return new Failure(code, `The engine answered ${status}${said ? `: ${said}` : ''}. Trying again may help.`)
+  if (code === 'model_warming_up' || code === 'no_capacity')
+    return new Failure(
+      code,
+      `The engine ${code === 'no_capacity' ? 'takes no more requests' : 'is still loading'}${said ? `: ${said}` : ''}. Try again later.`,
+    )
+  const param = words.param ?? undefined
+  if (code === 'context_length_exceeded' && words.tokens !== null && words.context !== null) {
+    const { tokens, context } = words
+    const limit = `the context length of this model is ${context}`
+    const ours = `The request has ${tokens} tokens, but ${limit}. Shorten it. The engine says: ${said}`
+    // The built-in engine says as much itself, and what is too long.
+    return new Failure(code, said.includes(limit) ? said : ours, {
+      param,
+      facts: { prompt_tokens: tokens, context_length: context },
+    })
+  }
+  return new Failure(
+    code,
+    said ? `The engine refused the request: ${said}` : `The engine refused the request (${status}).`,
+    { param },
+  )
+}
+
+/**
+ * The error in what was answered with a 200: a whole answer, or an event in mid-stream. Undefined where it holds none.
+ * A number in `code` is the status that the engine means.
+ */
+export function errorIn(value: Record<string, unknown>, event?: string): Failure | undefined {
+  const wrong =
+    (value.error !== undefined && value.error !== null) ||
+    value.object === 'error' ||
+    event === 'error' ||
+    (value.choices === undefined && value.data === undefined && value.detail !== undefined)
+  if (!wrong) return undefined
+  const words = wordsOf(value)
+  const status = Number(words.code ?? Number.NaN)
+  const code =
+    status >= 400 && status < 600 ? codeOf(status, words) : codeOf(callersCode(words.code) ? 400 : 500, words)
+  if (code !== 'worker_error') return refused(status || 400, words, code)
+  return new Failure('worker_error', `The engine gave up on its answer: ${tidy(words.message) || 'no reason given'}`)
+}

@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import type { Lease } from '../../fleet.ts'
+import type { Leaving } from '../../leaving.ts'
+import { ask } from './ask.ts'
+
+export interface Voice {
+  id: string
+  name: string
+  /** What the engine calls them; null where it does not say. */
+  language: string | null
+  gender: string | null
+  /** An http(s) address of a sample. */
+  preview_url: string | null
+}
+
+/** A voice of which nothing but its name is known. */
+export const plainVoice = (id: string): Voice => ({ id, name: id, language: null, gender: null, preview_url: null })
+
+const name = z.string().min(1).max(256)
+const said = z.string().min(1).max(64).nullable().default(null).catch(null)
+const address = z
+  .url({ protocol: /^https?$/ })
+  .max(2048)
+  .nullable()
+  .default(null)
+  .catch(null)
+const One = z.union([
+  name.transform(plainVoice),
+  z
+    .object({
+      id: name.optional(),
+      voice_id: name.optional(),
+      name: name.optional(),
+      language: said,
+      gender: said,
+      preview_url: address,
+    })
+    .transform(({ id, voice_id, name: called, ...facts }) => ({
+      id: id ?? voice_id ?? called ?? '',
+      name: called ?? id ?? voice_id ?? '',
+      ...facts,
+    })),
+])
+const List = z.array(One).max(2000)
+/** Kokoro-FastAPI says `voices`, speaches `data`, some a bare list. */
+const Answer = z.union([List, z.object({ voices: List }), z.object({ data: List })])
+
+/** The voices that an engine names; none where what it says is not understood. */
+export function voicesIn(answer: string): Voice[] {
+  try {
+    const read = Answer.safeParse(JSON.parse(answer))
+    if (!read.success) return []
+    const list = Array.isArray(read.data) ? read.data : 'voices' in read.data ? read.data.voices : read.data.data
+    return list.filter(({ id }) => id !== '')
+  } catch {
+    return []
+  }
+}
+
+/** Asks an engine that runs. `path` is where it speaks; beside that it tells its voices. Rejects as `ask` does. */
+export async function askForVoices(lease: Lease, path: string, signal: Leaving): Promise<Voice[]> {
+  const list = path.replace(/\/speech$/, '/voices')
+  return voicesIn((await ask(lease, list, '', 1 << 20, signal, { method: 'GET' })).toString('utf8'))
+}

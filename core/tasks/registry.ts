@@ -1,0 +1,34 @@
+import type { Task } from '../schemas/task.ts'
+import { chatTask } from './chat/chat-task.ts'
+import { completionTask } from './completion/completion-task.ts'
+import { embeddingsTask } from './embeddings/embeddings-task.ts'
+import { imageTasks } from './image/image-tasks.ts'
+import { rerankTask } from './rerank/rerank-task.ts'
+import { scoreTask } from './score/score-task.ts'
+import { speechTask } from './speech/speech-task.ts'
+import type { RecordOf, TaskRecord } from './task.ts'
+import { transcriptionTasks } from './transcription/transcription-tasks.ts'
+import { videoTasks } from './video/video-tasks.ts'
+
+/** Every task that infer can be asked for. */
+export const taskRecords: readonly TaskRecord[] = [
+  chatTask,
+  completionTask,
+  embeddingsTask,
+  rerankTask,
+  scoreTask,
+  speechTask,
+  ...transcriptionTasks,
+  ...imageTasks,
+  ...videoTasks,
+]
+
+const byName = new Map(
+  taskRecords.flatMap(record => [record.id, ...record.aliases].map(name => [name, record] as const)),
+)
+
+/** Returns the record of a task. */
+export const taskRecord = <Id extends Task>(id: Id): RecordOf<Id> => byName.get(id) as RecordOf<Id>
+
+/** Returns the record of the task with this id or alias; undefined where there is none. */
+export const taskNamed = (name: string): TaskRecord | undefined => byName.get(name)

@@ -1,0 +1,23 @@
+import { RerankRequest, RerankResponse } from '../../schemas/vectors.ts'
+import { tokens } from '../metering.ts'
+
+import type { TextTaskRecord } from '../task.ts'
+import { textInputs } from '../text-inputs.ts'
+import { prepareRerank, type RerankWant, rerank, shapeRerank } from './rerank.ts'
+
+/** The record of `std/rerank`. */
+export const rerankTask: TextTaskRecord = {
+  ...rerank,
+  ...textInputs,
+  family: 'rerank',
+  runner: 'text',
+  aliases: ['std/reranking'],
+  category: 'text',
+  request: RerankRequest,
+  result: RerankResponse,
+  metering: tokens,
+  isMediaPath: () => false,
+  isRepeatable: () => true,
+  prepare: prepareRerank,
+  shape: (answers, want: RerankWant) => shapeRerank(answers[0]!, want),
+}

@@ -1,0 +1,137 @@
+import { Failure } from '../../failure.ts'
+import { ulid } from '../../ids.ts'
+import type { Catalog } from '../../models/catalog.ts'
+import { failureOf } from '../../schemas/issues.ts'
+import { RerankRequest, type RerankResponse } from '../../schemas/vectors.ts'
+import { extraFields, modelFor } from '../catalog.ts'
+import type { Prepared, Shaped } from '../prepared.ts'
+import { engineFault, parseAnswer, score, sigmoid, usageOf } from '../protocols/answer.ts'
+import type { TaskName } from '../task.ts'
+
+/** Names the task. */
+export const rerank = { id: 'std/rerank', title: 'reranking' } as const satisfies TaskName
+
+export interface RerankWant {
+  task: 'std/rerank'
+  modelId: string
+  top: number
+  /** The texts to give back, or how many there were. */
+  documents: string[] | null
+  count: number
+  /** What to do to a score: engines speak in probabilities or logits, callers may want either. */
+  convert: 'none' | 'sigmoid' | 'logit'
+  logits: boolean
+}
+
+/** Checks a rerank body and puts it into the engine's words. */
+export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
+  const checked = RerankRequest.safeParse(raw)
+  if (!checked.success) throw failureOf(checked.error, raw)
+  const request = checked.data
+  const entry = modelFor(rerank, request.model, catalog)
+  const documents = request.documents.map((document, at) => textOf(document, request.rank_fields, at))
+  const top = request.top_n ?? request.top_k ?? request.topN ?? 0
+  const raws = request.raw_scores === true
+  const logits = entry.traits.rerankScores === 'logit'
+  const body = {
+    model: entry.traits.upstreamId,
+    query: request.query,
+    documents,
+    top_n: documents.length,
+    truncate_prompt_tokens: request.truncate_prompt_tokens ?? undefined,
+    priority: request.priority ?? undefined,
+    ...extraFields(raw, entry),
+  }
+  return {
+    modelId: entry.id,
+    path: entry.traits.routes['std/rerank']!.path,
+    bodies: [JSON.stringify(body)],
+    stream: false,
+    want: {
+      task: 'std/rerank',
+      modelId: entry.id,
+      top: top === 0 ? documents.length : Math.min(top, documents.length),
+      documents: request.return_documents ? documents : null,
+      count: documents.length,
+      logits,
+      convert: raws === logits ? 'none' : logits ? 'sigmoid' : 'logit',
+    },
+  }
+}
+
+function textOf(
+  document: string | { [name: string]: unknown; text?: string },
+  fields: string[] | null | undefined,
+  at: number,
+): string {
+  if (typeof document === 'string') return document
+  const chosen = fields?.length
+    ? fields.map(name => document[name]).filter(value => typeof value === 'string')
+    : [document.text]
+  const text = chosen.filter(value => value !== undefined).join('\n')
+  if (!text)
+    throw new Failure(
+      'invalid_value',
+      `'documents[${at}]' has no text in ${fields?.length ? fields.map(name => `'${name}'`).join(', ') : "'text'"}.`,
+      { param: `documents[${at}]` },
+    )
+  return text
+}
+
+/** One score for every document, by its place in the request. */
+export function scoresOf(answer: Record<string, unknown>, count: number): number[] {
+  const items = Array.isArray(answer.results) ? answer.results : answer.data
+  if (!Array.isArray(items) || items.length !== count)
+    throw engineFault(`with another number of scores than the ${count} asked for`)
+  const scores: number[] = []
+  for (const item of items as { index?: unknown; relevance_score?: unknown; score?: unknown }[]) {
+    const place = item?.index
+    if (
+      typeof place !== 'number' ||
+      !Number.isInteger(place) ||
+      place < 0 ||
+      place >= count ||
+      scores[place] !== undefined
+    )
+      throw engineFault('scores with impossible indexes')
+    scores[place] = score(item.relevance_score ?? item.score)
+  }
+  return scores
+}
+
+/** Logits that pass for probabilities would be told as such, so an engine that shows itself to give them is refused. */
+export function probability(value: number, modelId: string): number {
+  if (value >= 0 && value <= 1) return value
+  throw new Failure(
+    'worker_error',
+    `The engine gave the score ${value}, which is no probability. If it gives logits, set rerank_scores: logit for the model '${modelId}'.`,
+  )
+}
+
+const converted = (value: number, how: RerankWant['convert']): number =>
+  how === 'sigmoid'
+    ? sigmoid(value)
+    : how === 'logit'
+      ? Math.log(Math.max(value, 1e-12) / Math.max(1 - value, 1e-12))
+      : value
+
+/** An engine's scores in the contract's shape: by score, ties by place, both under `data` and under `results`. */
+export function shapeRerank(bytes: Uint8Array, want: RerankWant): Shaped {
+  const answer = parseAnswer(bytes)
+  const { inputTokens } = usageOf(answer.usage)
+  const ranked = scoresOf(answer, want.count)
+    .map(value => (want.logits ? value : probability(value, want.modelId)))
+    .map((value, index) => ({ index, relevance_score: converted(value, want.convert) }))
+    .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+    .slice(0, want.top)
+  const response: RerankResponse = {
+    id: `rerank-${ulid()}`,
+    object: 'list',
+    model: want.modelId,
+    data: ranked.map(item => (want.documents ? { ...item, document: want.documents[item.index]! } : item)),
+    results: ranked.map(item => (want.documents ? { ...item, document: { text: want.documents[item.index]! } } : item)),
+    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+    meta: { api_version: { version: '2' }, billed_units: { search_units: Math.ceil(want.count / 100) } },
+  }
+  return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0 } }
+}

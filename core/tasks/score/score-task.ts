@@ -1,0 +1,23 @@
+import { ScoreRequest, ScoreResponse } from '../../schemas/vectors.ts'
+import { tokens } from '../metering.ts'
+
+import type { TextTaskRecord } from '../task.ts'
+import { textInputs } from '../text-inputs.ts'
+import { prepareScore, type ScoreWant, score, shapeScore } from './score.ts'
+
+/** The record of `std/score`. */
+export const scoreTask: TextTaskRecord = {
+  ...score,
+  ...textInputs,
+  family: 'score',
+  runner: 'text',
+  aliases: [],
+  category: 'text',
+  request: ScoreRequest,
+  result: ScoreResponse,
+  metering: tokens,
+  isMediaPath: () => false,
+  isRepeatable: () => true,
+  prepare: prepareScore,
+  shape: (answers, want: ScoreWant) => shapeScore(answers, want),
+}

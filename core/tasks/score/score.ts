@@ -1,0 +1,164 @@
+import { Failure } from '../../failure.ts'
+import { ulid } from '../../ids.ts'
+import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
+import { failureOf } from '../../schemas/issues.ts'
+import { ScoreRequest, type ScoreResponse } from '../../schemas/vectors.ts'
+import { extraFields, modelFor } from '../catalog.ts'
+import { vectorsOf } from '../embeddings/embeddings.ts'
+import type { Prepared, Shaped } from '../prepared.ts'
+import { engineFault, parseAnswer, score as scoreOf, sigmoid, usageOf } from '../protocols/answer.ts'
+import { probability, scoresOf } from '../rerank/rerank.ts'
+import type { TaskName } from '../task.ts'
+
+/** Names the task. */
+export const score = { id: 'std/score', title: 'scoring' } as const satisfies TaskName
+
+/** Characters that a request may become when one of its texts is repeated for every pair. */
+const mostRepeated = 4 << 20
+
+export interface ScoreWant {
+  task: 'std/score'
+  modelId: string
+  pairs: number
+  by: 'score' | 'rerank' | 'embeddings'
+  /** How many texts stood on each side. */
+  left: number
+  right: number
+  logits: boolean
+}
+
+/** Checks a score body and asks for it in the way the engine can: its own route, rerank calls, or embeddings. */
+export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
+  const checked = ScoreRequest.safeParse(raw)
+  if (!checked.success) throw failureOf(checked.error, raw)
+  const request = checked.data
+  const entry = modelFor(score, request.model, catalog)
+  const [left, right] = sides(request)
+  const by = entry.traits.scoreBy
+  const pairs = Math.max(left.length, right.length)
+  const shared = {
+    model: entry.traits.upstreamId,
+    truncate_prompt_tokens: request.truncate_prompt_tokens ?? undefined,
+    priority: request.priority ?? undefined,
+    ...extraFields(raw, entry),
+  }
+  const bodies = {
+    score: () => [{ ...shared, text_1: left.length === 1 ? left[0] : left, text_2: right }],
+    rerank: () => rerankCalls(left, right).map(call => ({ ...shared, ...call, top_n: call.documents.length })),
+    embeddings: () => [
+      { ...shared, input: [...left, ...right], encoding_format: entry.traits.base64 ? 'base64' : 'float' },
+    ],
+  }[by]()
+  return {
+    modelId: entry.id,
+    path: pathFor(entry),
+    bodies: bodies.map(body => JSON.stringify(body)),
+    stream: false,
+    want: {
+      task: 'std/score',
+      modelId: entry.id,
+      pairs,
+      by,
+      left: left.length,
+      right: right.length,
+      logits: by === 'rerank' && entry.traits.rerankScores === 'logit',
+    },
+  }
+}
+
+function pathFor({ id, traits }: CatalogEntry): string {
+  const path =
+    traits.routes[
+      traits.scoreBy === 'score' ? 'std/score' : traits.scoreBy === 'rerank' ? 'std/rerank' : 'std/embeddings'
+    ]?.path
+  if (!path)
+    throw new Failure('unsupported_task', `The engine of '${id}' has no way to score pairs.`, { param: 'model' })
+  return path
+}
+
+/** 1↔1, 1↔N and N↔N; the pair may come under any of the four names that clients use. */
+function sides(request: ScoreRequest): [string[], string[]] {
+  const names = [
+    ['text_1', 'text_2'],
+    ['queries', 'documents'],
+    ['queries', 'items'],
+    ['data_1', 'data_2'],
+  ] as const
+  const found = names.find(([one, two]) => request[one] != null && request[two] != null)
+  if (!found)
+    throw new Failure(
+      'missing_required_parameter',
+      "Send a pair to compare: 'text_1' and 'text_2' (or 'queries' and 'documents').",
+      { param: 'text_1' },
+    )
+  const [left, right] = found.map(name => [request[name]!].flat()) as [string[], string[]]
+  if (left.length !== right.length && left.length !== 1 && right.length !== 1)
+    throw new Failure(
+      'invalid_value',
+      `'${found[0]}' has ${left.length} entries and '${found[1]}' ${right.length}; they must be as many, or one of them a single text.`,
+      { param: found[1] },
+    )
+  return [left, right]
+}
+
+function rerankCalls(left: string[], right: string[]): { query: string; documents: string[] }[] {
+  if (left.length === 1) return [{ query: left[0]!, documents: right }]
+  const sizeOf = (texts: string[]) =>
+    texts.reduce((sum, text) => sum + text.length, 0) * (texts.length === 1 ? left.length : 1)
+  if (sizeOf(left) + sizeOf(right) > mostRepeated)
+    throw new Failure(
+      'payload_too_large',
+      `This engine is asked once for each pair, and the texts together are longer than ${mostRepeated >> 20} MiB. Send fewer pairs.`,
+      { param: 'text_2' },
+    )
+  return left.map((query, at) => ({ query, documents: [right[right.length === 1 ? 0 : at]!] }))
+}
+
+function cosine(a: Float32Array, b: Float32Array): number {
+  if (a.length !== b.length) throw engineFault('embeddings of different sizes')
+  let dot = 0
+  let aa = 0
+  let bb = 0
+  for (let at = 0; at < a.length; at++) {
+    dot += a[at]! * b[at]!
+    aa += a[at]! ** 2
+    bb += b[at]! ** 2
+  }
+  return dot / (Math.sqrt(aa * bb) || 1)
+}
+
+function scoresBy(answers: Record<string, unknown>[], want: ScoreWant): number[] {
+  if (want.by === 'rerank') {
+    const each = want.pairs / answers.length
+    return answers
+      .flatMap(answer => scoresOf(answer, each))
+      .map(value => (want.logits ? sigmoid(value) : probability(value, want.modelId)))
+  }
+  const [answer] = answers
+  if (want.by === 'embeddings') {
+    const vectors = vectorsOf(answer!, want.left + want.right)
+    const at = (side: number, from: number, pair: number) => vectors[from + (side === 1 ? 0 : pair)]!
+    return Array.from({ length: want.pairs }, (_, pair) =>
+      cosine(at(want.left, 0, pair), at(want.right, want.left, pair)),
+    )
+  }
+  const data = answer?.data
+  if (!Array.isArray(data) || data.length !== want.pairs)
+    throw engineFault(`with another number of scores than the ${want.pairs} pairs`)
+  return (data as { score?: unknown }[]).map(item => scoreOf(item?.score))
+}
+
+/** Scores in the order of the pairs. */
+export function shapeScore(bytes: Uint8Array[], want: ScoreWant): Shaped {
+  const answers = bytes.map(parseAnswer)
+  const inputTokens = answers.reduce((sum, answer) => sum + usageOf(answer.usage).inputTokens, 0)
+  const response: ScoreResponse = {
+    id: `score-${ulid()}`,
+    object: 'list',
+    created: Math.floor(Date.now() / 1000),
+    model: want.modelId,
+    data: scoresBy(answers, want).map((value, index) => ({ index, object: 'score', score: value })),
+    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens, completion_tokens: 0, prompt_tokens_details: null },
+  }
+  return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0 } }
+}

@@ -1,0 +1,125 @@
+import { createWriteStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Limits } from '../../config.ts'
+import { Failure } from '../../failure.ts'
+import type { Files } from '../../files/files.ts'
+import type { Ffmpeg } from '../../media/ffmpeg.ts'
+import type { Registry } from '../../models/registry.ts'
+import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } from '../../schemas/speech-format.ts'
+import { engineFault } from '../protocols/answer.ts'
+import { audioProtocol } from '../protocols/protocols.ts'
+import { soundFailure } from '../protocols/sound.ts'
+import { taskRecord } from '../registry.ts'
+import type { Ran, RunJob } from '../run-job.ts'
+import { readWavHead } from '../wav.ts'
+import type { Conversion } from './conversion.ts'
+import type { SpeechResult } from './speech-result.ts'
+import { speechUsage } from './speech-usage.ts'
+
+interface SpeechRunnerOptions {
+  files: Pick<Files, 'adopt' | 'workspace' | 'discard' | 'pathOf'>
+  registry: Pick<Registry, 'find' | 'catalog'>
+  ffmpeg: Pick<Ffmpeg, 'found' | 'probe'>
+  conversion: Conversion
+  limits: Pick<Limits, 'output_size'>
+}
+
+/** Runs jobs of speech: the sound goes to a file piece by piece as the engine makes it. */
+export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunJob {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
+    const record = taskRecord(job.task)
+    if (record.runner !== 'speech') throw new Failure('unsupported_task', `The task ${job.task} makes no speech.`)
+    const model = registry.find(job.modelId)
+    if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
+    const { route, body, asked, format, characters } = record.prepare(JSON.parse(job.inputs), registry.catalog())
+    await conversion.check(asked, format)
+    await using workspace = await files.workspace(job.id)
+    const made = join(workspace.folder, `speech.${speechForms[format].ending}`)
+    const { contentType, sound } = await audioProtocol(route).synthesize(
+      lease,
+      { path: route.path, body, maxBytes: limits.output_size },
+      signal,
+    )
+    let rate: number | undefined
+    let seconds: number | undefined
+    try {
+      const converted = await conversion.convert(sound, asked, format)
+      // A file that is there already was laid there by somebody else.
+      await pipeline(converted.sound, createWriteStream(made, { flags: 'wx', mode: 0o600 }), { signal })
+      rate = converted.rate
+      seconds = converted.seconds()
+    } catch (thrown) {
+      throw soundFailure(thrown, signal)
+    }
+    seconds ??= await lengthOf(made, { format, rate: rate ?? rateOf(contentType) }, ffmpeg, signal)
+    const duration = seconds === undefined ? null : Math.round(seconds * 1000) / 1000
+    const file = await files.adopt(job.organizationId, made, {
+      name: `speech.${speechForms[format].ending}`,
+      contentType: contentTypeOf(format, contentType, rate),
+      purpose: 'output',
+      durationMs: duration === null ? null : Math.round(duration * 1000),
+      jobId: job.id,
+      expiresAt: job.retentionMs === null ? null : Date.now() + job.retentionMs,
+      maxBytes: limits.output_size,
+    })
+    const result: SpeechResult = {
+      file_id: file.id,
+      file_name: file.name,
+      content_type: file.contentType,
+      duration,
+      format,
+    }
+    const usage = speechUsage(characters)
+    const ran: Ran = {
+      result: JSON.stringify(result),
+      usage,
+      cost: record.metering.cost(model.price, usage),
+      files: [file],
+      library: [],
+    }
+    // Whoever cancelled it in the last moment was told so: what lies there already is nobody's.
+    if (signal.aborted) {
+      await files.discard(ran.files)
+      throw signal.reason
+    }
+    return ran
+  }
+  return Object.assign(run, { undo: (ran: Ran) => files.discard(ran.files) })
+}
+
+/** Seconds of a file, by what is in it, or for raw samples by their rate; undefined where that takes an ffprobe that is not there. */
+async function lengthOf(
+  path: string,
+  { format, rate }: { format: SpeechFormat; rate: number },
+  ffmpeg: SpeechRunnerOptions['ffmpeg'],
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  await using file = await open(path)
+  const { size } = await file.stat()
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(64 << 10), 0, 64 << 10, 0)
+  const begin = buffer.subarray(0, bytesRead)
+  if (!isOfFormat(begin, format)) throw engineFault(`something else where ${format} was asked for`)
+  if (format === 'pcm') return size / 2 / rate
+  if (format === 'wav') {
+    const head = plainWav(begin)
+    if (head) return Math.min(head.bytes, size - head.from) / 2 / head.channels / head.rate
+  }
+  const found = await ffmpeg.found()
+  if ('missing' in found) return undefined
+  const { durationMs } = await ffmpeg.probe(path, signal).catch((cause: unknown) => {
+    throw soundFailure(cause, signal)
+  })
+  // Files that were written as they came need not know their length.
+  return durationMs ? durationMs / 1000 : undefined
+}
+
+/** WAV of other samples is as good an answer; only its length is not found this way. */
+function plainWav(begin: Buffer) {
+  try {
+    return readWavHead(begin)
+  } catch {
+    return undefined
+  }
+}

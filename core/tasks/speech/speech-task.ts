@@ -1,0 +1,24 @@
+import { characters } from '../metering.ts'
+import { isRepeatableSample } from '../sampling.ts'
+import type { SpeechTaskRecord } from '../task.ts'
+import { textInputs } from '../text-inputs.ts'
+import { prepareSpeech, speech } from './speech.ts'
+import { SpeechAnswer, SpeechRequest } from './speech-request.ts'
+import { linkedSpeech, type SpeechResult } from './speech-result.ts'
+
+/** The record of `std/audio-speech`. */
+export const speechTask: SpeechTaskRecord = {
+  ...speech,
+  ...textInputs,
+  family: 'speech',
+  runner: 'speech',
+  aliases: ['std/speech'],
+  category: 'audio',
+  request: SpeechRequest,
+  result: SpeechAnswer,
+  metering: characters,
+  isMediaPath: () => false,
+  files: { shown: linkedSpeech, ids: ({ file_id }: SpeechResult) => [file_id] },
+  isRepeatable: isRepeatableSample,
+  prepare: prepareSpeech,
+}

@@ -1,0 +1,35 @@
+import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
+import type { JsonBounds } from '../json.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { TextTask } from '../schemas/task.ts'
+import { prepare, shape } from './prepare.ts'
+import type { Prepared, Shaped, Want } from './prepared.ts'
+
+const encoded = (text: string | Uint8Array): Uint8Array =>
+  typeof text === 'string' ? new TextEncoder().encode(text) : text
+
+/** Thread work on the requests and answers of text tasks. */
+export const taskWork = {
+  prepare({
+    task,
+    body,
+    catalog,
+    bounds,
+    hash,
+  }: {
+    task: TextTask
+    body: Uint8Array
+    catalog: Catalog
+    bounds: JsonBounds
+    hash: boolean
+  }): Done<Prepared> {
+    const prepared = prepare(task, bufferOf(body), catalog, bounds, hash)
+    const bodies = prepared.bodies.map(encoded)
+    return { value: { ...prepared, bodies }, give: bodies }
+  },
+  shape({ answers, want }: { answers: Uint8Array[]; want: Want }): Done<Shaped> {
+    const shaped = shape(answers, want)
+    const body = encoded(shaped.body)
+    return { value: { ...shaped, body }, give: [body] }
+  },
+} satisfies ThreadWork

@@ -1,0 +1,53 @@
+import type { Limits } from '../../config.ts'
+import { Failure } from '../../failure.ts'
+import type { Media } from '../../media/take.ts'
+import type { Registry } from '../../models/registry.ts'
+import { largeResultBytes } from '../../store/store.ts'
+import type { Preparing } from '../preparing.ts'
+import { audioProtocol } from '../protocols/protocols.ts'
+import { taskRecord } from '../registry.ts'
+import type { Ran, RunJob } from '../run-job.ts'
+import { jobRequest } from './transcription.ts'
+import type { TranscriptionRequest } from './transcription-request.ts'
+
+/** Runs jobs of speech to text: the sound is a file of the organization by then, and the result is all that was heard. */
+export function openTranscriptionRunner({
+  registry,
+  cpu,
+  media,
+  limits,
+}: {
+  registry: Pick<Registry, 'find' | 'catalog'>
+  cpu: Pick<Preparing, 'shape'>
+  media: Pick<Media, 'sound'>
+  limits: Pick<Limits, 'engine_answer'>
+}): RunJob {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
+    const { task, organizationId, id } = job
+    const record = taskRecord(task)
+    if (record.runner !== 'transcription')
+      throw new Failure('unsupported_task', `The task ${task} is not about a sound.`)
+    const model = registry.find(job.modelId)
+    if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
+    const request = jobRequest(JSON.parse(job.inputs) as TranscriptionRequest)
+    const prepared = record.prepare(request, registry.catalog())
+    const sender = { organizationId, origin: job.origin ?? '', jobId: id, signal }
+    await using sound = await media.sound(sender, prepared.sound.field, prepared.sound.value)
+    const answer = await audioProtocol(prepared.route).transcribe(
+      lease,
+      { path: prepared.route.path, fields: prepared.fields },
+      sound,
+      limits.engine_answer,
+      signal,
+    )
+    // The result is the whole of it; a form with less was for who asks on the line.
+    const { body, usage } = await cpu.shape([answer], { ...prepared.want, seconds: sound.seconds, result: true })
+    const result =
+      typeof body === 'string' || body.byteLength > largeResultBytes
+        ? body
+        : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+    return { result, usage, cost: record.metering.cost(model.price, usage), files: [], library: [] }
+  }
+  // Nothing of it is on the disk before its end is.
+  return Object.assign(run, { undo: async () => {} })
+}

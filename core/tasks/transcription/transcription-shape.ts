@@ -1,0 +1,158 @@
+import { deflateSync } from 'node:zlib'
+import { Failure } from '../../failure.ts'
+import type { Usage } from '../../store/store.ts'
+import type { Shaped } from '../prepared.ts'
+import { engineFault, parseAnswer, tokenCount } from '../protocols/answer.ts'
+import { languageName } from './languages.ts'
+import { showsCompression, type TranscriptionWant } from './transcription.ts'
+import type { Segment, Transcription, Word } from './transcription-request.ts'
+import { writeTranscription } from './transcription-text.ts'
+
+type Answer = Record<string, unknown>
+
+/** An engine's answer in the form that the caller asked for. */
+export function shapeTranscription(bytes: Uint8Array, want: TranscriptionWant): Shaped {
+  const answer = parseAnswer(bytes)
+  const heard = transcriptionOf(answer, want)
+  const body = want.result
+    ? JSON.stringify(heard)
+    : writeTranscription(heard, want, want.logprobs ? answer.logprobs : undefined)
+  return { body, usage: usageOf(answer) }
+}
+
+/**
+ * What an engine has heard, with everything that it says about it checked: times lie within the sound, which was
+ * measured when it was decoded, and text is text. Throws Failure `worker_error` for an answer that holds no text, and
+ * `unsupported_parameter` where speakers were asked for and the engine told none.
+ */
+export function transcriptionOf(answer: Answer, want: TranscriptionWant): Transcription {
+  const duration = Math.round(want.seconds * 1000) / 1000
+  const told = listOf(answer.segments)
+  const shown = showsCompression(want)
+  const heard = told.flatMap(one => segmentOf(one, duration, shown))
+  const text = inOneLine(typeof answer.text === 'string' ? answer.text : heard.map(one => one.text).join(''))
+  if (typeof answer.text !== 'string' && !Array.isArray(answer.segments)) throw engineFault('without a text')
+  const segments =
+    heard.length > 0 || text === '' ? heard : segmentOf({ text, start: 0, end: duration }, duration, shown)
+  if (want.format === 'diarized_json' && segments.some(one => one.speaker === undefined))
+    throw new Failure(
+      'unsupported_parameter',
+      `The engine of '${want.modelId}' tells no speakers apart. Leave 'response_format' diarized_json out or choose another model.`,
+      { param: 'response_format' },
+    )
+  return {
+    task: want.task === 'std/audio-translation' ? 'translate' : 'transcribe',
+    language: want.task === 'std/audio-translation' ? 'english' : languageOf(answer, want),
+    duration,
+    text,
+    segments: segments.map((segment, id) => ({ ...segment, id })),
+    ...(want.words ? { words: wordsOf(answer, told, duration) } : {}),
+    usage: { type: 'duration', seconds: Math.ceil(duration) },
+    ...(want.requestId === null ? {} : { x_groq: { id: want.requestId } }),
+  }
+}
+
+/**
+ * whisper.cpp begins a line with each segment; a line says nothing about what was said. By one pattern for the spaces
+ * on both sides it would take the square of their number.
+ */
+const inOneLine = (text: string): string =>
+  text
+    .split(/[\r\n]+/)
+    .map(line => line.trim())
+    .filter(line => line !== '')
+    .join(' ')
+
+const listOf = (value: unknown): Answer[] =>
+  Array.isArray(value)
+    ? (value as unknown[]).filter((one): one is Answer => one !== null && typeof one === 'object').slice(0, mostParts)
+    : []
+/** An hour of quick speech has 12,000 words. */
+const mostParts = 100_000
+
+const numberOf = (value: unknown, otherwise: number): number => {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  return typeof number === 'number' && Number.isFinite(number) ? number : otherwise
+}
+
+/** Where something lies in the sound. */
+function spanOf({ start, end }: Answer, duration: number): { start: number; end: number } {
+  const within = (seconds: number) => Math.round(Math.min(Math.max(seconds, 0), duration) * 1000) / 1000
+  const from = within(numberOf(start, 0))
+  return { start: from, end: Math.max(from, within(numberOf(end, duration))) }
+}
+
+/** How far the text can be compressed is found out where that is shown; elsewhere it may be 0. */
+function segmentOf(said: Answer, duration: number, shown: boolean): Segment[] {
+  if (typeof said.text !== 'string') return []
+  const text = said.text.replaceAll(/[\r\n]+/g, ' ').trimEnd()
+  if (text === '') return []
+  const tokens = Array.isArray(said.tokens) ? (said.tokens as unknown[]) : []
+  return [
+    {
+      id: 0,
+      seek: Math.max(0, Math.floor(numberOf(said.seek, 0))),
+      ...spanOf(said, duration),
+      text,
+      tokens: tokens.filter((one): one is number => Number.isSafeInteger(one)).slice(0, 4096),
+      temperature: numberOf(said.temperature, 0),
+      avg_logprob: numberOf(said.avg_logprob, 0),
+      compression_ratio: compressionIn(said, text, shown),
+      no_speech_prob: numberOf(said.no_speech_prob, 0),
+      ...(typeof said.speaker === 'string' && said.speaker !== '' ? { speaker: said.speaker.slice(0, 64) } : {}),
+    },
+  ]
+}
+
+/** As Whisper finds it: bytes of the text by bytes of it compressed. */
+function compressionIn(said: Answer, text: string, shown: boolean): number {
+  const told = numberOf(said.compression_ratio, Number.NaN)
+  if (!Number.isNaN(told)) return told
+  if (!shown) return 0
+  const bytes = Buffer.from(text)
+  return Math.round((bytes.length / deflateSync(bytes).length) * 1000) / 1000
+}
+
+function languageOf({ language, detected_language: detected }: Answer, want: TranscriptionWant): string {
+  for (const said of [language, detected]) {
+    const name = typeof said === 'string' ? languageName(said) : undefined
+    if (name !== undefined) return name
+  }
+  return want.language === null ? 'unknown' : languageName(want.language)!
+}
+
+/** Scripts that put no space between words: a piece that begins with none of its own is a word all the same there. */
+const unspaced =
+  /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]/u
+
+/** Of the answer itself, or of its segments, where whisper.cpp has pieces of words that are joined here. */
+function wordsOf(answer: Answer, segments: readonly Answer[], duration: number): Word[] {
+  const own = listOf(answer.words)
+  const words = own.length > 0 ? own.map(one => [one]) : segments.flatMap(({ words: inside }) => joined(listOf(inside)))
+  return words.flatMap(pieces => {
+    const word = pieces.map(({ word: text }) => (typeof text === 'string' ? text : '')).join('')
+    if (word.trim() === '') return []
+    const { start } = spanOf(pieces[0]!, duration)
+    return [{ word: word.trim(), start, end: Math.max(start, spanOf(pieces.at(-1)!, duration).end) }]
+  })
+}
+
+function joined(pieces: readonly Answer[]): Answer[][] {
+  const words: Answer[][] = []
+  for (const piece of pieces) {
+    const text = typeof piece.word === 'string' ? piece.word : ''
+    const goesOn = words.length > 0 && text !== '' && !/^\s/.test(text) && !unspaced.test(text)
+    if (goesOn) words.at(-1)!.push(piece)
+    else words.push([piece])
+  }
+  return words
+}
+
+/** Tokens, where the engine counts them. */
+function usageOf({ usage }: Answer): Usage {
+  const said = (usage ?? {}) as Answer
+  return {
+    inputTokens: tokenCount(said.input_tokens ?? said.prompt_tokens),
+    outputTokens: tokenCount(said.output_tokens ?? said.completion_tokens),
+  }
+}

@@ -1,0 +1,54 @@
+import { transcriptionTasks as ids, type TranscriptionTask } from '../../schemas/task.ts'
+import { tokens } from '../metering.ts'
+import type { FillContext, TranscriptionTaskRecord } from '../task.ts'
+import { requestFor } from '../text-inputs.ts'
+import {
+  prepareTranscription,
+  soundIn,
+  type TranscriptionWant,
+  transcriptionInputs,
+  transcriptions,
+} from './transcription.ts'
+import { Transcription, type TranscriptionRequest, transcriptionRequests } from './transcription-request.ts'
+import { shapeTranscription } from './transcription-shape.ts'
+
+const aliases: Record<TranscriptionTask, string[]> = {
+  'std/audio-transcription': ['std/transcription'],
+  'std/audio-translation': ['std/translation'],
+}
+
+/** Where the audio is named by its address. */
+const mediaFields: ReadonlySet<unknown> = new Set(['file', 'url'])
+
+/** The records of the tasks that turn audio into text. */
+export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(task => ({
+  ...transcriptions[task],
+  family: 'transcription',
+  runner: 'transcription',
+  aliases: aliases[task],
+  category: 'audio',
+  request: transcriptionRequests[task],
+  result: Transcription,
+  metering: tokens,
+  takesFiles: true,
+  isMediaPath: path => path.length === 1 && mediaFields.has(path[0]),
+  // Without a temperature engines decode greedily.
+  isRepeatable: ({ temperature }) => !(Number(temperature) > 0),
+  fill: (inputs, context) => withAudioFile(task, inputs, context),
+  requestAgain: (stored: object) => stored,
+  prepare: (request, catalog) => prepareTranscription(task, request, catalog),
+  shape: (answers, want: TranscriptionWant) => shapeTranscription(answers[0]!, want),
+}))
+
+/** The inputs that a job is stored with, its audio as a file of the organization. */
+async function withAudioFile(
+  task: TranscriptionTask,
+  inputs: Record<string, unknown>,
+  context: FillContext,
+): Promise<object> {
+  const request = requestFor(inputs, context)
+  const { field, value } = soundIn(task, request).sound
+  const file = await context.take(field, value, 'audio')
+  const extraParams = context.model.extra_params
+  return { ...transcriptionInputs(task, request as TranscriptionRequest, { extraParams }), file_id: file.id }
+}

@@ -1,0 +1,21 @@
+import type { EngineTraits } from '../../core/fleet.ts'
+import type { Task } from '../../core/schemas/task.ts'
+import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
+import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
+import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import type { EngineProtocol } from '../../core/tasks/protocols/protocol.ts'
+
+/** Where an engine answers each task, and by which protocol. */
+export type Routes = EngineTraits['routes']
+
+/** Returns the routes of an engine that speaks these protocols at their usual paths, of some of their tasks or of all. */
+export function routesOf(protocols: readonly EngineProtocol[], tasks?: readonly Task[]): Routes {
+  const routes: Routes = {}
+  for (const { name: protocol, paths } of protocols)
+    for (const [task, path] of Object.entries(paths) as [Task, string][])
+      if (tasks?.includes(task) !== false) routes[task] = { protocol, path }
+  return routes
+}
+
+/** Every route of OpenAI-style servers, and that of engines that write files: for engines of which nothing is known. */
+export const everyRoute = (): Routes => routesOf([openaiText, openaiAudio, inferGeneration])

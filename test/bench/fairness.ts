@@ -1,0 +1,34 @@
+import { parseArgs } from 'node:util'
+import { backlogModels, measureBacklog } from './fairness/backlog.ts'
+import { openPlatform } from './fairness/platform.ts'
+import { measureShares, shareModels } from './fairness/shares.ts'
+import { measureWaiting, waitingModels } from './fairness/waiting.ts'
+
+/**
+ * How fairly one slot is shared, from outside: a server started from source, organizations with tokens, chats and
+ * durable jobs over HTTP, and an engine that counts the time it worked for each. Prints one line per figure, in about
+ * four minutes. Run: `npx node test/bench/fairness.ts`, with `--parts waiting,shares,backlog` for some of them,
+ * `--rounds` for the first, `--seconds` for the second, `--jobs` and `--calls` for the third.
+ */
+const { values } = parseArgs({
+  options: {
+    parts: { type: 'string', default: 'waiting,shares,backlog' },
+    rounds: { type: 'string', default: '20' },
+    seconds: { type: 'string', default: '60' },
+    jobs: { type: 'string', default: '10000' },
+    calls: { type: 'string', default: '500' },
+  },
+})
+const print = (line: string) => console.log(`fairness: ${line}`)
+const measurements: Record<string, (platform: Awaited<ReturnType<typeof openPlatform>>) => Promise<void>> = {
+  waiting: platform => measureWaiting(platform, { rounds: Number(values.rounds), print }),
+  shares: platform => measureShares(platform, { seconds: Number(values.seconds), print }),
+  backlog: platform => measureBacklog(platform, { jobs: Number(values.jobs), calls: Number(values.calls), print }),
+}
+
+await using platform = await openPlatform([...waitingModels, ...shareModels, ...backlogModels])
+for (const part of values.parts.split(',')) {
+  const measure = measurements[part]
+  if (!measure) throw new Error(`There is no part '${part}'. Known: ${Object.keys(measurements).join(', ')}.`)
+  await measure(platform)
+}

@@ -1,0 +1,5 @@
+/** The value below which this part of the values lies. */
+export const quantile = (values: readonly number[], part: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))]!
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5)

@@ -1,0 +1,24 @@
+import type { Admission, Admitted } from '../../core/admission/admission.ts'
+import { Model } from '../../core/models/model.ts'
+import type { NewJob } from '../../core/store/store.ts'
+
+type Named = Pick<NewJob, 'organizationId' | 'tokenId' | 'task' | 'modelId'>
+
+/** Work as admission gives it, for what is tested without one. */
+export const admittedWork = ({ organizationId, tokenId, task, modelId }: Named): Admitted =>
+  ({ organizationId, tokenId, task, model: Model.parse({ id: modelId }) }) as unknown as Admitted
+
+/** An admission that admits everything. */
+export function admitsAll(models: { find(id: string): Model | undefined }): Pick<Admission, 'admit' | 'readmit'> {
+  return {
+    admit: ({ organizationId, tokenId }, { task, modelId }) => admittedWork({ organizationId, tokenId, task, modelId }),
+    readmit: ({ modelId }) => models.find(modelId)!,
+  }
+}
+
+/** Who asks in tests. */
+export const requester = (organizationId: string, tokenId = 'tok_test') => ({
+  organizationId,
+  tokenId,
+  token: { name: 'a token', models: null } as never,
+})

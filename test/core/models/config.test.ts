@@ -1,0 +1,114 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { Failure } from '../../../core/failure.ts'
+import { configSchema, parseConfig } from '../../../core/models/config.ts'
+import { addModel, schemaHint } from '../../../core/models/edit.ts'
+import { traitsOf } from '../../../gpu/presets/presets.ts'
+import { infer, json, temporaryFolder } from '../../cli/_infer.ts'
+
+const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true })
+formats.default(ajv)
+const validate = ajv.compile(configSchema())
+
+/** The first YAML block of the README. */
+const example = /```yaml\n([\s\S]*?)```/.exec(readFileSync('README.md', 'utf8'))![1]!
+
+describe('the schema and the program agree', () => {
+  test.each<[rule: string, text: string]>([
+    ['the example of the README', example],
+    ['a file of comments', '# nothing yet\n'],
+    ['a list that was commented out', 'models:\n#  - id: a\n'],
+    ['no models', 'models: []\n'],
+    ['a file that infer made', addModel('', { id: 'a/b:c', source: '/a.gguf', tasks: ['std/rerank'] })],
+    ['limits in words and in figures', 'limits: {drain_timeout: 90s, json_body: 2MiB, depth: 32, min_free_disk: 0}\n'],
+    ['times and sizes', 'models: [{id: a, idle_ttl: 1.5h, memory: 24 GB, load_timeout: 1000}]\n'],
+    ['the processor', 'models: [{id: a, devices: cpu, replicas: {min: 1, max: 2}}]\n'],
+    ['addresses', 'listen: "[::1]:80"\npublic_url: https://ai.example.com\nallowed_hosts: [ai.example.com]\n'],
+  ])('right: %s', (_, text) => {
+    const value: unknown = parse(text) ?? {}
+    expect([validate(value), validate.errors]).toEqual([true, null])
+    expect(() => parseConfig(text, 'infer.yaml')).not.toThrow()
+  })
+
+  test.each<[place: string, text: string, says: string]>([
+    ['1:1', 'modles: []\n', "There is no setting 'modles'. Did you mean 'models'?"],
+    ['1:1', 'colour: blue\n', 'infer config schema'],
+    ['1:1', 'listen: [1]\n', "'listen' must be a string"],
+    ['1:1', '- id: a\n', "such as 'models:'"],
+    ['1:1', 'models: 3\n', "'models'"],
+    ['1:1', 'public_url: example\n', "'public_url'"],
+    ['1:10', 'limits: {jsn_body: 1}\n', "Did you mean 'json_body'?"],
+    ['2:3', 'limits:\n  drain_timeout: soon\n', '30s'],
+    ['2:5', 'models:\n  - source: /a\n', "Missing: 'models[0].id'"],
+    ['2:5', 'models:\n  - id: a b\n', "'models[0].id'"],
+    ['3:5', 'models:\n  - id: a\n    memory: much\n', '24GB'],
+    ['3:5', 'models:\n  - id: a\n    contxt_length: 1\n', "Did you mean 'context_length'?"],
+    ['3:13', 'models:\n  - id: a\n    tasks: [std/chat]\n', 'std/chat-completion'],
+    ['3:5', 'models:\n  - id: a\n    tasks: []\n', "'models[0].tasks'"],
+    ['3:16', 'models:\n  - id: a\n    replicas: {min: -1}\n', "'models[0].replicas.min'"],
+    ['3:5', 'models:\n  - id: a\n    command: []\n', "'models[0].command'"],
+    ['3:5', 'models:\n  - id: a\n    health_path: health\n', "'models[0].health_path'"],
+    ['3:11', 'models:\n  - id: a\n    env: {A: 1}\n', "'models[0].env.A' must be a string"],
+    ['3:5', 'models:\n  - id: a\n    devices: gpu\n', "'models[0].devices'"],
+  ])('wrong at %s: %s', (place, text, says) => {
+    expect(validate(parse(text))).toBe(false)
+    const wrong = faultOf(text)
+    expect(wrong.message).toContain(says)
+    const [line, column] = place.split(':')
+    // The value or its name: either is what an editor jumps to.
+    expect(wrong.message).toMatch(new RegExp(`^/etc/infer\\.yaml:${line}:${column}: `))
+  })
+})
+
+function faultOf(text: string): Failure {
+  try {
+    parseConfig(text, '/etc/infer.yaml', traitsOf)
+  } catch (thrown) {
+    expect(thrown).toBeInstanceOf(Failure)
+    return thrown as Failure
+  }
+  throw new Error('It was accepted.')
+}
+
+test.each<[rule: string, text: string, says: RegExp]>([
+  ['no YAML', 'models: [\n  - a\n', /^\/etc\/infer\.yaml:\d+:\d+: .*valid YAML/],
+  ['a key twice', 'listen: :1\nlisten: :2\n', /^\/etc\/infer\.yaml:2:1: .*unique/],
+  ['an id twice', 'models:\n  - {id: a, source: /a}\n  - {id: a, source: /b}\n', /yaml:3:6: .*'a' is used twice/],
+  ['an engine that is not there', 'models:\n  - id: a\n    engine: vlm\n', /yaml:3:5: .*no engine 'vlm'.*vllm/],
+  ['an engine that lacks something', 'models:\n  - id: a\n', /yaml:2:5: .*'source'/],
+])('what a schema cannot say: %s', (_, text, says) => {
+  expect(faultOf(text).message).toMatch(says)
+})
+
+test('a model that is switched off need not be complete', () => {
+  expect(parseConfig('models: [{id: a, enabled: false}]', 'x', traitsOf).models).toHaveLength(1)
+})
+
+test('all that is wrong is listed, each with its place', () => {
+  const { details } = faultOf('modles: []\nmodels:\n  - id: a\n    memory: much\n')
+  expect(details?.map(({ path }) => path).toSorted((a, b) => a.localeCompare(b))).toEqual(['1:1', '4:5'])
+})
+
+test('the schema describes itself to editors', () => {
+  const text = JSON.stringify(configSchema())
+  expect(text).toContain('https://json-schema.org/draft/2020-12/schema')
+  expect(text).not.toContain(String(Number.MAX_SAFE_INTEGER))
+  expect(schemaHint).toMatch(/^# yaml-language-server: \$schema=\.\/infer\.schema\.json\n$/)
+})
+
+test('the command line prints the schema and checks a file by it', async () => {
+  expect(json(await infer(['config', 'schema']))).toEqual(configSchema())
+  const dataDir = temporaryFolder()
+  const missing = await infer(['config', 'check', join(dataDir, 'infer.yaml')])
+  expect([missing.exitCode, missing.stderr]).toEqual([74, expect.stringContaining('infer.yaml') as string])
+  const path = join(dataDir, 'mine.yaml')
+  writeFileSync(path, example)
+  expect((await infer(['config', 'check', path])).stdout).toBe(`${path} is in order: 4 models.\n`)
+  writeFileSync(path, 'modles: []\n')
+  const wrong = await infer(['config', 'check', path])
+  expect([wrong.exitCode, wrong.stderr]).toEqual([65, expect.stringContaining(`${path}:1:1: `) as string])
+})

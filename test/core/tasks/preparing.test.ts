@@ -1,0 +1,94 @@
+import { afterAll, expect, test } from 'vitest'
+import { openCpu } from '../../../core/cpu/cpu.ts'
+import { prepare } from '../../../core/tasks/prepare.ts'
+import type { Prepared } from '../../../core/tasks/prepared.ts'
+import { openPreparing } from '../../../core/tasks/preparing.ts'
+import { catalogOf } from './_catalog.ts'
+
+const threads = openCpu({ threads: 1 })
+const cpu = openPreparing(threads)
+afterAll(() => threads.close())
+const bounds = { depth: 64, keys: 10_000 }
+const catalog = catalogOf()
+const image = `data:image/png;base64,${'A'.repeat(200_000)}`
+const chat = (model = 'm') =>
+  Buffer.from(
+    JSON.stringify({
+      model,
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'image_url', image_url: { url: image } },
+            { type: 'text', text: 'ö' },
+          ],
+        },
+      ],
+    }),
+  )
+const text = (body: string | Uint8Array) => (typeof body === 'string' ? body : Buffer.from(body).toString('utf8'))
+
+test('small bodies are prepared at once, large ones in a thread, with the same result', async () => {
+  const small = cpu.prepare(
+    'std/chat-completion',
+    Buffer.from('{"model":"m","messages":[{"role":"user","content":"hi"}]}'),
+    catalog,
+    bounds,
+  )
+  expect(small).not.toBeInstanceOf(Promise)
+  const pending = cpu.prepare('std/chat-completion', chat(), catalog, bounds)
+  expect(pending).toBeInstanceOf(Promise)
+  const inThread: Prepared = await pending
+  const here = prepare('std/chat-completion', chat(), catalog, bounds)
+  expect({ ...inThread, bodies: inThread.bodies.map(text) }).toEqual({ ...here, bodies: here.bodies.map(text) })
+})
+
+test('a failure in the thread is the same failure here', async () => {
+  await expect(cpu.prepare('std/chat-completion', chat('none'), catalog, bounds)).rejects.toMatchObject({
+    name: 'Failure',
+    code: 'model_not_found',
+    param: 'model',
+    status: 404,
+  })
+})
+
+test('many segments whose compression is to be found out are shaped in a thread, however small they are', async () => {
+  const answer = (segments: number) =>
+    Buffer.from(JSON.stringify({ segments: Array.from({ length: segments }, () => ({ text: 'a' })) }))
+  const want = {
+    task: 'std/audio-transcription',
+    modelId: 'm',
+    words: false,
+    logprobs: false,
+    language: null,
+    seconds: 10,
+    requestId: null,
+  } as const
+  expect(cpu.shape([answer(2_000)], { ...want, format: 'text' })).not.toBeInstanceOf(Promise)
+  expect(cpu.shape([answer(10)], { ...want, format: 'verbose_json' })).not.toBeInstanceOf(Promise)
+  const shaped = cpu.shape([answer(2_000)], { ...want, format: 'verbose_json' })
+  expect(shaped).toBeInstanceOf(Promise)
+  expect(JSON.parse(text((await shaped).body))).toHaveProperty('segments.length', 2_000)
+  expect(cpu.shape([answer(2_000)], { ...want, format: 'text', result: true })).toBeInstanceOf(Promise)
+})
+
+test('large answers are shaped in a thread', async () => {
+  const answer = Buffer.from(
+    JSON.stringify({
+      choices: [{ message: { content: 'ö'.repeat(100_000) }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1, completion_tokens: 2 },
+    }),
+  )
+  const pending = cpu.shape([answer], {
+    task: 'std/chat-completion',
+    modelId: 'm',
+    includeUsage: false,
+    legacyFunctions: false,
+  })
+  expect(pending).toBeInstanceOf(Promise)
+  const { body, usage } = await pending
+  expect(usage).toEqual({ inputTokens: 1, outputTokens: 2 })
+  expect((JSON.parse(text(body)) as { choices: { message: { content: string } }[] }).choices[0]!.message.content).toBe(
+    'ö'.repeat(100_000),
+  )
+})

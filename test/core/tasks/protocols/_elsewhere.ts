@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+import type { Lease } from '../../../../core/fleet.ts'
+import { Model } from '../../../../core/models/model.ts'
+import { fleetOf } from '../../../gpu/_fleet.ts'
+
+/** An HTTP answer: its status, content type and body; `cut` breaks the connection behind the body. */
+export interface Answer {
+  status?: number
+  type?: string
+  body: string | Uint8Array
+  cut?: boolean
+}
+
+/** What an engine was sent. */
+export interface Sent {
+  line: string
+  type: string | undefined
+  body: Buffer
+}
+
+/** A slot of an engine on a real socket, which gives this answer to every request; and what it was sent so far. */
+export async function leaseOf({ status = 200, type, body, cut }: Answer): Promise<{ lease: Lease; sent: Sent[] }> {
+  const sent: Sent[] = []
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const line = `${request.method} ${request.url}`
+      sent.push({ line, type: request.headers['content-type'], body: Buffer.concat(chunks) })
+      response.writeHead(status, type === undefined ? {} : { 'content-type': type })
+      if (cut) response.write(body, () => response.destroy())
+      else response.end(body)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => server.close().closeAllConnections())
+  const { port } = server.address() as AddressInfo
+  const model = Model.parse({ id: 'there', engine: 'remote', url: `http://127.0.0.1:${port}` })
+  const { fleet } = await fleetOf([model])
+  const lease = await fleet.lease(model, { waitMs: 30_000 })
+  onTestFinished(() => lease.release())
+  return { lease, sent }
+}

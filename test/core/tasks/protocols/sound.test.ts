@@ -1,0 +1,41 @@
+import { spawnSync } from 'node:child_process'
+import { createWriteStream, mkdtempSync, rmdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { expect, test } from 'vitest'
+import { Departure } from '../../../../core/leaving.ts'
+import { soundFailure } from '../../../../core/tasks/protocols/sound.ts'
+
+test.each([
+  ['ENOSPC', 'disk_full'],
+  ['EDQUOT', 'disk_full'],
+  ['EIO', 'internal_error'],
+])('a sound that breaks off with %s is %s', (code, expected) => {
+  expect(soundFailure(Object.assign(new Error('write'), { code }), new Departure()).code).toBe(expected)
+})
+
+test('whoever has left is told so, whatever broke then', () => {
+  const gone = new Departure()
+  gone.abort(new Error('left'))
+  expect(soundFailure(Object.assign(new Error('write'), { code: 'ENOSPC' }), gone)).toMatchObject({
+    cause: { message: 'left' },
+  })
+})
+
+test.runIf(process.getuid?.() === 0)('a sound that is written to a full disk breaks off with that', async context => {
+  const disk = mkdtempSync(join(tmpdir(), 'infer-disk-'))
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]).status === 0
+  try {
+    if (!mounted) return context.skip()
+    const sound = Readable.from(Array.from({ length: 32 }, () => Buffer.alloc(16 << 10)))
+    const thrown: unknown = await pipeline(sound, createWriteStream(join(disk, 'x'), { flags: 'wx' })).catch(
+      (cause: unknown) => cause,
+    )
+    expect(soundFailure(thrown, new Departure())).toMatchObject({ code: 'disk_full' })
+  } finally {
+    if (mounted) spawnSync('umount', ['-l', disk])
+    rmdirSync(disk)
+  }
+})

@@ -1,0 +1,16 @@
+import { PassThrough } from 'node:stream'
+import { expect, test } from 'vitest'
+import type { Cpu } from '../../../../core/cpu/cpu.ts'
+import { openConversion } from '../../../../core/tasks/speech/conversion.ts'
+
+test('the sound of an engine is let go where what converts it has gone', async () => {
+  const ffmpeg = { found: async () => ({ missing: 'ffmpeg is not installed.' }) }
+  const { convert } = openConversion({ ffmpeg, cpu: {} as Pick<Cpu, 'mp3'> })
+  const sound = new PassThrough()
+  sound.write('RIFF')
+  await expect(convert(sound, 'wav', 'opus')).rejects.toMatchObject({
+    code: 'worker_error',
+    message: expect.stringContaining('not installed') as string,
+  })
+  expect(sound.destroyed).toBe(true)
+})
