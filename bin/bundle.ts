@@ -29,17 +29,18 @@ function outputsOf({ outputFiles, metafile }: BuildResult): Output[] {
 const versionOf = (name: string): string =>
   (JSON.parse(readFileSync(join(packages, name, 'package.json'), 'utf8')) as { version: string }).version
 
-/** Changes one expression of a package's file. Fails the build when the expression is not there exactly once. */
-function patch(file: string, from: string, to: string): Plugin {
+/** Changes expressions of a package's file. Fails the build when one of them is not there exactly once. */
+function patch(file: string, ...changes: (readonly [from: string, to: string])[]): Plugin {
   const path = join(packages, file)
   return {
     name: `patch ${file}`,
     setup(build): void {
       build.onLoad({ filter: new RegExp(`/${file.replaceAll('.', '\\.')}$`) }, () => {
         const source = readFileSync(path, 'utf8')
-        if (source.split(from).length !== 2)
-          throw new Error(`${file} no longer holds exactly once: ${from}. See bin/README.md.`)
-        return { contents: source.replace(from, () => to), loader: 'js' }
+        const missing = changes.find(([from]) => source.split(from).length !== 2)
+        if (missing) throw new Error(`${file} no longer holds exactly once: ${missing[0]}. See bin/README.md.`)
+        const contents = changes.reduce((text, [from, to]) => text.replace(from, () => to), source)
+        return { contents, loader: 'js', resolveDir: dirname(path) }
       })
     },
   }
@@ -69,6 +70,8 @@ function instead(filter: RegExp, contents: string): Plugin {
   }
 }
 
+const notInBundle = (name: string): string => `throw new Error('${name} is not in the bundle: bin/bundle.ts')`
+
 /**
  * What is bundled lies in memory whole and is run whole, with what it loads of Node; what nobody uses of large packages
  * stays out. Together 10 MB of 140 at rest.
@@ -84,10 +87,7 @@ const onlyWhatIsUsed: Plugin[] = [
     export { default as Client } from './lib/dispatcher/client.js'`,
   ),
   // No connection of ours speaks HTTP/2 (`allowH2: false`), of which Node's own part is large.
-  instead(
-    /\/undici\/lib\/dispatcher\/client-h2\.js$/,
-    `module.exports = () => { throw new Error('HTTP/2 is not in the bundle: bin/bundle.ts') }`,
-  ),
+  instead(/\/undici\/lib\/dispatcher\/client-h2\.js$/, `module.exports = () => { ${notInBundle('HTTP/2')} }`),
   // Without pushing to a gateway, which loads TLS, and without adding up a cluster's processes.
   instead(
     /\/prom-client\/index\.js$/,
@@ -97,6 +97,41 @@ const onlyWhatIsUsed: Plugin[] = [
     export { default as Histogram } from './lib/histogram.js'
     export { default as collectDefaultMetrics } from './lib/defaultMetrics.js'`,
   ),
+  // Its `Request`, `Response` and URL, with what they load of Node (`fetch` and HTTP/2): our events have none.
+  instead(
+    /\/srvx\/dist\/adapters\/node\.mjs$/,
+    `const absent = () => { ${notInBundle('srvx')} }
+    export { absent as FastResponse, absent as FastURL, absent as serve, absent as toNodeHandler }`,
+  ),
+  patch('h3/dist/response.mjs', [`var FrozenHeaders = class extends Headers {`, `var FrozenHeaders = class {`]),
+  // Only a new self-signed certificate needs node-forge (390 kB), and no warning of listhen's is to be had with our
+  // options, so that it needs no consola either.
+  patch(
+    'listhen/dist/shared/listhen.tqe5I1Rl.mjs',
+    [
+      `import forge from 'node-forge';`,
+      `const forge = {
+        get asn1() { return require('node-forge').asn1 },
+        get md() { return require('node-forge').md },
+        get pkcs12() { return require('node-forge').pkcs12 },
+        get pki() { return require('node-forge').pki },
+      };`,
+    ],
+    // Only HTTPS needs TLS.
+    [
+      `import { createServer } from 'node:https';`,
+      `const createServer = (...given) => require('node:https').createServer(...given);`,
+    ],
+    [`import consola$1, { consola } from 'consola';`, `const consola$1 = console, consola = console;`],
+  ),
+  instead(/\/listhen\/dist\/index\.mjs$/, `export { l as listen } from './shared/listhen.tqe5I1Rl.mjs'`),
+  // Follows every request for a way of closing that is not used: drain has its own. Loads TLS.
+  instead(/\/http-shutdown\/index\.js$/, `export default server => server`),
+  // What listhen could do and is not asked for: tunnels, the clipboard, WebSockets, a browser: 100 kB.
+  instead(/\/untun\/dist\/index\.mjs$/, notInBundle('untun')),
+  instead(/\/tinyclip\/dist\/index\.js$/, notInBundle('tinyclip')),
+  instead(/\/crossws\/dist\/adapters\/node\.mjs$/, notInBundle('crossws')),
+  instead(/\/listhen\/dist\/chunks\/xdg-open\.mjs$/, notInBundle('xdg-open')),
   // Its messages in English, without 50 other languages: 400 kB.
   instead(/\/zod\/v4\/locales\/index\.js$/, `export { default as en } from './en.js'`),
 ]
@@ -155,16 +190,14 @@ export async function bundleProgram(version: string, minifyWhitespace = true): P
       onlyAssetsKnowPlaces,
       ...onlyWhatIsUsed,
       // piscina starts the file beside it and lets that require the one with the task: here they are one file.
-      patch(
-        'piscina/dist/index.js',
+      patch('piscina/dist/index.js', [
         `(0, node_path_1.resolve)(__dirname, 'worker.js')`,
         `require(${JSON.stringify(join(root, 'core/assets.ts'))}).threadEntry('cpu-worker')`,
-      ),
-      patch(
-        'piscina/dist/worker.js',
+      ]),
+      patch('piscina/dist/worker.js', [
         'Promise.resolve(`${filename}`).then(s => __importStar(require(s)))',
         `__importStar(require(${JSON.stringify(join(root, 'cli/cpu-worker.ts'))}))`,
-      ),
+      ]),
     ],
     // Optional native parts of packages, loaded inside a try.
     external: ['@napi-rs/nice', '@parcel/watcher', 'supports-color'],

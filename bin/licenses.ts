@@ -48,6 +48,9 @@ function folderOf(input: string): string[] {
   return found ? [join(root, found[1]!)] : []
 }
 
+/** Where makers leave the choice of a licence, the one that is taken. */
+const chosen: Record<string, string> = { '(BSD-3-Clause OR GPL-2.0)': 'BSD-3-Clause' }
+
 function workAt(folder: string): Work {
   const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
   const { name, version, license, author } = about
@@ -56,7 +59,7 @@ function workAt(folder: string): Work {
   return {
     name: String(name),
     version: String(version),
-    license: typeof license === 'string' ? license : 'see the text',
+    license: typeof license === 'string' ? (chosen[license] ?? license) : 'see the text',
     author: nameOf(author) ?? 'its contributors',
     text: texts.length > 0 ? texts.join('\n\n') : null,
   }

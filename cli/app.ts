@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openAccounts } from '../core/accounts/accounts.ts'
 import { openKeys } from '../core/accounts/keys.ts'
@@ -29,6 +29,7 @@ import { openFrozen } from '../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWorks } from '../core/workflows/node-run.ts'
 import { openResultLookup } from '../core/workflows/result-lookup.ts'
 import { openSingleFlight } from '../core/workflows/single-flight.ts'
+import { openWorkflows } from '../core/workflows/workflows.ts'
 import { openFleet } from '../gpu/fleet.ts'
 import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
@@ -38,15 +39,21 @@ import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
 import { type AppOptions, beginOpening, type Opening } from './opening.ts'
+import { removeServerFile, writeServerFile } from './server-file.ts'
 
 export interface App {
   url: string
+  /** All base addresses under which the server is reached, `url` first. */
+  urls: readonly string[]
   /** Set when this start created the data directory's first organization. */
   firstStart: { organizationId: string; tokenPath: string; secret: string } | undefined
   models: { id: string; tasks: readonly string[]; description: string | undefined }[]
   /** Settles when the server has stopped: after `close`, or because it could not go on. */
   stopped: Promise<{ exitCode: number }>
-  /** Reads infer.yaml again and offers the models that it lists now; what is wrong with it is logged. Never rejects. */
+  /**
+   * Reads infer.yaml again and offers the models that it lists now, and reads the certificate again; what is wrong with
+   * either is logged. Never rejects.
+   */
   reload(): Promise<void>
   /** Drains and closes everything, in reverse order of opening. */
   close(): Promise<void>
@@ -60,13 +67,14 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
 
   // Starts programs and waits for them: meanwhile the store is opened.
   const looking = lookAtMachine()
-  const server = await openServer({ config, log }).catch(async (thrown: unknown) => {
+  const https = options.https && { dataDir, files: options.https.files }
+  const server = await openServer({ config, log, https }).catch(async (thrown: unknown) => {
     await begun.store.then(store => store.close()).catch(() => {})
     throw thrown
   })
-  if (!/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
+  if (!https && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
     log.warn(
-      `${config.listen} can be reached from other machines and speaks plain HTTP: put a proxy with TLS before it`,
+      `${config.listen} can be reached from other machines and speaks plain HTTP: start with --https, or put a proxy with TLS before it`,
     )
   const store = await begun.store.catch(async (thrown: unknown) => {
     await server.drain(0)
@@ -131,6 +139,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     }),
   })
   const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
+  const workflows = openWorkflows({ store, executions })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })
   const flushing = setInterval(() => void accounts.flushUses(), 10_000).unref()
@@ -145,6 +154,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     fleet,
     jobs,
     executions,
+    workflows,
     cpu,
     conversion,
     files,
@@ -157,10 +167,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     admission,
     log,
   })
-  const addressFile = join(dataDir, 'server.json')
-  // Renamed into place, so that a command never reads half an address.
-  writeFileSync(`${addressFile}.new`, JSON.stringify({ url: server.url, pid: process.pid }), { mode: 0o600 })
-  renameSync(`${addressFile}.new`, addressFile)
+  writeServerFile(dataDir, server)
   log.info('Ready', { url: server.url, models: registry.all().length, requeued: store.recovery.requeued })
 
   let closing: Promise<void> | undefined
@@ -181,16 +188,27 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       () => store.close(),
     ]
     for (const step of steps) await step().catch((cause: unknown) => log.error('A part did not close', {}, cause))
-    rmSync(addressFile, { force: true })
+    removeServerFile(dataDir)
     ended.resolve({ exitCode: 0 })
   }
 
   return {
     url: server.url,
+    urls: server.urls,
     firstStart,
     models: registry.all().map(({ id, tasks, description }) => ({ id, tasks, description })),
     stopped: ended.promise,
-    reload: reload.reload,
+    async reload() {
+      try {
+        if (https) {
+          server.reloadCertificate()
+          writeServerFile(dataDir, server)
+        }
+      } catch (cause) {
+        log.error('The certificate was not read again, so the one before stays in use', {}, cause)
+      }
+      await reload.reload()
+    },
     close: () => (closing ??= close()),
   }
 }

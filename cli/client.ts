@@ -37,13 +37,13 @@ const fileSilenceMs = 60_000
  */
 export function openClient(dataDir: string) {
   const server = findServer(dataDir)
-  const { url, token, isRemote } = server
+  const { url, token, isRemote, certificate } = server
 
   async function open({ path, body, signal, ...how }: Question) {
     let message: IncomingMessage
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      message = await send({ ...how, url: url + path, token, body: text, signal })
+      message = await send({ ...how, url: url + path, token, body: text, signal, certificate })
     } catch (cause) {
       signal?.throwIfAborted()
       throw unreachable(server, dataDir, cause)
@@ -136,6 +136,7 @@ export function openClient(dataDir: string) {
           headers,
           signal,
           silenceMs: fileSilenceMs,
+          certificate,
         })
       } catch (cause) {
         signal?.throwIfAborted()
@@ -153,7 +154,14 @@ export function openClient(dataDir: string) {
       const from = ownAddress(address)
       let message: IncomingMessage
       try {
-        message = await send({ method: 'GET', url: from, token: undefined, signal, silenceMs: fileSilenceMs })
+        message = await send({
+          method: 'GET',
+          url: from,
+          token: undefined,
+          signal,
+          silenceMs: fileSilenceMs,
+          certificate,
+        })
       } catch (cause) {
         signal.throwIfAborted()
         throw unreachable(server, dataDir, cause)

@@ -11,6 +11,8 @@ export interface Server {
   token: string
   /** INFER_URL names it; else it is the one of the data directory. */
   isRemote: boolean
+  /** PEM: the one certificate that is accepted from it; undefined where the usual checks hold. */
+  certificate?: string | undefined
 }
 
 /** The server that commands speak to. Throws usage for variables that are wrong, and where no server runs. */
@@ -34,7 +36,8 @@ export function findServer(dataDir: string): Server {
   }
   const server = runningServer(dataDir)
   if (!server) throw notRunning(dataDir)
-  return { url: connectable(server.url), token: rootToken(dataDir), isRemote: false }
+  const { url, certificate } = server
+  return { url: connectable(url), token: rootToken(dataDir), isRemote: false, certificate }
 }
 
 function rootToken(dataDir: string): string {

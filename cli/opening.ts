@@ -11,6 +11,8 @@ export interface AppOptions {
   configPath: string | undefined
   listen: string | undefined
   drainTimeoutMs: number | undefined
+  /** Speak HTTPS, with this key pair where it is given; with a self-signed one that the data directory keeps where not. */
+  https?: { files: { cert: string; key: string } | undefined } | undefined
   /** For the store, where it was started while the program was still being read. */
   storeThread?: Worker
   log: Log

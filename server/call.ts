@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { TLSSocket } from 'node:tls'
 import type { Caller } from '../core/accounts/accounts.ts'
 import type { Allowance } from '../core/accounts/limiter.ts'
 import type { Bucket } from '../core/accounts/plan.ts'
@@ -25,8 +26,11 @@ export class Call implements Placed {
   readonly route: Route
   readonly params: Record<string, string>
   readonly owners: Owners
+  /** The watch over all streams. */
+  readonly streams: Owners['streams']
   /** Among the calls that are on their way. */
   place = -1
+  readonly #publicUrl: string | undefined
   #caller: Caller | undefined
   #headers: string[]
   #leaving: Departure | undefined
@@ -46,6 +50,8 @@ export class Call implements Placed {
     this.route = route
     this.params = params
     this.owners = owners
+    this.streams = owners.streams
+    this.#publicUrl = owners.config.public_url
     this.#headers = commonHeaders(req, this.id)
   }
 
@@ -59,6 +65,15 @@ export class Call implements Placed {
   }
   get organizationId(): string | undefined {
     return this.#caller?.organizationId
+  }
+
+  /**
+   * What the addresses that are handed out begin with: `public_url` where the operator has set one, else the address that
+   * this request was sent to (its Host was checked before). Some clients load nothing from a private host but that one.
+   */
+  get origin(): string {
+    const scheme = (this.req.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
+    return this.#publicUrl?.replace(/\/+$/, '') ?? `${scheme}://${this.req.headers.host ?? ''}`
   }
 
   /** The query string's parameters. */
@@ -160,7 +175,7 @@ export class Call implements Placed {
     if (this.req.method === 'HEAD') this.res.end()
     else {
       if (length <= pieceBytes) this.res.end(body, encoding)
-      else this.owners.streams.pour(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
+      else this.streams.pour(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
     }
   }
 }

@@ -1,69 +1,80 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
+import { newId } from '../core/ids.ts'
+import type { Log } from '../core/log.ts'
 import { failureOf } from '../core/schemas/issues.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import { admit } from './auth.ts'
 import { Call } from './call.ts'
 import { sendEmbedded } from './embedded.ts'
-import { errorBody, errorHeaders } from './errors.ts'
+import { errorBody, errorHeaders, refuse } from './errors.ts'
+import type { RequestEvent } from './http-app.ts'
 import { readJson } from './json-body.ts'
 import type { Owners } from './owners.ts'
 import { JsonText, type Route } from './route.ts'
 
-interface Door {
+interface DispatchOptions {
   owners: Owners
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
-  /** The calls that are on their way. */
+  /** The calls that are being answered. */
   calls: SwapSet<Call>
 }
 
+/** A request of the app, with its call once it has matched a route. */
+export interface CallEvent extends RequestEvent {
+  call: Call | undefined
+}
+
 /**
- * The one funnel between a matched route and its handler: who is it, may they, how often, is the request well formed;
- * and for whatever is thrown on the way, one error response. Never rejects.
+ * The one funnel between a matched route and its handler: authenticates, checks the scope, counts against the rate limit,
+ * and checks the input. Throws what goes wrong on the way; `answerFailure` answers it and `endCall` ends the call.
  */
 export async function dispatch(
   route: Route,
-  params: Record<string, string>,
-  req: IncomingMessage,
-  res: ServerResponse,
-  door: Door,
+  event: CallEvent,
+  { owners, wrongTokens, calls }: DispatchOptions,
 ): Promise<void> {
-  const call = new Call(req, res, route, params, door.owners)
-  door.calls.add(call)
-  try {
-    const caller = admit(req, route.scope, door.owners.accounts, door.wrongTokens)
-    if (caller) {
-      call.caller = caller
-      const perMinute = route.bucket === 'jobs' ? caller.jobsPerMinute : caller.requestsPerMinute
-      const allowance = door.owners.limiter.take(caller.organizationId, route.bucket, perMinute)
-      call.allowance(allowance)
-      if (!allowance.allowed)
-        throw new Failure(
-          'rate_limit',
-          `The organization '${caller.token.organizationName}' may send ${perMinute} ${route.bucket === 'jobs' ? 'job submissions' : 'requests'} a minute. Wait ${Math.ceil(allowance.retryAfterMs / 1000)} s.`,
-          { retryAfterMs: allowance.retryAfterMs },
-        )
-    }
-    if ('answer' in route) await route.answer(call)
-    else {
-      const body = route.body ? await readJson(call) : undefined
-      const input = {
-        params: check(route.params, params),
-        query: check(route.query, queryOf(call)),
-        body: check(route.body, body),
-      }
-      const value: unknown = await route.handle(input, call)
-      await sendJson(call, value instanceof JsonText ? value : new JsonText(JSON.stringify(value)))
-    }
-  } catch (thrown) {
-    fail(call, Failure.from(thrown))
-  } finally {
-    call.letBodyGo()
-    door.calls.delete(call)
-    door.owners.metrics.answered(route, res.statusCode, call.elapsedMs)
+  const { req, res, params } = event
+  const call = (event.call = new Call(req, res, route, params, owners))
+  calls.add(call)
+  const caller = admit(req, route.scope, owners.accounts, wrongTokens)
+  if (caller) {
+    call.caller = caller
+    const perMinute = route.bucket === 'jobs' ? caller.jobsPerMinute : caller.requestsPerMinute
+    const allowance = owners.limiter.take(caller.organizationId, route.bucket, perMinute)
+    call.allowance(allowance)
+    if (!allowance.allowed)
+      throw new Failure(
+        'rate_limit',
+        `The organization '${caller.token.organizationName}' may send ${perMinute} ${route.bucket === 'jobs' ? 'job submissions' : 'requests'} a minute. Wait ${Math.ceil(allowance.retryAfterMs / 1000)} s.`,
+        { retryAfterMs: allowance.retryAfterMs },
+      )
   }
+  if ('answer' in route) return route.answer(call)
+  const body = route.body ? await readJson(call, owners) : undefined
+  const input = {
+    params: check(route.params, params),
+    query: check(route.query, queryOf(call)),
+    body: check(route.body, body),
+  }
+  const value: unknown = await route.handle(input, call)
+  return sendJson(call, value instanceof JsonText ? value : new JsonText(JSON.stringify(value)))
+}
+
+/** Answers a failed request: in the form of its route where it has matched one, else in the common form. */
+export function answerFailure(thrown: unknown, { call, res }: CallEvent, log: Log): void {
+  const failure = Failure.from(thrown)
+  if (call) fail(call, failure, log)
+  else refuse(res, failure, newId('req'))
+}
+
+/** Ends the call of a request that has been answered: releases what it holds and records it. */
+export function endCall({ call, res }: CallEvent, { owners, calls }: Omit<DispatchOptions, 'wrongTokens'>): void {
+  if (!call) return
+  call.letBodyGo()
+  calls.delete(call)
+  owners.metrics.answered(call.route, res.statusCode, call.elapsedMs)
 }
 
 /** Sends what a handler gave. */
@@ -74,9 +85,9 @@ export async function sendJson(call: Call, { text, status, embedded }: JsonText)
 }
 
 /** Ends a call that is still on its way: with an error response unless its response was begun. */
-export function interrupt(call: Call, failure: Failure): void {
+export function interrupt(call: Call, failure: Failure, log: Log): void {
   call.stop(failure)
-  fail(call, failure)
+  fail(call, failure, log)
 }
 
 function check(schema: z.ZodType | undefined, value: unknown): unknown {
@@ -111,9 +122,9 @@ function queryOf(call: Call): Query {
   return query
 }
 
-function fail(call: Call, failure: Failure): void {
+function fail(call: Call, failure: Failure, log: Log): void {
   if (failure.code === 'internal_error')
-    call.owners.log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
+    log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
   if (failure.code === 'cancelled' && call.left) {
     // Nobody is there to read it; the status is for the metrics.
     call.res.statusCode = failure.status

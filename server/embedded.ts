@@ -108,7 +108,7 @@ async function* bytesOf({ source, trim }: Place, call: Call): AsyncGenerator<Uin
     if (Symbol.asyncIterator in made) return yield* made
     const bytes = await made
     for (let at = trim; at < bytes.byteLength - trim; ) {
-      const piece = bytes.subarray(at, Math.min(at + chunkBytes(call.owners.streams.count), bytes.byteLength - trim))
+      const piece = bytes.subarray(at, Math.min(at + chunkBytes(call.streams.count), bytes.byteLength - trim))
       at += piece.byteLength
       yield piece
     }

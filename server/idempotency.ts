@@ -4,6 +4,7 @@ import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Store, StoredReply } from '../core/store/store.ts'
 import type { Call } from './call.ts'
+import type { Owners } from './owners.ts'
 
 /** The `Idempotency-Key` of a request; undefined without one. Throws Failure `invalid_value`. */
 export function idempotencyKeyOf(call: Call): string | undefined {
@@ -99,10 +100,10 @@ export function openReplies({ store, log }: { store: Pick<Store, 'replies'>; log
 export type Replies = ReturnType<typeof openReplies>
 
 /** Takes the key of a call that has one and whose body's hash is known. Throws as `hold` does. */
-export function holdKey(call: Call): Promise<Hold> {
+export function holdKey(call: Call, { replies }: Pick<Owners, 'replies'> = call.owners): Promise<Hold> {
   const { method, path } = call.route
   const scoped = `${call.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(call)}`
-  return call.owners.replies.hold(createHash('sha256').update(scoped).digest('hex'), call.bodyHash!)
+  return replies.hold(createHash('sha256').update(scoped).digest('hex'), call.bodyHash!)
 }
 
 /** Keeps, in place of an answer that cannot be given again, what a repeated request is told. */
@@ -141,10 +142,11 @@ export async function once<T>(
   input: unknown,
   work: () => T | Promise<T>,
   told: (value: T) => Unrepeatable,
+  owners: Pick<Owners, 'replies'>,
 ): Promise<T> {
   if (idempotencyKeyOf(call) === undefined) return work()
   call.bodyHash = canonicalHash(input)
-  using hold = await holdKey(call)
+  using hold = await holdKey(call, owners)
   if (hold.reply) refuseUnrepeatable(hold.reply)
   const value = await work()
   await keepUnrepeatable(hold, told(value), null)

@@ -1,13 +1,16 @@
 import { heldBytes, readBody } from './body.ts'
 import type { Call } from './call.ts'
+import type { Owners } from './owners.ts'
 
 /**
  * The JSON body of a request as a value, as its route takes it; a large one is read in a thread, and what it may hold of
  * files is taken out of it there.
  */
-export async function readJson(call: Call): Promise<unknown> {
+export async function readJson(
+  call: Call,
+  { config, cpu, admission }: Pick<Owners, 'admission' | 'config' | 'cpu'>,
+): Promise<unknown> {
   const { route } = call
-  const { config, cpu, admission } = call.owners
   const { json_body: usual, chat_body: most } = config.limits
   if (route.largeBody) call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)

@@ -7,6 +7,7 @@ import { write } from '../core/files/write.ts'
 import { discard } from './body.ts'
 import type { Call } from './call.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
+import type { Owners } from './owners.ts'
 
 /** A file of a form. Its bytes lie on the disk until the form is disposed of. */
 export interface FormFile {
@@ -59,15 +60,17 @@ export const isForm = (req: IncomingMessage): boolean =>
  * is taken of it. Throws Failure `unsupported_media_type`, `payload_too_large`, `array_above_max_length`,
  * `invalid_value` for what is no form, `disk_full`, `cancelled`; then nothing of it is kept.
  */
-export async function readForm(call: Call, wish: FormWish): Promise<Form> {
+export async function readForm(
+  call: Call,
+  wish: FormWish,
+  { config, files }: Pick<Owners, 'config' | 'files'> = call.owners,
+): Promise<Form> {
   const { req } = call
-  const { config, files, store } = call.owners
   const most = config.limits.upload_size
   checkHead(req)
-  const { writable } = store.stats()
   try {
     if (Number(req.headers['content-length'] ?? 0) > most) throw tooLarge('The form is', most)
-    if (writable !== true) throw new Failure('disk_full', writable)
+    files.admit()
   } catch (thrown) {
     discard(req)
     throw thrown

@@ -17,6 +17,7 @@ import type { Preparing } from '../core/tasks/preparing.ts'
 import type { Conversion } from '../core/tasks/speech/conversion.ts'
 import type { Executions } from '../core/workflows/executions.ts'
 import type { ResultLookup } from '../core/workflows/result-lookup.ts'
+import type { Workflows } from '../core/workflows/workflows.ts'
 import type { Call } from './call.ts'
 import type { Replies } from './idempotency.ts'
 import type { Metrics } from './metrics.ts'
@@ -35,6 +36,7 @@ export interface Owners {
   fleet: Fleet
   jobs: Jobs
   executions: Executions
+  workflows: Workflows
   cpu: Cpu & Preparing & ResultLookup
   conversion: Conversion
   media: Media

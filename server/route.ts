@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type Bucket, bucketOf } from '../core/accounts/plan.ts'
+import type { Bucket } from '../core/accounts/plan.ts'
 import type { TextOptions } from '../core/cpu/body-work.ts'
 import type { Failure } from '../core/failure.ts'
 import type { Scope } from '../core/store/store.ts'
@@ -21,6 +21,8 @@ interface RouteFacts<P, Q, B, R> {
   /** Further paths that reach the same route. */
   aliases?: readonly `/${string}`[]
   scope: Access
+  /** Which rate limit it counts against: `jobs` where work is begun. `api` where a GET, PATCH or DELETE leaves it out. */
+  bucket?: Bucket
   /** One of the headings of the reference. */
   tag: string
   summary: string
@@ -81,7 +83,7 @@ export interface RawRoute<P = unknown, Q = unknown, B = unknown, R extends z.Zod
 // oxlint-disable-next-line no-explicit-any
 export type Route = (ValueRoute<any, any, any, any> | RawRoute<any, any, any, any>) & { bucket: Bucket }
 
-/** Types a route from its schemas and derives which rate limit it counts against. A route without a scope is refused. */
+/** Types a route from its schemas. Refuses one without a scope, and a POST or PUT that does not say its rate limit. */
 export function route<
   R extends z.ZodType,
   P extends z.ZodType | undefined = undefined,
@@ -89,5 +91,7 @@ export function route<
   B extends z.ZodType | undefined = undefined,
 >(facts: ValueRoute<P, Q, B, R> | RawRoute<P, Q, B, R>): Route {
   if (!facts.scope) throw new Error(`The route ${facts.method} ${facts.path} has no scope, so it cannot be registered.`)
-  return { ...facts, bucket: bucketOf(facts.method, facts.path) } as Route
+  if (!facts.bucket && (facts.method === 'POST' || facts.method === 'PUT'))
+    throw new Error(`The route ${facts.method} ${facts.path} says no bucket, so it cannot be registered.`)
+  return { bucket: 'api', ...facts } as Route
 }

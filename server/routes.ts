@@ -14,6 +14,7 @@ import { voiceModelRoutes } from './api/voice-models.ts'
 import { workflowRoutes } from './api/workflows.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
+import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
 import { batchRoutes } from './slug/batch.ts'
 import { generateRoutes } from './slug/generate.ts'
@@ -25,32 +26,38 @@ import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
 import { transcriptionRoutes } from './std/transcriptions.ts'
 
-/** Every endpoint of the server. A path in this table is the only way to reach a handler. */
-export const routes: readonly Route[] = [
-  ...textRoutes,
-  ...speechRoutes,
-  ...transcriptionRoutes,
-  ...imageRoutes,
-  ...modelRoutes,
-  ...modelStatusRoutes,
-  ...voiceModelRoutes,
-  ...loadRoutes,
-  ...jobRoutes,
-  ...eventRoutes,
-  ...generateRoutes,
-  ...requestRoutes,
-  ...streamRoutes,
-  ...batchRoutes,
-  ...falRoutes,
-  ...workflowRoutes,
-  ...executionRoutes,
-  ...executionListRoutes,
-  ...executionEventRoutes,
-  ...libraryRoutes,
-  ...fileRoutes,
-  ...meRoutes,
-  ...tokenRoutes,
-  ...statusRoutes,
-  ...logRoutes,
-  ...systemRoutes(() => routes),
-]
+/** Every endpoint of the server, each with the owners that it needs. A path in this table is the only way to a handler. */
+export function routes(owners: Owners): readonly Route[] {
+  const all: readonly Route[] = [
+    ...textRoutes,
+    ...speechRoutes(owners),
+    ...transcriptionRoutes,
+    ...imageRoutes,
+    ...modelRoutes(owners),
+    ...modelStatusRoutes,
+    ...voiceModelRoutes(owners),
+    ...loadRoutes(owners),
+    ...jobRoutes(owners),
+    ...eventRoutes(owners),
+    ...generateRoutes(owners),
+    ...requestRoutes(owners),
+    ...streamRoutes(owners),
+    ...batchRoutes,
+    ...falRoutes(owners),
+    ...workflowRoutes(owners),
+    ...executionRoutes(owners),
+    ...executionListRoutes(owners),
+    ...executionEventRoutes(owners),
+    ...libraryRoutes(owners),
+    ...fileRoutes(owners),
+    ...meRoutes(owners),
+    ...tokenRoutes(owners),
+    ...statusRoutes,
+    ...logRoutes(owners),
+    ...systemRoutes(() => all),
+  ]
+  return all
+}
+
+/** The same table for those who only read what the routes are. Their handlers must not be called. */
+export const routeTable = (): readonly Route[] => routes({} as Owners)

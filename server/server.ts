@@ -1,5 +1,5 @@
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
@@ -8,14 +8,18 @@ import type { Log } from '../core/log.ts'
 import type { Config } from '../core/models/config.ts'
 import { SwapSet } from '../core/swap-set.ts'
 import type { Call } from './call.ts'
-import { dispatch, interrupt } from './dispatch.ts'
-import { refuse } from './errors.ts'
+import { type KeyPairFiles, openCertificate } from './certificate.ts'
+import { answerClientError } from './client-error.ts'
+import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './dispatch.ts'
 import { unproxied } from './fal/proxy.ts'
+import { type Handshakes, openHandshakes } from './handshakes.ts'
 import { commonHeaders } from './head.ts'
 import { hostAllowed, hostName } from './host.ts'
+import { openHttpApp } from './http-app.ts'
 import { openReplies } from './idempotency.ts'
 import type { Owners } from './owners.ts'
-import { openRouter, tidy } from './router.ts'
+import { tidy } from './path.ts'
+import { routes } from './routes.ts'
 
 /** After the last answer of a drain: how long those who already stand before the door are let in to be told. */
 const lastGuestsMs = 50
@@ -41,101 +45,120 @@ const interrupted = () =>
     retryAfterMs: 5_000,
   })
 
+/** Speak HTTPS: with the key pair in these files, or with a self-signed one that the data directory keeps. */
+export interface HttpsOptions {
+  dataDir: string
+  files: KeyPairFiles | undefined
+}
+
 /**
  * The HTTP server. It listens at once and answers /livez; `serve` hands it the owners and makes it ready; `drain`
  * stops admission, lets running requests end until the deadline, interrupts the rest, and closes.
  */
-export async function openServer({ config, log }: { config: Config; log: Log }) {
+export async function openServer({
+  config,
+  log,
+  https,
+}: {
+  config: Config
+  log: Log
+  https?: HttpsOptions | undefined
+}) {
   const { limits } = config
   let state: State = 'starting'
   let owners: Owners | undefined
   let running = 0
   let idle: (() => void) | undefined
+  let handshakes: Handshakes | undefined
   const calls = new SwapSet<Call>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
   const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
   if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
 
-  const handle = openRouter((route, params, req, res) =>
-    dispatch(route, params, req, res, { owners: owners!, wrongTokens, calls }),
-  )
-
-  const server = createServer(
-    {
-      connectionsCheckingInterval: Math.min(1_000, limits.headers_timeout),
-      headersTimeout: limits.headers_timeout,
-      requestTimeout: limits.request_timeout,
-      keepAliveTimeout: limits.keep_alive_timeout,
-      maxHeaderSize: 16_384,
-      insecureHTTPParser: false,
-      requireHostHeader: false,
-      noDelay: true,
-    },
-    (req, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
-      // Node says `Connection: close` with the last answer of a connection, and leaves it open all the same.
-      if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
-      if (!hostAllowed(req.rawHeaders, hosts)) {
-        refuse(
-          res,
-          new Failure(
-            'invalid_host',
-            `This server does not answer under the name '${(req.headers.host ?? '').slice(0, 100)}'. Add it to allowed_hosts in infer.yaml.`,
-          ),
-          newId('req'),
-        )
-        return
-      }
-      req.url = tidy(unproxied(tidy(req.url ?? '/'), req.headers))
-      if (state !== 'ready' && !(owners && alive.test(req.url))) {
-        if (alive.test(req.url)) plain(res, 200, 'ok\n')
-        else refuse(res, state === 'starting' ? starting() : stopping(), newId('req'))
-        return
-      }
-      running++
-      res.once('close', () => {
-        if (--running === 0) idle?.()
-      })
-      handle(req, res)
-    },
-  )
-  server.maxRequestsPerSocket = 1_000
-  server.maxConnections = limits.connections
-  // A request that cannot be parsed never reaches a handler; it still gets our envelope.
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (socket.destroyed || !socket.writable) return
-    const id = newId('req')
-    const large = error.code === 'HPE_HEADER_OVERFLOW'
-    const status = large
-      ? '431 Request Header Fields Too Large'
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? '408 Request Timeout'
-        : '400 Bad Request'
-    const body = JSON.stringify({
-      error: {
-        code: 'invalid_value',
-        message: large
-          ? 'The request headers are larger than 16 KiB.'
-          : 'This is not a well-formed HTTP request, or it was not sent in time.',
-        type: 'invalid_request_error',
-        param: null,
-        request_id: id,
-      },
+  /** Without owners there are no routes: until `serve` every request is refused. */
+  const openApp = (opened: Owners | undefined) =>
+    openHttpApp<CallEvent>({
+      routes: opened ? routes(opened) : [],
+      begin: (req, res) => ({ req, res, params: {}, call: undefined }),
+      handle: (route, event) => dispatch(route, event, { owners: opened!, wrongTokens, calls }),
+      onError: (thrown, event) => answerFailure(thrown, event, log),
+      end: event => endCall(event, { owners: opened!, calls }),
     })
-    socket.end(
-      `HTTP/1.1 ${status}\r\nx-request-id: ${id}\r\nx-content-type-options: nosniff\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-    )
-  })
+  let app = openApp(undefined)
 
-  await listen(server, config.listen, log)
-  const { address, port, family } = server.address() as AddressInfo
-  const shownHost =
-    address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
+  const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
+    // Node says `Connection: close` with the last answer of a connection, and leaves it open all the same.
+    if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
+    if (!hostAllowed(req.rawHeaders, hosts)) {
+      app.refuse(
+        req,
+        res,
+        new Failure(
+          'invalid_host',
+          `This server does not answer under the name '${(req.headers.host ?? '').slice(0, 100)}'. Add it to allowed_hosts in infer.yaml.`,
+        ),
+      )
+      return
+    }
+    req.url = tidy(unproxied(tidy(req.url ?? '/'), req.headers))
+    if (state !== 'ready' && !(owners && alive.test(req.url))) {
+      if (alive.test(req.url)) plain(res, 200, 'ok\n')
+      else app.refuse(req, res, state === 'starting' ? starting() : stopping())
+      return
+    }
+    running++
+    res.once('close', () => {
+      if (--running === 0) idle?.()
+    })
+    app.answer(req, res)
+  }
+
+  const certificate = https && openCertificate(https, config)
+  // Loaded apart, because no other command needs it.
+  const { openListener } = await import('./listen.ts')
+  const { server, urls, keyPair } = await openListener({
+    handler,
+    at: config.listen,
+    https: certificate?.source,
+    configure(opened) {
+      opened.headersTimeout = limits.headers_timeout
+      opened.requestTimeout = limits.request_timeout
+      opened.keepAliveTimeout = limits.keep_alive_timeout
+      opened.maxRequestsPerSocket = 1_000
+      opened.maxConnections = limits.connections
+      // Options of createServer that Node keeps as properties of these names; the tests of connections hold them.
+      Object.assign(opened, {
+        connectionsCheckingInterval: Math.min(1_000, limits.headers_timeout),
+        maxHeaderSize: 16_384,
+        insecureHTTPParser: false,
+        requireHostHeader: false,
+      })
+      opened.on('clientError', answerClientError)
+      if ('setSecureContext' in opened) handshakes = openHandshakes(opened, limits.headers_timeout)
+    },
+  })
+  // From here on an error is a connection that could not be accepted: worth a line, no reason to stop.
+  server.on('error', cause => log.warn('A connection was not accepted', {}, cause))
+  if (keyPair) certificate?.opened(keyPair)
 
   return {
-    url: `http://${shownHost}:${port}`,
+    /** The base address for this machine. */
+    url: urls[0],
+    /** All base addresses under which the server is reached, `url` first. */
+    urls,
+    /** The certificate that clients see, PEM; undefined for HTTP. */
+    get certificate(): string | undefined {
+      return certificate?.current
+    },
+    /** Reads the files of the certificate again and uses it for new connections. Throws what `openServer` would throw. */
+    reloadCertificate(): void {
+      const pair = certificate?.read()
+      if (pair) (server as HttpsServer).setSecureContext(pair)
+    },
     /** The owners are open: from now on requests are admitted. */
     serve(opened: Omit<Owners, 'calls' | 'replies'>): void {
       owners = { ...opened, calls, replies: openReplies(opened) }
+      app = openApp(owners)
       state = 'ready'
     },
     /** Resolves when every connection is gone. Requests still running after `deadlineMs` are interrupted. */
@@ -147,7 +170,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
       if (running > 0) {
         const timer = setTimeout(() => {
           owners?.streams.interruptAll()
-          for (const call of calls) interrupt(call, interrupted())
+          for (const call of calls) interrupt(call, interrupted(), log)
         }, deadlineMs)
         const last = setTimeout(() => idle?.(), deadlineMs + 1_000)
         await new Promise<void>(resolve => (idle = resolve))
@@ -158,6 +181,7 @@ export async function openServer({ config, log }: { config: Config; log: Log }) 
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       // Every answer of these last moments ends its connection, so what is still open after that is nobody's.
       await Promise.race([closed, delay(lastWordsMs, undefined, { ref: false })])
+      handshakes?.closeAll()
       server.closeAllConnections()
       await closed
     },
@@ -178,27 +202,4 @@ function plain(res: ServerResponse, status: number, text: string): void {
     ...commonHeaders(res.req, newId('req')),
   ])
   res.end(text)
-}
-
-function listen(server: ReturnType<typeof createServer>, at: string, log: Log): Promise<void> {
-  const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(at)
-  if (!match)
-    return Promise.reject(
-      new Failure('invalid_value', `The listen address '${at}' is not host:port, for example 127.0.0.1:8787.`),
-    )
-  return new Promise((resolve, reject) => {
-    const refused = (cause: NodeJS.ErrnoException) => {
-      const why =
-        cause.code === 'EADDRINUSE'
-          ? 'another program listens there. Stop it, or choose another address with --listen'
-          : cause.message
-      reject(new Failure('conflict', `Cannot listen on ${at}: ${why}.`, { cause }))
-    }
-    server.once('error', refused)
-    server.listen({ host: match[1] ?? (match[2] || '127.0.0.1'), port: Number(match[3]), backlog: 1024 }, () => {
-      // From here on an error is a connection that could not be accepted: worth a line, no reason to stop.
-      server.off('error', refused).on('error', cause => log.warn('A connection was not accepted', {}, cause))
-      resolve()
-    })
-  })
 }

@@ -40,18 +40,18 @@ export class EventStream implements WatchedStream {
   #onChange: (() => void) | undefined
 
   constructor(call: Call, { pingMs }: { pingMs?: number } = {}) {
-    const { res, owners } = call
+    const { res, streams } = call
     this.#res = res
     this.pingMs = pingMs
     call.head(200, ...eventsHead)
-    owners.streams.add(this)
+    streams.add(this)
     res.on('drain', () => {
       this.blockedSince = undefined
       this.#changed()
     })
     this.over = new Promise(resolve => {
       const end = () => {
-        owners.streams.remove(this)
+        streams.remove(this)
         this.#changed()
         resolve()
       }

@@ -5,8 +5,8 @@ import type { Terminal } from '../terminal.ts'
 /** `infer routes`: the table of every path, with the scope that opens it. */
 export function define(command: Command, terminal: Terminal): void {
   withJson(command).action(async (options: { json?: boolean }) => {
-    const { routes } = await import('../../server/routes.ts')
-    const shown = routes.map(({ method, path, aliases, scope, summary }) => ({
+    const { routeTable } = await import('../../server/routes.ts')
+    const shown = routeTable().map(({ method, path, aliases, scope, summary }) => ({
       method,
       path,
       aliases: aliases ?? [],

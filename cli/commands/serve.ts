@@ -1,12 +1,14 @@
 import { writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { type Command, Option } from 'commander'
 import { packaged, version } from '../../core/assets.ts'
 import { dataDirectory } from '../../core/config.ts'
 import { type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
-import { exitCodes } from '../exit-codes.ts'
+import { selfSignedFiles } from '../../server/certificate.ts'
+import { exitCodes, usage } from '../exit-codes.ts'
+import type { AppOptions } from '../opening.ts'
 import { readDuration, readListen, withDataDir, withExamples } from '../options.ts'
 import { paintFor } from '../paint.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
@@ -20,6 +22,11 @@ interface Options {
   listen?: string
   drainTimeout?: number
   logLevel?: LogLevel
+  https?: boolean
+  cert?: string
+  key?: string
+  open?: boolean
+  qr?: boolean
 }
 
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
@@ -32,6 +39,11 @@ export function define(command: Command, terminal: Terminal): void {
   withDataDir(command)
     .option('--config <path>', 'the configuration (infer.yaml in the data directory, when there is one)')
     .option('--listen <address>', 'host:port to answer on, such as 0.0.0.0:8787', readListen)
+    .option('--https', 'speak HTTPS, with a self-signed certificate that the data directory keeps unless one is given')
+    .option('--cert <file>', 'the certificate for HTTPS, PEM, with its chain; read again on SIGHUP')
+    .option('--key <file>', 'the private key of the certificate, PEM, not encrypted')
+    .option('--open', 'open the reference in a browser')
+    .option('--qr', 'print the address for other machines as a QR code')
     .option(
       '--drain-timeout <time>',
       'how long running requests may take to finish after SIGTERM, such as 60s',
@@ -49,12 +61,14 @@ export function define(command: Command, terminal: Terminal): void {
   withExamples(command, [
     ['infer serve', 'on 127.0.0.1:8787, with what infer.yaml lists'],
     ['infer serve --listen 127.0.0.1:9000', 'on another port'],
+    ['infer serve --listen 0.0.0.0:8787 --https', 'for other machines, encrypted'],
     ['infer serve --data-dir /var/lib/infer --config /etc/infer.yaml', 'as a service'],
   ])
 }
 
 async function serve(options: Options, terminal: Terminal): Promise<void> {
   const dataDir = dataDirectory(options.dataDir)
+  const https = httpsOf(options)
   const log = openServerLog(options.logLevel, terminal)
   const cut = Promise.withResolvers<{ exitCode: number }>()
   let stopping = false
@@ -91,6 +105,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     configPath: options.config,
     listen: options.listen,
     drainTimeoutMs: options.drainTimeout,
+    https,
     storeThread: startThread(),
     log,
   }
@@ -112,6 +127,8 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
       version,
       chat: chatCommand(dataDir),
       url: app.url,
+      urls: app.urls,
+      trust: https && !https.files ? selfSignedFiles(dataDir).cert : undefined,
       tokenPath: join(dataDir, 'root-token'),
       firstStart: app.firstStart,
       models: app.models,
@@ -120,8 +137,34 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
       terminal.isTerminal ? greeting(started, terminal.paint, terminal.stdout.columns || 80) : plainGreeting(started),
     )
   }
+  if (!stopping) void showAddress(options, app.urls, terminal)
   const { exitCode } = await Promise.race([app.stopped, cut.promise])
   terminal.leaveWith(exitCode)
+}
+
+/** What `--https`, `--cert` and `--key` ask for. Throws usage for half a pair. */
+function httpsOf({ https, cert, key }: Options): AppOptions['https'] {
+  if (cert === undefined && key === undefined) return https ? { files: undefined } : undefined
+  if (cert === undefined || key === undefined)
+    throw usage('--cert and --key belong together. Give both, or only --https for a self-signed certificate.')
+  return { files: { cert: resolve(cert), key: resolve(key) } }
+}
+
+/** Does what `--qr` and `--open` ask for. What cannot be done is a remark: the server runs. */
+async function showAddress(options: Options, urls: readonly string[], terminal: Terminal): Promise<void> {
+  if (options.qr) {
+    const { qrCode } = await import('../serve/qr-code.ts')
+    const code = qrCode(urls)
+    if (code === undefined)
+      terminal.remark(`Only this machine reaches ${urls[0]}, so there is no QR code. Use --listen 0.0.0.0:8787.`)
+    else terminal.print(code)
+  }
+  if (options.open) {
+    const { openBrowser } = await import('../serve/open-browser.ts')
+    const reason = await openBrowser(`${urls[0]}/docs`)
+    if (reason !== undefined)
+      terminal.remark(`No browser was opened, because ${reason}. Open ${urls[0]}/docs yourself.`)
+  }
 }
 
 /**

@@ -47,6 +47,7 @@ async function valuesAt(place: Place): Promise<Candidates> {
   if (what.argChoices) return { all: what.argChoices.map(value => ({ value, description: '' })), paths: 'none' }
   if (name === 'data-dir' || name === 'directory' || name === 'folder') return { all: [], paths: 'directories' }
   if (/^(file|path|source|config|image|mask|video|audio|out|params)s?$/.test(name)) return { all: [], paths: 'files' }
+  if (path[0] === 'serve' && /^(cert|key)$/.test(name)) return { all: [], paths: 'files' }
   if (path[0] === 'job' && /^ids?$/.test(name))
     return { all: await recentJobs(given.get('--data-dir'), path[1]), paths: 'none' }
   if (path[0] === 'execution' && name === 'id')

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
+import { send } from '../http.ts'
 import { runningServer } from '../server-file.ts'
 import type { AddressFacts, DirectoryFacts } from './installation.ts'
 
@@ -28,11 +29,13 @@ export function freeBytes(path: string): number {
 export async function addressFacts(listen: string, dataDir: string): Promise<AddressFacts> {
   const server = runningServer(dataDir)
   if (server) {
-    const ready = await fetch(`${server.url}/readyz`, { signal: AbortSignal.timeout(2_000) }).then(
-      answer => answer.ok,
+    const { url, pid, certificate } = server
+    const signal = AbortSignal.timeout(2_000)
+    const ready = await send({ method: 'GET', url: `${url}/readyz`, token: undefined, signal, certificate }).then(
+      answer => answer.resume().statusCode === 200,
       () => false,
     )
-    return { listen, running: { ...server, ready }, refusal: undefined }
+    return { listen, running: { url, pid, ready }, refusal: undefined }
   }
   return { listen, running: undefined, refusal: await tryToListen(listen) }
 }

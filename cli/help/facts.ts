@@ -21,6 +21,7 @@ export const variables = {
 export const files = {
   'infer.yaml': 'the configuration: models, address, limits',
   'server.json': 'address and process of the running server',
+  'https/certificate.pem': 'the self-signed certificate of --https, for clients to trust',
   'root-token': 'the token that the command line uses, for its owner only',
   'master-key': 'the key that tokens are derived from; keep it with the backups',
   'infer.db': 'organizations, tokens, jobs and the ledger',
@@ -77,7 +78,7 @@ export const factsOf: Record<string, Facts> = {
   },
   serve: {
     environment: ['INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', 'HF_HOME', 'NO_COLOR'],
-    files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
+    files: ['infer.yaml', 'server.json', 'https/certificate.pem', 'root-token', 'master-key', 'infer.db'],
     exits: { ...local.exits, 0: 'ended by SIGTERM or Ctrl-C, when everything was finished', 130: 'a second Ctrl-C' },
   },
   run: generation,

@@ -8,6 +8,10 @@ export interface Started {
   /** The command that talks to this server. */
   chat: string
   url: string
+  /** All addresses under which the server is reached, `url` first. */
+  urls: readonly string[]
+  /** The self-signed certificate that clients must be told to trust; undefined where they need none. */
+  trust?: string | undefined
   tokenPath: string
   firstStart: { organizationId: string; secret: string } | undefined
   models: readonly { id: string; tasks: readonly string[]; description?: string | undefined }[]
@@ -18,14 +22,17 @@ export interface Started {
  * at the first start.
  */
 export function greeting(
-  { version, chat, url, tokenPath, firstStart, models }: Started,
+  { version, chat, url, urls, trust, tokenPath, firstStart, models }: Started,
   paint: Paint,
   columns = 80,
 ): string {
   const width = Math.max(0, ...models.map(({ id }) => id.length))
   const indent = width + 4
   const beside = (text: string) => wrapped(text, Math.max(30, columns - indent))
-  const lines = ['', `${paint.strong(`infer ${version}`)} is ready at ${paint.name(url)}`, '']
+  const lines = ['', `${paint.strong(`infer ${version}`)} is ready at ${paint.name(url)}`]
+  for (const other of urls.slice(1)) lines.push(`  from other machines  ${paint.name(other)}`)
+  if (trust !== undefined) lines.push(`  self-signed certificate, for clients to trust  ${trust}`)
+  lines.push('')
   if (models.length === 0) lines.push('No model is configured yet. Add one under "models" in infer.yaml.')
   for (const { id, tasks, description } of models) {
     const [first = '', ...more] = beside(tasks.join(', '))
@@ -41,7 +48,7 @@ export function greeting(
       '',
     )
   lines.push(paint.strong('Try next'))
-  for (const { label, lines: shell } of tryNext({ chat, url, tokenPath, models }))
+  for (const { label, lines: shell } of tryNext({ chat, url, trust, tokenPath, models }))
     lines.push('', `  ${paint.faint(label)}`, ...shell.map(line => `  ${line}`))
   lines.push(
     '',
@@ -53,9 +60,11 @@ export function greeting(
 }
 
 /** The same for a pipe: one fact a line, its name first. */
-export function plainGreeting({ url, tokenPath, firstStart, models }: Started): string {
+export function plainGreeting({ url, urls, trust, tokenPath, firstStart, models }: Started): string {
   return [
     `ready ${url}`,
+    ...urls.slice(1).map(other => `address ${other}`),
+    ...(trust === undefined ? [] : [`certificate ${trust}`]),
     ...models.map(({ id, tasks }) => `model ${id} ${tasks.join(',')}`),
     `root-token ${tokenPath}`,
     ...(firstStart ? [`organization ${firstStart.organizationId}`, `secret ${firstStart.secret}`] : []),

@@ -5,6 +5,8 @@ export interface TryFacts {
   /** How this program is called in the user's shell, with the flag that leads to the same data directory. */
   chat: string
   url: string
+  /** The self-signed certificate that clients must trust; undefined where they need none. */
+  trust?: string | undefined
   tokenPath: string
   models: readonly { id: string; tasks: readonly string[] }[]
 }
@@ -23,19 +25,21 @@ export const shellWord = (text: string): string =>
  * Commands that work as they are pasted: curl, and the OpenAI clients of Python and JavaScript, which take address and
  * token from the environment. The token is read from its file, so that it stays out of the shell's history.
  */
-export function tryNext({ chat: chatCommand, url, tokenPath, models }: TryFacts): Example[] {
+export function tryNext({ chat: chatCommand, url, trust, tokenPath, models }: TryFacts): Example[] {
   const token = `$(cat ${shellWord(tokenPath)})`
   const chat = models.find(({ tasks }) => tasks.includes(commandTasks.chat))
   const embeddings = models.find(({ tasks }) => tasks.includes(commandTasks.embed))
   const curl = (path: string, body?: object): string =>
-    `curl ${url}${path} -H "Authorization: Bearer ${token}"${body ? ` -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'` : ''}`
+    `curl ${trust === undefined ? '' : `--cacert ${shellWord(trust)} `}${url}${path} -H "Authorization: Bearer ${token}"${body ? ` -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'` : ''}`
   if (!chat) {
     const line = embeddings
       ? curl('/std/v1/embeddings', { model: embeddings.id, input: 'Hello' })
       : curl('/std/v1/models')
     return [{ label: 'curl', lines: [line] }]
   }
-  const environment = `export OPENAI_BASE_URL=${url}/std/v1 OPENAI_API_KEY="${token}"`
+  const trusted =
+    trust === undefined ? '' : ` SSL_CERT_FILE=${shellWord(trust)} NODE_EXTRA_CA_CERTS=${shellWord(trust)}`
+  const environment = `export OPENAI_BASE_URL=${url}/std/v1 OPENAI_API_KEY="${token}"${trusted}`
   const request = `model="${chat.id}", messages=[{"role": "user", "content": "Hello"}]`
   return [
     { label: 'In another terminal of this machine', lines: [chatCommand] },

@@ -13,16 +13,9 @@ export const planLimits: Record<Plan, { requestsPerMinute: number; jobsPerMinute
  */
 export const planShares: Record<Plan, number> = { free: 1, pro: 2, enterprise: 4 }
 
-/** What counts against which limit. */
-export type Bucket = 'api' | 'jobs'
-
-const submission =
-  /^(\/std)?\/v[12](\/|$)|^\/std\/|^\/rerank$|^\/slug\/|^\/fal\/(queue|run)\/|^\/api\/jobs(\/[^/]+\/retry)?$|^\/api\/workflows\/([^/]+\/execute|run)$|^\/api\/workflow-executions\/[^/]+\/retry$/
-
 /**
- * A job submission is a POST or PUT to /std/v1/*, /slug/*, /api/jobs, or a workflow execution endpoint; every other
- * request is an API request. Taken literally from the specification; aliases count as what they stand for, and a retry
- * as the submission that it is.
+ * The rate limits. A job submission is a POST or PUT to /std/v1/*, /slug/*, /api/jobs, or a workflow execution endpoint;
+ * every other request is an API request. Taken literally from the specification; a retry counts as the submission that it
+ * is. Each route says its own.
  */
-export const bucketOf = (method: string, path: string): Bucket =>
-  (method === 'POST' || method === 'PUT') && submission.test(path) ? 'jobs' : 'api'
+export type Bucket = 'api' | 'jobs'

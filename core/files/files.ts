@@ -6,7 +6,7 @@ import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { FilePurpose, FileRecord, NewFile, Store } from '../store/store.ts'
+import type { FilePurpose, FileRecord, LibraryItem, NewFile, Store } from '../store/store.ts'
 import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { openParts, type Part } from './parts.ts'
@@ -30,7 +30,7 @@ export interface FileFacts {
 
 interface Wish {
   dataDir: string
-  store: Pick<Store, 'files' | 'stats'>
+  store: Pick<Store, 'files' | 'library' | 'stats'>
   linkKey: KeyObject
   limits: Pick<Limits, 'link_lifetime' | 'output_size'>
   log: Log
@@ -199,6 +199,23 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
      * as there until it is swept: a job that still waits may need it.
      */
     find,
+    /** By its id alone, removed ones too: for a signed address, whose signature stands for the right to read. */
+    ofAddress: (id: string): Promise<FileRecord | undefined> => store.files.find(id),
+    /** Throws Failure `disk_full` while nothing can be stored. */
+    admit,
+    /** The videos of an organization. */
+    library: {
+      list: (...[organizationId, filter]: Parameters<Store['library']['list']>) =>
+        store.library.list(organizationId, filter),
+      find: (organizationId: string, id: string): Promise<LibraryItem | undefined> =>
+        store.library.find(organizationId, id),
+      /** Removes the entry and its files. Undefined: the organization has no such entry. */
+      async remove(organizationId: string, id: string): Promise<LibraryItem | undefined> {
+        const removed = await store.library.remove(organizationId, id, Date.now())
+        if (removed) void janitor.look()
+        return removed
+      },
+    },
     /** Removes it and frees its bytes. Idempotent; undefined: the organization has no such file. */
     async remove(organizationId: string, id: string): Promise<FileRecord | undefined> {
       if (!isId(id)) return undefined

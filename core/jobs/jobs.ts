@@ -8,6 +8,7 @@ import type { Outlook } from './facts.ts'
 import { allLines } from './log-lines.ts'
 import { type JobsOptions, openParts } from './parts.ts'
 import { waitingOf } from './queue.ts'
+import { openJobReads } from './reads.ts'
 import { type Standing, standingOf } from './standing.ts'
 
 /** A job to store, of work that was admitted. */
@@ -32,6 +33,8 @@ export function openJobs(options: JobsOptions) {
   let draining = false
 
   return {
+    ...openJobReads(store),
+
     /** Resolves after the commit: from then on the job survives a crash. The same idempotency key finds the same job. */
     async submit({ admitted, ...wanted }: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
       await begun

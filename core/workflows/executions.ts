@@ -10,6 +10,7 @@ import { referencesIn } from './bind.ts'
 import { diagnoseInTimeSlices } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
+import { openExecutionReads } from './execution-reads.ts'
 import type { FrozenExecutions } from './frozen.ts'
 import { openNodeQueueing } from './node-queueing.ts'
 import type { NodeWorks } from './node-run.ts'
@@ -133,6 +134,8 @@ export function openExecutions({
   }
 
   return {
+    ...openExecutionReads(store),
+
     /**
      * Resolves after the commit: from then on the execution survives a crash. Throws Failure `invalid_graph` with the
      * diagnostics that keep it from running, `missing_required_parameter` and the like for its input.
@@ -169,6 +172,10 @@ export function openExecutions({
     /** Cancelled once this resolves; what runs is told. Undefined: no such one. Throws `execution_already_finished`. */
     cancel: (organizationId: string, id: string): Promise<ExecutionRecord | undefined> =>
       store.executions.cancel(organizationId, id, clock.now()),
+
+    /** Forgets one that has ended, with its jobs and files. Undefined: no such one. Throws `conflict` while it goes on. */
+    remove: (organizationId: string, id: string): Promise<true | undefined> =>
+      store.executions.remove(organizationId, id, clock.now()),
 
     /** Calls the listener after every commit that changed the execution, or any of the organization, until the answer is called. */
     follow(id: string, listener: Follower): () => void {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type JobEventType, type JobRecord, jobEventTypes } from '../../core/store/store.ts'
 import type { OrganizationEvent } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { EventStream, type SseRecord } from '../sse.ts'
 import { nameOf, recordOf } from './execution-event.ts'
@@ -14,18 +15,21 @@ const tag = 'Events'
 /** Unfinished jobs in the snapshot of an organization. */
 const mostShown = 100
 
-async function followJob(call: Call): Promise<void> {
+type JobOwners = Pick<Owners, 'jobs'>
+type EventOwners = Pick<Owners, 'executions' | 'jobs'>
+
+async function followJob(call: Call, owners: JobOwners): Promise<void> {
   const id = call.params.id!
   const found = await findJob(id, call)
-  const from = await beginning(call)
+  const from = await beginning(call, owners)
   const bell = openBell()
-  const stop = call.owners.jobs.follow(id, bell.ring)
+  const stop = owners.jobs.follow(id, bell.ring)
   const stream = new EventStream(call)
   void stream.over.then(bell.ring)
   try {
-    if (found.kind === 'sync') return await followCall(found, stream, call)
+    if (found.kind === 'sync') return await followCall(found, stream, call, owners)
     // Read after the place in the log: what happens in between is told twice rather than not at all.
-    let job: JobRecord | undefined = await find(id, call)
+    let job: JobRecord | undefined = await find(id, call, owners)
     if (!job) return stream.end()
     stream.send(snapshot(from, `{"job":${summaryText(job, call)}}`))
     let told = ''
@@ -33,17 +37,16 @@ async function followJob(call: Call): Promise<void> {
       call,
       stream,
       from,
-      page: sequence =>
-        call.owners.store.events.after(call.caller.organizationId, { sequence, jobId: id, limit: pageSize }),
+      page: sequence => owners.jobs.events.after(call.caller.organizationId, { sequence, jobId: id, limit: pageSize }),
       heard: bell.heard,
       async take(event) {
-        job = await find(id, call)
+        job = await find(id, call, owners)
         if (!job) return false
         stream.send(eventRecord(event, job, call))
         return !isLast(event.type)
       },
       async idle() {
-        job = await find(id, call)
+        job = await find(id, call, owners)
         // It had ended before the place from which the reader goes on, or was deleted.
         if (!job || hasEnded(job)) return false
         const progress = progressRecord(job, call)
@@ -60,10 +63,10 @@ async function followJob(call: Call): Promise<void> {
 }
 
 /** A synchronous call has no events in the log: its end is heard from itself. */
-async function followCall(job: JobRecord, stream: EventStream, call: Call): Promise<void> {
+async function followCall(job: JobRecord, stream: EventStream, call: Call, { jobs }: JobOwners): Promise<void> {
   stream.send(snapshot(0, `{"job":${summaryText(job, call)}}`))
   if (hasEnded(job)) return
-  await Promise.race([call.owners.jobs.calls.ended(job.organizationId, job.id), stream.over])
+  await Promise.race([jobs.calls.ended(job.organizationId, job.id), stream.over])
   if (!stream.ended) stream.send(callEnded(await findJob(job.id, call)))
 }
 
@@ -74,8 +77,9 @@ async function jobRecordOf(
   { jobId, type, ...event }: OrganizationEvent,
   wanted: (type: string) => boolean,
   call: Call,
+  owners: JobOwners,
 ): Promise<SseRecord | undefined> {
-  const job = jobId !== null && isJobEvent(type) && wanted(type) ? await find(jobId, call) : undefined
+  const job = jobId !== null && isJobEvent(type) && wanted(type) ? await find(jobId, call, owners) : undefined
   return job && isJobEvent(type) ? eventRecord({ ...event, type, jobId: job.id }, job, call) : undefined
 }
 
@@ -84,20 +88,21 @@ async function executionRecordOf(
   { executionId, ...event }: OrganizationEvent,
   wanted: (type: string) => boolean,
   call: Call,
+  owners: Pick<Owners, 'executions'>,
 ): Promise<SseRecord | undefined> {
   const name = executionId === null ? undefined : nameOf(event)
   if (executionId === null || name === undefined || !wanted(name)) return undefined
-  return recordOf({ ...event, executionId }, undefined, call)
+  return recordOf({ ...event, executionId }, undefined, call, owners)
 }
 
-const find = (id: string, call: Call): Promise<JobRecord | undefined> =>
-  call.owners.store.jobs.find(call.caller.organizationId, id)
+const find = (id: string, call: Call, { jobs }: JobOwners): Promise<JobRecord | undefined> =>
+  jobs.find(call.caller.organizationId, id)
 
-async function followOrganization(call: Call): Promise<void> {
+async function followOrganization(call: Call, owners: EventOwners): Promise<void> {
   const wanted = typesWanted(call.query.get('types') ?? undefined)
   const { organizationId } = call.caller
-  const { store, jobs, executions } = call.owners
-  const from = await beginning(call)
+  const { jobs, executions } = owners
+  const from = await beginning(call, owners)
   const bell = openBell()
   const stops = [jobs.followOrganization(organizationId, bell.ring), executions.follow(organizationId, bell.ring)]
   const stream = new EventStream(call)
@@ -105,15 +110,13 @@ async function followOrganization(call: Call): Promise<void> {
   try {
     const open = await Promise.all(
       (['processing', 'pending'] as const).map(status =>
-        store.jobs.list(organizationId, { status, kind: 'async', limit: mostShown }),
+        jobs.list(organizationId, { status, kind: 'async', limit: mostShown }),
       ),
     )
     const shown = open.flatMap(page => page.jobs).slice(0, mostShown)
     const more = open.some(({ next }) => next !== null) || open.flatMap(page => page.jobs).length > mostShown
     const going = await Promise.all(
-      (['running', 'pending'] as const).map(status =>
-        store.executions.list(organizationId, { status, limit: mostShown }),
-      ),
+      (['running', 'pending'] as const).map(status => executions.list(organizationId, { status, limit: mostShown })),
     )
     const executed = JSON.stringify(going.flatMap(page => page.executions.map(executionSummary)).slice(0, mostShown))
     const listed = shown.map(job => summaryText(job, call)).join(',')
@@ -122,10 +125,13 @@ async function followOrganization(call: Call): Promise<void> {
       call,
       stream,
       from,
-      page: sequence => store.events.ofOrganization(organizationId, { sequence, limit: pageSize }),
+      page: sequence => executions.events.ofOrganization(organizationId, { sequence, limit: pageSize }),
       heard: bell.heard,
       async take(event) {
-        const records = [await jobRecordOf(event, wanted, call), await executionRecordOf(event, wanted, call)]
+        const records = [
+          await jobRecordOf(event, wanted, call, owners),
+          await executionRecordOf(event, wanted, call, owners),
+        ]
         const told = records.filter(one => one !== undefined)
         // Of two with one id the second has it: who goes on behind it has had both.
         for (const [at, { id, ...one }] of told.entries())
@@ -143,7 +149,7 @@ async function followOrganization(call: Call): Promise<void> {
 const resuming =
   'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. '
 
-export const eventRoutes = [
+export const eventRoutes = (owners: EventOwners) => [
   route({
     method: 'GET',
     path: '/api/jobs/:id/events',
@@ -153,7 +159,7 @@ export const eventRoutes = [
     description: `${resuming}Its progress comes as \`job.progress\`, without an id. The stream ends behind the event that tells of the job's end.`,
     params: z.object({ id: z.string() }),
     query: z.object({ after: z.string().optional() }),
-    answer: followJob,
+    answer: call => followJob(call, owners),
   }),
   route({
     method: 'GET',
@@ -163,6 +169,6 @@ export const eventRoutes = [
     summary: 'Follow all jobs and executions of the organization',
     description: `${resuming}\`?types=job.completed,job.failed\` leaves out what is not named; \`job.*\` is every type of jobs, \`workflow_execution.*\` every one of executions and their nodes.`,
     query: z.object({ types: z.string().optional(), after: z.string().optional() }),
-    answer: followOrganization,
+    answer: call => followOrganization(call, owners),
   }),
 ]

@@ -1,5 +1,6 @@
 import type { ExecutionEvent } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import type { SseRecord } from '../sse.ts'
 import { executionSummary } from './execution-record.ts'
 import { shownResult } from './execution-results.ts'
@@ -33,21 +34,22 @@ export async function recordOf(
   event: ExecutionEvent,
   tasks: ReadonlyMap<string, string> | undefined,
   call: Call,
+  { executions }: Pick<Owners, 'executions'>,
 ): Promise<SseRecord | undefined> {
   const { nodeId, sequence, at } = event
   const type = nameOf(event)
   if (type === undefined) return undefined
   const { executionId: id } = event
-  const { store, organizationId } = { store: call.owners.store.executions, ...call.caller }
+  const { organizationId } = call.caller
   const data: Record<string, unknown> = { execution_id: id }
   if (nodeId === null) {
-    const execution = await store.summary(organizationId, id)
+    const execution = await executions.summary(organizationId, id)
     if (!execution) return undefined
     data.execution = executionSummary(execution)
   } else {
     Object.assign(data, { node_id: nodeId, job_id: event.jobId, attempt: event.attempt })
     if (type.endsWith('.completed') || type.endsWith('.failed') || type.endsWith('.cached')) {
-      const ended = (await store.results(organizationId, id, [nodeId]))[nodeId]
+      const ended = (await executions.results(organizationId, id, [nodeId]))[nodeId]
       if (ended?.error) data.error = ended.error
       if (tasks && typeof ended?.result === 'string' && ended.result.length <= longestResult)
         data.result = await shownResult(tasks.get(nodeId)!, ended.result, call)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { EventStream } from '../sse.ts'
 import { isLastOfExecution, recordOf } from './execution-event.ts'
@@ -9,9 +10,16 @@ import { findExecution, shownExecution } from './execution-record.ts'
 import { beginning, follow, openBell, pageSize } from './following.ts'
 import { record, snapshot } from './job-event.ts'
 
+type FollowOwners = Pick<Owners, 'executions' | 'jobs'>
+
 /** How far the nodes are that run or wait: not kept, so it has no id. */
-async function progressOf(execution: ExecutionRecord, nodes: readonly ExecutionNode[], call: Call): Promise<string> {
-  const standings = await standingsOf(nodes, call)
+async function progressOf(
+  execution: ExecutionRecord,
+  nodes: readonly ExecutionNode[],
+  call: Call,
+  owners: FollowOwners,
+): Promise<string> {
+  const standings = await standingsOf(nodes, call, owners)
   const live = nodes.filter(({ nodeId }) => standings.has(nodeId))
   const shown = live.map(node => {
     const { node_id, status, progress, queue_position, waiting_for } = shownNode(node, call, standings.get(node.nodeId))
@@ -20,11 +28,11 @@ async function progressOf(execution: ExecutionRecord, nodes: readonly ExecutionN
   return JSON.stringify({ execution_id: execution.id, progress: execution.progress, nodes: shown })
 }
 
-async function followExecution(call: Call): Promise<void> {
-  const { store, executions, jobs } = call.owners
+async function followExecution(call: Call, owners: FollowOwners): Promise<void> {
+  const { executions, jobs } = owners
   const { organizationId } = call.caller
-  const { id } = await findExecution(call.params.id!, call)
-  const from = await beginning(call)
+  const { id } = await findExecution(call.params.id!, call, owners)
+  const from = await beginning(call, owners)
   const bell = openBell()
   const stop = executions.follow(id, bell.ring)
   const stream = new EventStream(call)
@@ -45,28 +53,28 @@ async function followExecution(call: Call): Promise<void> {
 
   try {
     // Read after the place in the log: what happens in between is told twice rather than not at all.
-    const first = await findExecution(id, call)
-    const shown = await shownExecution(first, call, { withNodes: true })
+    const first = await findExecution(id, call, owners)
+    const shown = await shownExecution(first, call, owners, { withNodes: true })
     const tasks = new Map(Object.entries(first.definition.dag.nodes).map(([node, { task }]) => [node, task]))
     stream.send(snapshot(from, JSON.stringify({ execution: shown })))
     await follow({
       call,
       stream,
       from,
-      page: sequence => store.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize }),
+      page: sequence => executions.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize }),
       heard: bell.heard,
       async take(event) {
-        const told = await recordOf(event, tasks, call)
+        const told = await recordOf(event, tasks, call, owners)
         if (told) stream.send(told)
         return !isLastOfExecution(event.type)
       },
       async idle() {
-        const execution = await store.executions.summary(organizationId, id)
+        const execution = await executions.summary(organizationId, id)
         // It had ended before the place from which the reader goes on, or was deleted.
         if (!execution || execution.finishedAt !== null) return false
-        const nodes = await store.executions.nodes(organizationId, id)
+        const nodes = await executions.nodes(organizationId, id)
         listenTo(nodes)
-        const progress = await progressOf(execution, nodes, call)
+        const progress = await progressOf(execution, nodes, call, owners)
         if (progress !== told) stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
         told = progress
         return true
@@ -79,7 +87,7 @@ async function followExecution(call: Call): Promise<void> {
   }
 }
 
-export const executionEventRoutes = [
+export const executionEventRoutes = (owners: FollowOwners) => [
   route({
     method: 'GET',
     path: '/api/workflow-executions/:id/events',
@@ -90,6 +98,6 @@ export const executionEventRoutes = [
       'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. How far nodes are comes as `workflow_execution.node.progress`, without an id. Large results are left out: null stands in the snapshot, and an event of a node is without `result`. Read them with their node.',
     params: z.object({ id: z.string() }),
     query: z.object({ after: z.string().optional() }),
-    answer: followExecution,
+    answer: call => followExecution(call, owners),
   }),
 ]

@@ -3,6 +3,7 @@ import { executionStatuses } from '../../core/dag/advance.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { ExecutionSummary, executionSummary } from './execution-record.ts'
 import { findWorkflow } from './workflow-record.ts'
@@ -19,14 +20,17 @@ const Page = z
   .object({ executions: z.array(ExecutionSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })
   .meta({ id: 'ExecutionPage' })
 
+type ListOwners = Pick<Owners, 'executions'>
+
 async function list(
   call: Call,
   { status, created_after, metadata, limit, after }: z.output<typeof Filter>,
   workflowId: string | undefined,
+  owners: ListOwners,
 ): Promise<z.input<typeof Page>> {
   if (after !== undefined && !(after.startsWith('exec_') && isId(after)))
     throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
-  const { executions, next } = await call.owners.store.executions.list(call.caller.organizationId, {
+  const { executions, next } = await owners.executions.list(call.caller.organizationId, {
     limit,
     ...(after === undefined ? {} : { after }),
     ...(workflowId === undefined ? {} : { workflowId }),
@@ -37,7 +41,7 @@ async function list(
   return { executions: executions.map(executionSummary), has_more: next !== null, next_cursor: next }
 }
 
-export const executionListRoutes = [
+export const executionListRoutes = (owners: ListOwners & Pick<Owners, 'workflows'>) => [
   route({
     method: 'GET',
     path: '/api/workflow-executions',
@@ -46,7 +50,7 @@ export const executionListRoutes = [
     summary: 'List executions, newest first',
     query: Filter.extend({ workflow_id: z.string().max(64).optional() }),
     response: Page,
-    handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id),
+    handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id, owners),
   }),
   route({
     method: 'GET',
@@ -57,6 +61,7 @@ export const executionListRoutes = [
     params: z.object({ id: z.string() }),
     query: Filter,
     response: Page,
-    handle: async ({ params, query }, call) => list(call, query, (await findWorkflow(params.id, call)).id),
+    handle: async ({ params, query }, call) =>
+      list(call, query, (await findWorkflow(params.id, call, owners)).id, owners),
   }),
 ]

@@ -5,7 +5,7 @@ import { Task } from '../../core/schemas/task.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { type ShownKept, shownKept } from './execution-results.ts'
 import { seconds } from './job-record.ts'
 
@@ -68,7 +68,7 @@ export function shownNode(node: ExecutionNode, call: Call, standing?: Standing):
     resolved_inputs: null,
     result: null,
     error: node.error,
-    logs_url: node.jobId === null ? null : `${originOf(call)}/api/jobs/${node.jobId}/logs`,
+    logs_url: node.jobId === null ? null : `${call.origin}/api/jobs/${node.jobId}/logs`,
   }
 }
 
@@ -76,14 +76,17 @@ export function shownNode(node: ExecutionNode, call: Call, standing?: Standing):
 const mostStandings = 100
 
 /** How those nodes are doing that wait or run, by node. */
-export async function standingsOf(nodes: readonly ExecutionNode[], call: Call): Promise<Map<string, Standing>> {
-  const { store, jobs } = call.owners
+export async function standingsOf(
+  nodes: readonly ExecutionNode[],
+  call: Call,
+  { jobs }: Pick<Owners, 'jobs'>,
+): Promise<Map<string, Standing>> {
   const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
   // Those that run have more to tell.
   live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
   const standings = new Map<string, Standing>()
   for (const { nodeId, jobId } of live.slice(0, mostStandings)) {
-    const job = jobId === null ? undefined : await store.jobs.find(call.caller.organizationId, jobId)
+    const job = jobId === null ? undefined : await jobs.find(call.caller.organizationId, jobId)
     if (job) standings.set(nodeId, jobs.standing(job))
   }
   return standings
@@ -93,16 +96,19 @@ export async function standingsOf(nodes: readonly ExecutionNode[], call: Call): 
 const longestInputs = 16_384
 
 /** What nodes that have ended were given, by node. */
-async function inputsOf(nodes: readonly ExecutionNode[], execution: ExecutionRecord, call: Call) {
-  const { store, executions } = call.owners
+async function inputsOf(
+  nodes: readonly ExecutionNode[],
+  execution: ExecutionRecord,
+  { executions, jobs }: Pick<Owners, 'executions' | 'jobs'>,
+) {
   const { organizationId, id } = execution
   const given = new Map<string, unknown>()
-  const stored = await store.executions.inputs(organizationId, id, longestInputs)
+  const stored = await executions.inputs(organizationId, id, longestInputs)
   for (const [nodeId, inputs] of Object.entries(stored)) given.set(nodeId, JSON.parse(inputs))
   // Only the end of a job that has completed says what it was given.
   for (const { nodeId, status, jobId } of nodes) {
     if (status !== 'failed' || jobId === null) continue
-    const job = await store.jobs.find(organizationId, jobId)
+    const job = await jobs.find(organizationId, jobId)
     const inputs = job && (await executions.inputsOf(job))
     if (JSON.stringify(inputs ?? null).length <= longestInputs) given.set(nodeId, inputs)
   }
@@ -114,11 +120,12 @@ export async function shownNodes(
   execution: ExecutionRecord,
   nodes: readonly ExecutionNode[],
   call: Call,
+  owners: Pick<Owners, 'executions' | 'jobs'>,
   embedded?: Embedded[],
 ): Promise<{ nodes: z.input<typeof ExecutionNodeObject>[]; kept: Map<string, ShownKept> }> {
-  const kept = await keptOf(execution, nodes, call, embedded)
-  const standings = await standingsOf(nodes, call)
-  const given = await inputsOf(nodes, execution, call)
+  const kept = await keptOf(execution, nodes, call, owners, embedded)
+  const standings = await standingsOf(nodes, call, owners)
+  const given = await inputsOf(nodes, execution, owners)
   const shown = nodes.map(node => ({
     ...shownNode(node, call, standings.get(node.nodeId)),
     resolved_inputs: given.get(node.nodeId) ?? null,
@@ -132,11 +139,12 @@ export async function keptOf(
   { organizationId, id, definition }: ExecutionRecord,
   nodes: readonly ExecutionNode[],
   call: Call,
+  { executions }: Pick<Owners, 'executions'>,
   embedded?: Embedded[],
 ): Promise<Map<string, ShownKept>> {
   const completed = nodes.filter(node => node.status === 'completed')
   const names = completed.map(({ nodeId }) => nodeId)
-  const results = await call.owners.store.executions.results(organizationId, id, names)
+  const results = await executions.results(organizationId, id, names)
   const kept = new Map<string, ShownKept>()
   for (const { nodeId, task } of completed) {
     const outputs = definition.dag.nodes[nodeId]?.outputs ?? []

@@ -7,6 +7,7 @@ import type { JobError } from '../../core/store/store.ts'
 import type { ExecutionRecord } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
 import { seconds } from './job-record.ts'
@@ -133,13 +134,14 @@ function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof Executio
 export async function shownExecution(
   execution: ExecutionRecord,
   call: Call,
+  owners: Pick<Owners, 'executions' | 'jobs'>,
   { withNodes, withDag = false, embedded }: { withNodes: boolean; withDag?: boolean; embedded?: Embedded[] },
 ): Promise<z.input<typeof ExecutionObject>> {
   const { organizationId, id, definition, status } = execution
   const done = status === 'completed'
-  const nodes = withNodes || done ? await call.owners.store.executions.nodes(organizationId, id) : []
-  const shown = withNodes ? await shownNodes(execution, nodes, call, embedded) : undefined
-  const kept = shown?.kept ?? (await keptOf(execution, nodes, call, embedded))
+  const nodes = withNodes || done ? await owners.executions.nodes(organizationId, id) : []
+  const shown = withNodes ? await shownNodes(execution, nodes, call, owners, embedded) : undefined
+  const kept = shown?.kept ?? (await keptOf(execution, nodes, call, owners, embedded))
   return {
     ...executionSummary(execution),
     outputs: done ? Object.fromEntries([...kept].map(([nodeId, { output }]) => [nodeId, output])) : null,
@@ -152,18 +154,23 @@ export async function shownExecution(
 export async function executionAnswer(
   execution: ExecutionRecord,
   call: Call,
+  owners: Pick<Owners, 'executions' | 'jobs'>,
   how: { withNodes: boolean; withDag?: boolean },
 ): Promise<JsonText> {
   const embedded: Embedded[] = []
-  const shown = await shownExecution(execution, call, { ...how, embedded })
+  const shown = await shownExecution(execution, call, owners, { ...how, embedded })
   return new JsonText(JSON.stringify({ execution: shown }), undefined, embedded)
 }
 
 const isExecutionId = (id: string): boolean => id.startsWith('exec_') && isId(id)
 
 /** The execution of the caller's organization. Throws Failure `not_found`. */
-export async function findExecution(id: string, call: Call): Promise<ExecutionRecord> {
-  const found = isExecutionId(id) ? await call.owners.store.executions.find(call.caller.organizationId, id) : undefined
+export async function findExecution(
+  id: string,
+  call: Call,
+  { executions }: Pick<Owners, 'executions'>,
+): Promise<ExecutionRecord> {
+  const found = isExecutionId(id) ? await executions.find(call.caller.organizationId, id) : undefined
   if (found) return found
   throw new Failure('not_found', `Execution ${id.slice(0, 64)} was not found.`)
 }

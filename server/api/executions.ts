@@ -8,7 +8,7 @@ import type { ExecutionWish } from '../../core/workflows/executions.ts'
 import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
 import { idempotencyOf } from '../idempotency.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { ExecutionNodeObject, shownNode, shownNodes, standingsOf } from './execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from './execution-record.ts'
@@ -31,14 +31,17 @@ const Terms = z.object({
 })
 type Terms = z.output<typeof Terms>
 
+type ExecutionOwners = Pick<Owners, 'admission' | 'config' | 'executions' | 'jobs' | 'registry' | 'workflows'>
+
 /** Everything of an execution but what it executes. */
 const wishOf = (
   call: Call,
   definition: WorkflowDefinition,
   workflow: ExecutionWish['workflow'],
   terms: Terms,
+  owners: Pick<Owners, 'admission' | 'config' | 'registry'>,
 ): ExecutionWish => {
-  const retention = call.owners.config.limits.job_retention
+  const retention = owners.config.limits.job_retention
   // A key stands for what was sent and for where it was sent, whatever has become of the workflow since.
   const { bodyHash, params } = call
   call.bodyHash = canonicalHash([params, bodyHash ?? null])
@@ -52,57 +55,74 @@ const wishOf = (
     retentionMs: retention === 0 ? null : retention,
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     idempotency: idempotencyOf(call, undefined),
-    origin: originOf(call),
-    offer: offerFor(call),
+    origin: call.origin,
+    offer: offerFor(call, owners),
   }
 }
 
 async function answer(
   call: Call,
   { execution, replayed }: { execution: ExecutionRecord; replayed: boolean },
+  owners: Pick<Owners, 'executions' | 'jobs'>,
 ): Promise<JsonText> {
   if (replayed) call.header('idempotent-replayed', 'true')
-  return executionAnswer(execution, call, { withNodes: false })
+  return executionAnswer(execution, call, owners, { withNodes: false })
 }
 
 const running = (execution: ExecutionRecord): boolean => execution.finishedAt === null
 
+const Execute = Terms.extend({ version: z.int().min(1).optional().describe('The newest when absent.') }).meta({
+  id: 'ExecuteWorkflow',
+})
+const Run = Terms.extend({
+  dag: Dag,
+  parameters: z.record(z.string(), Parameter).nullish(),
+  name: WorkflowFields.shape.name.optional(),
+  on_failure: WorkflowFields.shape.on_failure,
+}).meta({ id: 'RunWorkflow' })
+const Nodes = z.object({ nodes: z.array(ExecutionNodeObject) }).meta({ id: 'ExecutionNodes' })
+const OneNode = z.object({ node: ExecutionNodeObject }).meta({ id: 'ExecutionNodeAnswer' })
+const Retry = z
+  .object({
+    from: z.string().max(64).default('failed').describe('`failed`, `start`, or the id of a node.'),
+    input_params: z.record(z.string(), z.unknown()).optional().describe('Those of the first when absent.'),
+  })
+  .meta({ id: 'RetryExecution' })
+const Deleted = z
+  .object({ id: z.string(), object: z.literal('workflow_execution'), deleted: z.literal(true) })
+  .meta({ id: 'ExecutionDeleted' })
+
 /** Executions: workflows that are being carried out or have been. */
-export const executionRoutes = [
+export const executionRoutes = (owners: ExecutionOwners) => [
   route({
     method: 'POST',
     path: '/api/workflows/:id/execute',
     scope: 'user:write',
+    bucket: 'jobs',
     tag,
     summary: 'Execute a workflow',
     description:
       'Once the answer is there the execution survives crashes and restarts. A workflow that cannot run is refused with `invalid_graph`, and nothing of it exists.',
     params: One,
-    body: Terms.extend({ version: z.int().min(1).optional().describe('The newest when absent.') }).meta({
-      id: 'ExecuteWorkflow',
-    }),
+    body: Execute,
     example: { input_params: { topic: 'cats' } },
     response: Answer,
     status: 202,
     handle: async ({ params, body: { version, ...terms } }, call) => {
-      const workflow = await findWorkflow(params.id, call, version)
+      const workflow = await findWorkflow(params.id, call, owners, version)
       const made = { id: workflow.id, version: workflow.version }
-      return answer(call, await call.owners.executions.execute(wishOf(call, workflow, made, terms)))
+      return answer(call, await owners.executions.execute(wishOf(call, workflow, made, terms, owners)), owners)
     },
   }),
   route({
     method: 'POST',
     path: '/api/workflows/run',
     scope: 'user:write',
+    bucket: 'jobs',
     tag,
     summary: 'Execute a workflow that is not written down',
     members: mostMembers,
-    body: Terms.extend({
-      dag: Dag,
-      parameters: z.record(z.string(), Parameter).nullish(),
-      name: WorkflowFields.shape.name.optional(),
-      on_failure: WorkflowFields.shape.on_failure,
-    }).meta({ id: 'RunWorkflow' }),
+    body: Run,
     example: {
       dag: {
         nodes: {
@@ -119,7 +139,7 @@ export const executionRoutes = [
     status: 202,
     handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, call) => {
       const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
-      return answer(call, await call.owners.executions.execute(wishOf(call, definition, null, terms)))
+      return answer(call, await owners.executions.execute(wishOf(call, definition, null, terms, owners)), owners)
     },
   }),
   route({
@@ -139,14 +159,14 @@ export const executionRoutes = [
     }),
     response: Answer,
     handle: async ({ params, query }, call) => {
-      let execution = await findExecution(params.id, call)
+      let execution = await findExecution(params.id, call, owners)
       if (query.wait > 0 && running(execution)) {
-        await endOf(execution.id, query.wait, call)
-        execution = await findExecution(params.id, call)
+        await endOf(execution.id, query.wait, call, owners)
+        execution = await findExecution(params.id, call, owners)
       }
       if (running(execution))
         call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
-      return executionAnswer(execution, call, {
+      return executionAnswer(execution, call, owners, {
         withNodes: query.include !== 'none',
         withDag: query.include === 'dag',
       })
@@ -159,12 +179,12 @@ export const executionRoutes = [
     tag,
     summary: 'Read the nodes of an execution',
     params: One,
-    response: z.object({ nodes: z.array(ExecutionNodeObject) }).meta({ id: 'ExecutionNodes' }),
+    response: Nodes,
     handle: async ({ params }, call) => {
-      const execution = await findExecution(params.id, call)
-      const nodes = await call.owners.store.executions.nodes(execution.organizationId, execution.id)
+      const execution = await findExecution(params.id, call, owners)
+      const nodes = await owners.executions.nodes(execution.organizationId, execution.id)
       const embedded: Embedded[] = []
-      const shown = await shownNodes(execution, nodes, call, embedded)
+      const shown = await shownNodes(execution, nodes, call, owners, embedded)
       return new JsonText(JSON.stringify({ nodes: shown.nodes }), undefined, embedded)
     },
   }),
@@ -175,18 +195,17 @@ export const executionRoutes = [
     tag,
     summary: 'Read one node, with its inputs and its whole result',
     params: One.extend({ node: z.string() }),
-    response: z.object({ node: ExecutionNodeObject }).meta({ id: 'ExecutionNodeAnswer' }),
+    response: OneNode,
     handle: async ({ params }, call) => {
-      const { store, executions } = call.owners
-      const { id, organizationId } = await findExecution(params.id, call)
-      const node = (await store.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
+      const { id, organizationId } = await findExecution(params.id, call, owners)
+      const node = (await owners.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
       if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
-      const job = node.jobId === null ? undefined : await store.jobs.find(organizationId, node.jobId)
-      const standings = await standingsOf([node], call)
+      const job = node.jobId === null ? undefined : await owners.jobs.find(organizationId, node.jobId)
+      const standings = await standingsOf([node], call, owners)
       const embedded: Embedded[] = []
       const shown = {
         ...shownNode(node, call, standings.get(node.nodeId)),
-        resolved_inputs: job ? await executions.inputsOf(job) : null,
+        resolved_inputs: job ? await owners.executions.inputsOf(job) : null,
         result: job ? await shownResult(node.task, job.result, call, embedded) : null,
       }
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
@@ -196,47 +215,45 @@ export const executionRoutes = [
     method: 'POST',
     path: '/api/workflow-executions/:id/cancel',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Cancel an execution; what runs is told at once',
     params: One,
     response: Answer,
     handle: async ({ params }, call) => {
-      const { id, organizationId } = await findExecution(params.id, call)
-      const cancelled = (await call.owners.executions.cancel(organizationId, id)) ?? (await findExecution(id, call))
-      return executionAnswer(cancelled, call, { withNodes: false })
+      const { id, organizationId } = await findExecution(params.id, call, owners)
+      const cancelled = (await owners.executions.cancel(organizationId, id)) ?? (await findExecution(id, call, owners))
+      return executionAnswer(cancelled, call, owners, { withNodes: false })
     },
   }),
   route({
     method: 'POST',
     path: '/api/workflow-executions/:id/retry',
     scope: 'user:write',
+    bucket: 'jobs',
     tag,
     summary: 'Do an execution again, from where it failed, from the start, or from a node',
     description: 'A new execution; results of the nodes that are not done again are taken over.',
     params: One,
-    body: z
-      .object({
-        from: z.string().max(64).default('failed').describe('`failed`, `start`, or the id of a node.'),
-        input_params: z.record(z.string(), z.unknown()).optional().describe('Those of the first when absent.'),
-      })
-      .meta({ id: 'RetryExecution' }),
+    body: Retry,
     example: { from: 'failed' },
     response: Answer,
     status: 202,
     handle: async ({ params, body }, call) => {
-      const before = await findExecution(params.id, call)
+      const before = await findExecution(params.id, call, owners)
       const { definition, workflowId, workflowVersion } = before
       const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
       const terms: Terms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
-      const wish = wishOf(call, definition, workflow, terms)
+      const wish = wishOf(call, definition, workflow, terms, owners)
       const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
       return answer(
         call,
-        await call.owners.executions.retry(before, from, {
+        await owners.executions.retry(before, from, {
           ...wish,
           timeout: before.timeoutMs / 1000,
           metadata: before.metadata,
         }),
+        owners,
       )
     },
   }),
@@ -247,24 +264,26 @@ export const executionRoutes = [
     tag,
     summary: 'Delete an execution that has ended, with its jobs and files',
     params: One,
-    response: z
-      .object({ id: z.string(), object: z.literal('workflow_execution'), deleted: z.literal(true) })
-      .meta({ id: 'ExecutionDeleted' }),
+    response: Deleted,
     handle: async ({ params }, call) => {
-      const { id, organizationId } = await findExecution(params.id, call)
-      await call.owners.store.executions.remove(organizationId, id, Date.now())
+      const { id, organizationId } = await findExecution(params.id, call, owners)
+      await owners.executions.remove(organizationId, id)
       return { id, object: 'workflow_execution' as const, deleted: true as const }
     },
   }),
 ]
 
 /** Resolves when the execution has ended, the time is over, or the client has left. */
-async function endOf(id: string, seconds: number, call: Call): Promise<void> {
-  const { executions, store } = call.owners
+async function endOf(
+  id: string,
+  seconds: number,
+  call: Call,
+  { executions }: Pick<Owners, 'executions'>,
+): Promise<void> {
   const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(seconds * 1000))])
   const { promise, resolve } = Promise.withResolvers<void>()
   const look = () =>
-    void store.executions.summary(call.caller.organizationId, id).then(now => {
+    void executions.summary(call.caller.organizationId, id).then(now => {
       if (!now || !running(now)) resolve()
     }, resolve)
   const stop = executions.follow(id, ended => ended && resolve())

@@ -1,4 +1,5 @@
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import type { EventStream } from '../sse.ts'
 import { resumeFrom } from './job-event.ts'
 
@@ -23,8 +24,8 @@ export function openBell() {
 }
 
 /** Where a reader begins: after the event that it had last, or after all that there are. */
-export async function beginning(call: Call): Promise<number> {
-  const last = await call.owners.store.events.last()
+export async function beginning(call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<number> {
+  const last = await jobs.events.last()
   // An id from before a backup was restored may be ahead of all that there are.
   return Math.min(resumeFrom(call) ?? last, last)
 }
@@ -74,6 +75,6 @@ export async function follow<Event extends { sequence: number }>({
     if (stream.ended) return
     await heard()
     if (stream.ended) return
-    await call.owners.streams.turn()
+    await call.streams.turn()
   }
 }

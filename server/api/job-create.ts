@@ -147,6 +147,7 @@ export const createRoute = route({
   method: 'POST',
   path: '/api/jobs',
   scope: 'user:write',
+  bucket: 'jobs',
   tag: 'Jobs',
   summary: 'Submit a job that runs when there is room',
   description:

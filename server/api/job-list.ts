@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Task } from '../../core/schemas/task.ts'
 import { jobStatuses } from '../../core/store/store.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { isJobId, JobSummary, summaryText } from './job-record.ts'
 
@@ -29,30 +30,31 @@ const Page = z
   .object({ jobs: z.array(JobSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })
   .meta({ id: 'JobPage' })
 
-export const listRoute = route({
-  method: 'GET',
-  path: '/api/jobs',
-  scope: 'user:read',
-  tag: 'Jobs',
-  summary: 'List jobs, newest first',
-  description:
-    'Without inputs and results. A synchronous call is listed once it has ended. A page may hold fewer than `limit` although `has_more` is true: go on from `next_cursor`.',
-  query: Query,
-  response: Page,
-  handle: async ({ query }, call) => {
-    const { jobs, next } = await call.owners.store.jobs.list(call.caller.organizationId, {
-      limit: query.limit,
-      ...(query.after === undefined ? {} : { after: query.after }),
-      ...(query.status === undefined ? {} : { status: query.status }),
-      ...(query.task === undefined ? {} : { task: query.task }),
-      ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
-      ...(query.kind === undefined ? {} : { kind: query.kind }),
-      // The whole second is left out, and not what is left of it.
-      ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),
-      ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
-      ...(query.metadata === undefined ? {} : { metadata: query.metadata }),
-    })
-    const listed = jobs.map(job => summaryText(job, call)).join(',')
-    return new JsonText(`{"jobs":[${listed}],"has_more":${next !== null},"next_cursor":${JSON.stringify(next)}}`)
-  },
-})
+export const listRoute = ({ jobs: owner }: Pick<Owners, 'jobs'>) =>
+  route({
+    method: 'GET',
+    path: '/api/jobs',
+    scope: 'user:read',
+    tag: 'Jobs',
+    summary: 'List jobs, newest first',
+    description:
+      'Without inputs and results. A synchronous call is listed once it has ended. A page may hold fewer than `limit` although `has_more` is true: go on from `next_cursor`.',
+    query: Query,
+    response: Page,
+    handle: async ({ query }, call) => {
+      const { jobs, next } = await owner.list(call.caller.organizationId, {
+        limit: query.limit,
+        ...(query.after === undefined ? {} : { after: query.after }),
+        ...(query.status === undefined ? {} : { status: query.status }),
+        ...(query.task === undefined ? {} : { task: query.task }),
+        ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
+        ...(query.kind === undefined ? {} : { kind: query.kind }),
+        // The whole second is left out, and not what is left of it.
+        ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),
+        ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
+        ...(query.metadata === undefined ? {} : { metadata: query.metadata }),
+      })
+      const listed = jobs.map(job => summaryText(job, call)).join(',')
+      return new JsonText(`{"jobs":[${listed}],"has_more":${next !== null},"next_cursor":${JSON.stringify(next)}}`)
+    },
+  })

@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { logLevels } from '../../core/schemas/log-level.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { submitted } from '../submit.ts'
 import { Created, createRoute } from './job-create.ts'
@@ -33,15 +34,14 @@ const notDeletable = ({ id }: JobRecord) =>
   new Failure('conflict', `The job ${id} is a synchronous call: only its bill is kept, and that is not deleted.`)
 
 /** Resolves when the job has ended, the client has left, the server drains, or the time is over. */
-async function waitFor(job: JobRecord, waitMs: number, call: Call): Promise<void> {
-  const { jobs, store } = call.owners
+async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<void> {
   // A synchronous call is not in the store, which does not tell its end.
   const callEnded = jobs.calls.ended(job.organizationId, job.id)
   const left = new AbortController()
   const ended = jobs.wait(job.id, AbortSignal.any([call.gone, AbortSignal.timeout(waitMs), left.signal]))
   try {
     // It may have ended between the look of the caller and the wait.
-    const now = await store.jobs.find(job.organizationId, job.id)
+    const now = await jobs.find(job.organizationId, job.id)
     if (!now || !hasEnded(now)) await Promise.race([ended, ...(callEnded ? [callEnded] : [])])
   } finally {
     left.abort()
@@ -49,9 +49,9 @@ async function waitFor(job: JobRecord, waitMs: number, call: Call): Promise<void
 }
 
 /** Durable jobs: an id that was answered survives the server. */
-export const jobRoutes = [
+export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
   createRoute,
-  listRoute,
+  listRoute(owners),
   route({
     method: 'GET',
     path: '/api/jobs/:id',
@@ -66,7 +66,7 @@ export const jobRoutes = [
     handle: async ({ params, query }, call) => {
       let job = await findJob(params.id, call)
       if (query.wait > 0 && !hasEnded(job)) {
-        await waitFor(job, Math.ceil(query.wait * 1000), call)
+        await waitFor(job, Math.ceil(query.wait * 1000), call, owners)
         job = await findJob(params.id, call)
       }
       if (!hasEnded(job))
@@ -84,7 +84,7 @@ export const jobRoutes = [
     params: One,
     response: Deleted,
     handle: async ({ params: { id } }, call) => {
-      const removed = isJobId(id) && (await call.owners.jobs.remove(call.caller.organizationId, id))
+      const removed = isJobId(id) && (await owners.jobs.remove(call.caller.organizationId, id))
       if (!removed) throw notDeletable(await findJob(id, call))
       return { id, object: 'job' as const, deleted: true }
     },
@@ -93,13 +93,14 @@ export const jobRoutes = [
     method: 'POST',
     path: '/api/jobs/:id/cancel',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Cancel a job; its engine is told at once',
     params: One,
     response: JobObject,
     handle: async ({ params: { id } }, call) => {
       // The calls first: one that leaves the memory meanwhile is in the store.
-      const { jobs } = call.owners
+      const { jobs } = owners
       const { organizationId } = call.caller
       const job = isJobId(id)
         ? ((await jobs.calls.cancel(organizationId, id)) ?? (await jobs.cancel(organizationId, id)))
@@ -111,6 +112,7 @@ export const jobRoutes = [
     method: 'POST',
     path: '/api/jobs/:id/retry',
     scope: 'user:write',
+    bucket: 'jobs',
     tag,
     summary: 'Submit a job that has ended once more, as a new job',
     description: 'With the same inputs and the same terms; its time to begin and its start timeout count anew.',
@@ -130,7 +132,7 @@ export const jobRoutes = [
     response: Logs,
     handle: async ({ params }, call) => {
       const job = await findJob(params.id, call)
-      const lines = job.kind === 'sync' ? [] : await call.owners.jobs.logs(job)
+      const lines = job.kind === 'sync' ? [] : await owners.jobs.logs(job)
       return {
         logs: lines.map(({ at, level, message }) => ({
           timestamp: new Date(at).toISOString(),

@@ -4,7 +4,7 @@ import { isId } from '../../core/ids.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { LibraryItem } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 
 const tag = 'Library'
@@ -42,10 +42,10 @@ const Deleted = z
   .object({ id: z.string(), object: z.literal('library_item'), deleted: z.literal(true) })
   .meta({ id: 'LibraryItemDeleted' })
 
-function shown(item: LibraryItem, call: Call): z.input<typeof LibraryObject> {
+function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<typeof LibraryObject> {
   const { file } = item
-  const origin = originOf(call)
-  const link = (id: string, name: string) => call.owners.files.link({ id, name }, origin)
+  const origin = call.origin
+  const link = (id: string, name: string) => files.link({ id, name }, origin)
   return {
     id: item.id,
     object: 'library_item',
@@ -76,7 +76,7 @@ const missing = (id: string) => new Failure('not_found', `There is no video ${id
 const Time = z.coerce.number().int().min(0).max(1e11).optional()
 
 /** Every video that a job of the organization made, until its job's retention ends or it is removed here. */
-export const libraryRoutes = [
+export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
   route({
     method: 'GET',
     path: '/api/library',
@@ -94,7 +94,7 @@ export const libraryRoutes = [
     }),
     response: Page,
     handle: async ({ query }, call) => {
-      const { items, next } = await call.owners.store.library.list(call.caller.organizationId, {
+      const { items, next } = await files.library.list(call.caller.organizationId, {
         limit: query.limit,
         ...(query.after === undefined ? {} : { after: query.after }),
         ...(query.q?.trim() ? { search: query.q } : {}),
@@ -102,7 +102,7 @@ export const libraryRoutes = [
         ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 }),
         ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
       })
-      return { items: items.map(item => shown(item, call)), has_more: next !== null, next_cursor: next }
+      return { items: items.map(item => shown(item, call, files)), has_more: next !== null, next_cursor: next }
     },
   }),
   route({
@@ -114,11 +114,9 @@ export const libraryRoutes = [
     params: One,
     response: LibraryObject,
     handle: async ({ params }, call) => {
-      const item = isId(params.id)
-        ? await call.owners.store.library.find(call.caller.organizationId, params.id)
-        : undefined
+      const item = isId(params.id) ? await files.library.find(call.caller.organizationId, params.id) : undefined
       if (!item) throw missing(params.id)
-      return shown(item, call)
+      return shown(item, call, files)
     },
   }),
   route({
@@ -131,12 +129,8 @@ export const libraryRoutes = [
     params: One,
     response: Deleted,
     handle: async ({ params }, call) => {
-      const { store, files } = call.owners
-      const removed = isId(params.id)
-        ? await store.library.remove(call.caller.organizationId, params.id, Date.now())
-        : undefined
+      const removed = isId(params.id) ? await files.library.remove(call.caller.organizationId, params.id) : undefined
       if (!removed) throw missing(params.id)
-      void files.tidy()
       return { id: removed.id, object: 'library_item' as const, deleted: true as const }
     },
   }),

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import type { WatchedStream } from '../std/streams.ts'
 import { type LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
 
@@ -20,8 +21,8 @@ export class LogFollower implements WatchedStream {
   readonly #wanted: (line: LogLine) => boolean
   #missed = 0
 
-  constructor(call: Call, wanted: (line: LogLine) => boolean) {
-    const { fleet, journal, streams } = call.owners
+  constructor(call: Call, wanted: (line: LogLine) => boolean, { fleet, journal }: Pick<Owners, 'fleet' | 'journal'>) {
+    const { streams } = call
     this.#res = call.res
     this.#wanted = wanted
     call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])

@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
 import type { Call } from '../call.ts'
 import { admitOwner } from '../machine-owner.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { LogFollower } from './log-follower.ts'
 import { LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
@@ -27,22 +28,24 @@ function matches({ model, source }: Query): (line: LogLine) => boolean {
   return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)
 }
 
+type LogOwners = Pick<Owners, 'fleet' | 'journal' | 'registry'>
+
 /** The newest lines of both logs that are asked for, oldest first. Others wait meanwhile: no more are read than that. */
-function recent(query: Query, { owners }: Call): LogLine[] {
+function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[] {
   const { model, source, lines: most } = query
   if (most === 0) return []
   const concerning = model === undefined ? '' : JSON.stringify(model)
   const ofServer =
     source === 'engine'
       ? []
-      : owners.journal
+      : journal
           .recent()
           .filter(line => line.includes(concerning))
           .slice(model === undefined ? -most : 0)
           .map(lineOfServer)
-  const ofEngines = source === 'server' ? [] : owners.fleet.output.recent(model, most).map(lineOfEngine)
+  const ofEngines = source === 'server' ? [] : fleet.output.recent(model, most).map(lineOfEngine)
   const wanted = [...ofServer, ...ofEngines].filter(matches(query))
-  if (wanted.length === 0 && model !== undefined && !owners.registry.find(model))
+  if (wanted.length === 0 && model !== undefined && !registry.find(model))
     throw new Failure('model_not_found', `There is no model '${model}' here.`, { param: 'model' })
   return wanted.toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0)).slice(-most)
 }
@@ -54,7 +57,7 @@ function queryOf(call: Call): Query {
   return read.data
 }
 
-export const logRoutes = [
+export const logRoutes = (owners: LogOwners) => [
   route({
     method: 'GET',
     path: '/api/system/logs',
@@ -69,9 +72,9 @@ export const logRoutes = [
       // What engines print may hold words of anybody's prompts, and the server's log names every organization.
       admitOwner(call, 'The logs of this server are')
       const query = queryOf(call)
-      const lines = recent(query, call)
+      const lines = recent(query, owners)
       if (!query.follow) return call.send(200, JSON.stringify({ lines }))
-      const follower = new LogFollower(call, matches(query))
+      const follower = new LogFollower(call, matches(query), owners)
       for (const line of lines) follower.take(line)
       return follower.over
     },

@@ -5,6 +5,7 @@ import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Call } from '../call.ts'
 import { admitOwner } from '../machine-owner.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { ModelStatus, statusOf } from './model-status.ts'
 import { EngineStatus, engineOf } from './status.ts'
@@ -32,9 +33,9 @@ const ModelDetail = z
   .meta({ id: 'ModelDetail' })
 
 /** Where a model lies and how it is run is told to its owner; and who unloads it takes it from everybody. */
-function find(id: string, call: Call): Model {
+function find(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
   admitOwner(call, 'Settings and engines of models are')
-  const model = call.owners.registry.find(id)
+  const model = registry.find(id)
   if (model && modelAllowed(call.caller.token.models, id)) return model
   throw new Failure(
     'model_not_found',
@@ -63,7 +64,7 @@ const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
 })
 
 /** What an operator does with one model. */
-export const loadRoutes = [
+export const loadRoutes = (owners: Pick<Owners, 'fleet' | 'registry'>) => [
   route({
     method: 'GET',
     path: '/api/models/**:id',
@@ -74,8 +75,8 @@ export const loadRoutes = [
     params: One,
     response: ModelDetail,
     handle: ({ params }, call) => {
-      const model = find(params.id, call)
-      const now = call.owners.fleet.snapshot()
+      const model = find(params.id, call, owners)
+      const now = owners.fleet.snapshot()
       return {
         id: model.id,
         object: 'model.detail' as const,
@@ -91,6 +92,7 @@ export const loadRoutes = [
     method: 'POST',
     path: '/api/models/**:id/load',
     scope: 'admin:write',
+    bucket: 'api',
     tag,
     summary: 'Load a model',
     description:
@@ -99,20 +101,21 @@ export const loadRoutes = [
     query: Wait,
     response: ModelStatus,
     handle: async ({ params, query }, call) => {
-      const model = find(params.id, call)
+      const model = find(params.id, call, owners)
       if (!model.enabled)
         throw new Failure(
           'conflict',
           `The model '${model.id}' is switched off. Set 'enabled: true' in infer.yaml first.`,
         )
-      await within(query.wait, call.owners.fleet.load(model), call)
-      return statusOf(model, call.owners.fleet.snapshot(), call)
+      await within(query.wait, owners.fleet.load(model), call)
+      return statusOf(model, owners.fleet.snapshot(), call)
     },
   }),
   route({
     method: 'POST',
     path: '/api/models/**:id/unload',
     scope: 'admin:write',
+    bucket: 'api',
     tag,
     summary: 'Unload a model once its requests have ended',
     description:
@@ -121,9 +124,9 @@ export const loadRoutes = [
     query: Wait,
     response: ModelStatus,
     handle: async ({ params, query }, call) => {
-      const model = find(params.id, call)
-      await within(query.wait, call.owners.fleet.unload(model.id), call)
-      return statusOf(model, call.owners.fleet.snapshot(), call)
+      const model = find(params.id, call, owners)
+      await within(query.wait, owners.fleet.unload(model.id), call)
+      return statusOf(model, owners.fleet.snapshot(), call)
     },
   }),
 ]

@@ -8,6 +8,7 @@ import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { plans } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { once, type Unrepeatable } from '../idempotency.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 
 const tag = 'Organizations and tokens'
@@ -86,11 +87,18 @@ function expiry(body: { expires_at?: number | null; expires_in?: number }): numb
 
 const forced = (call: Call): boolean => call.query.get('force') === 'true'
 
-async function revoke(organization: string, id: string, call: Call): Promise<z.input<typeof Deleted>> {
+type TokenOwners = Pick<Owners, 'accounts' | 'replies'>
+
+async function revoke(
+  organization: string,
+  id: string,
+  call: Call,
+  { accounts }: TokenOwners,
+): Promise<z.input<typeof Deleted>> {
   const force = forced(call)
   if (id === call.caller.tokenId && !force)
     throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it all the same.')
-  const revoked = await call.owners.accounts.revoke(own(organization, call), id, force)
+  const revoked = await accounts.revoke(own(organization, call), id, force)
   if (!revoked) throw missing(id)
   return { id: revoked.id, object: 'token', deleted: true }
 }
@@ -98,8 +106,9 @@ async function revoke(organization: string, id: string, call: Call): Promise<z.i
 async function create(
   { params, body }: { params: z.output<typeof Organization>; body: z.output<typeof Create> },
   call: Call,
+  { accounts }: TokenOwners,
 ): Promise<z.input<typeof Created>> {
-  const { token, secret } = await call.owners.accounts.issue({
+  const { token, secret } = await accounts.issue({
     organizationId: own(params.organization, call),
     name: body.name,
     scopes: grantScopes(body.scopes, call.caller),
@@ -113,8 +122,8 @@ async function create(
 async function rotate(
   { params, body }: { params: z.output<typeof OneToken>; body: z.output<typeof Rotate> },
   call: Call,
+  { accounts }: TokenOwners,
 ): Promise<z.input<typeof Rotated>> {
-  const { accounts } = call.owners
   const organization = own(params.organization, call)
   const old = await accounts.token(organization, params.id)
   if (!old) throw missing(params.id)
@@ -140,11 +149,21 @@ const base = '/api/organizations/:organization/tokens'
 const takenBack =
   'It counts for every request from then on. What was accepted before is carried out, jobs and executions with all their nodes: cancel what is not to run.'
 
-export const tokenRoutes = [
+const revokeFacts = {
+  scope: 'admin:write',
+  tag,
+  summary: 'Revoke a token, at once',
+  description: takenBack,
+  params: OneToken,
+  response: Deleted,
+} as const
+
+export const tokenRoutes = (owners: TokenOwners) => [
   route({
     method: 'POST',
     path: base,
     scope: 'admin:write',
+    bucket: 'api',
     tag,
     summary: 'Create a token; its secret is shown this once',
     params: Organization,
@@ -152,7 +171,7 @@ export const tokenRoutes = [
     example: { name: 'notebook', scopes: ['user:read', 'user:write'], expires_in: 2_592_000 },
     response: Created,
     status: 201,
-    handle: (input, call) => once(call, input, () => create(input, call), shownOnce),
+    handle: (input, call) => once(call, input, () => create(input, call, owners), shownOnce, owners),
   }),
   route({
     method: 'GET',
@@ -171,10 +190,7 @@ export const tokenRoutes = [
     }),
     response: Page,
     handle: async ({ params, query }, call) => {
-      const found = await call.owners.accounts.list(own(params.organization, call), {
-        ...query,
-        limit: query.limit + 1,
-      })
+      const found = await owners.accounts.list(own(params.organization, call), { ...query, limit: query.limit + 1 })
       const page = found.slice(0, query.limit)
       const more = found.length > query.limit
       return { tokens: page.map(token => tokenView(token)), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
@@ -189,7 +205,7 @@ export const tokenRoutes = [
     params: OneToken,
     response: One,
     handle: async ({ params }, call) => {
-      const token = await call.owners.accounts.token(own(params.organization, call), params.id)
+      const token = await owners.accounts.token(own(params.organization, call), params.id)
       if (!token) throw missing(params.id)
       return { token: tokenView(token) }
     },
@@ -214,44 +230,36 @@ export const tokenRoutes = [
         ...(body.models === undefined ? {} : { models: grantModels(body.models, call.caller) }),
       }
       const organization = own(params.organization, call)
-      const token = await call.owners.accounts.update(organization, params.id, change, forced(call))
+      const token = await owners.accounts.update(organization, params.id, change, forced(call))
       if (!token) throw missing(params.id)
       return { token: tokenView(token) }
     },
   }),
   route({
+    ...revokeFacts,
     method: 'DELETE',
     path: `${base}/:id`,
-    scope: 'admin:write',
-    tag,
-    summary: 'Revoke a token, at once',
-    description: takenBack,
-    params: OneToken,
-    response: Deleted,
-    handle: ({ params }, call) => revoke(params.organization, params.id, call),
+    handle: ({ params }, call) => revoke(params.organization, params.id, call, owners),
   }),
   route({
+    ...revokeFacts,
     method: 'POST',
     path: `${base}/:id/revoke`,
-    scope: 'admin:write',
-    tag,
-    summary: 'Revoke a token, at once',
-    description: takenBack,
-    params: OneToken,
-    response: Deleted,
-    handle: ({ params }, call) => revoke(params.organization, params.id, call),
+    bucket: 'api',
+    handle: ({ params }, call) => revoke(params.organization, params.id, call, owners),
   }),
   route({
     method: 'POST',
     path: `${base}/:id/rotate`,
     scope: 'admin:write',
+    bucket: 'api',
     tag,
     summary: 'Replace a token; the old one may live on for up to a day',
     params: OneToken,
     body: Rotate,
     example: { overlap_seconds: 3600 },
     response: Rotated,
-    handle: (input, call) => once(call, input, () => rotate(input, call), shownOnce),
+    handle: (input, call) => once(call, input, () => rotate(input, call, owners), shownOnce, owners),
   }),
 ]
 
@@ -267,7 +275,7 @@ const Me = z
   })
   .meta({ id: 'Me' })
 
-export const meRoutes = [
+export const meRoutes = ({ accounts }: Pick<Owners, 'accounts'>) => [
   route({
     method: 'GET',
     path: '/api/me',
@@ -276,8 +284,8 @@ export const meRoutes = [
     summary: 'Who this token is, and what its organization may do',
     description: 'A limit of null means unlimited.',
     response: Me,
-    handle: async (_, { caller, owners }) => ({
-      token: tokenView((await owners.accounts.token(caller.organizationId, caller.tokenId))!),
+    handle: async (_, { caller }) => ({
+      token: tokenView((await accounts.token(caller.organizationId, caller.tokenId))!),
       organization: {
         id: caller.organizationId,
         name: caller.token.organizationName,

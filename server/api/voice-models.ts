@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { speechFormats } from '../../core/schemas/speech-format.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { speakers, voicesOf } from '../std/voices.ts'
 
@@ -24,7 +25,7 @@ const VoiceModel = z.object({
 })
 const VoiceModels = z.object({ models: z.array(VoiceModel) }).meta({ id: 'VoiceModelList' })
 
-export const voiceModelRoutes = [
+export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'registry'>) => [
   route({
     method: 'GET',
     path: '/api/voice/models',
@@ -33,10 +34,10 @@ export const voiceModelRoutes = [
     summary: 'List the models that speak, with their voices',
     response: VoiceModels,
     handle: async (_input, call) => {
-      const { conversion, registry } = call.owners
-      const models = speakers(call).map(async model => {
+      const { conversion, registry } = owners
+      const models = speakers(call, owners).map(async model => {
         const known = registry.catalog().get(model.id)!.traits.speech!
-        const voices = await voicesOf(model, call)
+        const voices = await voicesOf(model, owners)
         const languages = new Set(voices.flatMap(({ language }) => language ?? []))
         return {
           model_id: model.id,

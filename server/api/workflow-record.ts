@@ -8,6 +8,7 @@ import type { Offer } from '../../core/workflows/diagnose-node.ts'
 import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { seconds } from './job-record.ts'
 
 const longestTimeout = 86_400
@@ -113,26 +114,31 @@ export const shownWorkflow = (
 })
 
 /** What the caller may make workflows of: models that his token may not use are not there for him. */
-export const offerFor = (call: Call): Offer =>
-  offerOf(call.owners.registry, id => call.owners.admission.allowed(call.caller, id))
+export const offerFor = (call: Call, { admission, registry }: Pick<Owners, 'admission' | 'registry'>): Offer =>
+  offerOf(registry, id => admission.allowed(call.caller, id))
 
 export const diagnosticsFor = (
   call: Call,
   definition: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
-): Promise<Diagnostics> => surveyFor(call, definition).then(({ diagnostics }) => diagnostics)
+  owners: Pick<Owners, 'admission' | 'registry'>,
+): Promise<Diagnostics> => surveyFor(call, definition, owners).then(({ diagnostics }) => diagnostics)
 
 export const surveyFor = (
   call: Call,
   { dag, parameters }: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
-): Promise<Survey> => surveyInTurns(dag, parameters ?? undefined, offerFor(call))
+  owners: Pick<Owners, 'admission' | 'registry'>,
+): Promise<Survey> => surveyInTurns(dag, parameters ?? undefined, offerFor(call, owners))
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
 
 /** The workflow of the caller's organization. Throws Failure `not_found`. */
-export async function findWorkflow(id: string, call: Call, version?: number): Promise<WorkflowRecord> {
-  const found = isWorkflowId(id)
-    ? await call.owners.store.workflows.find(call.caller.organizationId, id, version)
-    : undefined
+export async function findWorkflow(
+  id: string,
+  call: Call,
+  { workflows }: Pick<Owners, 'workflows'>,
+  version?: number,
+): Promise<WorkflowRecord> {
+  const found = isWorkflowId(id) ? await workflows.find(call.caller.organizationId, id, version) : undefined
   if (found) return found
   const which = version === undefined ? '' : ` in version ${version}`
   throw new Failure('not_found', `Workflow ${id.slice(0, 64)} was not found${which}.`)

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
-import { newId } from '../../core/ids.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import {
   changeOf,
@@ -59,36 +59,49 @@ function expectedVersion(call: Call): number | undefined {
   return Number(version)
 }
 
-async function change(call: Call, id: string, fields: Partial<WorkflowFields>) {
-  const { store } = call.owners
-  await findWorkflow(id, call)
-  const changed = await store.workflows.update(call.caller.organizationId, id, changeOf(fields), {
-    expected: expectedVersion(call),
-    at: Date.now(),
-  })
-  const workflow = changed ?? (await findWorkflow(id, call))
+type WorkflowOwners = Pick<Owners, 'admission' | 'workflows' | 'registry'>
+
+async function change(call: Call, id: string, fields: Partial<WorkflowFields>, owners: WorkflowOwners) {
+  await findWorkflow(id, call, owners)
+  const { organizationId } = call.caller
+  const changed = await owners.workflows.update(organizationId, id, changeOf(fields), expectedVersion(call))
+  const workflow = changed ?? (await findWorkflow(id, call, owners))
   call.header('etag', `"${workflow.version}"`)
-  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow) }
+  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
 }
 
-async function create(call: Call, fields: WorkflowFields) {
-  const definition = definitionOf(fields)
-  const workflow = await call.owners.store.workflows.create({
-    ...definition,
-    id: newId('wf'),
-    organizationId: call.caller.organizationId,
-    createdAt: Date.now(),
-  })
+async function create(call: Call, fields: WorkflowFields, owners: WorkflowOwners) {
+  const workflow = await owners.workflows.create(call.caller.organizationId, definitionOf(fields))
   call.header('etag', `"${workflow.version}"`)
-  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow) }
+  return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
 }
+
+const ToValidate = z
+  .object({ dag: Dag, parameters: z.record(z.string(), Parameter).nullish() })
+  .meta({ id: 'WorkflowToValidate' })
+const Validation = z
+  .object({
+    valid: z.boolean().describe('Whether nothing keeps it from being executed.'),
+    diagnostics: DiagnosticsObject,
+    order: z
+      .array(z.array(z.string()))
+      .nullable()
+      .describe('Which nodes can run side by side, in order; null for a graph with a cycle.'),
+  })
+  .meta({ id: 'WorkflowValidation' })
+const Change = WorkflowFields.partial().meta({ id: 'WorkflowChange' })
+const Deleted = z
+  .object({ id: z.string(), object: z.literal('workflow'), deleted: z.literal(true) })
+  .meta({ id: 'WorkflowDeleted' })
+const Copy = z.object({ name: WorkflowFields.shape.name.optional() }).meta({ id: 'WorkflowCopy' })
 
 /** Workflows as they are written down. Every change is a version; executions keep the one that they began with. */
-export const workflowRoutes = [
+export const workflowRoutes = (owners: WorkflowOwners) => [
   route({
     method: 'POST',
     path: '/api/workflows',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Write a workflow down',
     description:
@@ -98,7 +111,7 @@ export const workflowRoutes = [
     example,
     response: Diagnosed,
     status: 201,
-    handle: ({ body }, call) => create(call, body),
+    handle: ({ body }, call) => create(call, body, owners),
   }),
   route({
     method: 'GET',
@@ -114,14 +127,15 @@ export const workflowRoutes = [
     }),
     response: Page,
     handle: async ({ query }, call) => {
-      const { store, caller } = { store: call.owners.store, caller: call.caller }
-      const { workflows, next } = await store.workflows.list(caller.organizationId, {
+      const { workflows, next } = await owners.workflows.list(call.caller.organizationId, {
         limit: query.limit,
         ...(query.after === undefined ? {} : { after: query.after }),
         ...(query.q === undefined ? {} : { search: query.q }),
       })
       const shown =
-        query.include === 'dag' ? await Promise.all(workflows.map(({ id }) => findWorkflow(id, call))) : workflows
+        query.include === 'dag'
+          ? await Promise.all(workflows.map(({ id }) => findWorkflow(id, call, owners)))
+          : workflows
       return {
         workflows: shown.map(workflow => shownWorkflow(workflow, { withDag: query.include === 'dag' })),
         has_more: next !== null,
@@ -133,26 +147,16 @@ export const workflowRoutes = [
     method: 'POST',
     path: '/api/workflows/validate',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Look a workflow over without writing it down',
     members: mostMembers,
-    body: z
-      .object({ dag: Dag, parameters: z.record(z.string(), Parameter).nullish() })
-      .meta({ id: 'WorkflowToValidate' }),
+    body: ToValidate,
     example: { dag: example.dag, parameters: example.parameters },
-    response: z
-      .object({
-        valid: z.boolean().describe('Whether nothing keeps it from being executed.'),
-        diagnostics: DiagnosticsObject,
-        order: z
-          .array(z.array(z.string()))
-          .nullable()
-          .describe('Which nodes can run side by side, in order; null for a graph with a cycle.'),
-      })
-      .meta({ id: 'WorkflowValidation' }),
+    response: Validation,
     handle: async ({ body }, call) => {
       const { dag, parameters = null } = body
-      const { diagnostics, order } = await surveyFor(call, { dag, parameters })
+      const { diagnostics, order } = await surveyFor(call, { dag, parameters }, owners)
       return { valid: blockingOf(diagnostics).length === 0, diagnostics, order: order ? [...order] : null }
     },
   }),
@@ -166,15 +170,16 @@ export const workflowRoutes = [
     query: z.object({ version: z.coerce.number().int().min(1).optional() }),
     response: Diagnosed,
     handle: async ({ params, query }, call) => {
-      const workflow = await findWorkflow(params.id, call, query.version)
+      const workflow = await findWorkflow(params.id, call, owners, query.version)
       call.header('etag', `"${workflow.version}"`)
-      return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow) }
+      return { workflow: shownWorkflow(workflow), diagnostics: await diagnosticsFor(call, workflow, owners) }
     },
   }),
   route({
     method: 'PUT',
     path: '/api/workflows/:id',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Write a workflow anew',
     description:
@@ -186,7 +191,7 @@ export const workflowRoutes = [
     response: Diagnosed,
     handle: ({ params, body }, call) => {
       const { onFailure, ...definition } = definitionOf(body)
-      return change(call, params.id, { ...definition, on_failure: onFailure })
+      return change(call, params.id, { ...definition, on_failure: onFailure }, owners)
     },
   }),
   route({
@@ -197,10 +202,10 @@ export const workflowRoutes = [
     summary: 'Change fields of a workflow',
     params: One,
     members: mostMembers,
-    body: WorkflowFields.partial().meta({ id: 'WorkflowChange' }),
+    body: Change,
     example: { name: 'Another name' },
     response: Diagnosed,
-    handle: ({ params, body }, call) => change(call, params.id, body),
+    handle: ({ params, body }, call) => change(call, params.id, body, owners),
   }),
   route({
     method: 'DELETE',
@@ -211,13 +216,10 @@ export const workflowRoutes = [
     description: 'Refused while one of its executions goes on, unless `?force=true` cancels them.',
     params: One,
     query: z.object({ force: z.enum(['true', 'false']).default('false') }),
-    response: z
-      .object({ id: z.string(), object: z.literal('workflow'), deleted: z.literal(true) })
-      .meta({ id: 'WorkflowDeleted' }),
+    response: Deleted,
     handle: async ({ params, query }, call) => {
-      const { id } = await findWorkflow(params.id, call)
-      if (query.force === 'true') await cancelAll(call, id)
-      await call.owners.store.workflows.remove(call.caller.organizationId, id)
+      const { id } = await findWorkflow(params.id, call, owners)
+      await owners.workflows.remove(call.caller.organizationId, id, { cancel: query.force === 'true' })
       return { id, object: 'workflow' as const, deleted: true as const }
     },
   }),
@@ -225,37 +227,18 @@ export const workflowRoutes = [
     method: 'POST',
     path: '/api/workflows/:id/duplicate',
     scope: 'user:write',
+    bucket: 'api',
     tag,
     summary: 'Copy a workflow',
     params: One,
-    body: z.object({ name: WorkflowFields.shape.name.optional() }).meta({ id: 'WorkflowCopy' }),
+    body: Copy,
     example: { name: 'A copy' },
     response: Diagnosed,
     status: 201,
     handle: async ({ params, body }, call) => {
-      const { onFailure, name, ...definition } = await findWorkflow(params.id, call)
-      return create(call, { ...definition, name: body.name ?? `${name} (copy)`.slice(0, 256), on_failure: onFailure })
+      const { onFailure, name, ...definition } = await findWorkflow(params.id, call, owners)
+      const copy = { ...definition, name: body.name ?? `${name} (copy)`.slice(0, 256), on_failure: onFailure }
+      return create(call, copy, owners)
     },
   }),
 ]
-
-/** Cancels every execution of the workflow that goes on. */
-async function cancelAll(call: Call, workflowId: string): Promise<void> {
-  const { store, executions } = call.owners
-  const { organizationId } = call.caller
-  for (const status of ['running', 'pending'] as const)
-    for (let after: string | undefined, more = true; more; ) {
-      const page = await store.executions.list(organizationId, {
-        workflowId,
-        status,
-        limit: 100,
-        ...(after === undefined ? {} : { after }),
-      })
-      for (const { id } of page.executions)
-        await executions.cancel(organizationId, id).catch((thrown: unknown) => {
-          if (Failure.from(thrown).code !== 'execution_already_finished') throw thrown
-        })
-      more = page.next !== null
-      after = page.next ?? undefined
-    }
-}

@@ -4,10 +4,11 @@ import type { JobRecord } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { sendJson } from '../dispatch.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { wantsLogs } from '../slug/requests.ts'
 import { streamStatus } from '../slug/stream.ts'
-import { submitGeneration } from '../slug/submit.ts'
+import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { termsOf } from '../slug/terms.ts'
 import { findRequest } from '../slug/view.ts'
 import { falErrors } from './errors.ts'
@@ -46,30 +47,34 @@ function asked({ path }: { path: string }): { requestId: string; what: string } 
 const unknown = (what: string) =>
   new Failure('unknown_url', `A request cannot be asked for its '${what}' in this way. The reference is at /docs.`)
 
-async function status(job: JobRecord, call: Call): Promise<JsonText> {
-  const logs = wantsLogs(call) ? await call.owners.jobs.logs(job) : []
-  return new JsonText(JSON.stringify(falStatus(job, call, logs)), hasEnded(job) ? 200 : 202)
+type QueueOwners = Pick<Owners, 'jobs'>
+
+async function status(job: JobRecord, call: Call, { jobs }: QueueOwners): Promise<JsonText> {
+  const logs = wantsLogs(call) ? await jobs.logs(job) : []
+  return new JsonText(JSON.stringify(falStatus(job, call, logs, { jobs })), hasEnded(job) ? 200 : 202)
 }
 
-function follow(job: JobRecord, call: Call): Promise<void> {
+function follow(job: JobRecord, call: Call, owners: QueueOwners): Promise<void> {
   const newLines = openNewLines()
   const logs = wantsLogs(call)
-  return streamStatus(call, job, async now =>
-    falStatus(now, call, logs ? newLines(await call.owners.jobs.logs(now)) : []),
+  return streamStatus(
+    call,
+    job,
+    async now => falStatus(now, call, logs ? newLines(await owners.jobs.logs(now)) : [], owners),
+    owners,
   )
 }
 
-async function ask(call: Call): Promise<void> {
+async function ask(call: Call, owners: QueueOwners): Promise<void> {
   const { requestId, what } = asked({ path: call.params.path ?? '' })
   if (what === 'cancel') throw unknown(what)
   const job = await findRequest(requestId, call)
   about(job, call)
-  if (what === 'status/stream') return follow(job, call)
-  await sendJson(call, await (what === 'status' ? status(job, call) : falResult(job, call)))
+  if (what === 'status/stream') return follow(job, call, owners)
+  await sendJson(call, await (what === 'status' ? status(job, call, owners) : falResult(job, call)))
 }
 
-async function cancel(call: Call, requestId: string): Promise<JsonText> {
-  const { jobs } = call.owners
+async function cancel(call: Call, requestId: string, { jobs }: QueueOwners): Promise<JsonText> {
   const job = await findRequest(requestId, call)
   about(job, call)
   try {
@@ -88,11 +93,12 @@ const cancelErrors: typeof falErrors = (failure, call) => {
 }
 
 /** fal's queue: what its clients send to `https://queue.fal.run`. */
-export const falQueueRoutes = [
+export const falQueueRoutes = (owners: QueueOwners & SubmitOwners) => [
   route({
     method: 'POST',
     path: '/fal/queue/**:path',
     scope: 'user:write',
+    bucket: 'jobs',
     tag,
     summary: "Submit a request as fal's clients do",
     description:
@@ -104,9 +110,13 @@ export const falQueueRoutes = [
     response: FalSubmitted,
     errors: falErrors,
     async handle({ params, body }, call) {
-      const { job } = await submitGeneration(call, { target: { slug: params.path }, body, terms: termsOf(call) })
+      const { job } = await submitGeneration(
+        call,
+        { target: { slug: params.path }, body, terms: termsOf(call) },
+        owners,
+      )
       about(job, call)
-      return falSubmitted(job, call)
+      return falSubmitted(job, call, owners)
     },
   }),
   route({
@@ -120,12 +130,13 @@ export const falQueueRoutes = [
     params: Path,
     response: FalOutput,
     errors: falErrors,
-    answer: ask,
+    answer: call => ask(call, owners),
   }),
   route({
     method: 'PUT',
     path: '/fal/queue/**:path',
     scope: 'user:write',
+    bucket: 'jobs',
     tag,
     summary: 'Cancel a request: `<app>/requests/<id>/cancel`',
     params: Path,
@@ -135,7 +146,7 @@ export const falQueueRoutes = [
     handle({ params }, call) {
       const { requestId, what } = asked(params)
       if (what !== 'cancel') throw unknown(what)
-      return cancel(call, requestId)
+      return cancel(call, requestId, owners)
     },
   }),
 ]

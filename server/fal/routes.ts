@@ -1,6 +1,8 @@
 import { Failure } from '../../core/failure.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
+import type { SubmitOwners } from '../slug/submit.ts'
 import { falErrors } from './errors.ts'
 import { targetHeader } from './proxy.ts'
 import { FalOutput, falQueueRoutes } from './queue.ts'
@@ -23,6 +25,7 @@ const proxy = (method: 'GET' | 'POST' | 'PUT') =>
     method,
     path: '/fal/proxy',
     scope: 'public',
+    bucket: 'api',
     tag: 'fal',
     summary: "The proxyUrl of fal's clients",
     description: `The address in the header \`${targetHeader}\` leads to the endpoint here that stands for it, with the scope that it needs. Nothing is fetched from anywhere.`,
@@ -32,10 +35,10 @@ const proxy = (method: 'GET' | 'POST' | 'PUT') =>
   })
 
 /** fal's surface, another view of the same jobs: its clients work with `proxyUrl`, or with its hosts rewritten. */
-export const falRoutes = [
-  ...falQueueRoutes,
-  ...falRunRoutes,
-  ...falUploadRoutes,
+export const falRoutes = (owners: SubmitOwners & Pick<Owners, 'config' | 'jobs'>) => [
+  ...falQueueRoutes(owners),
+  ...falRunRoutes(owners),
+  ...falUploadRoutes(owners),
   proxy('GET'),
   proxy('POST'),
   proxy('PUT'),

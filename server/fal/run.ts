@@ -3,9 +3,10 @@ import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { streamStatus } from '../slug/stream.ts'
-import { submitGeneration } from '../slug/submit.ts'
+import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { waitForEnd } from '../slug/sync.ts'
 import { termsOf } from '../slug/terms.ts'
 import { falErrors, ownTimeout } from './errors.ts'
@@ -27,18 +28,19 @@ function unfinished(job: JobRecord, call: Call): JsonText {
 }
 
 /** What is told while it runs is how far it is; the last record is what the model made, or why it made nothing. */
-async function told(job: JobRecord, call: Call): Promise<object> {
+async function told(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<object> {
   if (hasEnded(job)) return JSON.parse((await falResult(job, call)).text) as object
-  const { progress } = call.owners.jobs.standing(job)
+  const { progress } = jobs.standing(job)
   return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
 }
 
 /** fal's direct calls: what its clients send to `https://fal.run`. */
-export const falRunRoutes = [
+export const falRunRoutes = (owners: SubmitOwners & Pick<Owners, 'config' | 'jobs'>) => [
   route({
     method: 'POST',
     path: '/fal/run/**:path',
     scope: 'user:write',
+    bucket: 'jobs',
     tag: 'fal',
     summary: "Run a model and wait for its result as fal's clients do",
     description:
@@ -50,19 +52,19 @@ export const falRunRoutes = [
     response: FalOutput,
     errors: falErrors,
     async handle({ params: { path }, body }, call) {
-      const { config, registry } = call.owners
+      const { config, registry } = owners
       const streamed = path.endsWith(suffix) && !registry.bySlug(path)
       const slug = streamed ? path.slice(0, -suffix.length) : path
       const terms = termsOf(call)
-      const { job, model } = await submitGeneration(call, { target: { slug }, body, terms })
+      const { job, model } = await submitGeneration(call, { target: { slug }, body, terms }, owners)
       about(job, call)
       if (streamed) {
-        await streamStatus(call, job, now => told(now, call))
+        await streamStatus(call, job, now => told(now, call, owners), owners)
         return new JsonText('')
       }
       const waitMs = config.limits.sync_wait
       const startMs = terms.startTimeoutMs ?? model.dispatch_wait_ms
-      const now = hasEnded(job) ? job : await waitForEnd(call, job, { waitMs, startMs })
+      const now = hasEnded(job) ? job : await waitForEnd(call, job, { waitMs, startMs }, owners)
       return hasEnded(now) ? falResult(now, call) : unfinished(now, call)
     },
   }),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import type { Call } from '../call.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { falErrors } from './errors.ts'
 
@@ -35,18 +35,22 @@ export function lifetimeOf(given: string | string[] | undefined): number | undef
 }
 
 /** An address to send the bytes to, and the one under which they are read then. */
-function initiate({ content_type, file_name }: z.output<typeof FalUpload>, call: Call): z.input<typeof FalUploadUrls> {
-  const { files, config } = call.owners
+function initiate(
+  { content_type, file_name }: z.output<typeof FalUpload>,
+  call: Call,
+  { files, config }: Pick<Owners, 'config' | 'files'>,
+): z.input<typeof FalUploadUrls> {
   const usual = config.limits.upload_retention
   const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (usual === 0 ? null : usual)
   const wish = { organizationId: call.caller.organizationId, name: file_name, contentType: content_type, keptMs }
-  const { url, readUrl } = files.uploadLink(wish, originOf(call))
+  const { url, readUrl } = files.uploadLink(wish, call.origin)
   return { upload_url: url, file_url: readUrl }
 }
 
 const facts = {
   method: 'POST',
   scope: 'user:write',
+  bucket: 'api',
   tag: 'fal',
   body: FalUpload,
   example: { content_type: 'image/png', file_name: 'cat.png' },
@@ -55,14 +59,14 @@ const facts = {
 } as const
 
 /** fal's storage. */
-export const falUploadRoutes = [
+export const falUploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => [
   route({
     ...facts,
     path: '/fal/rest/storage/upload/initiate',
     summary: 'Get an address to which a file can be sent',
     description:
       'PUT the bytes to `upload_url`; from then on `file_url` can be an input of any request. What is sent is kept for seven days unless `X-Fal-Object-Lifecycle` says otherwise.',
-    handle: ({ body }, call) => initiate(body, call),
+    handle: ({ body }, call) => initiate(body, call, owners),
   }),
   route({
     ...facts,
@@ -70,6 +74,6 @@ export const falUploadRoutes = [
     summary: 'The same for a large file that is sent in parts',
     description:
       'PUT each part to `upload_url` with its number behind the name, then POST their list to `upload_url` with `/complete` there.',
-    handle: ({ body }, call) => initiate(body, call),
+    handle: ({ body }, call) => initiate(body, call, owners),
   }),
 ]

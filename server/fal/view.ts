@@ -3,7 +3,7 @@ import type { JobRecord, LogLine } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { errorType } from '../slug/errors.ts'
 import { errorOf, logView, outputOf } from '../slug/view.ts'
@@ -12,29 +12,29 @@ import { falFailure } from './errors.ts'
 /** Where the request is asked about. fal's Python client follows these as they are. */
 export function falUrls(job: JobRecord, call: Call) {
   const app = job.slug === null ? '' : `/${job.slug.split('/').map(encodeURIComponent).join('/')}`
-  const url = `${originOf(call)}/fal/queue${app}/requests/${queueIdOf(job.id)}`
+  const url = `${call.origin}/fal/queue${app}/requests/${queueIdOf(job.id)}`
   return { response_url: url, status_url: `${url}/status`, cancel_url: `${url}/cancel` }
 }
 
 /** The answer to a submission: fal says 200 and not 202, and always that it waits. */
-export function falSubmitted(job: JobRecord, call: Call) {
+export function falSubmitted(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>) {
   const request_id = queueIdOf(job.id)
   return {
     status: 'IN_QUEUE' as const,
     request_id,
     gateway_request_id: request_id,
-    queue_position: call.owners.jobs.standing(job).queuePosition ?? 0,
+    queue_position: jobs.standing(job).queuePosition ?? 0,
     ...falUrls(job, call),
   }
 }
 
 /** How a request is doing. There are three states; one that failed is completed and says so. */
-export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[]) {
+export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[], { jobs }: Pick<Owners, 'jobs'>) {
   const request_id = queueIdOf(job.id)
   const urls = falUrls(job, call)
   const lines = logs.map(logView)
   if (job.status === 'pending') {
-    const { queuePosition } = call.owners.jobs.standing(job)
+    const { queuePosition } = jobs.standing(job)
     return { status: 'IN_QUEUE' as const, request_id, queue_position: queuePosition ?? 0, logs: lines, ...urls }
   }
   if (job.status === 'processing') return { status: 'IN_PROGRESS' as const, request_id, logs: lines, ...urls }

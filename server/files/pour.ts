@@ -20,13 +20,13 @@ export interface Parts {
  * it is shorter than that.
  */
 export async function* piecesOf(
-  { owners }: Call,
+  { streams }: Call,
   file: Parts,
   { first, last }: Range,
   most: number = largest,
 ): AsyncGenerator<Uint8Array> {
   function piece(position: number): Promise<Uint8Array> {
-    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(owners.streams.count), most, last - position + 1))
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes(streams.count), most, last - position + 1))
     const read = file.read({ buffer, position }).then(({ bytesRead }) => buffer.subarray(0, bytesRead))
     // When the reader leaves meanwhile, nobody asks what became of it.
     read.catch(() => {})
@@ -61,7 +61,7 @@ export async function* base64PiecesOf(call: Call, file: Parts, bytes: number): A
  * Writes pieces after the head, no faster than they are read: what a reader has not taken is not in memory. One that
  * takes nothing for the write deadline is cut. Resolves when the response is over.
  */
-export async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+export async function pour({ res, streams }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const rest: WatchedStream = {
     place: -1,
     blockedSince: undefined,
@@ -73,7 +73,7 @@ export async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Arr
   const over = new AbortController()
   res.once('close', () => over.abort())
   if (res.destroyed) over.abort()
-  owners.streams.add(rest)
+  streams.add(rest)
   try {
     for await (const bytes of pieces) {
       if (over.signal.aborted) return
@@ -92,6 +92,6 @@ export async function pour({ res, owners }: Call, pieces: AsyncIterable<Uint8Arr
     res.destroy()
     throw thrown
   } finally {
-    owners.streams.remove(rest)
+    streams.remove(rest)
   }
 }

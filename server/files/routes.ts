@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { past } from '../../core/files/files.ts'
 import type { FileRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { piecesOf, pour } from './pour.ts'
 import { noneMatch, rangeApplies, rangeOf } from './range.ts'
@@ -31,9 +32,8 @@ export function disposition(name: string): string {
 const maxAge = (file: FileRecord, expires: number, now = Date.now()): number =>
   Math.max(0, Math.floor((Math.min(expires * 1000, file.expiresAt ?? Infinity) - now) / 1000))
 
-async function read(call: Call): Promise<void> {
+async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
   open(call)
-  const { files, store, log } = call.owners
   const { req, res, query } = call
   const id = call.params.id ?? ''
   if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
@@ -41,7 +41,7 @@ async function read(call: Call): Promise<void> {
       'invalid_signature',
       'This address is not one that was given out here, or it has ended. Read the job again for a new one.',
     )
-  const file = await store.files.find(id)
+  const file = await files.ofAddress(id)
   if (!file) throw new Failure('not_found', `The file ${id} was not found.`)
   if (past(file)) throw new Failure('output_expired', `The file ${id} was removed, or its time was over.`)
   const etag = `"${file.sha256}"`
@@ -114,7 +114,7 @@ const preflight = (of: `/${string}`, parameters: z.ZodType) =>
   })
 
 /** Files by their signed addresses. No token: the signature is the right to read, or to send. */
-export const fileRoutes = [
+export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => [
   route({
     method: 'GET',
     path,
@@ -125,24 +125,26 @@ export const fileRoutes = [
     summary: 'Read a file by the address that a result gave',
     description:
       'The signature in the address is what counts; it ends after a day unless the server is set otherwise. One `Range` is answered with 206, `If-None-Match` with 304. 403 `invalid_signature` for a wrong or ended address, 410 `output_expired` for a file that was removed.',
-    answer: read,
+    answer: call => read(call, owners),
   }),
   route({
     method: 'PUT',
     path,
     scope: 'public',
+    bucket: 'api',
     tag,
     params,
     query: uploadQuery,
     summary: 'Send the bytes of a file to the address that was given for it',
     description: 'Once, as they are. The address says what the file is; it ends after an hour.',
     response: UploadedFile,
-    answer: call => receiveUpload(open(call)),
+    answer: call => receiveUpload(open(call), owners),
   }),
   route({
     method: 'PUT',
     path: `${path}/:part`,
     scope: 'public',
+    bucket: 'api',
     tag,
     params: params.extend({ part: z.string() }),
     query: uploadQuery,
@@ -150,12 +152,13 @@ export const fileRoutes = [
     description:
       'The parts are numbered from 1 and may come in any order, each behind the name in the address of the upload.',
     response: UploadedPart,
-    answer: call => receivePart(open(call)),
+    answer: call => receivePart(open(call), owners),
   }),
   route({
     method: 'POST',
     path: `${path}/complete`,
     scope: 'public',
+    bucket: 'api',
     tag,
     params,
     query: uploadQuery,
@@ -163,7 +166,7 @@ export const fileRoutes = [
     body: UploadParts,
     example: { parts: [{ partNumber: 1 }, { partNumber: 2 }] },
     response: UploadedFile,
-    answer: call => joinParts(open(call)),
+    answer: call => joinParts(open(call), owners),
   }),
   preflight(path, params),
   preflight(`${path}/:part`, params.extend({ part: z.string() })),

@@ -7,6 +7,7 @@ import { failureOf } from '../../core/schemas/issues.ts'
 import type { FileRecord } from '../../core/store/store.ts'
 import { readBody } from '../body.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 
 export const UploadedFile = z
   .object({ id: z.string(), name: z.string(), content_type: z.string(), bytes: z.int(), sha256: z.string() })
@@ -43,9 +44,11 @@ function discard(req: IncomingMessage): Promise<void> {
   })
 }
 
+type UploadOwners = Pick<Owners, 'config' | 'files'>
+
 /** What the address says that the file will be. Throws Failure `invalid_signature`. */
-function allowed({ owners, params, query }: Call): Upload {
-  const upload = owners.files.verifyUpload(params.id ?? '', params.name ?? '', query)
+function allowed({ params, query }: Call, { files }: UploadOwners): Upload {
+  const upload = files.verifyUpload(params.id ?? '', params.name ?? '', query)
   if (upload) return upload
   throw new Failure(
     'invalid_signature',
@@ -85,17 +88,17 @@ function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord
 }
 
 /** The raw body of a PUT to a signed address becomes the file. */
-export async function receiveUpload(call: Call): Promise<void> {
-  const { files, config } = call.owners
-  const upload = allowed(call)
+export async function receiveUpload(call: Call, owners: UploadOwners): Promise<void> {
+  const { files, config } = owners
+  const upload = allowed(call, owners)
   const facts = factsOf(upload, config.limits.upload_size)
   answer(call, await taken(call, facts.maxBytes, body => files.receive(upload.organizationId, body, facts)))
 }
 
 /** The raw body of a PUT becomes a part of the file. */
-export async function receivePart(call: Call): Promise<void> {
-  const { files, config } = call.owners
-  const { id } = allowed(call)
+export async function receivePart(call: Call, owners: UploadOwners): Promise<void> {
+  const { files, config } = owners
+  const { id } = allowed(call, owners)
   const partNumber = /^\d{1,5}$/.test(call.params.part ?? '') ? Number(call.params.part) : 0
   const most = config.limits.upload_size
   const etag = await taken(call, most, body => files.part(id, partNumber, body, most))
@@ -104,10 +107,10 @@ export async function receivePart(call: Call): Promise<void> {
 }
 
 /** The parts that are named, in their order, become the file. */
-export async function joinParts(call: Call): Promise<void> {
-  const { files, config } = call.owners
+export async function joinParts(call: Call, owners: UploadOwners): Promise<void> {
+  const { files, config } = owners
   const { limits } = config
-  const upload = allowed(call)
+  const upload = allowed(call, owners)
   const body = parseJson(await readBody(call.req, limits.json_body), limits)
   const read = UploadParts.safeParse(body)
   if (!read.success) throw failureOf(read.error, body)

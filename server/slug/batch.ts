@@ -59,6 +59,7 @@ export const batchRoutes = [
     method: 'POST',
     path: '/slug/requests/batch',
     scope: 'user:read',
+    bucket: 'jobs',
     tag: 'Generation',
     summary: 'Ask about up to 50 requests at once',
     description: 'In the order of the ids, each once. With `?fields=status` without what was made.',

@@ -3,10 +3,11 @@ import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrors } from './errors.ts'
-import { type SubmittedGeneration, submitGeneration } from './submit.ts'
+import { type SubmitOwners, type SubmittedGeneration, submitGeneration } from './submit.ts'
 import { answerInSync } from './sync.ts'
 import { termsOf } from './terms.ts'
 import { urlsOf } from './view.ts'
@@ -36,21 +37,23 @@ export const Accepted = z
 
 const One = z.object({ slug: z.string().max(512) })
 
+type GenerateOwners = SubmitOwners & Pick<Owners, 'config' | 'fleet' | 'jobs'>
+
 /** What a submit is answered with while nobody waits for the end. */
-function accepted(call: Call, job: JobRecord): z.input<typeof Accepted> {
+function accepted(call: Call, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof Accepted> {
   const request_id = queueIdOf(job.id)
   const urls = urlsOf(request_id, call)
   call.header('location', urls.response_url)
-  const { queuePosition } = call.owners.jobs.standing(job)
+  const { queuePosition } = jobs.standing(job)
   return { request_id, status: 'processing', queue_position: queuePosition ?? 0, ...urls }
 }
 
-async function submit(call: Call, slug: string, body: unknown): Promise<SubmittedGeneration> {
+async function submit(call: Call, slug: string, body: unknown, owners: GenerateOwners): Promise<SubmittedGeneration> {
   const terms = termsOf(call)
-  const submitted = await submitGeneration(call, { target: { slug }, body, terms })
+  const submitted = await submitGeneration(call, { target: { slug }, body, terms }, owners)
   const { id, modelId } = submitted.job
   call.header('x-fal-request-id', queueIdOf(id))
-  const { status } = call.owners.fleet.snapshot().models[modelId] ?? { status: 'cold' }
+  const { status } = owners.fleet.snapshot().models[modelId] ?? { status: 'cold' }
   call.header('x-model-status', status)
   return submitted
 }
@@ -61,6 +64,7 @@ const how =
 const submitFacts = {
   method: 'POST',
   scope: 'user:write',
+  bucket: 'jobs',
   tag,
   params: One,
   body: GenerationBody,
@@ -71,13 +75,14 @@ const submitFacts = {
   errors: slugErrors,
 } as const
 
-export const generateRoutes = [
+export const generateRoutes = (owners: GenerateOwners) => [
   route({
     ...submitFacts,
     path: '/slug/queue/submit/**:slug',
     summary: 'Ask for a picture or a video, and hear at once where it will be',
     description: how,
-    handle: async ({ params, body }, call) => accepted(call, (await submit(call, params.slug, body)).job),
+    handle: async ({ params, body }, call) =>
+      accepted(call, (await submit(call, params.slug, body, owners)).job, owners),
   }),
   route({
     ...submitFacts,
@@ -86,11 +91,11 @@ export const generateRoutes = [
     description: `${how} With \`sync_mode\` or \`Prefer: wait=30\` the request is held until the result is there: 200 with the same object as \`GET /slug/requests/{id}\`, or 504 with the ids while it goes on.`,
     handle: async ({ params, body }, call) => {
       const prefer = preferenceOf(call.req.headers.prefer)
-      const { job, model, syncMode } = await submit(call, params.slug, body)
+      const { job, model, syncMode } = await submit(call, params.slug, body, owners)
       const wait = !prefer.later && (syncMode || prefer.wait)
       if (prefer.later) call.header('preference-applied', 'respond-async')
-      if (!wait) return accepted(call, job)
-      return (await answerInSync(call, job, model, prefer.waitMs)) satisfies JsonText
+      if (!wait) return accepted(call, job, owners)
+      return (await answerInSync(call, job, model, prefer.waitMs, owners)) satisfies JsonText
     },
   }),
 ]

@@ -6,6 +6,7 @@ import type { JobRecord } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
 import { findRequest, logView, requestAnswer, statusView } from './view.ts'
@@ -108,13 +109,13 @@ async function toldOf(requestId: string, call: Call): Promise<JobRecord> {
   return job
 }
 
-async function cancel(requestId: string, call: Call): Promise<JsonText> {
+async function cancel(requestId: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JsonText> {
   const say = (status: number, body: object) =>
     new JsonText(JSON.stringify({ ...body, request_id: requestId.slice(0, 64) }), status)
   try {
     const job = await findRequest(requestId, call)
     call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
-    await call.owners.jobs.cancel(call.caller.organizationId, jobIdOf(requestId))
+    await jobs.cancel(call.caller.organizationId, jobIdOf(requestId))
     return say(202, { status: 'CANCELLATION_REQUESTED' })
   } catch (thrown) {
     const failure = Failure.from(thrown)
@@ -128,6 +129,7 @@ async function cancel(requestId: string, call: Call): Promise<JsonText> {
 const cancelFacts = {
   path: '/slug/requests/:id/cancel',
   scope: 'user:write',
+  bucket: 'jobs',
   tag,
   summary: 'Cancel a request; its engine is told at once',
   params: One,
@@ -136,7 +138,7 @@ const cancelFacts = {
   errors: slugErrors,
 } as const
 
-export const requestRoutes = [
+export const requestRoutes = (owners: Pick<Owners, 'jobs'>) => [
   route({
     method: 'GET',
     path: '/slug/requests/:id',
@@ -161,7 +163,7 @@ export const requestRoutes = [
     errors: slugErrors,
     handle: async ({ params }, call) => {
       const job = await toldOf(params.id, call)
-      const logs = wantsLogs(call) ? await call.owners.jobs.logs(job) : undefined
+      const logs = wantsLogs(call) ? await owners.jobs.logs(job) : undefined
       return new JsonText(JSON.stringify(await statusView(job, call, logs)))
     },
   }),
@@ -176,9 +178,9 @@ export const requestRoutes = [
     errors: slugErrors,
     handle: async ({ params }, call) => {
       const job = await toldOf(params.id, call)
-      return { logs: (await call.owners.jobs.logs(job)).map(logView) }
+      return { logs: (await owners.jobs.logs(job)).map(logView) }
     },
   }),
-  route({ ...cancelFacts, method: 'POST', handle: ({ params }, call) => cancel(params.id, call) }),
-  route({ ...cancelFacts, method: 'PUT', handle: ({ params }, call) => cancel(params.id, call) }),
+  route({ ...cancelFacts, method: 'POST', handle: ({ params }, call) => cancel(params.id, call, owners) }),
+  route({ ...cancelFacts, method: 'PUT', handle: ({ params }, call) => cancel(params.id, call, owners) }),
 ]

@@ -5,6 +5,7 @@ import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { EventStream } from '../sse.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
@@ -26,9 +27,9 @@ export async function streamStatus(
   call: Call,
   first: JobRecord,
   shown: (job: JobRecord) => Promise<object>,
+  { jobs }: Pick<Owners, 'jobs'>,
 ): Promise<void> {
   const { organizationId, id } = first
-  const { jobs, store } = call.owners
   let changed: (() => void) | undefined
   let news = true
   const stop = jobs.follow(id, () => {
@@ -41,7 +42,7 @@ export async function streamStatus(
     let sent: string | undefined
     while (!stream.ended) {
       news = false
-      const job = await store.jobs.find(organizationId, id)
+      const job = await jobs.find(organizationId, id)
       if (!job) break
       const text = JSON.stringify(await shown(job))
       if (text !== sent) stream.send({ data: (sent = text) })
@@ -66,7 +67,7 @@ export async function streamStatus(
   }
 }
 
-export const streamRoutes = [
+export const streamRoutes = (owners: Pick<Owners, 'jobs'>) => [
   route({
     method: 'GET',
     path: '/slug/requests/:id/status/stream',
@@ -81,8 +82,11 @@ export const streamRoutes = [
       const job = await findRequest(call.params.id!, call)
       call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
       const logs = wantsLogs(call)
-      await streamStatus(call, job, async now =>
-        statusView(now, call, logs ? await call.owners.jobs.logs(now) : undefined),
+      await streamStatus(
+        call,
+        job,
+        async now => statusView(now, call, logs ? await owners.jobs.logs(now) : undefined),
+        owners,
       )
     },
   }),

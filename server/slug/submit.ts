@@ -12,7 +12,7 @@ import { withMedia } from '../../core/tasks/generation/media.ts'
 import type { MediaWish } from '../../core/tasks/generation/prepare.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
 /** What is asked for: by a slug, or by a model and one of its tasks. */
@@ -33,6 +33,9 @@ export interface SubmittedGeneration {
   syncMode: boolean
 }
 
+/** What a submission of pictures or a video needs. */
+export type SubmitOwners = Pick<Owners, 'admission' | 'files' | 'log' | 'media' | 'registry'>
+
 /**
  * The walk of a request for pictures or a video up to its durable job: which model, may the caller use it, is the
  * request well formed, and every picture, video and sound that it names becomes a file of the organization's own.
@@ -41,9 +44,10 @@ export interface SubmittedGeneration {
 export async function submitGeneration(
   call: Call,
   { target, body, terms }: GenerationWish,
+  owners: SubmitOwners = call.owners,
 ): Promise<SubmittedGeneration> {
-  const { admission } = call.owners
-  const { model, task, slug } = offered(call, target)
+  const { admission } = owners
+  const { model, task, slug } = offered(call, target, owners)
   const param = slug === null ? 'model' : null
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
   const prepared = taskRecord(task).prepare(body, model)
@@ -58,23 +62,26 @@ export async function submitGeneration(
     call.letBodyGo()
     return { job: before, replayed: true, model, syncMode: prepared.syncMode }
   }
-  const taken = await takeAll(call, id, prepared.media)
+  const taken = await takeAll(call, id, prepared.media, owners)
   call.letBodyGo()
   const wish = { id, admitted, slug, ...(terms ? { terms } : {}) }
   try {
     const inputs = withMedia(prepared, taken)
     const submitted = await submitJob(call, [slug, body], { ...wish, inputs })
-    if (submitted.replayed) await forget(call, Object.values(taken))
+    if (submitted.replayed) await forget(Object.values(taken), owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
   } catch (thrown) {
-    await forget(call, Object.values(taken))
+    await forget(Object.values(taken), owners)
     throw thrown
   }
 }
 
 /** Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */
-function offered(call: Call, target: Target): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
-  const { registry } = call.owners
+function offered(
+  call: Call,
+  target: Target,
+  { registry }: SubmitOwners,
+): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
   if ('slug' in target) {
     const found = registry.bySlug(target.slug)
     if (found) return { ...found, slug: target.slug }
@@ -94,28 +101,27 @@ async function takeAll(
   call: Call,
   jobId: string,
   wishes: readonly MediaWish[],
+  owners: SubmitOwners,
 ): Promise<Partial<Record<MediaKind, FileRecord>>> {
-  const { media } = call.owners
-  const sender = { organizationId: call.caller.organizationId, origin: originOf(call), jobId, signal: call.gone }
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId, signal: call.gone }
   const settled = await Promise.allSettled(
     wishes.map(({ field, value, kind, alpha }) =>
-      media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha }),
+      owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha }),
     ),
   )
   const kept = settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
   const refused = settled.find(one => one.status === 'rejected')
   if (refused) {
-    await forget(call, kept)
+    await forget(kept, owners)
     throw refused.reason
   }
   return Object.fromEntries(wishes.map(({ kind }, at) => [kind, kept[at]!]))
 }
 
 /** Files of a job that did not come about. What cannot be removed now goes when its time is over. */
-async function forget(call: Call, files: readonly FileRecord[]): Promise<void> {
-  const { files: owner, log } = call.owners
-  for (const { organizationId, id } of files)
-    await owner
+async function forget(made: readonly FileRecord[], { files, log }: SubmitOwners): Promise<void> {
+  for (const { organizationId, id } of made)
+    await files
       .remove(organizationId, id)
       .catch((cause: unknown) => log.warn('A file of a refused request could not be removed', { file: id }, cause))
 }

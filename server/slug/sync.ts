@@ -6,7 +6,7 @@ import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { errorHeaders } from '../errors.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { errorType, slugErrorBody } from './errors.ts'
 import { requestAnswer, urlsOf } from './view.ts'
@@ -21,13 +21,14 @@ export async function waitForEnd(
   call: Call,
   job: JobRecord,
   { waitMs, startMs, instead = 'ask without sync_mode' }: { waitMs: number; startMs: number; instead?: string },
+  owners: Pick<Owners, 'jobs'> = call.owners,
 ): Promise<JobRecord> {
-  const { jobs, store } = call.owners
+  const { jobs } = owners
   const { organizationId, id } = job
   const began = performance.now()
   let now: JobRecord | undefined
   const look = async () => {
-    now = await store.jobs.find(organizationId, id)
+    now = await jobs.find(organizationId, id)
     if (now) return now
     throw new Failure('output_expired', `Request ${queueIdOf(id)} was deleted while it was waited for.`)
   }
@@ -53,7 +54,7 @@ export async function waitForEnd(
         facts: { request_id: queueIdOf(id) },
       })
     if (at === 0 && startMs < waitMs && after.status === 'pending' && after.startedAt === null)
-      throw await notBegun(call, after, instead)
+      throw await notBegun(call, after, instead, owners)
   }
   return now!
 }
@@ -62,8 +63,7 @@ export async function waitForEnd(
  * Why a job has not begun, for its caller. It is taken back, unless it has an idempotency key: then others may have been
  * told of it or wait for it under that key, and it goes on.
  */
-async function notBegun(call: Call, job: JobRecord, instead: string): Promise<Failure> {
-  const { jobs } = call.owners
+async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: Pick<Owners, 'jobs'>): Promise<Failure> {
   const { organizationId, id, modelId } = job
   const { waitingFor } = jobs.standing(job)
   const kept = idempotencyKeyOf(call) !== undefined
@@ -75,7 +75,7 @@ async function notBegun(call: Call, job: JobRecord, instead: string): Promise<Fa
   const next = kept
     ? `Request ${request_id} goes on: send it again under its 'Idempotency-Key', or ask for it at its status_url.`
     : `Try again later, or ${instead}.`
-  const ids: Failure['facts'] = kept ? { job_id: id, request_id, status_url: `${originOf(call)}/api/jobs/${id}` } : {}
+  const ids: Failure['facts'] = kept ? { job_id: id, request_id, status_url: `${call.origin}/api/jobs/${id}` } : {}
   const retryAfterMs = waitingFor?.etaMs ?? undefined
   return waitingFor?.reason === 'model_loading'
     ? new Failure('model_warming_up', `The model '${modelId}' is still loading. ${next}`, {
@@ -90,11 +90,17 @@ async function notBegun(call: Call, job: JobRecord, instead: string): Promise<Fa
 }
 
 /** Answers a request whose caller stays on the line: with its result, with its error, or with where to ask later. */
-export async function answerInSync(call: Call, job: JobRecord, model: Model, waitMs: number): Promise<JsonText> {
-  const { sync_wait: most } = call.owners.config.limits
+export async function answerInSync(
+  call: Call,
+  job: JobRecord,
+  model: Model,
+  waitMs: number,
+  owners: Pick<Owners, 'config' | 'jobs'>,
+): Promise<JsonText> {
+  const { sync_wait: most } = owners.config.limits
   const ended = hasEnded(job)
     ? job
-    : await waitForEnd(call, job, { waitMs: Math.min(waitMs, most), startMs: model.dispatch_wait_ms })
+    : await waitForEnd(call, job, { waitMs: Math.min(waitMs, most), startMs: model.dispatch_wait_ms }, owners)
   const request_id = queueIdOf(ended.id)
   if (ended.status === 'completed') return requestAnswer(ended, call, 200)
   const unfinished = !hasEnded(ended)

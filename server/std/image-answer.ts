@@ -9,7 +9,7 @@ import type { Call } from '../call.ts'
 import { sendJson } from '../dispatch.ts'
 import { Embedded, readResult, sendEmbedded } from '../embedded.ts'
 import { base64PiecesOf } from '../files/pour.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { eventsHead, sseText } from '../sse.ts'
 
@@ -19,14 +19,19 @@ const expired = ({ id }: JobRecord) =>
   new Failure('output_expired', `The pictures of the job ${id} are no longer kept. Ask for them anew.`)
 
 /** Sends what a job has made the way that it was asked for. Throws Failure `output_expired`. */
-export async function sendImages(call: Call, task: ImageTask, job: JobRecord, request: ImageRequest): Promise<void> {
-  const { files } = call.owners
+export async function sendImages(
+  call: Call,
+  task: ImageTask,
+  job: JobRecord,
+  request: ImageRequest,
+  { files }: Pick<Owners, 'files'> = call.owners,
+): Promise<void> {
   if (job.result === null) throw expired(job)
   const result = JSON.parse(await readResult(job.result)) as ImageResult
   const records = await Promise.all(result.images.map(({ file_id }) => files.find(job.organizationId, file_id)))
   const pictures = records.filter(record => record !== undefined)
   if (pictures.length < records.length) throw expired(job)
-  const origin = originOf(call)
+  const origin = call.origin
   const linked = linkedImages(result, file => files.link(file, origin))
   if (!request.stream && request.response_format !== 'b64_json')
     return sendJson(call, new JsonText(JSON.stringify(linked)))
@@ -93,6 +98,6 @@ export const unfinished = (call: Call, { id }: JobRecord): Failure =>
     `The pictures are not ready yet. The job ${id} goes on: ask for it at its status_url, or begin with the header 'Prefer: respond-async'.`,
     {
       retryAfterMs: 2_000,
-      facts: { job_id: id, request_id: queueIdOf(id), status_url: `${originOf(call)}/api/jobs/${id}` },
+      facts: { job_id: id, request_id: queueIdOf(id), status_url: `${call.origin}/api/jobs/${id}` },
     },
   )

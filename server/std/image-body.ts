@@ -7,6 +7,7 @@ import type { Call } from '../call.ts'
 import { formBody } from '../form-values.ts'
 import { readJson } from '../json-body.ts'
 import { isForm, readForm } from '../multipart.ts'
+import type { Owners } from '../owners.ts'
 
 /** A request for pictures, checked. What came with it lies on the disk until it is disposed of. */
 export interface ImageBody extends AsyncDisposable {
@@ -16,9 +17,13 @@ export interface ImageBody extends AsyncDisposable {
 }
 
 /** Reads JSON or a form. Throws Failure for all that is wrong with it. */
-export async function readImageBody(task: ImageTask, call: Call): Promise<ImageBody> {
-  if (!isForm(call.req)) return { ...checked(task, await readJson(call)), async [Symbol.asyncDispose]() {} }
-  const form = await readForm(call, { files: { image: mostSources, mask: 1 }, maxBytes: pictureRules.maxBytes })
+export async function readImageBody(
+  task: ImageTask,
+  call: Call,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'> = call.owners,
+): Promise<ImageBody> {
+  if (!isForm(call.req)) return { ...checked(task, await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
+  const form = await readForm(call, { files: { image: mostSources, mask: 1 }, maxBytes: pictureRules.maxBytes }, owners)
   try {
     const sent = formBody(form.fields, imageRequests[task].shape)
     const inline = new Map<string, Sent>()

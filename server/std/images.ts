@@ -62,7 +62,7 @@ async function endOf(job: JobRecord, model: Model, call: Call, waitMs: number): 
   }
 }
 
-const facts = { method: 'POST', scope: 'user:write', tag: 'Images', response: ImagesResponse } as const
+const facts = { method: 'POST', scope: 'user:write', bucket: 'jobs', tag: 'Images', response: ImagesResponse } as const
 /** One pixel: an example that works wherever it is sent. */
 const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'

@@ -5,6 +5,7 @@ import type { FleetSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 
 const status = z.enum(['warm', 'loading', 'cold', 'unavailable', 'disabled'])
@@ -25,10 +26,10 @@ export const ModelObject = z
 
 const ModelList = z.object({ object: z.literal('list'), data: z.array(ModelObject) }).meta({ id: 'ModelList' })
 
-const describe = (model: Model, now: FleetSnapshot, call: Call): z.input<typeof ModelObject> => ({
+const describe = (model: Model, now: FleetSnapshot, registry: Owners['registry']): z.input<typeof ModelObject> => ({
   id: model.id,
   object: 'model',
-  created: Math.floor(call.owners.registry.readAt / 1000),
+  created: Math.floor(registry.readAt / 1000),
   owned_by: model.engine === 'remote' ? 'remote' : 'local',
   description: model.description,
   tasks: model.tasks,
@@ -38,10 +39,10 @@ const describe = (model: Model, now: FleetSnapshot, call: Call): z.input<typeof 
 })
 
 /** Enabled models that the caller's token may use. */
-const visible = (call: Call): Model[] =>
-  call.owners.registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
+const visible = (call: Call, registry: Owners['registry']): Model[] =>
+  registry.all().filter(model => model.enabled && modelAllowed(call.caller.token.models, model.id))
 
-export const modelRoutes = [
+export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registry'>) => [
   route({
     method: 'GET',
     path: '/std/v1/models',
@@ -52,9 +53,9 @@ export const modelRoutes = [
     query: z.object({ task: Task.optional() }),
     response: ModelList,
     handle: ({ query }, call) => {
-      const now = call.owners.fleet.snapshot()
-      const wanted = visible(call).filter(model => !query.task || model.tasks.includes(query.task))
-      return { object: 'list' as const, data: wanted.map(model => describe(model, now, call)) }
+      const now = fleet.snapshot()
+      const wanted = visible(call, registry).filter(model => !query.task || model.tasks.includes(query.task))
+      return { object: 'list' as const, data: wanted.map(model => describe(model, now, registry)) }
     },
   }),
   route({
@@ -67,14 +68,14 @@ export const modelRoutes = [
     params: z.object({ id: z.string() }),
     response: ModelObject,
     handle: ({ params }, call) => {
-      const model = visible(call).find(({ id }) => id === params.id)
+      const model = visible(call, registry).find(({ id }) => id === params.id)
       if (!model)
         throw new Failure(
           'model_not_found',
           `The model '${params.id}' does not exist here. GET /std/v1/models lists those that do.`,
           { param: 'model' },
         )
-      return describe(model, call.owners.fleet.snapshot(), call)
+      return describe(model, fleet.snapshot(), registry)
     },
   }),
 ]

@@ -4,6 +4,7 @@ import { heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { formBody } from '../form-values.ts'
 import { isForm, readForm } from '../multipart.ts'
+import type { Owners } from '../owners.ts'
 
 /** What was sent with a sound. Its file lies on the disk until it is disposed of. */
 export interface SoundBody extends AsyncDisposable {
@@ -14,10 +15,14 @@ export interface SoundBody extends AsyncDisposable {
 }
 
 /** Reads a form or JSON; of JSON what it holds of files is taken out, and stands in `call.inline`. */
-export async function readSoundBody(call: Call, shape: Readonly<Record<string, z.ZodType>>): Promise<SoundBody> {
-  const { admission, config, cpu } = call.owners
+export async function readSoundBody(
+  call: Call,
+  shape: Readonly<Record<string, z.ZodType>>,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'> = call.owners,
+): Promise<SoundBody> {
+  const { admission, config, cpu } = owners
   if (isForm(call.req)) {
-    const form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.audio_size })
+    const form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.audio_size }, owners)
     const value = formBody(form.fields, shape)
     const [file] = form.files.get('file') ?? []
     // In the place of the file: what is looked at is only that there is one.

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { speech as speechName } from '../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../core/tasks/speech/speech-request.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { speech } from './speech.ts'
 import { speakers, voicesOf } from './voices.ts'
@@ -20,12 +21,13 @@ const Voices = z
   })
   .meta({ id: 'VoiceList' })
 
-export const speechRoutes = [
+export const speechRoutes = (owners: Pick<Owners, 'jobs' | 'registry'>) => [
   route({
     method: 'POST',
     path: '/std/v1/audio/speech',
     aliases: ['/v1/audio/speech', '/std/openai/v1/audio/speech'],
     scope: 'user:write',
+    bucket: 'jobs',
     tag: 'Audio',
     summary: 'Say a text',
     description:
@@ -44,11 +46,11 @@ export const speechRoutes = [
     query: z.object({ model: z.string().max(256).optional() }),
     response: Voices,
     handle: async ({ query }, call) => {
-      if (query.model !== undefined) modelFor(speechName, query.model, call.owners.registry.catalog())
-      const models = speakers(call).filter(({ id }) => query.model === undefined || query.model === id)
+      if (query.model !== undefined) modelFor(speechName, query.model, owners.registry.catalog())
+      const models = speakers(call, owners).filter(({ id }) => query.model === undefined || query.model === id)
       const data = await Promise.all(
         models.map(async model => {
-          const voices = (await voicesOf(model, call)).map(({ id, name }) => ({ id, name }))
+          const voices = (await voicesOf(model, owners)).map(({ id, name }) => ({ id, name }))
           return { model: model.id, voices }
         }),
       )

@@ -13,6 +13,7 @@ import { infer } from './inference.ts'
 
 const tag = 'Text'
 const scope = 'user:write'
+const bucket = 'jobs'
 const method = 'POST'
 
 /** The text endpoints of the OpenAI-style API. All of them take the same walk; they differ in their shapes. */
@@ -22,6 +23,7 @@ export const textRoutes = [
     path: '/std/v1/chat/completions',
     aliases: ['/v1/chat/completions'],
     scope,
+    bucket,
     tag,
     summary: 'Answer a conversation',
     description: 'With `stream: true` the answer comes as server-sent events that end with `data: [DONE]`.',
@@ -35,6 +37,7 @@ export const textRoutes = [
     path: '/std/v1/completions',
     aliases: ['/v1/completions'],
     scope,
+    bucket,
     tag,
     summary: 'Continue a text',
     description:
@@ -49,6 +52,7 @@ export const textRoutes = [
     path: '/std/v1/embeddings',
     aliases: ['/v1/embeddings'],
     scope,
+    bucket,
     tag,
     summary: 'Turn texts into vectors',
     body: EmbeddingsRequest,
@@ -61,6 +65,7 @@ export const textRoutes = [
     path: '/std/v1/rerank',
     aliases: ['/v1/rerank', '/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
     scope,
+    bucket,
     tag,
     summary: 'Order documents by relevance to a query',
     description:
@@ -80,6 +85,7 @@ export const textRoutes = [
     path: '/std/v1/score',
     aliases: ['/v1/score', '/score'],
     scope,
+    bucket,
     tag,
     summary: 'Score pairs of texts',
     description:

@@ -128,6 +128,7 @@ const textOf = (body: string | Uint8Array): string =>
 
 const method = 'POST'
 const scope = 'user:write'
+const bucket = 'jobs'
 const tag = 'Audio'
 const sound =
   'The sound comes as the `file` of a form, or by `url`, `file_id` or a `data:` URL, in a form or in JSON; FLAC, MP3, MP4, M4A, OGG, WAV and WebM.'
@@ -141,6 +142,7 @@ export const transcriptionRoutes = [
     path: '/std/v1/audio/transcriptions',
     aliases: ['/v1/audio/transcriptions', '/std/openai/v1/audio/transcriptions'],
     scope,
+    bucket,
     tag,
     summary: 'Write down what is said',
     description: `${sound} \`text\`, \`srt\` and \`vtt\` are answered as plain text; with \`stream: true\` the text comes as server-sent events, without a \`[DONE]\`.`,
@@ -155,6 +157,7 @@ export const transcriptionRoutes = [
     path: '/std/v1/audio/translations',
     aliases: ['/v1/audio/translations', '/std/openai/v1/audio/translations'],
     scope,
+    bucket,
     tag,
     summary: 'Write down in English what is said in another language',
     description: sound,

@@ -6,11 +6,12 @@ import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { plainVoice, type Voice } from '../../core/tasks/protocols/voices.ts'
 import { speech } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 
 /** The models that speak and that the caller may use. */
-export function speakers({ owners, caller }: Call): Model[] {
-  const catalog = owners.registry.catalog()
-  return owners.registry
+export function speakers({ caller }: Call, { registry }: Pick<Owners, 'registry'>): Model[] {
+  const catalog = registry.catalog()
+  return registry
     .all()
     .filter(({ id }) => catalog.get(id)?.traits.speech !== undefined && modelAllowed(caller.token.models, id))
 }
@@ -19,8 +20,7 @@ export function speakers({ owners, caller }: Call): Model[] {
 const patienceMs = 2_000
 
 /** What is configured or known of its engine; otherwise what the engine says, if it runs and has a moment. */
-export async function voicesOf(model: Model, call: Call): Promise<Voice[]> {
-  const { jobs, registry } = call.owners
+export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'jobs' | 'registry'>): Promise<Voice[]> {
   const traits = registry.catalog().get(model.id)?.traits
   const known = traits?.speech?.voices
   if (known) return known.map(plainVoice)

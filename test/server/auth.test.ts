@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { expect, test } from 'vitest'
 import { credentialOf } from '../../server/auth.ts'
 import { durationText } from '../../server/call.ts'
-import { tidy } from '../../server/router.ts'
+import { tidy } from '../../server/path.ts'
 
 test.each<[IncomingHttpHeaders, string | undefined]>([
   [{ authorization: 'Bearer sk-1' }, 'sk-1'],

@@ -4,8 +4,10 @@ import * as fc from 'fast-check'
 import { Pool } from 'undici'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newId } from '../../core/ids.ts'
-import { routes } from '../../server/routes.ts'
+import { routeTable } from '../../server/routes.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
+
+const routes = routeTable()
 
 let app: TestApp
 beforeAll(async () => {

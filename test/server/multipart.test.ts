@@ -10,6 +10,7 @@ import { ulid } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import type { Call } from '../../server/call.ts'
 import { type Form, type FormWish, readForm } from '../../server/multipart.ts'
+import type { Owners } from '../../server/owners.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-form-'))
 const wish: FormWish = { files: { image: 16, mask: 1 }, maxBytes: 64 << 10 }
@@ -25,14 +26,13 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   const call = {
     id: `req_${ulid()}`,
     req,
-    owners: {
-      config: { limits: { upload_size: uploadSize } },
-      files: { workspace: workspaces.make },
-      store: { stats: () => ({ writable: true }) },
-    },
   } as unknown as Call
+  const owners = {
+    config: { limits: { upload_size: uploadSize } },
+    files: { workspace: workspaces.make, admit: () => {} },
+  } as unknown as Owners
   try {
-    await using form = await readForm(call, wish)
+    await using form = await readForm(call, wish, owners)
     const value = await read(form)
     answer({ value, bodyHash: call.bodyHash })
     res.end(JSON.stringify({ value, bodyHash: call.bodyHash }))

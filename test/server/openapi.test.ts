@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { templateOf } from '../../server/openapi.ts'
-import { routes } from '../../server/routes.ts'
+import { routeTable } from '../../server/routes.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
 import { toneModel } from './std/_speech.ts'
+
+const routes = routeTable()
 
 interface Operation {
   operationId: string

@@ -5,8 +5,10 @@ import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import { openAdminStore } from '../../core/store/sqlite/admin.ts'
 import { type Scope, scopes } from '../../core/store/store.ts'
-import { routes } from '../../server/routes.ts'
+import { routeTable } from '../../server/routes.ts'
 import { startApp, type TestApp } from '../_app.ts'
+
+const routes = routeTable()
 
 /** Written from the specification and the contract, not from the code: what each endpoint needs. */
 const written: Record<string, string> = {

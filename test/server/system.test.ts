@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openLog } from '../../core/log.ts'
 import { Config } from '../../core/models/config.ts'
-import { routes } from '../../server/routes.ts'
+import { routeTable } from '../../server/routes.ts'
 import { openServer } from '../../server/server.ts'
 import { fakeModel, startApp, type TestApp } from '../_app.ts'
+
+const routes = routeTable()
 
 let app: TestApp
 beforeAll(async () => {

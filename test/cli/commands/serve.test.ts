@@ -1,59 +1,15 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { plain } from '../../../cli/paint.ts'
 import { greeting } from '../../../cli/serve/greeting.ts'
 import { tryNext } from '../../../cli/serve/try-next.ts'
-import { entry, infer, json, temporaryFolder } from '../_infer.ts'
+import { infer, json, temporaryFolder } from '../_infer.ts'
+import { prepare, serve } from '../_serve.ts'
 import { answer, fakeServer, streamWords } from '../_server.ts'
 import { hasTerminal, inTerminal } from '../_terminal.ts'
-
-/** A server from source on a port of its own, whose one model is relayed to `upstream`. */
-function prepare(upstream = 'http://127.0.0.1:9'): string {
-  const dataDir = temporaryFolder()
-  writeFileSync(
-    join(dataDir, 'infer.yaml'),
-    `listen: 127.0.0.1:0\nlimits: {min_free_disk: 1MiB, ballast: 1MiB}\nmodels: [{id: far, engine: remote, url: '${upstream}/v1'}]\n`,
-  )
-  return dataDir
-}
-
-async function serve(dataDir: string, args: string[] = [], env: Record<string, string> = {}) {
-  const child: ChildProcess = spawn(process.execPath, [entry, 'serve', '--data-dir', dataDir, ...args], {
-    env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  let stdout = ''
-  let stderr = ''
-  const ended = once(child, 'close') as Promise<[number | null]>
-  child.stdout!.on('data', piece => {
-    stdout += String(piece)
-    child.emit('said')
-  })
-  child.stderr!.on('data', piece => {
-    stderr += String(piece)
-    child.emit('said')
-  })
-  const until = async (met: () => boolean) => {
-    while (!met()) {
-      const over = await Promise.race([once(child, 'said').then(() => false), ended.then(() => true)])
-      if (over && !met()) throw new Error(`The server ended: ${stderr}`)
-    }
-  }
-  await until(() => stdout.includes('root-token'))
-  return {
-    child,
-    until,
-    url: /^ready (\S+)$/m.exec(stdout)![1]!,
-    stdout: () => stdout,
-    stderr: () => stderr,
-    ends: async () => (await ended)[0],
-  }
-}
 
 test('a first start says where it is, shows the secret once, and SIGTERM ends it with 0', async () => {
   const dataDir = prepare()
@@ -187,7 +143,7 @@ test('what the greeting says to try works as it is pasted', async () => {
   writeFileSync(tokenPath, 'sk-infer-pasted\n')
   const models = [{ id: 'org/far', tasks: ['std/chat-completion'] }]
   const facts = { chat: 'infer chat', url, tokenPath, models }
-  const shown = greeting({ ...facts, version: '1', firstStart: undefined }, plain)
+  const shown = greeting({ ...facts, urls: [url], version: '1', firstStart: undefined }, plain)
   const [, curl, , javascript] = tryNext(facts)
   const hasCurl = spawnSync('curl', ['--version']).status === 0
   for (const { lines } of [javascript!, ...(hasCurl ? [curl!] : [])]) {

@@ -19,7 +19,7 @@ async function complete(words: readonly string[], env: Record<string, string> = 
 }
 
 test('infer __complete prints a candidate a line with what it is, then what the shell is to add', async () => {
-  const { exitCode, stdout, stderr } = await infer(['__complete', '--', 'serve', '--c'])
+  const { exitCode, stdout, stderr } = await infer(['__complete', '--', 'serve', '--co'])
   expect({ exitCode, stdout, stderr }).toEqual({
     exitCode: 0,
     stdout: '--config\tthe configuration (infer.yaml in the data directory, when there is one)\n:none\n',
@@ -87,6 +87,8 @@ test.each<[words: string[], values: string[], paths?: string]>([
   [['completion', 'bash', ''], []],
   [['serve', '--data-dir', ''], [], 'directories'],
   [['serve', '--config', ''], [], 'files'],
+  [['serve', '--https', '--cert', ''], [], 'files'],
+  [['serve', '--key', ''], [], 'files'],
   [['restore', ''], [], 'files'],
   [['token', 'scan', 'a', ''], [], 'files'],
   [['run', 'm', '--image', ''], [], 'files'],

@@ -7,6 +7,7 @@ const started: Started = {
   version: '1.2.3',
   chat: 'infer chat',
   url: 'http://127.0.0.1:8787',
+  urls: ['http://127.0.0.1:8787'],
   tokenPath: '/data/root-token',
   firstStart: undefined,
   models: [{ id: 'm', tasks: ['std/chat-completion'], description: 'A toy.' }],

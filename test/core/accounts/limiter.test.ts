@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { openLimiter, openWrongTokenLimiter } from '../../../core/accounts/limiter.ts'
-import { bucketOf } from '../../../core/accounts/plan.ts'
 
 test('the minute’s figure is also the burst, and it refills evenly', () => {
   let now = 0
@@ -47,21 +46,3 @@ test('only wrong tokens are counted, by address, and few addresses are remembere
   for (let i = 0; i < 10; i++) wrong.failed(`3.3.3.${i}`)
   expect(wrong.blockedFor('1.1.1.1')).toBe(0)
 })
-
-test.each([
-  ['POST', '/std/v1/chat/completions', 'jobs'],
-  ['POST', '/v1/chat/completions', 'jobs'],
-  ['POST', '/rerank', 'jobs'],
-  ['PUT', '/slug/requests/q_1/cancel', 'jobs'],
-  ['POST', '/slug/requests/batch', 'jobs'],
-  ['POST', '/fal/queue/acme/dream', 'jobs'],
-  ['POST', '/fal/run/acme/dream', 'jobs'],
-  ['POST', '/fal/rest/storage/upload/initiate', 'api'],
-  ['POST', '/api/jobs', 'jobs'],
-  ['POST', '/api/workflows/wf_1/execute', 'jobs'],
-  ['POST', '/api/workflows', 'api'],
-  ['POST', '/api/organizations/org_1/tokens', 'api'],
-  ['GET', '/std/v1/models', 'api'],
-  ['GET', '/api/jobs/job_1', 'api'],
-  ['DELETE', '/std/v1/files/file-1', 'api'],
-] as const)('%s %s counts as %s', (method, path, bucket) => expect(bucketOf(method, path)).toBe(bucket))

@@ -87,7 +87,7 @@ test('no slot is lost or given twice, and each entry ends once, whatever comes, 
           dispatch.look('m')
         } else if (one.do === 'job') {
           const id = `job${++came}`
-          const job = waiting(id, organizations[one.organization]!, came, 'm', stored[one.jobClass] as JobClass)
+          const job = waiting(id, organizations[one.organization]!, came, 'm', stored[one.jobClass])
           jobs.set(id, job)
           queue.offer(job)
           dispatch.look('m')
@@ -158,7 +158,7 @@ test('no lane waits past the ageing bound while others are served, whatever come
         for (;;) {
           while (coming[0] && coming[0].at <= now) {
             const { id, organization, jobClass, ms, cancelled } = coming.shift()!
-            const job = waiting(id, organizations[organization]!, Number(id), 'm', jobClasses[jobClass]!)
+            const job = waiting(id, organizations[organization]!, Number(id), 'm', jobClasses[jobClass])
             const lane = `${job.class} ${job.organizationId}`
             queue.offer(job)
             if (cancelled) {

@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { LogFollower } from '../../../server/api/log-follower.ts'
 import type { Call } from '../../../server/call.ts'
+import type { Owners } from '../../../server/owners.ts'
 import { openStreams } from '../../../server/std/streams.ts'
 
 test('nothing is written behind the end, and who does not take the end is cut', async () => {
@@ -16,9 +17,10 @@ test('nothing is written behind the end, and who does not take the end is cut', 
     res,
     left: false,
     head: () => res.writeHead(200),
-    owners: { fleet: { output: { follow } }, journal: { follow }, streams },
+    streams,
   } as unknown as Call
-  const follower = new LogFollower(call, () => true)
+  const owners = { fleet: { output: { follow } }, journal: { follow } } as unknown as Owners
+  const follower = new LogFollower(call, () => true, owners)
   follower.dismiss()
   follower.ping()
   await follower.over

@@ -27,7 +27,7 @@ test.each([
     const content = randomBytes(bytes)
     await writeFile(join(folder, 'file'), content)
     await using file = await open(join(folder, 'file'))
-    const call = { owners: { streams: { count } } } as Call
+    const call = { streams: { count } } as Call
     const pieces: Buffer[] = []
     for await (const piece of base64PiecesOf(call, file, bytes)) pieces.push(Buffer.from(piece))
     expect(Buffer.concat(pieces).toString('latin1')).toBe(content.toString('base64'))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pathOf, tidy } from '../../server/router.ts'
+import { pathOf, tidy } from '../../server/path.ts'
 
 test.each([
   ['/livez', '/livez'],

@@ -1,0 +1,66 @@
+import { Failure } from '../failure.ts'
+import { newId } from '../ids.ts'
+import type { Store } from '../store/store.ts'
+import type { WorkflowDefinition, WorkflowRecord, WorkflowStore } from '../store/workflows.ts'
+import type { Executions } from './executions.ts'
+
+export interface WorkflowsOptions {
+  store: Pick<Store, 'workflows'>
+  executions: Pick<Executions, 'list' | 'cancel'>
+  clock?: { now(): number }
+}
+
+/** Executions that are looked up at once. */
+const pageSize = 100
+
+/** Workflows: every change is a version, and executions keep the one that they began with. */
+export function openWorkflows({ store: { workflows }, executions, clock = { now: Date.now } }: WorkflowsOptions) {
+  /** Cancels every execution of the workflow that has not ended. */
+  async function cancelExecutions(organizationId: string, workflowId: string): Promise<void> {
+    for (const status of ['running', 'pending'] as const)
+      for (let after: string | undefined, more = true; more; ) {
+        const page = await executions.list(organizationId, {
+          workflowId,
+          status,
+          limit: pageSize,
+          ...(after === undefined ? {} : { after }),
+        })
+        for (const { id } of page.executions)
+          await executions.cancel(organizationId, id).catch((thrown: unknown) => {
+            if (Failure.from(thrown).code !== 'execution_already_finished') throw thrown
+          })
+        more = page.next !== null
+        after = page.next ?? undefined
+      }
+  }
+
+  return {
+    create: (organizationId: string, definition: WorkflowDefinition): Promise<WorkflowRecord> =>
+      workflows.create({ ...definition, id: newId('wf'), organizationId, createdAt: clock.now() }),
+
+    /** The newest version, or the one that is named. Undefined: the organization has no such workflow or version. */
+    find: (organizationId: string, id: string, version?: number): Promise<WorkflowRecord | undefined> =>
+      workflows.find(organizationId, id, version),
+
+    list: (...[organizationId, filter]: Parameters<WorkflowStore['list']>) => workflows.list(organizationId, filter),
+
+    /** Makes a new version. Undefined: no such workflow. Throws Failure `conflict` where another version is expected. */
+    update: (
+      organizationId: string,
+      id: string,
+      change: Partial<WorkflowDefinition>,
+      expected: number | undefined,
+    ): Promise<WorkflowRecord | undefined> =>
+      workflows.update(organizationId, id, change, { expected, at: clock.now() }),
+
+    /**
+     * Removes the workflow; its executions stay. Throws Failure `conflict` while one of them has not ended, unless
+     * `cancel` says that they are cancelled first.
+     */
+    async remove(organizationId: string, id: string, { cancel }: { cancel: boolean }) {
+      if (cancel) await cancelExecutions(organizationId, id)
+      return workflows.remove(organizationId, id)
+    },
+  }
+}
+export type Workflows = ReturnType<typeof openWorkflows>

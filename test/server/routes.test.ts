@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { route } from '../../server/route.ts'
+import { routeTable } from '../../server/routes.ts'
+
+const routes = routeTable()
+
+/** Every route that begins work, and so counts against the limit of job submissions. Source: the API contract. */
+const submissions = [
+  'POST /api/jobs',
+  'POST /api/jobs/:id/retry',
+  'POST /api/workflow-executions/:id/retry',
+  'POST /api/workflows/:id/execute',
+  'POST /api/workflows/run',
+  'POST /fal/queue/**:path',
+  'PUT /fal/queue/**:path',
+  'POST /fal/run/**:path',
+  'POST /slug/**:slug',
+  'POST /slug/queue/submit/**:slug',
+  'POST /slug/requests/:id/cancel',
+  'PUT /slug/requests/:id/cancel',
+  'POST /slug/requests/batch',
+  'POST /std/v1/audio/speech',
+  'POST /std/v1/audio/transcriptions',
+  'POST /std/v1/audio/translations',
+  'POST /std/v1/chat/completions',
+  'POST /std/v1/completions',
+  'POST /std/v1/embeddings',
+  'POST /std/v1/images/edits',
+  'POST /std/v1/images/generations',
+  'POST /std/v1/rerank',
+  'POST /std/v1/score',
+]
+const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
+
+test('the routes that begin work count as job submissions, and no others', () => {
+  const counted = routes.filter(({ bucket }) => bucket === 'jobs').map(nameOf)
+  expect(counted.toSorted()).toEqual(submissions.toSorted())
+  expect(new Set(routes.map(({ bucket }) => bucket))).toEqual(new Set(['api', 'jobs']))
+})
+
+test('no two routes have one method and path', () => {
+  const names = routes.flatMap(({ method, path, aliases = [] }) => [path, ...aliases].map(one => `${method} ${one}`))
+  expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
+})
+
+test.each([
+  ['without a scope', { method: 'GET', scope: undefined }, 'has no scope'],
+  ['that may begin work and says no bucket', { method: 'POST' }, 'says no bucket'],
+  ['that replaces something and says no bucket', { method: 'PUT' }, 'says no bucket'],
+])('a route %s is not registered', (_, facts, message) => {
+  const whole = { path: '/x', scope: 'public', tag: 'x', summary: 'x', response: z.object({}), handle: () => ({}) }
+  expect(() => route({ ...whole, ...facts } as never)).toThrow(message)
+  expect(route({ ...whole, method: 'GET' } as never)).toMatchObject({ bucket: 'api' })
+})
