@@ -5,6 +5,8 @@ import { Model } from '../../../core/models/model.ts'
 interface Slots {
   count: number
   held: number
+  /** Slots that it will have; set while it is loaded. */
+  planned?: number
 }
 
 /** Slots without engines: counted, and offered to the queue whenever one is free. */
@@ -66,8 +68,11 @@ export function slotsOnly({ slots = 32 } = {}) {
         return leaseOf(modelId, waitedMs)
       },
       demandChanged,
-      activity: () => warm,
-      slots: modelId => ({ ready: of(modelId).count, planned: slots }),
+      activity: modelId => (of(modelId).planned === undefined ? warm : { ...warm, status: 'loading' }),
+      slots: modelId => {
+        const { count, planned } = of(modelId)
+        return planned === undefined ? { ready: count, planned: slots } : { ready: 0, planned }
+      },
       snapshot: (): FleetSnapshot => ({
         devices: [],
         residents: [...models].map(([modelId, one]) => ({
@@ -97,8 +102,13 @@ export function slotsOnly({ slots = 32 } = {}) {
       configured.set(modelId, Model.parse({ id: modelId, enabled }))
     },
     remove: (modelId: string): void => void gone.add(modelId),
+    /** The model has no engine; one with so many slots is on its way until `setSlots`. */
+    load(modelId: string, { planned }: { planned: number }): void {
+      Object.assign(of(modelId), { count: 0, planned })
+    },
     setSlots(modelId: string, count: number): void {
       of(modelId).count = count
+      delete of(modelId).planned
       queue?.serve(modelId)
     },
     held: (modelId?: string): number =>

@@ -6,7 +6,7 @@ import { openDispatch } from '../../../core/jobs/dispatch.ts'
 import { openQueue, type Turn } from '../../../core/jobs/queue.ts'
 import { openWaitingCalls, type WaitingCall } from '../../../core/jobs/waiting-calls.ts'
 import { openLog } from '../../../core/log.ts'
-import { type JobClass, jobClasses } from '../../../core/store/store.ts'
+import { jobClasses } from '../../../core/store/store.ts'
 import { slotsOnly } from './_fleet.ts'
 import { waiting } from './_queue.ts'
 

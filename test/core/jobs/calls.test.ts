@@ -1,0 +1,257 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Failure } from '../../../core/failure.ts'
+import type { Lease } from '../../../core/fleet.ts'
+import type { CallEnd } from '../../../core/jobs/call.ts'
+import { type Jobs, openJobs } from '../../../core/jobs/jobs.ts'
+import { Departure } from '../../../core/leaving.ts'
+import { Model } from '../../../core/models/model.ts'
+import { admittedWork } from '../_admission.ts'
+import { keptLog, newJob, openTestStore, organizationId, type TestStore } from '../store/_store.ts'
+import { type SlotsOnly, slotsOnly } from './_fleet.ts'
+import { byHand } from './_runs.ts'
+
+let opened: TestStore
+let slots: SlotsOnly
+let jobs: Jobs
+let hand: ReturnType<typeof byHand>
+
+beforeEach(async () => {
+  opened = await openTestStore()
+  slots = slotsOnly({ slots: 1 })
+  hand = byHand()
+  jobs = openJobs({
+    store: opened.store,
+    fleet: slots.fleet,
+    models: slots.models,
+    weightOf: () => 1,
+    log: keptLog().log,
+    run: hand.run,
+    tickMs: 20,
+  })
+})
+afterEach(async () => {
+  await jobs.drain(0)
+  await jobs.recorder.close()
+  await opened[Symbol.asyncDispose]()
+})
+
+const usage = { inputTokens: 1, outputTokens: 2 }
+const model = (of: object = {}): Model => Model.parse({ id: 'm', ...of })
+
+interface Started {
+  /** Resolves when it has its slot. */
+  began: Promise<Lease>
+  end(how?: CallEnd): void
+  leave(): void
+  result: ReturnType<Jobs['calls']['run']>
+}
+
+/** A call that the test ends by hand. */
+function call({ of = model(), waitMs = 60_000, organization = organizationId } = {}): Started {
+  const caller = new Departure()
+  const began = Promise.withResolvers<Lease>()
+  const ended = Promise.withResolvers<CallEnd>()
+  const named = { organizationId: organization, tokenId: 'tok', task: 'std/chat-completion' as const, modelId: of.id }
+  const result = jobs.calls.run(
+    { admitted: { ...admittedWork(named), model: of }, createdAt: Date.now(), waitMs, caller },
+    lease => {
+      began.resolve(lease)
+      caller.addEventListener('abort', () => ended.reject(caller.reason))
+      return ended.promise
+    },
+  )
+  result.catch(() => {})
+  return {
+    began: began.promise,
+    end: (how = { how: 'completed', usage }) => ended.resolve(how),
+    leave: () => caller.abort(new Failure('cancelled', 'The client disconnected.')),
+    result,
+  }
+}
+const ids = (): string[] => Array.from(jobs.calls.waiting(), ({ id }) => id)
+
+test('a call takes a free slot, leaves one record, and gives the slot back', async () => {
+  const one = call()
+  expect((await one.began).waitedMs).toBe(0)
+  expect(slots.held('m')).toBe(1)
+  one.end()
+  const { call: ran } = await one.result
+  expect(slots.held('m')).toBe(0)
+  expect(jobs.calls.find(organizationId, ran.id)).toMatchObject({ status: 'completed', kind: 'sync', usage })
+  await jobs.recorder.close()
+  expect(await opened.store.jobs.find(organizationId, ran.id)).toMatchObject({ status: 'completed', attempt: 1 })
+})
+
+test("a call waits behind another one's, and one of another organization does not wait for all of them", async () => {
+  const first = call()
+  await first.began
+  const backlog = Array.from({ length: 10 }, () => call())
+  const other = call({ organization: 'org_other' })
+  expect(jobs.outlook('m')).toMatchObject({ waiting: 11, interactive: 11 })
+  const order: string[] = []
+  backlog.forEach((one, at) => void one.began.then(() => order.push(`a${at}`)))
+  void other.began.then(() => order.push('b'))
+  first.end()
+  await backlog[0]!.began
+  backlog[0]!.end()
+  await other.began
+  expect(order).toEqual(['a0', 'b'])
+  other.end()
+  for (const one of backlog.slice(1)) {
+    await one.began
+    one.end()
+  }
+})
+
+test('a call goes before jobs, and a single job of another organization before a backlog of calls', async () => {
+  const first = call()
+  await first.began
+  for (let i = 0; i < 3; i++) await jobs.submit(newJob({ modelId: 'm' }))
+  const second = call()
+  const order: string[] = []
+  void second.began.then(() => order.push('call'))
+  first.end()
+  await second.began
+  second.end()
+  const [run] = await hand.begun(1)
+  expect(order).toEqual(['call'])
+  run!.finish()
+})
+
+describe('the bound of the queue', () => {
+  test('max_queue calls wait beside a busy engine; one more is refused at once', async () => {
+    const of = model({ max_queue: 2 })
+    const first = call({ of })
+    await first.began
+    const waiting = [call({ of }), call({ of })]
+    await expect(call({ of }).result).rejects.toMatchObject({ code: 'queue_full' })
+    expect(() => jobs.calls.requireRoom(of)).toThrow(/2 requests wait for 'm' already/)
+    waiting[1]!.leave()
+    await expect(waiting[1]!.result).rejects.toMatchObject({ code: 'cancelled' })
+    expect(() => jobs.calls.requireRoom(of)).not.toThrow()
+    first.end()
+    await waiting[0]!.began
+    waiting[0]!.end()
+  })
+
+  test('max_queue 0: a free slot or nothing', async () => {
+    const of = model({ max_queue: 0 })
+    const first = call({ of })
+    await first.began
+    await expect(call({ of }).result).rejects.toMatchObject({ code: 'queue_full' })
+    first.end()
+    await first.result
+    const next = call({ of })
+    await next.began
+    next.end()
+  })
+
+  test('while the model is loaded, those wait besides that will have its slots', async () => {
+    slots.load('m', { planned: 3 })
+    const of = model({ max_queue: 1 })
+    const waiting = Array.from({ length: 4 }, () => call({ of }))
+    await expect(call({ of }).result).rejects.toMatchObject({ code: 'queue_full' })
+    expect(ids()).toHaveLength(4)
+    slots.setSlots('m', 4)
+    for (const one of waiting) {
+      await one.began
+      one.end()
+    }
+  })
+
+  test('jobs take no room of calls', async () => {
+    const of = model({ max_queue: 1 })
+    const first = call({ of })
+    await first.began
+    for (let i = 0; i < 5; i++) await jobs.submit(newJob({ modelId: 'm' }))
+    const second = call({ of })
+    expect(ids()).toHaveLength(1)
+    first.end()
+    await second.began
+    second.end()
+  })
+})
+
+describe('a wait ends', () => {
+  test('with its time: the failure says whether the model is loading, busy or without room', async () => {
+    const first = call()
+    await first.began
+    await expect(call({ waitMs: 20 }).result).rejects.toMatchObject({
+      code: 'no_capacity',
+      message: expect.stringContaining("All slots of 'm' are busy") as string,
+    })
+    await expect(call({ waitMs: 0 }).result).rejects.toMatchObject({ code: 'no_capacity' })
+    slots.load('m', { planned: 1 })
+    await expect(call({ waitMs: 20 }).result).rejects.toMatchObject({ code: 'model_warming_up' })
+    first.end()
+  })
+
+  test('with the refusal of the fleet, at once; jobs wait on', async () => {
+    slots.setSlots('m', 0)
+    const { job } = await jobs.submit(newJob({ modelId: 'm' }))
+    const waiting = call()
+    slots.refuse('m', new Failure('worker_error', 'It cannot be started.', { retryAfterMs: 60_000 }))
+    await expect(waiting.result).rejects.toMatchObject({ code: 'worker_error' })
+    expect((await opened.store.jobs.find(organizationId, job.id))!.status).toBe('pending')
+    expect(jobs.standing(job).waitingFor?.reason).toBe('engine_failing')
+  })
+
+  test('with the caller, who leaves nothing behind', async () => {
+    const first = call()
+    await first.began
+    const second = call()
+    second.leave()
+    await expect(second.result).rejects.toMatchObject({ code: 'cancelled' })
+    expect(jobs.outlook('m').waiting).toBe(0)
+    first.leave()
+    await expect(first.result).rejects.toMatchObject({ code: 'cancelled' })
+    expect(slots.held('m')).toBe(0)
+  })
+
+  test('with a cancel by its id, which resolves when it is on record', async () => {
+    const first = call()
+    await first.began
+    const second = call()
+    const [id] = ids()
+    expect(jobs.standing(jobs.calls.find(organizationId, id!)!)).toMatchObject({
+      queuePosition: 0,
+      waitingFor: { reason: 'queue' },
+    })
+    expect(await jobs.calls.cancel('org_other', id!)).toBeUndefined()
+    expect(await jobs.calls.cancel(organizationId, id!)).toMatchObject({ id, status: 'cancelled' })
+    await expect(second.result).rejects.toMatchObject({ code: 'cancelled' })
+    first.end()
+    await first.result
+    await expect(jobs.calls.cancel(organizationId, (await first.result).call.id)).rejects.toMatchObject({
+      code: 'job_already_finished',
+    })
+  })
+})
+
+test('an engine that breaks before it answered is tried again, three times in all; refusals leave no record', async () => {
+  let attempts = 0
+  const failure = new Failure('worker_error', 'It broke.')
+  const named = { organizationId, tokenId: 'tok', task: 'std/chat-completion' as const, modelId: 'm' }
+  const run = (ends: CallEnd[]) =>
+    jobs.calls.run(
+      { admitted: admittedWork(named), createdAt: Date.now(), waitMs: 1_000, caller: new Departure() },
+      () => {
+        attempts++
+        return Promise.resolve(ends.shift()!)
+      },
+    )
+  const retry: CallEnd = { how: 'retry', failure }
+  await run([retry, { how: 'completed', usage }])
+  expect(attempts).toBe(2)
+  await expect(run([retry, retry, retry])).rejects.toBe(failure)
+  expect(attempts).toBe(5)
+  expect(slots.held('m')).toBe(0)
+  slots.setSlots('m', 0)
+  await expect(run([])).rejects.toMatchObject({ code: 'no_capacity' })
+  await jobs.recorder.close()
+  const { jobs: recorded } = await opened.store.jobs.list(organizationId, { limit: 10, kind: 'sync' })
+  expect(recorded.map(({ status, error }) => [status, error?.attempt])).toEqual([
+    ['failed', 3],
+    ['completed', undefined],
+  ])
+})
