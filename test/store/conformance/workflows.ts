@@ -240,6 +240,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await run.now()).toMatchObject({ startedAt: 2_000, updatedAt: 2_000, timeoutAt: 2_050, finishedAt: null })
       await store.jobs.settle(claim!, completed(3_000))
       expect(await run.now()).toMatchObject({ startedAt: 2_000, updatedAt: 3_000, finishedAt: 3_000, expiresAt: 3_007 })
+      await store.executions.remove(organizationId, run.id, 3_000)
     })
 
     test('one that has ended is not cancelled', async () => {
