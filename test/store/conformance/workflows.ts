@@ -234,6 +234,15 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       expect(await claimWaiting(store, { modelId: run.modelId })).toEqual([])
     })
 
+    test('begins, ends and is due by the times of what happens to it', async () => {
+      const run = await begin({ nodes: { a: [] } }, { createdAt: 1_000, timeoutMs: 50, retentionMs: 7 })
+      const claim = await store.jobs.claim(organizationId, run.jobOf('a'), 2_000)
+      expect(await run.now()).toMatchObject({ startedAt: 2_000, updatedAt: 2_000, timeoutAt: 2_050, finishedAt: null })
+      await store.jobs.settle(claim!, completed(3_000))
+      expect(await run.now()).toMatchObject({ startedAt: 2_000, updatedAt: 3_000, finishedAt: 3_000, expiresAt: 3_007 })
+      await store.executions.remove(organizationId, run.id, 3_000)
+    })
+
     test('one that has ended is not cancelled', async () => {
       const run = await begin({ nodes: { a: [] } })
       await run.finish('a')
