@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { median, quantile } from './figures.ts'
+import { median, type Print, quantile } from './figures.ts'
 import type { Organization, Platform } from './platform.ts'
 import { send, submit, type Work } from './requests.ts'
 
@@ -15,7 +15,7 @@ export const backlogModels = Object.values(models)
  */
 export async function measureBacklog(
   platform: Platform,
-  { jobs, calls, print }: { jobs: number; calls: number; print: (line: string) => void },
+  { jobs, calls, print }: { jobs: number; calls: number; print: Print },
 ): Promise<void> {
   const [heavy, caller] = [await platform.organization('heavy'), await platform.organization('caller')]
   const gaps = exponential(calls, serviceMs / 0.5)
@@ -36,6 +36,7 @@ export async function measureBacklog(
       `${name} before ${jobs} waiting jobs: p99 ${quantile(loaded!, 0.99).toFixed(0)} ms, ${quantile(without!, 0.99).toFixed(0)} without, ` +
         `added ${added.toFixed(2)} service times (bar 1); p50 ${median(loaded!).toFixed(0)} ms, ${median(without!).toFixed(0)} without; ` +
         `${loaded!.length} calls of ${serviceMs} ms, ${left} jobs left`,
+      added <= 1,
     )
   }
   const { mostAtOnce } = await platform.used(models.with)
