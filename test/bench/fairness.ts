@@ -18,7 +18,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '20' },
     seconds: { type: 'string', default: '60' },
     jobs: { type: 'string', default: '10000' },
-    calls: { type: 'string', default: '500' },
+    calls: { type: 'string', default: '300' },
   },
 })
 let missed = 0
