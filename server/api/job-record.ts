@@ -72,11 +72,8 @@ const nothingKnown: Standing = { progress: null, queuePosition: null, etaMs: nul
 export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
   status === 'completed' || status === 'failed' || status === 'cancelled'
 
-/** A synchronous call has no place in the queue. */
 export const standingOf = (job: JobRecord, call: Call): Standing =>
-  job.kind === 'sync' || hasEnded(job)
-    ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null }
-    : call.owners.jobs.standing(job)
+  hasEnded(job) ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null } : call.owners.jobs.standing(job)
 
 function facts(job: JobRecord, call: Call): Omit<z.input<typeof JobFacts>, 'metadata'> {
   const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, call)

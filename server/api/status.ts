@@ -63,7 +63,7 @@ const ModelLoad = z
 
 const WaitingRequest = z
   .object({
-    id: z.string().describe('The id of its job: `POST /api/jobs/{id}/cancel` cancels it.'),
+    id: z.string().describe('The id of its job, which its organization can cancel: `POST /api/jobs/{id}/cancel`.'),
     model_id: z.string(),
     organization_id: z.string(),
     class: z.enum(jobClasses),
