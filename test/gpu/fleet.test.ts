@@ -64,6 +64,21 @@ describe('leases', () => {
     expect((await chat(fleet, model)).failure).toBeUndefined()
   })
 
+  test('while a model loads, its queue takes max_queue requests besides those that will have its slots', async () => {
+    const model = fake('a', ['--ready-after', '500'], { concurrency: 2, max_queue: 1 })
+    const { fleet } = await fleetOf([model])
+    const asked = Array.from({ length: 5 }, () => fleet.lease(model, { waitMs: 30_000 }))
+    for (const refused of asked.slice(3)) await expect(refused).rejects.toMatchObject({ code: 'queue_full' })
+    expect(fleet.activity('a').status).not.toBe('warm')
+    const served = await Promise.all(
+      asked.slice(0, 3).map(async one => {
+        using lease = await one
+        return lease.loadedMs > 0
+      }),
+    )
+    expect(served).toEqual([true, true, true])
+  })
+
   test('the queue is bounded', async () => {
     const model = fake('a', [], { concurrency: 1, max_queue: 1 })
     const { fleet } = await fleetOf([model])
