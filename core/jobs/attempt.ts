@@ -6,7 +6,7 @@ import type { Ran, RunJob, RunReport } from '../tasks/run-job.ts'
 /** What an attempt came to, and the run itself where it goes on although it was told to stop. */
 export interface Came {
   end: Ran | Failure
-  deaf: Promise<Ran> | undefined
+  unresponsive: Promise<Ran> | undefined
 }
 
 /** Timers hold no more milliseconds than this; nothing runs for 24 days. */
@@ -34,13 +34,13 @@ export async function attempt(
   { run, abort, report, graceMs }: { run: RunJob; abort: AbortController; report: RunReport; graceMs: number },
 ): Promise<Came> {
   const { signal } = abort
-  if (signal.aborted) return { end: Failure.from(signal.reason), deaf: undefined }
+  if (signal.aborted) return { end: Failure.from(signal.reason), unresponsive: undefined }
   const overrun = () => abort.abort(new Overrun(job))
   const timer = job.timeoutMs === null ? undefined : setTimeout(overrun, Math.min(job.timeoutMs, longestTimerMs))
   let grace: NodeJS.Timeout | undefined
-  const left = Promise.withResolvers<'deaf'>()
+  const left = Promise.withResolvers<'unresponsive'>()
   const stopped = () => {
-    grace = setTimeout(left.resolve, graceMs, 'deaf').unref()
+    grace = setTimeout(left.resolve, graceMs, 'unresponsive').unref()
   }
   signal.addEventListener('abort', stopped)
   // In a microtask of its own, so that what it throws at once is a rejection too.
@@ -50,10 +50,10 @@ export async function attempt(
   })
   try {
     const came = await Promise.race([work, left.promise])
-    if (came !== 'deaf') return { end: came, deaf: undefined }
-    return { end: Failure.from(signal.reason), deaf: work }
+    if (came !== 'unresponsive') return { end: came, unresponsive: undefined }
+    return { end: Failure.from(signal.reason), unresponsive: work }
   } catch (thrown) {
-    return { end: Failure.from(signal.aborted ? signal.reason : thrown), deaf: undefined }
+    return { end: Failure.from(signal.aborted ? signal.reason : thrown), unresponsive: undefined }
   } finally {
     clearTimeout(timer)
     clearTimeout(grace)

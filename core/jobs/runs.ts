@@ -96,13 +96,13 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     const since = performance.now()
     const came = lease
       ? await attempt(job, lease, { run, abort, report, graceMs })
-      : { end: gone(job.modelId), deaf: undefined }
-    const { end, deaf } = came
+      : { end: gone(job.modelId), unresponsive: undefined }
+    const { end, unresponsive } = came
     const ranMs = performance.now() - since
-    if (lease && deaf) void outlived(job, lease, deaf)
+    if (lease && unresponsive) void outlived(job, lease, unresponsive)
     // First, so that whoever is next is chosen by what this one has had.
     queue.ran(turn, ranMs, lease !== undefined && !abort.signal.aborted)
-    free(job.modelId, deaf ? undefined : lease)
+    free(job.modelId, unresponsive ? undefined : lease)
     if (!(end instanceof Failure)) pace.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
     return { end, engineId: lease?.engineId ?? null }

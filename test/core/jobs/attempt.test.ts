@@ -24,7 +24,7 @@ const obedient = runner(
 )
 
 test('a run that ends well is what it came to', async () => {
-  expect(await begin(runner(async () => done))).toEqual({ end: done, deaf: undefined })
+  expect(await begin(runner(async () => done))).toEqual({ end: done, unresponsive: undefined })
 })
 
 test('a run that throws at once has failed like any other', async () => {
@@ -39,7 +39,7 @@ test('what was stopped ended for the reason of the stop, whatever it threw', asy
   const came = begin(obedient, { abort })
   await turn()
   abort.abort(cancelled)
-  expect(await came).toEqual({ end: cancelled, deaf: undefined })
+  expect(await came).toEqual({ end: cancelled, unresponsive: undefined })
 })
 
 test('what was stopped before it began never begins', async () => {
@@ -59,11 +59,11 @@ test('its time is measured from when it begins, and said in the message', async 
 
 test('a run that does not stop is left behind after the grace, and what it brings is not lost', async () => {
   const release = Promise.withResolvers<Ran>()
-  const { end, deaf } = await begin(
+  const { end, unresponsive } = await begin(
     runner(() => release.promise),
     { timeoutMs: 20, graceMs: 20 },
   )
   expect(end).toMatchObject({ code: 'timeout' })
   release.resolve(done)
-  expect(await deaf).toBe(done)
+  expect(await unresponsive).toBe(done)
 })
