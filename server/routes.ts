@@ -42,7 +42,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...generateRoutes(owners),
     ...requestRoutes(owners),
     ...streamRoutes(owners),
-    ...batchRoutes,
+    ...batchRoutes(owners),
     ...falRoutes(owners),
     ...workflowRoutes(owners),
     ...executionRoutes(owners),

@@ -49,7 +49,7 @@ async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pic
 }
 
 /** Durable jobs: an id that was answered survives the server. */
-export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
+export const jobRoutes = (owners: Pick<Owners, 'files' | 'jobs'>) => [
   createRoute,
   listRoute(owners),
   route({
@@ -64,14 +64,14 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
     query: z.object({ wait: z.coerce.number().min(0).max(120).default(0) }),
     response: JobObject,
     handle: async ({ params, query }, call) => {
-      let job = await findJob(params.id, call)
+      let job = await findJob(params.id, call, owners)
       if (query.wait > 0 && !hasEnded(job)) {
         await waitFor(job, Math.ceil(query.wait * 1000), call, owners)
-        job = await findJob(params.id, call)
+        job = await findJob(params.id, call, owners)
       }
       if (!hasEnded(job))
         call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
-      return jobAnswer(job, call)
+      return jobAnswer(job, call, owners)
     },
   }),
   route({
@@ -85,7 +85,7 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
     response: Deleted,
     handle: async ({ params: { id } }, call) => {
       const removed = isJobId(id) && (await owners.jobs.remove(call.caller.organizationId, id))
-      if (!removed) throw notDeletable(await findJob(id, call))
+      if (!removed) throw notDeletable(await findJob(id, call, owners))
       return { id, object: 'job' as const, deleted: true }
     },
   }),
@@ -105,7 +105,7 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
       const job = isJobId(id)
         ? ((await jobs.calls.cancel(organizationId, id)) ?? (await jobs.cancel(organizationId, id)))
         : undefined
-      return jobAnswer(job ?? (await findJob(id, call)), call)
+      return jobAnswer(job ?? (await findJob(id, call, owners)), call, owners)
     },
   }),
   route({
@@ -119,7 +119,7 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
     params: One,
     response: Created,
     status: 202,
-    handle: async ({ params }, call) => submitted(await submitAgain(await findJob(params.id, call), call)),
+    handle: async ({ params }, call) => submitted(await submitAgain(await findJob(params.id, call, owners), call)),
   }),
   route({
     method: 'GET',
@@ -131,7 +131,7 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
     params: One,
     response: Logs,
     handle: async ({ params }, call) => {
-      const job = await findJob(params.id, call)
+      const job = await findJob(params.id, call, owners)
       const lines = job.kind === 'sync' ? [] : await owners.jobs.logs(job)
       return {
         logs: lines.map(({ at, level, message }) => ({

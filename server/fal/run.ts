@@ -28,14 +28,14 @@ function unfinished(job: JobRecord, call: Call): JsonText {
 }
 
 /** What is told while it runs is how far it is; the last record is what the model made, or why it made nothing. */
-async function told(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<object> {
-  if (hasEnded(job)) return JSON.parse((await falResult(job, call)).text) as object
-  const { progress } = jobs.standing(job)
+async function told(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<object> {
+  if (hasEnded(job)) return JSON.parse((await falResult(job, call, owners)).text) as object
+  const { progress } = owners.jobs.standing(job)
   return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
 }
 
 /** fal's direct calls: what its clients send to `https://fal.run`. */
-export const falRunRoutes = (owners: SubmitOwners & Pick<Owners, 'config' | 'jobs'>) => [
+export const falRunRoutes = (owners: SubmitOwners) => [
   route({
     method: 'POST',
     path: '/fal/run/**:path',
@@ -65,7 +65,7 @@ export const falRunRoutes = (owners: SubmitOwners & Pick<Owners, 'config' | 'job
       const waitMs = config.limits.sync_wait
       const startMs = terms.startTimeoutMs ?? model.dispatch_wait_ms
       const now = hasEnded(job) ? job : await waitForEnd(call, job, { waitMs, startMs }, owners)
-      return hasEnded(now) ? falResult(now, call) : unfinished(now, call)
+      return hasEnded(now) ? falResult(now, call, owners) : unfinished(now, call)
     },
   }),
 ]

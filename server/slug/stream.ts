@@ -10,7 +10,7 @@ import { route } from '../route.ts'
 import { EventStream } from '../sse.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
 import { wantsLogs } from './requests.ts'
-import { findRequest, statusView } from './view.ts'
+import { findRequest, statusView, type ViewOwners } from './view.ts'
 
 /** fal's client takes a stream for dead after 15 s of silence. */
 const pingMs = 10_000
@@ -67,7 +67,7 @@ export async function streamStatus(
   }
 }
 
-export const streamRoutes = (owners: Pick<Owners, 'jobs'>) => [
+export const streamRoutes = (owners: ViewOwners) => [
   route({
     method: 'GET',
     path: '/slug/requests/:id/status/stream',
@@ -79,13 +79,13 @@ export const streamRoutes = (owners: Pick<Owners, 'jobs'>) => [
     query: z.object({ logs: z.string().optional() }),
     errors: slugErrors,
     answer: async call => {
-      const job = await findRequest(call.params.id!, call)
+      const job = await findRequest(call.params.id!, call, owners)
       call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
       const logs = wantsLogs(call)
       await streamStatus(
         call,
         job,
-        async now => statusView(now, call, logs ? await owners.jobs.logs(now) : undefined),
+        async now => statusView(now, call, owners, logs ? await owners.jobs.logs(now) : undefined),
         owners,
       )
     },

@@ -34,7 +34,7 @@ export interface SubmittedGeneration {
 }
 
 /** What a submission of pictures or a video needs. */
-export type SubmitOwners = Pick<Owners, 'admission' | 'files' | 'log' | 'media' | 'registry'>
+export type SubmitOwners = Pick<Owners, 'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'>
 
 /**
  * The walk of a request for pictures or a video up to its durable job: which model, may the caller use it, is the

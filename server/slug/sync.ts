@@ -9,7 +9,7 @@ import { idempotencyKeyOf } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { errorType, slugErrorBody } from './errors.ts'
-import { requestAnswer, urlsOf } from './view.ts'
+import { requestAnswer, urlsOf, type ViewOwners } from './view.ts'
 
 /**
  * Resolves with the job once it has ended, or as it is when `waitMs` are over. A job that nothing was begun of within
@@ -21,7 +21,7 @@ export async function waitForEnd(
   call: Call,
   job: JobRecord,
   { waitMs, startMs, instead = 'ask without sync_mode' }: { waitMs: number; startMs: number; instead?: string },
-  owners: Pick<Owners, 'jobs'> = call.owners,
+  owners: Pick<Owners, 'jobs'>,
 ): Promise<JobRecord> {
   const { jobs } = owners
   const { organizationId, id } = job
@@ -89,20 +89,20 @@ async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: P
       )
 }
 
-/** Answers a request whose caller stays on the line: with its result, with its error, or with where to ask later. */
+/** Answers a synchronous caller: with the result, with the error, or with the addresses of the unfinished request. */
 export async function answerInSync(
   call: Call,
   job: JobRecord,
   model: Model,
   waitMs: number,
-  owners: Pick<Owners, 'config' | 'jobs'>,
+  owners: ViewOwners & Pick<Owners, 'config'>,
 ): Promise<JsonText> {
   const { sync_wait: most } = owners.config.limits
   const ended = hasEnded(job)
     ? job
     : await waitForEnd(call, job, { waitMs: Math.min(waitMs, most), startMs: model.dispatch_wait_ms }, owners)
   const request_id = queueIdOf(ended.id)
-  if (ended.status === 'completed') return requestAnswer(ended, call, 200)
+  if (ended.status === 'completed') return requestAnswer(ended, call, owners, 200)
   const unfinished = !hasEnded(ended)
   const failure = unfinished
     ? new Failure('timeout', `Request ${request_id} has not ended yet. It goes on: ask for it at its response_url.`)

@@ -48,11 +48,16 @@ async function submit(task: ImageTask, call: Call): Promise<{ job: JobRecord; mo
 async function endOf(job: JobRecord, model: Model, call: Call, waitMs: number): Promise<JobRecord> {
   const { config, jobs } = call.owners
   try {
-    return await waitForEnd(call, job, {
-      waitMs: Math.min(waitMs, config.limits.sync_wait),
-      startMs: model.dispatch_wait_ms,
-      instead: "send the header 'Prefer: respond-async'",
-    })
+    return await waitForEnd(
+      call,
+      job,
+      {
+        waitMs: Math.min(waitMs, config.limits.sync_wait),
+        startMs: model.dispatch_wait_ms,
+        instead: "send the header 'Prefer: respond-async'",
+      },
+      call.owners,
+    )
   } catch (thrown) {
     // Nobody knows its id. Who has named it by a key can come again and gets what it has made.
     if (call.left && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(call) === undefined)
