@@ -10,6 +10,7 @@ import { Created, createRoute } from './job-create.ts'
 import { listRoute } from './job-list.ts'
 import { findJob, hasEnded, isJobId, JobObject, jobAnswer } from './job-record.ts'
 import { submitAgain } from './job-retry.ts'
+import type { SubmitterOwners } from './submitters.ts'
 
 const tag = 'Jobs'
 const One = z.object({ id: z.string() })
@@ -49,8 +50,8 @@ async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pic
 }
 
 /** Durable jobs: an id that was answered survives the server. */
-export const jobRoutes = (owners: Pick<Owners, 'files' | 'jobs'>) => [
-  createRoute,
+export const jobRoutes = (owners: SubmitterOwners) => [
+  createRoute(owners),
   listRoute(owners),
   route({
     method: 'GET',
@@ -119,7 +120,8 @@ export const jobRoutes = (owners: Pick<Owners, 'files' | 'jobs'>) => [
     params: One,
     response: Created,
     status: 202,
-    handle: async ({ params }, call) => submitted(await submitAgain(await findJob(params.id, call, owners), call)),
+    handle: async ({ params }, call) =>
+      submitted(await submitAgain(await findJob(params.id, call, owners), call, owners)),
   }),
   route({
     method: 'GET',

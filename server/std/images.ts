@@ -38,7 +38,11 @@ async function images(task: ImageTask, call: Call): Promise<void> {
 async function submit(task: ImageTask, call: Call): Promise<{ job: JobRecord; model: Model; request: ImageRequest }> {
   await using body = await readImageBody(task, call)
   const { sent, request } = body
-  const { job, model } = await submitGeneration(call, { target: { modelId: request.model, task }, body: sent })
+  const { job, model } = await submitGeneration(
+    call,
+    { target: { modelId: request.model, task }, body: sent },
+    call.owners,
+  )
   const { status } = call.owners.fleet.snapshot().models[model.id] ?? { status: 'cold' }
   call.header('x-model-status', status)
   return { job, model, request }

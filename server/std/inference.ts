@@ -72,7 +72,7 @@ async function answer(call: Call, checked: Prepared, circumstances: Circumstance
 /** `Prefer: respond-async`: the same request as a durable job. */
 async function respondLater(call: Call, admitted: Admitted, body: string): Promise<void> {
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
-  const { job } = await submitJob(call, request, { admitted, inputs: request })
+  const { job } = await submitJob(call, request, { admitted, inputs: request }, call.owners)
   answerLater(call, job)
 }
 

@@ -49,7 +49,7 @@ export async function speech(call: Call): Promise<void> {
 
 /** `Prefer: respond-async`: the same request as a durable job. */
 async function respondLater(call: Call, body: unknown): Promise<void> {
-  answerLater(call, await submitSpeech(call, { inputs: body, body }))
+  answerLater(call, await submitSpeech(call, { inputs: body, body }, call.owners))
 }
 
 /** One attempt: nothing is sent before the first of the sound is there, so until then another engine may be tried. */

@@ -67,7 +67,8 @@ async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
 
 /** `Prefer: respond-async`: the same request as a durable job. */
 async function respondLater(call: Call, task: TranscriptionTask, { value, file }: SoundBody): Promise<void> {
-  const job = await submitTranscription(call, { task, inputs: value as object, sent: file, body: value })
+  const options = { task, inputs: value as object, sent: file, body: value }
+  const job = await submitTranscription(call, options, call.owners)
   answerLater(call, job)
 }
 
