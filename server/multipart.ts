@@ -31,8 +31,8 @@ export interface Form extends AsyncDisposable {
   files: ReadonlyMap<string, readonly FormFile[]>
 }
 
-export interface FormWish {
-  /** The files that are taken by the names of their fields, and how many of each; others are passed over. */
+export interface FormOptions {
+  /** How many files are read of each field, by its name; other files are ignored. */
   files: Readonly<Record<string, number>>
   /** Bytes of one file. */
   maxBytes: number
@@ -62,8 +62,8 @@ export const isForm = (req: IncomingMessage): boolean =>
  */
 export async function readForm(
   call: Call,
-  wish: FormWish,
-  { config, files }: Pick<Owners, 'config' | 'files'> = call.owners,
+  options: FormOptions,
+  { config, files }: Pick<Owners, 'config' | 'files'>,
 ): Promise<Form> {
   const { req } = call
   const most = config.limits.upload_size
@@ -77,7 +77,7 @@ export async function readForm(
   }
   const workspace = await files.workspace(call.id)
   try {
-    const form = await receive(req, { ...wish, folder: workspace.folder, most })
+    const form = await receive(req, { ...options, folder: workspace.folder, most })
     if (idempotencyKeyOf(call) !== undefined) call.bodyHash = hashOf(form)
     return { ...form, [Symbol.asyncDispose]: () => workspace[Symbol.asyncDispose]() }
   } catch (thrown) {
@@ -104,7 +104,7 @@ const plainName = (name: string): string => /^([^[\]]+)\[\d*\]$/.exec(name)?.[1]
 
 async function receive(
   req: IncomingMessage,
-  { files: wanted, maxBytes, folder, most }: FormWish & { folder: string; most: number },
+  { files: wanted, maxBytes, folder, most }: FormOptions & { folder: string; most: number },
 ): Promise<Received> {
   const fields = new Map<string, string[]>()
   const files = new Map<string, FormFile[]>()

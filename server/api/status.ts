@@ -4,8 +4,8 @@ import { version } from '../../core/assets.ts'
 import type { FleetSnapshot, ResidentSnapshot } from '../../core/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/schemas/task.ts'
-import type { Call } from '../call.ts'
 import { admitOwner } from '../machine-owner.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import type { Timing } from '../timings.ts'
 
@@ -76,12 +76,16 @@ const seconds = (ms: number): number => Math.floor(ms / 1000)
 const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number): number =>
   all.reduce((total, one) => total + of(one), 0)
 
-function loadOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelLoad> {
+function loadOf(
+  model: Model,
+  { models, residents }: FleetSnapshot,
+  { jobs, throughput, timings }: Pick<Owners, 'jobs' | 'throughput' | 'timings'>,
+): z.input<typeof ModelLoad> {
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
-  const rate = call.owners.throughput.rate(model.id)
+  const rate = throughput.rate(model.id)
   const mean = (kind: Timing) => {
-    const ms = call.owners.timings.mean(kind, model.id)
+    const ms = timings.mean(kind, model.id)
     return ms === null ? null : Math.round(ms * 100) / 100
   }
   return {
@@ -93,7 +97,7 @@ function loadOf(model: Model, { models, residents }: FleetSnapshot, call: Call):
     eta_seconds: activity?.etaMs == null ? null : Math.ceil(activity.etaMs / 1000),
     slots: sum(ready, ({ slots }) => slots),
     busy: sum(ready, ({ leases }) => leases),
-    waiting: call.owners.jobs.outlook(model.id).waiting,
+    waiting: jobs.outlook(model.id).waiting,
     output_tokens_per_second: Math.round(rate.output * 10) / 10,
     input_tokens_per_second: Math.round(rate.input * 10) / 10,
     queue_wait_ms: mean('queue'),
@@ -119,8 +123,10 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
   last_used_at: seconds(resident.lastUsedAt),
 })
 
-/** What this machine does right now: the picture behind `infer status`. */
-export const statusRoutes = [
+/** The route behind `infer status`. */
+export const statusRoutes = (
+  owners: Pick<Owners, 'calls' | 'fleet' | 'jobs' | 'registry' | 'throughput' | 'timings'>,
+) => [
   route({
     method: 'GET',
     path: '/api/system/status',
@@ -130,9 +136,9 @@ export const statusRoutes = [
     response: SystemStatus,
     handle: async (_, call) => {
       admitOwner(call, 'What runs on the machine is')
-      const { fleet, registry, store, calls } = call.owners
+      const { fleet, registry, jobs, calls } = owners
       const now = fleet.snapshot()
-      const counts = await store.jobs.counts()
+      const counts = await jobs.counts()
       const allowed = registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
       return {
         object: 'system.status' as const,
@@ -151,7 +157,7 @@ export const statusRoutes = [
         })),
         // Those of models that were taken out of the configuration too, until their requests have ended.
         engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
-        models: allowed.map(model => loadOf(model, now, call)),
+        models: allowed.map(model => loadOf(model, now, owners)),
       }
     },
   }),
