@@ -3,7 +3,7 @@ import { lengthText, rateText, sizeText } from '../quantities-text.ts'
 import { memoryBar } from './bar.ts'
 import { drawLine, type Line, padded, widthOf } from './line.ts'
 import { modelLines } from './models.ts'
-import type { DevicePicture, EnginePicture, Picture } from './picture.ts'
+import type { DevicePicture, EnginePicture, Picture, WaitingPicture } from './picture.ts'
 
 /** How much room there is. A height of 0 is as much as it takes. */
 export interface Room {
@@ -27,6 +27,7 @@ export function drawStatus(picture: Picture, url: string, { width, height }: Roo
     ...(picture.models.length > 0
       ? modelLines(picture.models, width)
       : [[{ text: 'No model is configured. Add one: infer model add <file.gguf>' }]]),
+    ...waitingLines(picture),
   ]
   const room = height > 0 ? Math.max(1, height) : lines.length
   const drawn = lines.slice(0, room).map(line => drawLine(line, width, paint))
@@ -76,6 +77,33 @@ function deviceLines(device: DevicePicture, { engines, time }: Picture, width: n
   return [
     [{ text: padded(title, 23), look: 'name' }, { text: ' ' }, ...memoryBar(device, cells), { text: `  ${figures}` }],
     ...own,
+  ]
+}
+
+/** How many waiting requests are shown. */
+const mostWaiting = 5
+
+/** The requests that have waited longest, with the reason of each. */
+function waitingLines({ waiting }: Picture): Line[] {
+  if (waiting.length === 0) return []
+  const shown = waiting.slice(0, mostWaiting).map(waitingLine)
+  const more = waiting.length - shown.length
+  return [
+    blank,
+    heading('Waiting requests'),
+    ...shown,
+    ...(more > 0 ? [[{ text: `  and ${more} more`, look: 'faint' as const }]] : []),
+  ]
+}
+
+function waitingLine({ id, model_id, waited_ms, waiting_for }: WaitingPicture): Line {
+  const eta = waiting_for?.eta_seconds
+  const expected = eta == null ? '' : ` About ${lengthText(eta)} left.`
+  return [
+    { text: `  ${id}  ` },
+    { text: model_id, look: 'name' },
+    { text: `  ${lengthText(Math.round(waited_ms / 1000))}  ` },
+    { text: `${waiting_for?.detail ?? ''}${expected}`, look: 'faint' },
   ]
 }
 

@@ -35,6 +35,14 @@ const Model = z.looseObject({
   load_ms: z.number().nullish(),
 })
 
+const Waiting = z.looseObject({
+  id: z.string(),
+  model_id: z.string(),
+  waited_ms: z.number(),
+  queue_position: z.number().nullable(),
+  waiting_for: z.looseObject({ detail: z.string(), eta_seconds: z.number().nullable() }).nullable(),
+})
+
 /** What `GET /api/system/status` answers, as far as it is drawn. */
 export const Picture = z.looseObject({
   version: z.string(),
@@ -45,8 +53,11 @@ export const Picture = z.looseObject({
   devices: z.array(Device),
   engines: z.array(Engine),
   models: z.array(Model),
+  /** Absent from servers before it was listed. */
+  waiting: z.array(Waiting).default([]),
 })
 export type Picture = z.output<typeof Picture>
 export type DevicePicture = z.output<typeof Device>
 export type EnginePicture = z.output<typeof Engine>
 export type ModelPicture = z.output<typeof Model>
+export type WaitingPicture = z.output<typeof Waiting>

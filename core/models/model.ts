@@ -108,7 +108,9 @@ export const Model = z
       .int()
       .min(0)
       .default(512)
-      .describe('Requests that may wait for a free slot before more are refused.'),
+      .describe(
+        'Synchronous requests that may wait for a free slot before more are refused; while the model loads, so many besides those that will have its slots.',
+      ),
     idle_ttl: Duration.default(300_000).describe('Unloaded after this long without a request; 0 keeps it.'),
     dispatch_wait_ms: Duration.default(30_000).describe(
       'How long a synchronous request is held while the model loads or is busy.',

@@ -72,11 +72,9 @@ const nothingKnown: Standing = { progress: null, queuePosition: null, etaMs: nul
 export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
   status === 'completed' || status === 'failed' || status === 'cancelled'
 
-/** The progress of a job. A synchronous call has none while it runs. */
+/** The progress of a job, or of a call that waits or runs. */
 export const standingOf = (job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): Standing =>
-  job.kind === 'sync' || hasEnded(job)
-    ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null }
-    : jobs.standing(job)
+  hasEnded(job) ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null } : jobs.standing(job)
 
 function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeof JobFacts>, 'metadata'> {
   const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, owners)

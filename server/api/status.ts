@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { version } from '../../core/assets.ts'
 import type { FleetSnapshot, ResidentSnapshot } from '../../core/fleet.ts'
+import { waitingReasons } from '../../core/jobs/standing.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/schemas/task.ts'
+import { jobClasses } from '../../core/store/store.ts'
 import { admitOwner } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
@@ -46,7 +48,8 @@ const ModelLoad = z
     eta_seconds: z.int().nullable(),
     slots: z.int(),
     busy: z.int(),
-    waiting: z.int(),
+    waiting: z.int().describe('Requests and jobs that wait for a slot.'),
+    interactive: z.int().describe('Of these, requests with a synchronous caller.'),
     output_tokens_per_second: z.number().describe('Of the last five seconds.'),
     input_tokens_per_second: z.number().describe('Of the last five seconds; a prompt counts when its answer ends.'),
     queue_wait_ms: Mean,
@@ -57,6 +60,24 @@ const ModelLoad = z
     engine_failures: z.int(),
   })
   .meta({ id: 'ModelLoad' })
+
+const WaitingRequest = z
+  .object({
+    id: z.string().describe('The id of its job, which its organization can cancel: `POST /api/jobs/{id}/cancel`.'),
+    model_id: z.string(),
+    organization_id: z.string(),
+    class: z.enum(jobClasses),
+    waited_ms: z.int(),
+    queue_position: z.int().nullable().describe('How many requests and jobs are before it.'),
+    waiting_for: z
+      .object({ reason: z.enum(waitingReasons), detail: z.string(), eta_seconds: z.int().nullable() })
+      .nullable()
+      .describe('Why it has not begun, and the expected seconds until it does.'),
+  })
+  .meta({ id: 'WaitingRequest' })
+
+/** How many of them are listed. */
+const mostListed = 100
 
 const SystemStatus = z
   .object({
@@ -69,6 +90,9 @@ const SystemStatus = z
     devices: z.array(DeviceStatus),
     engines: z.array(EngineStatus),
     models: z.array(ModelLoad),
+    waiting: z
+      .array(WaitingRequest)
+      .describe('Synchronous requests that wait for a slot, the oldest first, at most 100. Jobs: `GET /api/jobs`.'),
   })
   .meta({ id: 'SystemStatus' })
 
@@ -84,6 +108,7 @@ function loadOf(
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
   const rate = throughput.rate(model.id)
+  const { waiting, interactive } = jobs.outlook(model.id)
   const mean = (kind: Timing) => {
     const ms = timings.mean(kind, model.id)
     return ms === null ? null : Math.round(ms * 100) / 100
@@ -97,7 +122,8 @@ function loadOf(
     eta_seconds: activity?.etaMs == null ? null : Math.ceil(activity.etaMs / 1000),
     slots: sum(ready, ({ slots }) => slots),
     busy: sum(ready, ({ leases }) => leases),
-    waiting: jobs.outlook(model.id).waiting,
+    waiting,
+    interactive,
     output_tokens_per_second: Math.round(rate.output * 10) / 10,
     input_tokens_per_second: Math.round(rate.input * 10) / 10,
     queue_wait_ms: mean('queue'),
@@ -122,6 +148,31 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
   started_at: seconds(resident.startedAt),
   last_used_at: seconds(resident.lastUsedAt),
 })
+
+/** The calls in the queues of these models, the oldest first, each with the reason why it waits. */
+function waitingRequests(
+  { jobs }: Pick<Owners, 'jobs'>,
+  models: ReadonlySet<string>,
+): z.input<typeof WaitingRequest>[] {
+  const calls = Array.from(jobs.calls.waiting()).filter(({ modelId }) => models.has(modelId))
+  calls.sort((a, b) => a.rank - b.rank)
+  return calls.slice(0, mostListed).map(one => {
+    const { queuePosition, waitingFor } = jobs.standing(one)
+    return {
+      id: one.id,
+      model_id: one.modelId,
+      organization_id: one.organizationId,
+      class: one.class,
+      waited_ms: Date.now() - one.createdAt,
+      queue_position: queuePosition,
+      waiting_for: waitingFor && {
+        reason: waitingFor.reason,
+        detail: waitingFor.detail,
+        eta_seconds: waitingFor.etaMs === null ? null : Math.ceil(waitingFor.etaMs / 1000),
+      },
+    }
+  })
+}
 
 /** The route behind `infer status`. */
 export const statusRoutes = (
@@ -158,6 +209,7 @@ export const statusRoutes = (
         // Those of models that were taken out of the configuration too, until their requests have ended.
         engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
         models: allowed.map(model => loadOf(model, now, owners)),
+        waiting: waitingRequests(owners, new Set(allowed.map(({ id }) => id))),
       }
     },
   }),

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { backlogModels, measureBacklog } from './fairness/backlog.ts'
+import type { Print } from './fairness/figures.ts'
 import { openPlatform } from './fairness/platform.ts'
 import { measureShares, shareModels } from './fairness/shares.ts'
 import { measureWaiting, waitingModels } from './fairness/waiting.ts'
@@ -7,8 +8,9 @@ import { measureWaiting, waitingModels } from './fairness/waiting.ts'
 /**
  * How fairly one slot is shared, from outside: a server started from source, organizations with tokens, chats and
  * durable jobs over HTTP, and an engine that counts the time it worked for each. Prints one line per figure, in about
- * four minutes. Run: `npx node test/bench/fairness.ts`, with `--parts waiting,shares,backlog` for some of them,
- * `--rounds` for the first, `--seconds` for the second, `--jobs` and `--calls` for the third.
+ * four minutes. A line whose bar was missed ends with MISSED, and the exit code is 1 then. Run:
+ * `npx node test/bench/fairness.ts`, with `--parts waiting,shares,backlog` for some of them, `--rounds` for the first,
+ * `--seconds` for the second, `--jobs` and `--calls` for the third.
  */
 const { values } = parseArgs({
   options: {
@@ -16,10 +18,14 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '20' },
     seconds: { type: 'string', default: '60' },
     jobs: { type: 'string', default: '10000' },
-    calls: { type: 'string', default: '500' },
+    calls: { type: 'string', default: '300' },
   },
 })
-const print = (line: string) => console.log(`fairness: ${line}`)
+let missed = 0
+const print: Print = (line, kept = true) => {
+  if (!kept) missed++
+  console.log(`fairness: ${line}${kept ? '' : ' MISSED'}`)
+}
 const measurements: Record<string, (platform: Awaited<ReturnType<typeof openPlatform>>) => Promise<void>> = {
   waiting: platform => measureWaiting(platform, { rounds: Number(values.rounds), print }),
   shares: platform => measureShares(platform, { seconds: Number(values.seconds), print }),
@@ -32,3 +38,4 @@ for (const part of values.parts.split(',')) {
   if (!measure) throw new Error(`There is no part '${part}'. Known: ${Object.keys(measurements).join(', ')}.`)
   await measure(platform)
 }
+if (missed > 0) process.exitCode = 1

@@ -1,3 +1,6 @@
+/** Prints a figure, and whether its bar was kept where it has one. */
+export type Print = (line: string, kept?: boolean) => void
+
 /** The value below which this part of the values lies. */
 export const quantile = (values: readonly number[], part: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))]!

@@ -83,6 +83,7 @@ const picture: Picture = {
     { ...idle, model_id: 'qwen3-8b', status: 'loading', eta_seconds: 20 },
     { ...idle, model_id: 'broken', status: 'unavailable', reason: 'Engine exited (3): CUDA out of memory' },
   ],
+  waiting: [],
 }
 const lines = (width: number, height = 0, of = picture) =>
   drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plain)
@@ -96,6 +97,23 @@ test('how long things take is there as soon as one model knows', () => {
   expect(table.slice(0, 2)).toEqual([
     'model      status       busy  waiting  tokens/s  prompt/s  first token  a token  queued   load  note',
     'llama-70b  warm          3/4        7       141      12.0        85 ms   4.3 ms  0.4 ms  4.1 s',
+  ])
+})
+
+test('requests that wait are shown with the reason, the first five of them', () => {
+  const waiting = Array.from({ length: 7 }, (_, at) => ({
+    id: `job_${at}`,
+    model_id: 'llama-70b',
+    waited_ms: 12_300,
+    queue_position: at,
+    waiting_for: { detail: `${at} jobs go before it.`, eta_seconds: at === 0 ? null : 90 },
+  }))
+  const drawn = lines(120, 0, { ...picture, waiting })
+  expect(drawn.slice(drawn.indexOf('Waiting requests'))).toEqual([
+    'Waiting requests',
+    '  job_0  llama-70b  12 s  0 jobs go before it.',
+    ...[1, 2, 3, 4].map(at => `  job_${at}  llama-70b  12 s  ${at} jobs go before it. About 1 min left.`),
+    '  and 2 more',
   ])
 })
 

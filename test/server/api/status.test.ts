@@ -17,6 +17,7 @@ interface Status {
     output_tokens_per_second: number
     input_tokens_per_second: number
   }[]
+  waiting: { id: string; queue_position: number | null; waiting_for: { reason: string; detail: string } }[]
 }
 
 test('status shows devices, engines, slots, the queue and the tokens per second', async () => {
@@ -32,6 +33,7 @@ test('status shows devices, engines, slots, the queue and the tokens per second'
       { model_id: 'fake', status: 'cold', slots: 0, busy: 0, waiting: 0, output_tokens_per_second: 0 },
       { model_id: 'cold', status: 'cold' },
     ],
+    waiting: [],
   })
   expect(before.devices.find(({ id }) => id === 'cpu')).toMatchObject({ booked_bytes: 0 })
   expect(before.devices.every(device => device.total_bytes > 0)).toBe(true)
@@ -86,4 +88,42 @@ test('a token that may use some models only sees those only', async () => {
   const status = (await (await app.fetch('/api/system/status', { token: made.secret })).json()) as Status
   expect(status.models.map(({ model_id }) => model_id)).toEqual(['mine'])
   expect(status.engines.map(({ model_id }) => model_id)).toEqual(['mine'])
+})
+
+test('each request that waits is listed with the reason, and cancelled by its id', async () => {
+  await using app = await startApp({ models: [fakeModel('fake', [], { concurrency: 1 })] })
+  const status = async () => (await (await app.fetch('/api/system/status')).json()) as Status
+  const gone = new AbortController()
+  const ask = (content: string, more: { signal?: AbortSignal } = {}) =>
+    app.fetch('/std/v1/chat/completions', { body: { model: 'fake', messages: [{ role: 'user', content }] }, ...more })
+  expect((await ask('hello')).status).toBe(200)
+  const running = ask('mode:slow,ms=60000', { signal: gone.signal }).catch(() => undefined)
+  await expect.poll(async () => (await status()).models[0]).toMatchObject({ busy: 1 })
+  const waiting = [ask('hello'), ask('hello')]
+  await expect.poll(async () => (await status()).waiting.length).toBe(2)
+  const now = await status()
+  expect(now.models[0]).toMatchObject({ waiting: 2, interactive: 2 })
+  expect(now.waiting).toMatchObject([
+    {
+      model_id: 'fake',
+      organization_id: app.organizationId,
+      class: 'interactive',
+      queue_position: 0,
+      waiting_for: { reason: 'queue', detail: "It is next: the slot of 'fake' is busy." },
+    },
+    { queue_position: 1, waiting_for: { reason: 'queue', detail: '1 job goes before it.' } },
+  ])
+  const [first, second] = now.waiting
+  const cancel = (id: string) => app.fetch(`/api/jobs/${id}/cancel`, { method: 'POST' })
+  expect(await (await app.fetch(`/api/jobs/${second!.id}`)).json()).toMatchObject({
+    status: 'pending',
+    queue_position: 1,
+    waiting_for: { reason: 'queue' },
+  })
+  expect((await cancel(second!.id)).status).toBe(200)
+  expect((await cancel(first!.id)).status).toBe(200)
+  for (const one of waiting) expect((await one).status).toBe(499)
+  expect((await status()).waiting).toEqual([])
+  gone.abort()
+  await running
 })

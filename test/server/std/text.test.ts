@@ -84,6 +84,8 @@ describe('what comes back', () => {
     expect(body).toMatchObject({ object: 'chat.completion', model: 'far' })
     expect(headers.get('x-model-status')).toBe('warm')
     expect(headers.get('x-job-id')).toMatch(/^job_/)
+    // It found a free slot.
+    expect(headers.get('x-queue-ms')).toBe('0')
   })
 
   test.each<[string, string, object | undefined]>([
