@@ -25,8 +25,7 @@ export class Call implements Placed {
   readonly res: ServerResponse
   readonly route: Route
   readonly params: Record<string, string>
-  readonly owners: Owners
-  /** The watch over all streams. */
+  /** Watches all streams. */
   readonly streams: Owners['streams']
   /** Among the calls that are on their way. */
   place = -1
@@ -44,14 +43,19 @@ export class Call implements Placed {
   /** Gives back what the body is counted as; set while it is counted. */
   letBodyGo: () => void = nothing
 
-  constructor(req: IncomingMessage, res: ServerResponse, route: Route, params: Record<string, string>, owners: Owners) {
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    route: Route,
+    params: Record<string, string>,
+    { config, streams }: Pick<Owners, 'config' | 'streams'>,
+  ) {
     this.req = req
     this.res = res
     this.route = route
     this.params = params
-    this.owners = owners
-    this.streams = owners.streams
-    this.#publicUrl = owners.config.public_url
+    this.streams = streams
+    this.#publicUrl = config.public_url
     this.#headers = commonHeaders(req, this.id)
   }
 
