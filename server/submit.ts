@@ -19,18 +19,18 @@ export interface JobOptions {
   terms?: JobTerms
 }
 
-/** When and how it runs, whatever it does. */
+/** When and how a job runs, whatever its task is. */
 export interface JobTerms {
-  /** Higher is sooner. */
+  /** Higher runs earlier. */
   priority?: number | undefined
   maxAttempts?: number | undefined
   /** Epoch milliseconds. */
   notBefore?: number | undefined
-  /** It fails unless it has begun so many milliseconds after it may. */
+  /** The job fails unless it begins within so many milliseconds after it may. */
   startTimeoutMs?: number | undefined
   /** How long one attempt may run. */
   timeoutMs?: number | undefined
-  /** How long it is kept after its end, milliseconds; what the configuration says when absent. */
+  /** How long it is kept after its end, milliseconds; the configured time when absent. */
   retentionMs?: number | undefined
   metadata?: object | undefined
 }

@@ -26,7 +26,7 @@ export async function shownResult(
   return linked ? withAddresses(task, stored, file => files.link(file, origin)) : stored
 }
 
-/** What a node keeps, as it stands among the outputs of its execution, and its result as it stands with the node. */
+/** What a node keeps: in the outputs of its execution, and as the result of the node itself. */
 export interface ShownKept {
   output: { result: unknown; values: Record<string, unknown> }
   result: unknown

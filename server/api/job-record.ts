@@ -154,7 +154,7 @@ async function shown(
 
 export const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
 
-/** What a cursor or a path says is an id of a job. */
+/** Whether a cursor or a path has the form of a job id. */
 export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id)
 
 /**
@@ -165,7 +165,7 @@ export async function findJob(id: string, call: Call, { jobs }: Pick<Owners, 'jo
   const { organizationId } = call.caller
   // A call is in memory until its record is stored: looking in the store first could miss it in both places.
   const job = jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)
-  // It is removed when there is nothing better to do, but nobody is shown it meanwhile.
+  // An expired job is hidden at once, and removed in the background.
   const over = job?.expiresAt != null && job.expiresAt <= Date.now()
   if (job && !over) return job
   if (over || (isJobId(id) && (await jobs.gone(organizationId, id))))

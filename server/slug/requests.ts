@@ -100,8 +100,8 @@ const Cancelled = z
 /** `?logs=1` */
 export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')
 
-/** The job of a request that is told about; the headers say its id, and when to ask again while it goes on. */
-async function toldOf(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+/** Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again. */
+async function findPolled(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JobRecord> {
   const job = await findRequest(requestId, call, owners)
   call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
   if (!hasEnded(job))
@@ -110,18 +110,18 @@ async function toldOf(requestId: string, call: Call, owners: Pick<Owners, 'jobs'
 }
 
 async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
-  const say = (status: number, body: object) =>
+  const answer = (status: number, body: object) =>
     new JsonText(JSON.stringify({ ...body, request_id: requestId.slice(0, 64) }), status)
   try {
     const job = await findRequest(requestId, call, owners)
     call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
     await owners.jobs.cancel(call.caller.organizationId, jobIdOf(requestId))
-    return say(202, { status: 'CANCELLATION_REQUESTED' })
+    return answer(202, { status: 'CANCELLATION_REQUESTED' })
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'job_already_finished')
-      return say(400, { status: 'ALREADY_COMPLETED', ...errorBody(failure, call.id) })
-    if (failure.code === 'not_found') return say(404, { status: 'NOT_FOUND', ...slugErrorBody(failure, call.id) })
+      return answer(400, { status: 'ALREADY_COMPLETED', ...errorBody(failure, call.id) })
+    if (failure.code === 'not_found') return answer(404, { status: 'NOT_FOUND', ...slugErrorBody(failure, call.id) })
     throw thrown
   }
 }
@@ -149,7 +149,7 @@ export const requestRoutes = (owners: ViewOwners) => [
     params: One,
     response: GenerationRequestView,
     errors: slugErrors,
-    handle: async ({ params }, call) => requestAnswer(await toldOf(params.id, call, owners), call, owners),
+    handle: async ({ params }, call) => requestAnswer(await findPolled(params.id, call, owners), call, owners),
   }),
   route({
     method: 'GET',
@@ -162,7 +162,7 @@ export const requestRoutes = (owners: ViewOwners) => [
     response: Status,
     errors: slugErrors,
     handle: async ({ params }, call) => {
-      const job = await toldOf(params.id, call, owners)
+      const job = await findPolled(params.id, call, owners)
       const logs = wantsLogs(call) ? await owners.jobs.logs(job) : undefined
       return new JsonText(JSON.stringify(await statusView(job, call, owners, logs)))
     },
@@ -177,7 +177,7 @@ export const requestRoutes = (owners: ViewOwners) => [
     response: Logs,
     errors: slugErrors,
     handle: async ({ params }, call) => {
-      const job = await toldOf(params.id, call, owners)
+      const job = await findPolled(params.id, call, owners)
       return { logs: (await owners.jobs.logs(job)).map(logView) }
     },
   }),

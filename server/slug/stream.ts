@@ -12,17 +12,14 @@ import { slugErrorBody, slugErrors } from './errors.ts'
 import { wantsLogs } from './requests.ts'
 import { findRequest, statusView, type ViewOwners } from './view.ts'
 
-/** fal's client takes a stream for dead after 15 s of silence. */
+/** fal's client gives up a stream after 15 s of silence. */
 const pingMs = 10_000
-/** Progress may come with every step; nobody reads faster than this. */
+/** The shortest time between two events: progress may change with every step of an engine. */
 const restMs = 100
-/** Its place in the queue changes with other requests, of which nothing is heard here. */
+/** The queue position is read again this often: other requests change it, whose events do not arrive here. */
 const queueMs = 2_000
 
-/**
- * Sends the status of a request whenever it has changed, until it has ended. `shown` puts it into the words of the
- * surface.
- */
+/** Sends the status of a request after every change until its end. `shown` renders it for the API in use. */
 export async function streamStatus(
   call: Call,
   first: JobRecord,
@@ -58,7 +55,7 @@ export async function streamStatus(
       changed = undefined
     }
   } catch (thrown) {
-    // The head is out: what goes wrong from here on is told as the last record.
+    // The head was sent: a failure from here on is the last event.
     stream.send({ data: JSON.stringify(slugErrorBody(Failure.from(thrown), call.id)) })
     throw thrown
   } finally {

@@ -20,8 +20,8 @@ const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
 const missing = (id: string) => new Failure('not_found', `Request ${id.slice(0, 64)} was not found.`)
 
 /**
- * The job of the caller's organization behind a request id. Throws Failure `not_found` for a foreign one like for none,
- * and `output_expired` for one that is no longer kept.
+ * Finds the job of a request id in the caller's organization. Throws Failure `not_found`, also for a request of another
+ * organization, and `output_expired` for one that is no longer kept.
  */
 export async function findRequest(requestId: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
   if (!requestId.startsWith('q_') || !isId(requestId)) throw missing(requestId)
@@ -34,7 +34,7 @@ export async function findRequest(requestId: string, call: Call, { jobs }: Pick<
   throw missing(requestId)
 }
 
-/** Where the request is asked about. */
+/** Returns the addresses of a request. */
 export function urlsOf(requestId: string, call: Call) {
   const url = `${call.origin}/slug/requests/${requestId}`
   return {
@@ -46,8 +46,8 @@ export function urlsOf(requestId: string, call: Call) {
 }
 
 /**
- * What was made, files by address; the members of what is large are put among the embedded, and left out without those.
- * Throws Failure `output_expired` when a file of it is no longer kept.
+ * Returns the output of a request, with addresses of its files. Adds a large output to `embedded`, and leaves it out
+ * without that. Throws Failure `output_expired` when one of its files is no longer kept.
  */
 export async function outputOf(
   job: JobRecord,
@@ -72,14 +72,14 @@ function large(result: LargeResult, embedded?: Embedded[]): View {
   return { ...members.asMembers() }
 }
 
-/** What a request that has not completed is told as its error; undefined while there is none. */
+/** Returns the error of a request that failed or was cancelled; undefined for others. */
 export function errorOf({ id, status, error }: JobRecord): { code: string; message: string; type: string } | undefined {
   if (status === 'cancelled')
     return { code: 'cancelled', message: `Request ${queueIdOf(id)} was cancelled.`, type: 'invalid_request_error' }
   return status === 'failed' && error ? { code: error.code, message: error.message, type: error.type } : undefined
 }
 
-/** How long it waited and ran, in seconds. */
+/** How long a request waited and ran, in seconds. */
 interface Times {
   inference: number
   queue: number
@@ -89,8 +89,8 @@ const timesOf = ({ createdAt, startedAt, finishedAt }: JobRecord): Times => ({
   queue: startedAt === null ? 0 : spent(startedAt - createdAt),
 })
 
-/** The progress of a request that has not ended. */
-function standingView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
+/** Returns the progress of a request that has not ended. */
+function progressView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
   const { progress, queuePosition, etaMs, waitingFor } = jobs.standing(job)
   return {
     ...(job.status === 'pending' ? { queue_position: queuePosition ?? 0 } : {}),
@@ -108,7 +108,7 @@ function standingView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
   }
 }
 
-/** Everything of a completed request but its id and status. */
+/** Returns all of a completed request but its id and status. */
 async function payloadOf(
   job: JobRecord,
   call: Call,
@@ -126,7 +126,7 @@ async function payloadOf(
   }
 }
 
-/** `GET /slug/requests/{id}`. Throws Failure `output_expired`. */
+/** Returns the answer to `GET /slug/requests/{id}`. Throws Failure `output_expired`. */
 export async function requestAnswer(
   job: JobRecord,
   call: Call,
@@ -137,7 +137,7 @@ export async function requestAnswer(
   return new JsonText(JSON.stringify(await requestView(job, call, owners, embedded)), status, embedded)
 }
 
-/** The same as a value; what is large is left out without `embedded`. */
+/** Returns the same as a value. A large output is left out without `embedded`. */
 export async function requestView(
   job: JobRecord,
   call: Call,
@@ -148,7 +148,7 @@ export async function requestView(
   if (job.status === 'completed')
     return { request_id, status: 'completed', ...(await payloadOf(job, call, owners, embedded)) }
   if (hasEnded(job)) return { request_id, status: 'failed', error: errorOf(job), model_id: job.modelId }
-  return { request_id, status: 'processing', ...standingView(job, owners) }
+  return { request_id, status: 'processing', ...progressView(job, owners) }
 }
 
 const queueStatuses = {
@@ -158,10 +158,10 @@ const queueStatuses = {
   failed: 'FAILED',
   cancelled: 'FAILED',
 } as const satisfies Record<JobRecord['status'], string>
-/** The status as the bodies of results have it. */
+/** Returns the status in the bodies of results. */
 export const bodyStatusOf = (job: Pick<JobRecord, 'status'>): 'processing' | 'completed' | 'failed' =>
   hasEnded(job) ? (job.status === 'completed' ? 'completed' : 'failed') : 'processing'
-/** The status as it is followed. */
+/** Returns the status in status views and streams. */
 export const queueStatusOf = ({ status }: Pick<JobRecord, 'status'>) => queueStatuses[status]
 
 export const logView = ({ at, level, message }: LogLine) => ({
@@ -172,8 +172,8 @@ export const logView = ({ at, level, message }: LogLine) => ({
 })
 
 /**
- * `GET /slug/requests/{id}/status`, with what was made unless that is large. An output that is no longer kept is told as
- * an error of a completed request.
+ * Returns the answer to `GET /slug/requests/{id}/status`, with the output unless that is large. An output that is no
+ * longer kept is an error of the completed request.
  */
 export async function statusView(
   job: JobRecord,
@@ -185,7 +185,7 @@ export async function statusView(
   const head = {
     status: queueStatusOf(job),
     request_id,
-    ...(hasEnded(job) ? {} : standingView(job, owners)),
+    ...(hasEnded(job) ? {} : progressView(job, owners)),
     ...(logs ? { logs: logs.map(logView) } : {}),
   }
   const urls = urlsOf(request_id, call)
@@ -194,7 +194,7 @@ export async function statusView(
     try {
       const payload = await payloadOf(job, call, owners)
       const metrics = metricsOf(payload.timings)
-      // Whether the result stands alone or inside is not said by the specification: it does both.
+      // The specification leaves open whether the members stand at the top or in `result`: they stand in both.
       const result = { request_id, status: 'completed', ...payload }
       return { ...payload, ...head, metrics, result, ...urls }
     } catch (thrown) {

@@ -83,9 +83,9 @@ async function synthesize(
     begun = true
     if (events) {
       call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
-      const told: { failure?: Failure } = {}
-      await pour(call, eventsOf(pieces, usage.inputTokens, call, told))
-      if (told.failure) return { how: 'failed', failure: told.failure, usage }
+      const outcome: { failure?: Failure } = {}
+      await pour(call, eventsOf(pieces, usage.inputTokens, call, outcome))
+      if (outcome.failure) return { how: 'failed', failure: outcome.failure, usage }
     } else {
       const name = `speech.${speechForms[format].ending}`
       const disposition = `attachment; filename="${name}"`
@@ -125,7 +125,7 @@ async function* eventsOf(
   sound: AsyncIterable<Buffer>,
   inputTokens: number,
   call: Call,
-  told: { failure?: Failure },
+  outcome: { failure?: Failure },
 ): AsyncGenerator<Uint8Array> {
   const event = (data: object) => Buffer.from(`data: ${JSON.stringify(data)}\n\n`)
   try {
@@ -133,7 +133,7 @@ async function* eventsOf(
   } catch (thrown) {
     const failure = soundFailure(thrown, call.leaving)
     if (failure.code === 'cancelled') throw failure
-    told.failure = failure
+    outcome.failure = failure
     yield Buffer.from(errorFrame(failure, call.id))
     return
   }
