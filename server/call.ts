@@ -17,7 +17,7 @@ const noFiles: ReadonlyMap<string, Sent> = new Map()
 const noTexts: ReadonlyMap<string, string> = new Map()
 const nothing = (): void => {}
 
-/** One request on its way through the server: who asks, what for, and the one place that writes the response head. */
+/** One request: its caller, its route, and the only code that writes its response head. */
 export class Call implements Placed {
   readonly id = newId('req')
   readonly startedAt = performance.now()
@@ -25,37 +25,41 @@ export class Call implements Placed {
   readonly res: ServerResponse
   readonly route: Route
   readonly params: Record<string, string>
-  readonly owners: Owners
-  /** The watch over all streams. */
+  /** Watches all streams. */
   readonly streams: Owners['streams']
-  /** Among the calls that are on their way. */
+  /** The index among the running calls. */
   place = -1
   readonly #publicUrl: string | undefined
   #caller: Caller | undefined
   #headers: string[]
   #leaving: Departure | undefined
   #gone: AbortController | undefined
-  /** Of the body as it was sent, where that was taken when it was read. */
+  /** The hash of the body as it was sent; set where the body was hashed when it was read. */
   bodyHash: string | undefined
-  /** Files that came inside the body or with it, by the short address that stands in the body in their place. */
+  /** Files that were sent in the body or with it, by the short address that replaces them in the body. */
   inline: ReadonlyMap<string, Sent> = noFiles
-  /** Members of a large body as JSON text; an empty object stands in the body in their place. */
+  /** Members of a large body as JSON text; an empty object replaces them in the body. */
   texts: ReadonlyMap<string, string> = noTexts
   /** Gives back what the body is counted as; set while it is counted. */
   letBodyGo: () => void = nothing
 
-  constructor(req: IncomingMessage, res: ServerResponse, route: Route, params: Record<string, string>, owners: Owners) {
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    route: Route,
+    params: Record<string, string>,
+    { config, streams }: Pick<Owners, 'config' | 'streams'>,
+  ) {
     this.req = req
     this.res = res
     this.route = route
     this.params = params
-    this.owners = owners
-    this.streams = owners.streams
-    this.#publicUrl = owners.config.public_url
+    this.streams = streams
+    this.#publicUrl = config.public_url
     this.#headers = commonHeaders(req, this.id)
   }
 
-  /** Throws when the route is public: such a route must not ask. */
+  /** Throws for a public route, which has no caller. */
   get caller(): Caller {
     if (!this.#caller) throw new Error(`${this.route.path} has no caller`)
     return this.#caller
@@ -68,8 +72,8 @@ export class Call implements Placed {
   }
 
   /**
-   * What the addresses that are handed out begin with: `public_url` where the operator has set one, else the address that
-   * this request was sent to (its Host was checked before). Some clients load nothing from a private host but that one.
+   * The beginning of all addresses in answers: `public_url` where the operator has set one, else the address that this
+   * request was sent to (its Host was checked before). Some clients load nothing from other private hosts.
    */
   get origin(): string {
     const scheme = (this.req.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
@@ -83,12 +87,12 @@ export class Call implements Placed {
     return new URLSearchParams(at < 0 ? '' : url.slice(at + 1))
   }
 
-  /** Aborted when the client hangs up before the response is complete, and when the server stops before that. */
+  /** Aborted when the client disconnects before the response is complete, and when the server stops before that. */
   get leaving(): Departure {
     return this.#departure
   }
 
-  /** The same for what takes nothing but an AbortSignal. */
+  /** The same as an AbortSignal. */
   get gone(): AbortSignal {
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController())
@@ -112,12 +116,12 @@ export class Call implements Placed {
     return this.#leaving
   }
 
-  /** Whether the client has hung up. */
+  /** Whether the client has disconnected. */
   get left(): boolean {
     return this.res.destroyed || this.req.socket.destroyed
   }
 
-  /** Gives up what the call waits for, with this reason, though the client is still there. */
+  /** Aborts what the call waits for, with this reason, while the client is still connected. */
   stop(reason: Failure): void {
     this.#departure.abort(reason)
   }
@@ -127,13 +131,13 @@ export class Call implements Placed {
     return performance.now() - this.startedAt
   }
 
-  /** Adds a response header; its value must not come from the client. */
+  /** Adds a response header. Its value must not come from the client. */
   header(name: string, value: string): this {
     this.#headers.push(name, value)
     return this
   }
 
-  /** The headers of both rate limits, and of what is left of the one that this request was counted against. */
+  /** Adds the headers of both rate limits, and of the remainder of the one that this request counted against. */
   allowance(given: Allowance): void {
     const { bucket } = this.route
     const { requestsPerMinute, jobsPerMinute } = this.caller
@@ -152,7 +156,7 @@ export class Call implements Placed {
     )
   }
 
-  /** Writes the status line and headers; the caller goes on with `res`. */
+  /** Writes the status line and headers. The body is written to `res` afterwards. */
   head(status: number, contentType: string, more: readonly string[] = []): void {
     if (this.route.path.startsWith('/std/'))
       this.#headers.push('openai-processing-ms', String(Math.round(this.elapsedMs)))
@@ -160,7 +164,7 @@ export class Call implements Placed {
     this.res.writeHead(status, this.#headers)
   }
 
-  /** Writes a whole response. Does nothing when the client is gone or a response was begun. */
+  /** Writes a whole response. Does nothing when the client has disconnected or a response was begun. */
   send(
     status: number,
     body: string | Uint8Array,

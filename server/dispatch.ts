@@ -15,7 +15,8 @@ import type { Owners } from './owners.ts'
 import { JsonText, type Route } from './route.ts'
 
 interface DispatchOptions {
-  owners: Owners
+  /** What the funnel itself needs of each request. */
+  owners: Pick<Owners, 'accounts' | 'admission' | 'config' | 'cpu' | 'limiter' | 'metrics' | 'streams'>
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
   /** The calls that are being answered. */
   calls: SwapSet<Call>
@@ -70,7 +71,7 @@ export function answerFailure(thrown: unknown, { call, res }: CallEvent, log: Lo
 }
 
 /** Ends the call of a request that has been answered: releases what it holds and records it. */
-export function endCall({ call, res }: CallEvent, { owners, calls }: Omit<DispatchOptions, 'wrongTokens'>): void {
+export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOptions): void {
   if (!call) return
   call.letBodyGo()
   calls.delete(call)

@@ -100,7 +100,7 @@ export function openReplies({ store, log }: { store: Pick<Store, 'replies'>; log
 export type Replies = ReturnType<typeof openReplies>
 
 /** Takes the key of a call that has one and whose body's hash is known. Throws as `hold` does. */
-export function holdKey(call: Call, { replies }: Pick<Owners, 'replies'> = call.owners): Promise<Hold> {
+export function holdKey(call: Call, { replies }: Pick<Owners, 'replies'>): Promise<Hold> {
   const { method, path } = call.route
   const scoped = `${call.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(call)}`
   return replies.hold(createHash('sha256').update(scoped).digest('hex'), call.bodyHash!)

@@ -9,11 +9,11 @@ import type { Call } from './call.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
 import type { Owners } from './owners.ts'
 
-/** A file of a form. Its bytes lie on the disk until the form is disposed of. */
+/** A file of a form. Its bytes are on the disk until the form is disposed of. */
 export interface FormFile {
-  /** As its sender calls it; empty where he does not. Nothing to be trusted. */
+  /** The name that the client sent, which is untrusted; empty without one. */
   name: string
-  /** What its sender says that it is. */
+  /** The type that the client sent, which is untrusted. */
   contentType: string
   /** Absolute. */
   path: string
@@ -23,22 +23,22 @@ export interface FormFile {
 }
 
 /**
- * A form (`multipart/form-data`) that has come whole. Clients send lists in many ways, `name` again and again, `name[]`
- * or `name[0]`: here all of them stand under `name`. Dispose of it when its files have been taken over.
+ * A complete form (`multipart/form-data`). Clients send lists as repeated `name`, as `name[]` or as `name[0]`: all of them
+ * are under `name` here. Dispose of it when its files have been stored elsewhere.
  */
 export interface Form extends AsyncDisposable {
   fields: ReadonlyMap<string, readonly string[]>
   files: ReadonlyMap<string, readonly FormFile[]>
 }
 
-export interface FormWish {
-  /** The files that are taken by the names of their fields, and how many of each; others are passed over. */
+export interface FormOptions {
+  /** How many files are read of each field, by its name; other files are ignored. */
   files: Readonly<Record<string, number>>
   /** Bytes of one file. */
   maxBytes: number
 }
 
-/** What is held in memory is bounded: the fields, and the heads of the parts. */
+/** Limits of what is held in memory: the fields, and the heads of the parts. */
 const bounds = { fields: 256, parts: 512, fieldNameSize: 128, fieldSize: 1 << 20, headerPairs: 16, headerSize: 8_192 }
 const mostText = (1 << 20) + (64 << 10)
 
@@ -56,14 +56,14 @@ export const isForm = (req: IncomingMessage): boolean =>
   /^multipart\/form-data\s*(?:;|$)/i.test(req.headers['content-type'] ?? '')
 
 /**
- * Reads the form that a request has for its body; files go to the disk as they come. What an idempotency key stands for
- * is taken of it. Throws Failure `unsupported_media_type`, `payload_too_large`, `array_above_max_length`,
- * `invalid_value` for what is no form, `disk_full`, `cancelled`; then nothing of it is kept.
+ * Reads a request body that is a form, and writes its files to the disk as they arrive. Sets the body's hash where the
+ * request has an idempotency key. Throws Failure `unsupported_media_type`, `payload_too_large`, `array_above_max_length`,
+ * `invalid_value` for a malformed form, `disk_full`, `cancelled`; then nothing is kept.
  */
 export async function readForm(
   call: Call,
-  wish: FormWish,
-  { config, files }: Pick<Owners, 'config' | 'files'> = call.owners,
+  options: FormOptions,
+  { config, files }: Pick<Owners, 'config' | 'files'>,
 ): Promise<Form> {
   const { req } = call
   const most = config.limits.upload_size
@@ -77,7 +77,7 @@ export async function readForm(
   }
   const workspace = await files.workspace(call.id)
   try {
-    const form = await receive(req, { ...wish, folder: workspace.folder, most })
+    const form = await receive(req, { ...options, folder: workspace.folder, most })
     if (idempotencyKeyOf(call) !== undefined) call.bodyHash = hashOf(form)
     return { ...form, [Symbol.asyncDispose]: () => workspace[Symbol.asyncDispose]() }
   } catch (thrown) {
@@ -104,7 +104,7 @@ const plainName = (name: string): string => /^([^[\]]+)\[\d*\]$/.exec(name)?.[1]
 
 async function receive(
   req: IncomingMessage,
-  { files: wanted, maxBytes, folder, most }: FormWish & { folder: string; most: number },
+  { files: wanted, maxBytes, folder, most }: FormOptions & { folder: string; most: number },
 ): Promise<Received> {
   const fields = new Map<string, string[]>()
   const files = new Map<string, FormFile[]>()
@@ -116,7 +116,7 @@ async function receive(
   let text = 0
   let fault: { thrown: unknown } | undefined
 
-  /** Files keep the order in which they were sent, whichever is written first. */
+  /** Files keep the order in which they were sent, also where a later one is written first. */
   async function keep(name: string, at: number, source: Readable, sent: Pick<FormFile, 'name' | 'contentType'>) {
     open.add(source)
     try {
@@ -155,12 +155,12 @@ async function receive(
       if (size > most) stop(tooLarge('The form is', most))
     })
     req.on('close', gone).on('error', gone)
-    // It may have closed while the folder for its files was made: what it held is lost, also where that was all.
+    // The request may have closed while the folder was created: its bytes are lost then, even if they were complete.
     if (req.destroyed) return left()
     for (const event of ['partsLimit', 'fieldsLimit'] as const)
       parser.on(event, () => stop(wrong('The form has too many parts.')))
-    parser.on('field', (said, value, _nameCut, cut) => {
-      const name = fieldName(said)
+    parser.on('field', (sent, value, _nameCut, cut) => {
+      const name = fieldName(sent)
       if (name === undefined) return stop(wrong('A field of the form has no name, or one that is too long.'))
       if (cut) return stop(tooLarge(`The field '${name}' is`, bounds.fieldSize, name))
       text += value.length
@@ -169,10 +169,10 @@ async function receive(
       if (list) list.push(value)
       else fields.set(name, [value])
     })
-    parser.on('file', (said, source, fileName, _encoding, contentType) => {
-      // Where the form ends too early, the parser says so too.
+    parser.on('file', (field, source, fileName, _encoding, contentType) => {
+      // Where the form ends too early, the parser emits the same error.
       source.on('error', () => {})
-      const name = fieldName(said)
+      const name = fieldName(field)
       const limit = name !== undefined && Object.hasOwn(wanted, name) ? wanted[name]! : 0
       if (fault || name === undefined || limit === 0) return source.resume()
       const at = counts.get(name) ?? 0
@@ -213,10 +213,10 @@ const malformed = (cause: unknown) =>
     cause,
   })
 
-const fieldName = (said: string | undefined): string | undefined =>
-  said === undefined || said === '' || said.length > bounds.fieldNameSize ? undefined : plainName(said)
+const fieldName = (sent: string | undefined): string | undefined =>
+  sent === undefined || sent === '' || sent.length > bounds.fieldNameSize ? undefined : plainName(sent)
 
-/** A browser sends a field whose file nobody chose as an empty file without a name. */
+/** A browser sends a file field without a chosen file as an empty file without a name. */
 function withoutEmpty(files: ReadonlyMap<string, readonly FormFile[]>): Map<string, FormFile[]> {
   const chosen = [...files].map(([name, list]) => [name, list.filter(one => one.bytes > 0 || one.name !== '')] as const)
   return new Map(chosen.filter(([, list]) => list.length > 0))

@@ -11,7 +11,6 @@ import type { Media } from '../core/media/take.ts'
 import type { Config } from '../core/models/config.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
-import type { Store } from '../core/store/store.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import type { Preparing } from '../core/tasks/preparing.ts'
 import type { Conversion } from '../core/tasks/speech/conversion.ts'
@@ -25,10 +24,12 @@ import type { Streams } from './std/streams.ts'
 import type { Throughput } from './throughput.ts'
 import type { Timings } from './timings.ts'
 
-/** The owners that the handlers ask. Put together in cli/app.ts, passed to the server when all of them are open. */
+/**
+ * The owners that handlers use. cli/app.ts opens them and passes them to the server. Each function names those that it
+ * needs: `Pick<Owners, 'jobs' | 'files'>`. The store is not among them: handlers ask the owner of what they read.
+ */
 export interface Owners {
   config: Config
-  store: Store
   accounts: Accounts
   limiter: Limiter
   registry: Registry

@@ -29,12 +29,12 @@ import { transcriptionRoutes } from './std/transcriptions.ts'
 /** Every endpoint of the server, each with the owners that it needs. A path in this table is the only way to a handler. */
 export function routes(owners: Owners): readonly Route[] {
   const all: readonly Route[] = [
-    ...textRoutes,
+    ...textRoutes(owners),
     ...speechRoutes(owners),
-    ...transcriptionRoutes,
-    ...imageRoutes,
+    ...transcriptionRoutes(owners),
+    ...imageRoutes(owners),
     ...modelRoutes(owners),
-    ...modelStatusRoutes,
+    ...modelStatusRoutes(owners),
     ...voiceModelRoutes(owners),
     ...loadRoutes(owners),
     ...jobRoutes(owners),
@@ -42,7 +42,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...generateRoutes(owners),
     ...requestRoutes(owners),
     ...streamRoutes(owners),
-    ...batchRoutes,
+    ...batchRoutes(owners),
     ...falRoutes(owners),
     ...workflowRoutes(owners),
     ...executionRoutes(owners),
@@ -52,9 +52,9 @@ export function routes(owners: Owners): readonly Route[] {
     ...fileRoutes(owners),
     ...meRoutes(owners),
     ...tokenRoutes(owners),
-    ...statusRoutes,
+    ...statusRoutes(owners),
     ...logRoutes(owners),
-    ...systemRoutes(() => all),
+    ...systemRoutes(() => all, owners),
   ]
   return all
 }

@@ -6,6 +6,7 @@ import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import type { Config } from '../core/models/config.ts'
+import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
 import type { Call } from './call.ts'
 import { type KeyPairFiles, openCertificate } from './certificate.ts'
@@ -76,14 +77,16 @@ export async function openServer({
   if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
 
   /** Without owners there are no routes: until `serve` every request is refused. */
-  const openApp = (opened: Owners | undefined) =>
-    openHttpApp<CallEvent>({
+  function openApp(opened: Owners | undefined) {
+    const options = { owners: opened!, wrongTokens, calls }
+    return openHttpApp<CallEvent>({
       routes: opened ? routes(opened) : [],
       begin: (req, res) => ({ req, res, params: {}, call: undefined }),
-      handle: (route, event) => dispatch(route, event, { owners: opened!, wrongTokens, calls }),
+      handle: (route, event) => dispatch(route, event, options),
       onError: (thrown, event) => answerFailure(thrown, event, log),
-      end: event => endCall(event, { owners: opened!, calls }),
+      end: event => endCall(event, options),
     })
+  }
   let app = openApp(undefined)
 
   const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
@@ -155,9 +158,9 @@ export async function openServer({
       const pair = certificate?.read()
       if (pair) (server as HttpsServer).setSecureContext(pair)
     },
-    /** The owners are open: from now on requests are admitted. */
-    serve(opened: Omit<Owners, 'calls' | 'replies'>): void {
-      owners = { ...opened, calls, replies: openReplies(opened) }
+    /** The owners are open: from now on requests are admitted. The store keeps the idempotency records only. */
+    serve({ store, ...opened }: Omit<Owners, 'calls' | 'replies'> & { store: Pick<Store, 'replies'> }): void {
+      owners = { ...opened, calls, replies: openReplies({ store, log }) }
       app = openApp(owners)
       state = 'ready'
     },

@@ -5,42 +5,42 @@ import type { JobRecord } from '../core/store/store.ts'
 import { taskNamed } from '../core/tasks/registry.ts'
 import type { Call } from './call.ts'
 import { idempotencyOf } from './idempotency.ts'
-import { originOf } from './origin.ts'
+import type { Owners } from './owners.ts'
 
-export interface JobWish {
-  /** Where it has an id already, because files were taken for it. */
+export interface JobOptions {
+  /** Set where files were already stored for the job under this id. */
   id?: string
-  /** The work, as admission gave it. */
+  /** The admitted work. */
   admitted: Admitted
-  /** The slug under which it was asked for. */
+  /** The slug that the request named. */
   slug?: string | null
-  /** As the endpoint of the task would take them, checked; or that as JSON text. */
+  /** The validated body of the task's endpoint, or the same as JSON text. */
   inputs: object | string
   terms?: JobTerms
 }
 
-/** When and how it runs, whatever it does. */
+/** When and how a job runs, whatever its task is. */
 export interface JobTerms {
-  /** Higher is sooner. */
+  /** Higher runs earlier. */
   priority?: number | undefined
   maxAttempts?: number | undefined
   /** Epoch milliseconds. */
   notBefore?: number | undefined
-  /** It fails unless it has begun so many milliseconds after it may. */
+  /** The job fails unless it begins within so many milliseconds after it may. */
   startTimeoutMs?: number | undefined
   /** How long one attempt may run. */
   timeoutMs?: number | undefined
-  /** How long it is kept after its end, milliseconds; what the configuration says when absent. */
+  /** How long it is kept after its end, milliseconds; the configured time when absent. */
   retentionMs?: number | undefined
   metadata?: object | undefined
 }
 
 /**
- * Inputs of a job as JSON text, from which its files have been taken. Throws Failure `payload_too_large` where they are
- * more than a job may have, so that such are neither parsed on the loop nor kept.
+ * Checks the size of a job's inputs, given as JSON text without the files that they contained. Throws Failure
+ * `payload_too_large`, so that larger inputs are neither parsed on the event loop nor stored.
  */
-export function boundInputs(call: Call, of: string, text: string): void {
-  const most = call.owners.config.limits.json_body
+export function boundInputs(call: Call, of: string, text: string, { config }: Pick<Owners, 'config'>): void {
+  const most = config.limits.json_body
   const isFile = call.inline.size > 0 && taskNamed(of)?.takesFiles === false
   if (isFile || Buffer.byteLength(text) > most)
     throw new Failure(
@@ -50,19 +50,20 @@ export function boundInputs(call: Call, of: string, text: string): void {
 }
 
 /**
- * Stores a job of the caller and resolves with it once it survives a crash. `body` is what an `Idempotency-Key` stands
- * for: a job that the same key made is returned instead. Throws Failure `idempotency_key_reused`, `invalid_value` for a
- * key that is none, `disk_full`, `shutting_down`.
+ * Stores a job of the caller and resolves with it once it survives a crash. A job that the same `Idempotency-Key` and
+ * `body` created before is returned instead. Throws Failure `idempotency_key_reused`, `invalid_value` for a malformed
+ * key, `disk_full`, `shutting_down`.
  */
 export async function submitJob(
   call: Call,
   body: unknown,
-  { id = newId('job'), admitted, slug = null, inputs, terms = {} }: JobWish,
+  { id = newId('job'), admitted, slug = null, inputs, terms = {} }: JobOptions,
+  { config, jobs }: Pick<Owners, 'config' | 'jobs'>,
 ): Promise<{ job: JobRecord; replayed: boolean }> {
   const now = Date.now()
   const notBefore = Math.max(now, terms.notBefore ?? 0)
-  const retentionMs = terms.retentionMs ?? call.owners.config.limits.job_retention
-  const submitted = await call.owners.jobs.submit({
+  const retentionMs = terms.retentionMs ?? config.limits.job_retention
+  const submitted = await jobs.submit({
     id,
     admitted,
     slug,
@@ -83,21 +84,25 @@ export async function submitJob(
 }
 
 /**
- * The job that this request made before under its `Idempotency-Key`, for those who would have to do much to submit it
- * again. Throws Failure as `submitJob` does.
+ * Returns the job that this request created before under its `Idempotency-Key`, for submissions that are expensive to
+ * prepare again. Throws Failure as `submitJob` does.
  */
-export async function submittedBefore(call: Call, body: unknown): Promise<JobRecord | undefined> {
+export async function submittedBefore(
+  call: Call,
+  body: unknown,
+  { jobs }: Pick<Owners, 'jobs'>,
+): Promise<JobRecord | undefined> {
   const key = idempotencyOf(call, body)
-  const job = key && (await call.owners.store.jobs.keyed(call.caller.organizationId, key, Date.now()))
+  const job = key && (await jobs.keyed(call.caller.organizationId, key, Date.now()))
   if (job) call.header('x-job-id', job.id).header('idempotent-replayed', 'true')
   return job ?? undefined
 }
 
-/** Answers `Prefer: respond-async` with the job that was made of the request. */
+/** Answers `Prefer: respond-async` with the job that was created. */
 export function answerLater(call: Call, job: JobRecord): void {
-  const answer = { ...submitted(job), status_url: `${originOf(call)}/api/jobs/${job.id}` }
+  const answer = { ...submitted(job), status_url: `${call.origin}/api/jobs/${job.id}` }
   call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
 }
 
-/** What a submit is answered with, wherever nothing else is said about it. */
+/** The common answer to a submission. */
 export const submitted = ({ id, status }: JobRecord) => ({ id, queue_id: queueIdOf(id), status })

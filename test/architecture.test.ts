@@ -240,3 +240,32 @@ test('no code asks which task it has: it reads the record', () => {
   const files = sources.filter(path => !knowsTasks.test(path) && !/^\s*route\(\{$/m.test(read(path)))
   expect(files.filter(path => taskBranch.test(read(path)))).toEqual([])
 })
+
+/** What reaches the owners past the arguments of a function, or the store past its owners. */
+const bypassesOwners = /\bcall\.owners\b|\bowners!?\.store\b|\bstore\b[^{}]*\}\s*=\s*(call\.)?owners\b/
+
+test.each([
+  ['const { files } = call.owners', true],
+  ['owners.store.jobs.find(organizationId, id)', true],
+  ['const { fleet, store } = owners', true],
+  ['const { fleet, store, calls } = owners', true],
+  ['const { jobs } = owners', false],
+  ['owners.jobs.find(organizationId, id)', false],
+])('%s: bypassing the owners is %s', (code, bypasses) => expect(bypassesOwners.test(code)).toBe(bypasses))
+
+test('a function of the server is given the owners that it needs, and no more', () => {
+  const files = sources.filter(path => path.startsWith('server/'))
+  expect(files.filter(path => bypassesOwners.test(read(path)))).toEqual([])
+  expect(read('server/call.ts')).not.toMatch(/^\s+(readonly\s+)?#?owners\b|\bthis\.#?owners\b/m)
+  // The server assembles all owners, and the table of routes passes them on.
+  const takeAll = ['server/routes.ts', 'server/server.ts']
+  expect(files.filter(path => /:\s*(Readonly<)?Owners\b(?!\[)/.test(read(path))).sort()).toEqual(takeAll)
+})
+
+test('no handler uses the store', () => {
+  expect(read('server/owners.ts')).not.toMatch(/^\s+store\b/m)
+  // Idempotency records are the server's own; metrics count what the store has done.
+  const allowed = ['server/idempotency.ts', 'server/metrics.ts', 'server/server.ts']
+  const named = sources.filter(path => path.startsWith('server/') && /^import type \{[^}]*\bStore\b/m.test(read(path)))
+  expect(named.sort()).toEqual(allowed)
+})

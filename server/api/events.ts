@@ -15,12 +15,12 @@ const tag = 'Events'
 /** Unfinished jobs in the snapshot of an organization. */
 const mostShown = 100
 
-type JobOwners = Pick<Owners, 'jobs'>
-type EventOwners = Pick<Owners, 'executions' | 'jobs'>
+type JobOwners = Pick<Owners, 'files' | 'jobs'>
+type EventOwners = JobOwners & Pick<Owners, 'executions'>
 
 async function followJob(call: Call, owners: JobOwners): Promise<void> {
   const id = call.params.id!
-  const found = await findJob(id, call)
+  const found = await findJob(id, call, owners)
   const from = await beginning(call, owners)
   const bell = openBell()
   const stop = owners.jobs.follow(id, bell.ring)
@@ -31,7 +31,7 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
     // Read after the place in the log: what happens in between is told twice rather than not at all.
     let job: JobRecord | undefined = await find(id, call, owners)
     if (!job) return stream.end()
-    stream.send(snapshot(from, `{"job":${summaryText(job, call)}}`))
+    stream.send(snapshot(from, `{"job":${summaryText(job, owners)}}`))
     let told = ''
     await follow({
       call,
@@ -42,14 +42,14 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
       async take(event) {
         job = await find(id, call, owners)
         if (!job) return false
-        stream.send(eventRecord(event, job, call))
+        stream.send(eventRecord(event, job, call, owners))
         return !isLast(event.type)
       },
       async idle() {
         job = await find(id, call, owners)
         // It had ended before the place from which the reader goes on, or was deleted.
         if (!job || hasEnded(job)) return false
-        const progress = progressRecord(job, call)
+        const progress = progressRecord(job, owners)
         const text = progress ? progress.data.slice(progress.data.indexOf('"data":')) : ''
         if (progress && text !== told) stream.send(progress)
         told = text
@@ -63,11 +63,16 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
 }
 
 /** A synchronous call has no events in the log: its end is heard from itself. */
-async function followCall(job: JobRecord, stream: EventStream, call: Call, { jobs }: JobOwners): Promise<void> {
-  stream.send(snapshot(0, `{"job":${summaryText(job, call)}}`))
+async function followCall(
+  job: JobRecord,
+  stream: EventStream,
+  call: Call,
+  owners: Pick<Owners, 'jobs'>,
+): Promise<void> {
+  stream.send(snapshot(0, `{"job":${summaryText(job, owners)}}`))
   if (hasEnded(job)) return
-  await Promise.race([jobs.calls.ended(job.organizationId, job.id), stream.over])
-  if (!stream.ended) stream.send(callEnded(await findJob(job.id, call)))
+  await Promise.race([owners.jobs.calls.ended(job.organizationId, job.id), stream.over])
+  if (!stream.ended) stream.send(callEnded(await findJob(job.id, call, owners)))
 }
 
 const isJobEvent = (type: string): type is JobEventType => (jobEventTypes as readonly string[]).includes(type)
@@ -80,7 +85,7 @@ async function jobRecordOf(
   owners: JobOwners,
 ): Promise<SseRecord | undefined> {
   const job = jobId !== null && isJobEvent(type) && wanted(type) ? await find(jobId, call, owners) : undefined
-  return job && isJobEvent(type) ? eventRecord({ ...event, type, jobId: job.id }, job, call) : undefined
+  return job && isJobEvent(type) ? eventRecord({ ...event, type, jobId: job.id }, job, call, owners) : undefined
 }
 
 /** The same of an execution. */
@@ -88,14 +93,14 @@ async function executionRecordOf(
   { executionId, ...event }: OrganizationEvent,
   wanted: (type: string) => boolean,
   call: Call,
-  owners: Pick<Owners, 'executions'>,
+  owners: Pick<Owners, 'executions' | 'files'>,
 ): Promise<SseRecord | undefined> {
   const name = executionId === null ? undefined : nameOf(event)
   if (executionId === null || name === undefined || !wanted(name)) return undefined
   return recordOf({ ...event, executionId }, undefined, call, owners)
 }
 
-const find = (id: string, call: Call, { jobs }: JobOwners): Promise<JobRecord | undefined> =>
+const find = (id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord | undefined> =>
   jobs.find(call.caller.organizationId, id)
 
 async function followOrganization(call: Call, owners: EventOwners): Promise<void> {
@@ -119,7 +124,7 @@ async function followOrganization(call: Call, owners: EventOwners): Promise<void
       (['running', 'pending'] as const).map(status => executions.list(organizationId, { status, limit: mostShown })),
     )
     const executed = JSON.stringify(going.flatMap(page => page.executions.map(executionSummary)).slice(0, mostShown))
-    const listed = shown.map(job => summaryText(job, call)).join(',')
+    const listed = shown.map(job => summaryText(job, owners)).join(',')
     stream.send(snapshot(from, `{"jobs":[${listed}],"executions":${executed},"has_more":${more}}`))
     await follow({
       call,

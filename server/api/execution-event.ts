@@ -34,8 +34,9 @@ export async function recordOf(
   event: ExecutionEvent,
   tasks: ReadonlyMap<string, string> | undefined,
   call: Call,
-  { executions }: Pick<Owners, 'executions'>,
+  owners: Pick<Owners, 'executions' | 'files'>,
 ): Promise<SseRecord | undefined> {
+  const { executions } = owners
   const { nodeId, sequence, at } = event
   const type = nameOf(event)
   if (type === undefined) return undefined
@@ -52,7 +53,7 @@ export async function recordOf(
       const ended = (await executions.results(organizationId, id, [nodeId]))[nodeId]
       if (ended?.error) data.error = ended.error
       if (tasks && typeof ended?.result === 'string' && ended.result.length <= longestResult)
-        data.result = await shownResult(tasks.get(nodeId)!, ended.result, call)
+        data.result = await shownResult(tasks.get(nodeId)!, ended.result, call, owners)
     }
   }
   return record(type, at, eventId(sequence), JSON.stringify(data))

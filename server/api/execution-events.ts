@@ -10,7 +10,7 @@ import { findExecution, shownExecution } from './execution-record.ts'
 import { beginning, follow, openBell, pageSize } from './following.ts'
 import { record, snapshot } from './job-event.ts'
 
-type FollowOwners = Pick<Owners, 'executions' | 'jobs'>
+type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
 
 /** How far the nodes are that run or wait: not kept, so it has no id. */
 async function progressOf(

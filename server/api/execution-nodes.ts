@@ -120,7 +120,7 @@ export async function shownNodes(
   execution: ExecutionRecord,
   nodes: readonly ExecutionNode[],
   call: Call,
-  owners: Pick<Owners, 'executions' | 'jobs'>,
+  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
   embedded?: Embedded[],
 ): Promise<{ nodes: z.input<typeof ExecutionNodeObject>[]; kept: Map<string, ShownKept> }> {
   const kept = await keptOf(execution, nodes, call, owners, embedded)
@@ -139,16 +139,16 @@ export async function keptOf(
   { organizationId, id, definition }: ExecutionRecord,
   nodes: readonly ExecutionNode[],
   call: Call,
-  { executions }: Pick<Owners, 'executions'>,
+  owners: Pick<Owners, 'cpu' | 'executions' | 'files'>,
   embedded?: Embedded[],
 ): Promise<Map<string, ShownKept>> {
   const completed = nodes.filter(node => node.status === 'completed')
   const names = completed.map(({ nodeId }) => nodeId)
-  const results = await executions.results(organizationId, id, names)
+  const results = await owners.executions.results(organizationId, id, names)
   const kept = new Map<string, ShownKept>()
   for (const { nodeId, task } of completed) {
     const outputs = definition.dag.nodes[nodeId]?.outputs ?? []
-    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, call, embedded))
+    kept.set(nodeId, await shownKept({ task, outputs }, results[nodeId]?.result ?? null, call, owners, embedded))
   }
   return kept
 }

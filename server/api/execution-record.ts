@@ -134,7 +134,7 @@ function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof Executio
 export async function shownExecution(
   execution: ExecutionRecord,
   call: Call,
-  owners: Pick<Owners, 'executions' | 'jobs'>,
+  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
   { withNodes, withDag = false, embedded }: { withNodes: boolean; withDag?: boolean; embedded?: Embedded[] },
 ): Promise<z.input<typeof ExecutionObject>> {
   const { organizationId, id, definition, status } = execution
@@ -154,7 +154,7 @@ export async function shownExecution(
 export async function executionAnswer(
   execution: ExecutionRecord,
   call: Call,
-  owners: Pick<Owners, 'executions' | 'jobs'>,
+  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
   how: { withNodes: boolean; withDag?: boolean },
 ): Promise<JsonText> {
   const embedded: Embedded[] = []

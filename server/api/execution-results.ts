@@ -3,40 +3,45 @@ import { hasFiles, shownResult as withAddresses } from '../../core/tasks/result-
 import { prune } from '../../core/workflows/prune.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 
 type Stored = JobRecord['result']
 
-/** A result as it is sent: files by address. A large one is put among the embedded; null where there are none. */
-export async function shownResult(task: string, result: Stored, call: Call, embedded?: Embedded[]): Promise<unknown> {
-  const files = hasFiles(task)
-  if (typeof result === 'object' && result !== null && !files) {
+/** Returns a result as it is sent, with addresses of its files. Adds a large one to `embedded`; without that it is null. */
+export async function shownResult(
+  task: string,
+  result: Stored,
+  { origin }: Call,
+  { files }: Pick<Owners, 'files'>,
+  embedded?: Embedded[],
+): Promise<unknown> {
+  const linked = hasFiles(task)
+  if (typeof result === 'object' && result !== null && !linked) {
     const large = embedded && new Embedded(result)
     if (large) embedded.push(large)
     return large ?? null
   }
   if (result === null) return null
   const stored = JSON.parse(await readResult(result)) as unknown
-  if (!files) return stored
-  const origin = originOf(call)
-  return withAddresses(task, stored, file => call.owners.files.link(file, origin))
+  return linked ? withAddresses(task, stored, file => files.link(file, origin)) : stored
 }
 
-/** What a node keeps, as it stands among the outputs of its execution, and its result as it stands with the node. */
+/** What a node keeps: in the outputs of its execution, and as the result of the node itself. */
 export interface ShownKept {
   output: { result: unknown; values: Record<string, unknown> }
   result: unknown
 }
 
-/** What a node keeps of its result. Large results are not looked through on the loop. */
+/** Returns what a node keeps of its result. Large results are not read on the event loop. */
 export async function shownKept(
   { task, outputs }: { task: string; outputs: readonly string[] },
   result: Stored,
   call: Call,
+  owners: Pick<Owners, 'cpu' | 'files'>,
   embedded?: Embedded[],
 ): Promise<ShownKept> {
   if (result === null || typeof result === 'string' || hasFiles(task)) {
-    const output = prune(await shownResult(task, result, call), outputs)
+    const output = prune(await shownResult(task, result, call, owners), outputs)
     return { output, result: output.result }
   }
   if (!embedded) return { output: { result: null, values: {} }, result: null }
@@ -46,7 +51,7 @@ export async function shownKept(
     return { output: { result: whole, values: {} }, result: whole }
   }
   const [kept, part] = (['kept', 'result'] as const).map(
-    what => new Embedded(() => call.owners.cpu.pruned(result, outputs, what)),
+    what => new Embedded(() => owners.cpu.pruned(result, outputs, what)),
   ) as [Embedded, Embedded]
   embedded.push(kept, part)
   return { output: kept as unknown as ShownKept['output'], result: part }

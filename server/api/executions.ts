@@ -31,7 +31,10 @@ const Terms = z.object({
 })
 type Terms = z.output<typeof Terms>
 
-type ExecutionOwners = Pick<Owners, 'admission' | 'config' | 'executions' | 'jobs' | 'registry' | 'workflows'>
+type ExecutionOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'workflows'
+>
 
 /** Everything of an execution but what it executes. */
 const wishOf = (
@@ -63,7 +66,7 @@ const wishOf = (
 async function answer(
   call: Call,
   { execution, replayed }: { execution: ExecutionRecord; replayed: boolean },
-  owners: Pick<Owners, 'executions' | 'jobs'>,
+  owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
 ): Promise<JsonText> {
   if (replayed) call.header('idempotent-replayed', 'true')
   return executionAnswer(execution, call, owners, { withNodes: false })
@@ -206,7 +209,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       const shown = {
         ...shownNode(node, call, standings.get(node.nodeId)),
         resolved_inputs: job ? await owners.executions.inputsOf(job) : null,
-        result: job ? await shownResult(node.task, job.result, call, embedded) : null,
+        result: job ? await shownResult(node.task, job.result, call, owners, embedded) : null,
       }
       return new JsonText(JSON.stringify({ node: shown }), undefined, embedded)
     },

@@ -5,10 +5,11 @@ import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { taskNamed, taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import { type JobTerms, submitted } from '../submit.ts'
-import { parsedInputs, submitters } from './submitters.ts'
+import { parsedInputs, type SubmitterOwners, submitters } from './submitters.ts'
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
 const Inputs = z.record(z.string(), z.unknown())
@@ -74,8 +75,8 @@ const termsOf = (body: Create): JobTerms => ({
 })
 const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : Math.round(seconds * 1000))
 
-/** Under which names the caller has sent the model and the inputs, and what they are: large inputs are JSON text. */
-function wishOf(body: Create, call: Call) {
+/** Returns the model and the inputs, and the names of the fields in which they were sent. Large inputs are JSON text. */
+function givenOf(body: Create, call: Call) {
   const modelField = body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id'
   const inputsField = (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs'
   return {
@@ -86,28 +87,28 @@ function wishOf(body: Create, call: Call) {
   } as const
 }
 
-/** The same Failure, of the fields under which they were sent. */
+/** Returns the same Failure with the names of the fields that the caller sent. */
 function renamed(thrown: unknown, named: (field: string) => string): unknown {
   const { code, message, param, details, facts, cause } = Failure.from(thrown)
   if (param === undefined) return thrown
-  const said = (text: string, field: string) => text.replaceAll(`'${field}'`, `'${named(field)}'`)
-  return new Failure(code, said(message, param), {
+  const renamedIn = (text: string, field: string) => text.replaceAll(`'${field}'`, `'${named(field)}'`)
+  return new Failure(code, renamedIn(message, param), {
     param: named(param),
-    details: details?.map(one => ({ ...one, path: named(one.path), message: said(one.message, one.path) })),
+    details: details?.map(one => ({ ...one, path: named(one.path), message: renamedIn(one.message, one.path) })),
     facts,
     cause,
   })
 }
 
-/** A slug says the model and the task, so what is said besides must be the same. */
+/** Returns the slug, or the model and the task. Throws Failure `invalid_value` where the slug contradicts the others. */
 function targetOf(
   { slug, task }: Create,
   modelId: string | undefined,
-  call: Call,
+  { registry }: Pick<Owners, 'registry'>,
 ): { slug: string } | { modelId: string; task: Task } {
-  // Where there is no slug, the schema has seen to the others.
+  // Without a slug the schema requires the others.
   if (slug === undefined) return { modelId: modelId!, task: task! }
-  const named = call.owners.registry.bySlug(slug)
+  const named = registry.bySlug(slug)
   if (named && ((task ?? named.task) !== named.task || (modelId ?? named.model.id) !== named.model.id))
     throw new Failure(
       'invalid_value',
@@ -117,25 +118,25 @@ function targetOf(
   return { slug }
 }
 
-async function create(body: Create, call: Call): Promise<JobRecord> {
-  const { modelField, inputsField, modelId: given, inputs } = wishOf(body, call)
-  const target = targetOf(body, given, call)
+async function create(body: Create, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
+  const { modelField, inputsField, modelId: given, inputs } = givenOf(body, call)
+  const target = targetOf(body, given, owners)
   const terms = termsOf(body)
   const own: Record<string, string> = { model: modelField, slug: 'slug', 'Idempotency-Key': 'Idempotency-Key' }
   const named = (field: string) => own[field] ?? `${inputsField}.${field}`
   try {
     if ('slug' in target) {
-      const sent = parsedInputs(call, `'${target.slug}'`, inputs)
-      return (await submitGeneration(call, { target, body: sent, terms })).job
+      const sent = parsedInputs(call, `'${target.slug}'`, inputs, owners)
+      return (await submitGeneration(call, { target, body: sent, terms }, owners)).job
     }
     const { task, modelId } = target
-    return await submitters[taskRecord(task).runner].create(call, { task, modelId, inputs, terms, body })
+    return await submitters[taskRecord(task).runner].create(call, { task, modelId, inputs, terms, body }, owners)
   } catch (thrown) {
     throw renamed('slug' in target ? ofSlug(thrown) : thrown, named)
   }
 }
 
-/** At `/slug/…` the slug is the address; here it is a field. */
+/** In `/slug/…` the slug is part of the path; here it is a field. */
 function ofSlug(thrown: unknown): unknown {
   const { code, message, cause } = Failure.from(thrown)
   return code === 'model_not_found' || code === 'model_not_allowed'
@@ -143,25 +144,27 @@ function ofSlug(thrown: unknown): unknown {
     : thrown
 }
 
-export const createRoute = route({
-  method: 'POST',
-  path: '/api/jobs',
-  scope: 'user:write',
-  bucket: 'jobs',
-  tag: 'Jobs',
-  summary: 'Submit a job that runs when there is room',
-  description:
-    'Once the answer with the id is there, the job survives crashes and restarts. An `Idempotency-Key` header makes a repeated submission return the same job for 24 hours. Pictures, videos and sounds may stand in the inputs as addresses, as ids of files, or as `data:` addresses.',
-  largeBody: true,
-  bodyTexts: { members: ['inputs', 'input', 'payload'], without: ['model', 'stream'] },
-  body: Create,
-  example: {
-    task: 'std/embeddings',
-    model_id: 'infer/tiny-embed',
-    inputs: { input: 'A cat sat on the mat.' },
-    metadata: { ref: '42' },
-  },
-  response: Created,
-  status: 202,
-  handle: async ({ body }, call) => submitted(await create(body, call)),
-})
+/** The route that creates a job. */
+export const createRoute = (owners: SubmitterOwners) =>
+  route({
+    method: 'POST',
+    path: '/api/jobs',
+    scope: 'user:write',
+    bucket: 'jobs',
+    tag: 'Jobs',
+    summary: 'Submit a job that runs when there is room',
+    description:
+      'Once the answer with the id is there, the job survives crashes and restarts. An `Idempotency-Key` header makes a repeated submission return the same job for 24 hours. Pictures, videos and sounds may stand in the inputs as addresses, as ids of files, or as `data:` addresses.',
+    largeBody: true,
+    bodyTexts: { members: ['inputs', 'input', 'payload'], without: ['model', 'stream'] },
+    body: Create,
+    example: {
+      task: 'std/embeddings',
+      model_id: 'infer/tiny-embed',
+      inputs: { input: 'A cat sat on the mat.' },
+      metadata: { ref: '42' },
+    },
+    response: Created,
+    status: 202,
+    handle: async ({ body }, call) => submitted(await create(body, call, owners)),
+  })

@@ -3,6 +3,7 @@ import { queueIdOf } from '../../core/ids.ts'
 import { type JobEvent, type JobRecord, type JobStatus, jobEventTypes } from '../../core/store/store.ts'
 import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import type { SseRecord } from '../sse.ts'
 import { hasEnded, resultText, standingOf } from './job-record.ts'
 
@@ -36,8 +37,8 @@ export function record(type: string, at: number, id: string | undefined, data: s
 export const snapshot = (sequence: number, data: string): SseRecord =>
   record('snapshot', Date.now(), eventId(sequence), data)
 
-/** An event of the log. Of the job that which does not change any more, and what the event itself has changed. */
-export function eventRecord(event: JobEvent, job: JobRecord, call: Call): SseRecord {
+/** Returns an event of the log with the facts of its job that never change, and those that the event changed. */
+export function eventRecord(event: JobEvent, job: JobRecord, call: Call, owners: Pick<Owners, 'files'>): SseRecord {
   const status = statusAfter[event.type]
   const data = JSON.stringify({
     job_id: event.jobId,
@@ -49,7 +50,7 @@ export function eventRecord(event: JobEvent, job: JobRecord, call: Call): SseRec
     attempt: event.attempt,
     ...(status === 'failed' ? { error: job.error } : {}),
   })
-  const result = status === 'completed' ? shortResult(job, call) : undefined
+  const result = status === 'completed' ? shortResult(job, call, owners) : undefined
   return record(
     event.type,
     event.at,
@@ -58,9 +59,10 @@ export function eventRecord(event: JobEvent, job: JobRecord, call: Call): SseRec
   )
 }
 
-function shortResult({ task, result }: JobRecord, call: Call): string | undefined {
+function shortResult({ task, result }: JobRecord, call: Call, owners: Pick<Owners, 'files'>): string | undefined {
   if (result === null) return 'null'
-  return typeof result === 'string' && result.length <= longestResult ? resultText(task, result, call) : undefined
+  if (typeof result !== 'string' || result.length > longestResult) return undefined
+  return resultText(task, result, call, owners)
 }
 
 /** The end of a synchronous call: the log of events knows nothing of those, so there is nothing to resume from. */
@@ -73,8 +75,8 @@ export const callEnded = (job: JobRecord): SseRecord =>
   )
 
 /** How far it is: not kept, so it has no id. Undefined where nothing is known. */
-export function progressRecord(job: JobRecord, call: Call): SseRecord | undefined {
-  const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, call)
+export function progressRecord(job: JobRecord, owners: Pick<Owners, 'jobs'>): SseRecord | undefined {
+  const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, owners)
   if (progress === null && queuePosition === null) return undefined
   const data = JSON.stringify({
     job_id: job.id,

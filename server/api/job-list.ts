@@ -30,7 +30,7 @@ const Page = z
   .object({ jobs: z.array(JobSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })
   .meta({ id: 'JobPage' })
 
-export const listRoute = ({ jobs: owner }: Pick<Owners, 'jobs'>) =>
+export const listRoute = (owners: Pick<Owners, 'jobs'>) =>
   route({
     method: 'GET',
     path: '/api/jobs',
@@ -42,7 +42,7 @@ export const listRoute = ({ jobs: owner }: Pick<Owners, 'jobs'>) =>
     query: Query,
     response: Page,
     handle: async ({ query }, call) => {
-      const { jobs, next } = await owner.list(call.caller.organizationId, {
+      const { jobs, next } = await owners.jobs.list(call.caller.organizationId, {
         limit: query.limit,
         ...(query.after === undefined ? {} : { after: query.after }),
         ...(query.status === undefined ? {} : { status: query.status }),
@@ -54,7 +54,7 @@ export const listRoute = ({ jobs: owner }: Pick<Owners, 'jobs'>) =>
         ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
         ...(query.metadata === undefined ? {} : { metadata: query.metadata }),
       })
-      const listed = jobs.map(job => summaryText(job, call)).join(',')
+      const listed = jobs.map(job => summaryText(job, owners)).join(',')
       return new JsonText(`{"jobs":[${listed}],"has_more":${next !== null},"next_cursor":${JSON.stringify(next)}}`)
     },
   })

@@ -7,7 +7,7 @@ import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult } from '../../core/tasks/result-files.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 
 export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
@@ -72,11 +72,12 @@ const nothingKnown: Standing = { progress: null, queuePosition: null, etaMs: nul
 export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
   status === 'completed' || status === 'failed' || status === 'cancelled'
 
-export const standingOf = (job: JobRecord, call: Call): Standing =>
-  hasEnded(job) ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null } : call.owners.jobs.standing(job)
+/** The progress of a job, or of a call that waits or runs. */
+export const standingOf = (job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): Standing =>
+  hasEnded(job) ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null } : jobs.standing(job)
 
-function facts(job: JobRecord, call: Call): Omit<z.input<typeof JobFacts>, 'metadata'> {
-  const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, call)
+function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeof JobFacts>, 'metadata'> {
+  const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, owners)
   const ready = Math.max(job.createdAt, job.notBefore)
   return {
     id: job.id,
@@ -119,28 +120,33 @@ function facts(job: JobRecord, call: Call): Omit<z.input<typeof JobFacts>, 'meta
   }
 }
 
-/** A result as JSON text. What an engine made of text stays the text that it is; files get addresses. */
-export function resultText(task: Task, result: string, call: Call): string {
+/** Returns a result as JSON text: that of a text task as it is stored, others with addresses of their files. */
+export function resultText(task: Task, result: string, { origin }: Call, { files }: Pick<Owners, 'files'>): string {
   if (!hasFiles(task)) return result
-  const origin = originOf(call)
-  return JSON.stringify(shownResult(task, JSON.parse(result), file => call.owners.files.link(file, origin)))
+  return JSON.stringify(shownResult(task, JSON.parse(result), file => files.link(file, origin)))
 }
 
 /** The summary of a job as JSON text. */
-export const summaryText = (job: JobRecord, call: Call): string =>
-  `${JSON.stringify(facts(job, call)).slice(0, -1)},"metadata":${job.metadata ?? 'null'}}`
+export const summaryText = (job: JobRecord, owners: Pick<Owners, 'jobs'>): string =>
+  `${JSON.stringify(facts(job, owners)).slice(0, -1)},"metadata":${job.metadata ?? 'null'}}`
 
-/** The whole record. What the caller sent is stored as JSON text, may be large, and stays text; a large result too. */
-export async function jobAnswer(job: JobRecord, call: Call): Promise<JsonText> {
+/** Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result. */
+export async function jobAnswer(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<JsonText> {
   const embedded: Embedded[] = []
-  const head = summaryText(job, call).slice(0, -1)
+  const head = summaryText(job, owners).slice(0, -1)
   const inputs = job.kind === 'async' ? job.inputs : 'null'
-  return new JsonText(`${head},"inputs":${inputs},"result":${await shown(job, call, embedded)}}`, undefined, embedded)
+  const result = await shown(job, call, owners, embedded)
+  return new JsonText(`${head},"inputs":${inputs},"result":${result}}`, undefined, embedded)
 }
 
-async function shown({ task, result }: JobRecord, call: Call, embedded: Embedded[]): Promise<string> {
+async function shown(
+  { task, result }: JobRecord,
+  call: Call,
+  owners: Pick<Owners, 'files'>,
+  embedded: Embedded[],
+): Promise<string> {
   if (result === null) return 'null'
-  if (typeof result === 'string' || hasFiles(task)) return resultText(task, await readResult(result), call)
+  if (typeof result === 'string' || hasFiles(task)) return resultText(task, await readResult(result), call, owners)
   const large = new Embedded(result)
   embedded.push(large)
   return JSON.stringify(large)
@@ -148,23 +154,21 @@ async function shown({ task, result }: JobRecord, call: Call, embedded: Embedded
 
 export const missingJob = (id: string) => new Failure('not_found', `Job ${id.slice(0, 64)} was not found.`)
 
-/** What a cursor or a path says is an id of a job. */
+/** Whether a cursor or a path has the form of a job id. */
 export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id)
 
 /**
  * The job of the caller's organization, a synchronous call among them. Throws Failure `not_found`, and `output_expired`
  * for one that is no longer kept.
  */
-export async function findJob(id: string, call: Call): Promise<JobRecord> {
-  const { jobs, store } = call.owners
+export async function findJob(id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
   const { organizationId } = call.caller
-  // A call is here until it is in the store: whoever looked there first could miss it in both places.
-  const job =
-    jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await store.jobs.find(organizationId, id) : undefined)
-  // It is removed when there is nothing better to do, but nobody is shown it meanwhile.
+  // A call is in memory until its record is stored: looking in the store first could miss it in both places.
+  const job = jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)
+  // An expired job is hidden at once, and removed in the background.
   const over = job?.expiresAt != null && job.expiresAt <= Date.now()
   if (job && !over) return job
-  if (over || (isJobId(id) && (await store.jobs.gone(organizationId, id))))
+  if (over || (isJobId(id) && (await jobs.gone(organizationId, id))))
     throw new Failure('output_expired', `Job ${id} is no longer kept: it was deleted, or its time was over.`)
   throw missingJob(id)
 }

@@ -5,9 +5,9 @@ import { taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import type { JobTerms } from '../submit.ts'
 import { hasEnded } from './job-record.ts'
-import { submitters } from './submitters.ts'
+import { type SubmitterOwners, submitters } from './submitters.ts'
 
-/** Of a job, what it was asked for besides its inputs. */
+/** The terms of a job: all of its request but the inputs. */
 const termsOf = (job: JobRecord): JobTerms => ({
   priority: job.priority,
   maxAttempts: job.maxAttempts,
@@ -18,8 +18,8 @@ const termsOf = (job: JobRecord): JobTerms => ({
   metadata: job.metadata === null ? undefined : (JSON.parse(job.metadata) as object),
 })
 
-/** The same work as a new job. Throws Failure `conflict` where there is nothing to repeat, and all that a submit throws. */
-export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord> {
+/** Submits the work of a job as a new job. Throws Failure `conflict` for a job that cannot be repeated, and as a submit does. */
+export async function submitAgain(job: JobRecord, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
   if (job.kind === 'sync')
     throw new Failure('conflict', `The job ${job.id} was a synchronous call, whose inputs are not kept. Send it again.`)
   if (!hasEnded(job))
@@ -29,8 +29,8 @@ export async function submitAgain(job: JobRecord, call: Call): Promise<JobRecord
       'conflict',
       `The job ${job.id} is that of the node '${job.parent.nodeId}' of an execution, and is run again with it: POST /api/workflow-executions/${job.parent.executionId}/retry.`,
     )
-  // What an idempotency key stands for: the same key for another job is another request.
+  // An idempotency key stands for this body: the same key for another job is another request.
   const body = { retry: job.id }
   call.bodyHash = canonicalHash(body)
-  return submitters[taskRecord(job.task).runner].repeat(call, job, { terms: termsOf(job), body })
+  return submitters[taskRecord(job.task).runner].repeat(call, job, { terms: termsOf(job), body }, owners)
 }

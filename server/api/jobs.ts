@@ -10,6 +10,7 @@ import { Created, createRoute } from './job-create.ts'
 import { listRoute } from './job-list.ts'
 import { findJob, hasEnded, isJobId, JobObject, jobAnswer } from './job-record.ts'
 import { submitAgain } from './job-retry.ts'
+import type { SubmitterOwners } from './submitters.ts'
 
 const tag = 'Jobs'
 const One = z.object({ id: z.string() })
@@ -49,8 +50,8 @@ async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pic
 }
 
 /** Durable jobs: an id that was answered survives the server. */
-export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
-  createRoute,
+export const jobRoutes = (owners: SubmitterOwners) => [
+  createRoute(owners),
   listRoute(owners),
   route({
     method: 'GET',
@@ -64,14 +65,14 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
     query: z.object({ wait: z.coerce.number().min(0).max(120).default(0) }),
     response: JobObject,
     handle: async ({ params, query }, call) => {
-      let job = await findJob(params.id, call)
+      let job = await findJob(params.id, call, owners)
       if (query.wait > 0 && !hasEnded(job)) {
         await waitFor(job, Math.ceil(query.wait * 1000), call, owners)
-        job = await findJob(params.id, call)
+        job = await findJob(params.id, call, owners)
       }
       if (!hasEnded(job))
         call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
-      return jobAnswer(job, call)
+      return jobAnswer(job, call, owners)
     },
   }),
   route({
@@ -85,7 +86,7 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
     response: Deleted,
     handle: async ({ params: { id } }, call) => {
       const removed = isJobId(id) && (await owners.jobs.remove(call.caller.organizationId, id))
-      if (!removed) throw notDeletable(await findJob(id, call))
+      if (!removed) throw notDeletable(await findJob(id, call, owners))
       return { id, object: 'job' as const, deleted: true }
     },
   }),
@@ -105,7 +106,7 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
       const job = isJobId(id)
         ? ((await jobs.calls.cancel(organizationId, id)) ?? (await jobs.cancel(organizationId, id)))
         : undefined
-      return jobAnswer(job ?? (await findJob(id, call)), call)
+      return jobAnswer(job ?? (await findJob(id, call, owners)), call, owners)
     },
   }),
   route({
@@ -119,7 +120,8 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
     params: One,
     response: Created,
     status: 202,
-    handle: async ({ params }, call) => submitted(await submitAgain(await findJob(params.id, call), call)),
+    handle: async ({ params }, call) =>
+      submitted(await submitAgain(await findJob(params.id, call, owners), call, owners)),
   }),
   route({
     method: 'GET',
@@ -131,7 +133,7 @@ export const jobRoutes = (owners: Pick<Owners, 'jobs'>) => [
     params: One,
     response: Logs,
     handle: async ({ params }, call) => {
-      const job = await findJob(params.id, call)
+      const job = await findJob(params.id, call, owners)
       const lines = job.kind === 'sync' ? [] : await owners.jobs.logs(job)
       return {
         logs: lines.map(({ at, level, message }) => ({

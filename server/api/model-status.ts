@@ -5,8 +5,8 @@ import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
-import type { Call } from '../call.ts'
 import { ownsMachine } from '../machine-owner.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 
 export const ModelStatus = z
@@ -52,11 +52,15 @@ const ModelStatusList = z
   })
   .meta({ id: 'ModelStatusList' })
 
-/** One model as its users may know it. */
-export function statusOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelStatus> {
+/** Returns what users of a model may see of it. */
+export function statusOf(
+  model: Model,
+  { models, residents }: FleetSnapshot,
+  { jobs, registry }: Pick<Owners, 'jobs' | 'registry'>,
+): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
-  const outlook = call.owners.jobs.outlook(model.id)
+  const outlook = jobs.outlook(model.id)
   const etaMs = outlook.waiting > 0 ? (outlook.etaMs ?? activity?.etaMs) : activity?.etaMs
   const bySlug = slugsOf(model)
   const slugs = Object.fromEntries(bySlug)
@@ -82,13 +86,14 @@ export function statusOf(model: Model, { models, residents }: FleetSnapshot, cal
     dispatch_wait_ms: model.dispatch_wait_ms,
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,
     context_length: model.context_length ?? null,
-    capabilities: [...(call.owners.registry.catalog().get(model.id)?.traits.features ?? [])],
+    capabilities: [...(registry.catalog().get(model.id)?.traits.features ?? [])],
     input_schema: Object.values(schemas)[0] ?? null,
     input_schemas: schemas,
   }
 }
 
-export const modelStatusRoutes = [
+/** The route that lists the states of models. */
+export const modelStatusRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registry' | 'reload'>) => [
   route({
     method: 'GET',
     path: '/api/model-status',
@@ -97,11 +102,11 @@ export const modelStatusRoutes = [
     summary: 'See which models are warm, loading or cold, and why one is unavailable',
     response: ModelStatusList,
     handle: (_, call) => {
-      const now = call.owners.fleet.snapshot()
-      const allowed = call.owners.registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
-      const { readAt, fault, pending } = call.owners.reload.status()
+      const now = owners.fleet.snapshot()
+      const allowed = owners.registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
+      const { readAt, fault, pending } = owners.reload.status()
       return {
-        models: allowed.map(model => statusOf(model, now, call)),
+        models: allowed.map(model => statusOf(model, now, owners)),
         ...(call.caller.scopes.includes('admin:read') && ownsMachine(call)
           ? { configuration: { read_at: Math.floor(readAt / 1000), fault, restart_for: [...pending] } }
           : {}),

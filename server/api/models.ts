@@ -64,7 +64,7 @@ const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
 })
 
 /** What an operator does with one model. */
-export const loadRoutes = (owners: Pick<Owners, 'fleet' | 'registry'>) => [
+export const loadRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registry'>) => [
   route({
     method: 'GET',
     path: '/api/models/**:id',
@@ -81,7 +81,7 @@ export const loadRoutes = (owners: Pick<Owners, 'fleet' | 'registry'>) => [
         id: model.id,
         object: 'model.detail' as const,
         settings: shown(model),
-        status: statusOf(model, now, call),
+        status: statusOf(model, now, owners),
         engines: now.residents
           .filter(({ modelId }) => modelId === model.id)
           .map(resident => ({ ...engineOf(resident), command: [...resident.command] })),
@@ -108,7 +108,7 @@ export const loadRoutes = (owners: Pick<Owners, 'fleet' | 'registry'>) => [
           `The model '${model.id}' is switched off. Set 'enabled: true' in infer.yaml first.`,
         )
       await within(query.wait, owners.fleet.load(model), call)
-      return statusOf(model, owners.fleet.snapshot(), call)
+      return statusOf(model, owners.fleet.snapshot(), owners)
     },
   }),
   route({
@@ -126,7 +126,7 @@ export const loadRoutes = (owners: Pick<Owners, 'fleet' | 'registry'>) => [
     handle: async ({ params, query }, call) => {
       const model = find(params.id, call, owners)
       await within(query.wait, owners.fleet.unload(model.id), call)
-      return statusOf(model, owners.fleet.snapshot(), call)
+      return statusOf(model, owners.fleet.snapshot(), owners)
     },
   }),
 ]

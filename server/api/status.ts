@@ -6,8 +6,8 @@ import { waitingReasons } from '../../core/jobs/standing.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { jobClasses } from '../../core/store/store.ts'
-import type { Call } from '../call.ts'
 import { admitOwner } from '../machine-owner.ts'
+import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import type { Timing } from '../timings.ts'
 
@@ -100,13 +100,17 @@ const seconds = (ms: number): number => Math.floor(ms / 1000)
 const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number): number =>
   all.reduce((total, one) => total + of(one), 0)
 
-function loadOf(model: Model, { models, residents }: FleetSnapshot, call: Call): z.input<typeof ModelLoad> {
+function loadOf(
+  model: Model,
+  { models, residents }: FleetSnapshot,
+  { jobs, throughput, timings }: Pick<Owners, 'jobs' | 'throughput' | 'timings'>,
+): z.input<typeof ModelLoad> {
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
-  const rate = call.owners.throughput.rate(model.id)
-  const { waiting, interactive } = call.owners.jobs.outlook(model.id)
+  const rate = throughput.rate(model.id)
+  const { waiting, interactive } = jobs.outlook(model.id)
   const mean = (kind: Timing) => {
-    const ms = call.owners.timings.mean(kind, model.id)
+    const ms = timings.mean(kind, model.id)
     return ms === null ? null : Math.round(ms * 100) / 100
   }
   return {
@@ -146,8 +150,10 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
 })
 
 /** The calls in the queues of these models, the oldest first, each with the reason why it waits. */
-function waitingRequests(call: Call, models: ReadonlySet<string>): z.input<typeof WaitingRequest>[] {
-  const { jobs } = call.owners
+function waitingRequests(
+  { jobs }: Pick<Owners, 'jobs'>,
+  models: ReadonlySet<string>,
+): z.input<typeof WaitingRequest>[] {
   const calls = Array.from(jobs.calls.waiting()).filter(({ modelId }) => models.has(modelId))
   calls.sort((a, b) => a.rank - b.rank)
   return calls.slice(0, mostListed).map(one => {
@@ -168,8 +174,10 @@ function waitingRequests(call: Call, models: ReadonlySet<string>): z.input<typeo
   })
 }
 
-/** What this machine does right now: the picture behind `infer status`. */
-export const statusRoutes = [
+/** The route behind `infer status`. */
+export const statusRoutes = (
+  owners: Pick<Owners, 'calls' | 'fleet' | 'jobs' | 'registry' | 'throughput' | 'timings'>,
+) => [
   route({
     method: 'GET',
     path: '/api/system/status',
@@ -179,9 +187,9 @@ export const statusRoutes = [
     response: SystemStatus,
     handle: async (_, call) => {
       admitOwner(call, 'What runs on the machine is')
-      const { fleet, registry, store, calls } = call.owners
+      const { fleet, registry, jobs, calls } = owners
       const now = fleet.snapshot()
-      const counts = await store.jobs.counts()
+      const counts = await jobs.counts()
       const allowed = registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
       return {
         object: 'system.status' as const,
@@ -200,8 +208,8 @@ export const statusRoutes = [
         })),
         // Those of models that were taken out of the configuration too, until their requests have ended.
         engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
-        models: allowed.map(model => loadOf(model, now, call)),
-        waiting: waitingRequests(call, new Set(allowed.map(({ id }) => id))),
+        models: allowed.map(model => loadOf(model, now, owners)),
+        waiting: waitingRequests(owners, new Set(allowed.map(({ id }) => id))),
       }
     },
   }),

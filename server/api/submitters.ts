@@ -3,76 +3,91 @@ import type { JobRecord } from '../../core/store/store.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
 import type { RunnerName } from '../../core/tasks/task.ts'
 import type { Call } from '../call.ts'
-import { submitGeneration } from '../slug/submit.ts'
-import { submitSpeech } from '../std/speech-job.ts'
-import { submitText } from '../std/text-job.ts'
-import { submitTranscription } from '../std/transcription-job.ts'
+import type { Owners } from '../owners.ts'
+import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
+import { type SpeechJobOwners, submitSpeech } from '../std/speech-job.ts'
+import { submitText, type TextJobOwners } from '../std/text-job.ts'
+import { submitTranscription, type TranscriptionJobOwners } from '../std/transcription-job.ts'
 import { boundInputs, type JobTerms } from '../submit.ts'
 
 interface Terms {
   terms: JobTerms
-  /** What an idempotency key stands for. */
+  /** The body that an idempotency key stands for. */
   body: unknown
 }
 
 interface Creation extends Terms {
   task: Task
   modelId: string
-  /** What the endpoint of the task takes, without the model. Large inputs are JSON text, from which files were taken. */
+  /** The body of the task's endpoint without the model. Large inputs are JSON text without the files they contained. */
   inputs: object | string
 }
 
-/** Submits jobs of the tasks that one runner runs. Both reject with Failure for everything that is wrong with the inputs. */
+/** What the submission of a job of any task needs. */
+export type SubmitterOwners = SubmitOwners & SpeechJobOwners & TextJobOwners & TranscriptionJobOwners
+
+/** Submits jobs of the tasks that one runner runs. Both reject with Failure for invalid inputs. */
 interface Submitter {
-  create(call: Call, creation: Creation): Promise<JobRecord>
+  create(call: Call, creation: Creation, owners: SubmitterOwners): Promise<JobRecord>
   /** Submits the work of a job that has ended as a new job. */
-  repeat(call: Call, job: JobRecord, terms: Terms): Promise<JobRecord>
+  repeat(call: Call, job: JobRecord, terms: Terms, owners: SubmitterOwners): Promise<JobRecord>
 }
 
 const text: Submitter = {
-  create: (call, { task, modelId, inputs, ...terms }) =>
-    submitText(call, { task: task as TextTask, text: requestText(inputs, modelId), ...terms }),
-  repeat: (call, { task, inputs }, terms) => submitText(call, { task: task as TextTask, text: inputs, ...terms }),
+  create: (call, { task, modelId, inputs, ...terms }, owners) =>
+    submitText(call, { task: task as TextTask, text: requestText(inputs, modelId), ...terms }, owners),
+  repeat: (call, { task, inputs }, terms, owners) =>
+    submitText(call, { task: task as TextTask, text: inputs, ...terms }, owners),
 }
 
 const speech: Submitter = {
-  create: (call, { task, modelId, inputs, ...terms }) =>
-    submitSpeech(call, { inputs: { ...parsedInputs(call, task, inputs), model: modelId }, ...terms }),
-  repeat: (call, { inputs }, terms) => submitSpeech(call, { inputs: JSON.parse(inputs) as object, ...terms }),
+  create: (call, { task, modelId, inputs, ...terms }, owners) =>
+    submitSpeech(call, { inputs: { ...parsedInputs(call, task, inputs, owners), model: modelId }, ...terms }, owners),
+  repeat: (call, { inputs }, terms, owners) =>
+    submitSpeech(call, { inputs: JSON.parse(inputs) as object, ...terms }, owners),
 }
 
 const transcription: Submitter = {
-  create: (call, { task, modelId, inputs, ...terms }) =>
-    submitTranscription(call, {
-      task: task as TranscriptionTask,
-      inputs: { ...parsedInputs(call, task, inputs), model: modelId },
-      ...terms,
-    }),
-  repeat: (call, { task, inputs }, terms) =>
-    submitTranscription(call, { task: task as TranscriptionTask, inputs: JSON.parse(inputs) as object, ...terms }),
+  create: (call, { task, modelId, inputs, ...terms }, owners) =>
+    submitTranscription(
+      call,
+      {
+        task: task as TranscriptionTask,
+        inputs: { ...parsedInputs(call, task, inputs, owners), model: modelId },
+        ...terms,
+      },
+      owners,
+    ),
+  repeat: (call, { task, inputs }, terms, owners) =>
+    submitTranscription(
+      call,
+      { task: task as TranscriptionTask, inputs: JSON.parse(inputs) as object, ...terms },
+      owners,
+    ),
 }
 
 const generation: Submitter = {
-  async create(call, { task, modelId, inputs, terms }) {
+  async create(call, { task, modelId, inputs, terms }, owners) {
     const target = { modelId, task: task as GenerationTask | ImageTask }
-    return (await submitGeneration(call, { target, body: parsedInputs(call, task, inputs), terms })).job
+    const body = parsedInputs(call, task, inputs, owners)
+    return (await submitGeneration(call, { target, body, terms }, owners)).job
   },
-  async repeat(call, { task, modelId, slug, inputs }, { terms }) {
-    const found = slug === null ? undefined : call.owners.registry.bySlug(slug)
+  async repeat(call, { task, modelId, slug, inputs }, { terms }, owners) {
+    const found = slug === null ? undefined : owners.registry.bySlug(slug)
     const isSame = found?.model.id === modelId && found.task === task
     const target = isSame ? { slug: slug! } : { modelId, task: task as GenerationTask | ImageTask }
     const request = taskRecord(task).requestAgain(JSON.parse(inputs) as never)
-    return (await submitGeneration(call, { target, body: request, terms })).job
+    return (await submitGeneration(call, { target, body: request, terms }, owners)).job
   },
 }
 
 /** How jobs are submitted over HTTP, by the runner of their task. */
 export const submitters: Record<RunnerName, Submitter> = { text, speech, transcription, generation }
 
-/** Returns inputs as a value. Throws Failure `payload_too_large` for text that is too long although its files were taken out. */
-export function parsedInputs(call: Call, of: string, inputs: object | string): object {
+/** Returns inputs as a value. Throws Failure `payload_too_large` for text that is too long even without its files. */
+export function parsedInputs(call: Call, of: string, inputs: object | string, owners: Pick<Owners, 'config'>): object {
   if (typeof inputs !== 'string') return inputs
-  boundInputs(call, of, inputs)
+  boundInputs(call, of, inputs, owners)
   return JSON.parse(inputs) as object
 }
 

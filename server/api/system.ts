@@ -3,6 +3,7 @@ import { configSchema } from '../../core/models/config.ts'
 import type { Call } from '../call.ts'
 import { reference, start } from '../docs/reference.ts'
 import { openapi } from '../openapi.ts'
+import type { Owners } from '../owners.ts'
 import { type Route, route } from '../route.ts'
 
 const tag = 'System'
@@ -18,7 +19,7 @@ const own = (answer: (call: Call) => void) => (call: Call) =>
   fromElsewhere(call) && call.req.headers['sec-fetch-dest'] !== 'document' ? text(call, 403, '') : answer(call)
 
 /** Health, metrics and the reference. `all` is the whole table, this part included. */
-export function systemRoutes(all: () => readonly Route[]): Route[] {
+export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owners, 'metrics'>): Route[] {
   let description: string | undefined
   let schema: string | undefined
   return [
@@ -46,7 +47,7 @@ export function systemRoutes(all: () => readonly Route[]): Route[] {
       tag,
       summary: 'Numbers for Prometheus',
       description: 'From this machine without a token, otherwise with the scope admin:read.',
-      answer: async call => call.send(200, await call.owners.metrics.text(), call.owners.metrics.contentType),
+      answer: async call => call.send(200, await metrics.text(), metrics.contentType),
     }),
     route({
       method: 'GET',

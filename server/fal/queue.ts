@@ -47,14 +47,12 @@ function asked({ path }: { path: string }): { requestId: string; what: string } 
 const unknown = (what: string) =>
   new Failure('unknown_url', `A request cannot be asked for its '${what}' in this way. The reference is at /docs.`)
 
-type QueueOwners = Pick<Owners, 'jobs'>
-
-async function status(job: JobRecord, call: Call, { jobs }: QueueOwners): Promise<JsonText> {
+async function status(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JsonText> {
   const logs = wantsLogs(call) ? await jobs.logs(job) : []
   return new JsonText(JSON.stringify(falStatus(job, call, logs, { jobs })), hasEnded(job) ? 200 : 202)
 }
 
-function follow(job: JobRecord, call: Call, owners: QueueOwners): Promise<void> {
+function follow(job: JobRecord, call: Call, owners: Pick<Owners, 'jobs'>): Promise<void> {
   const newLines = openNewLines()
   const logs = wantsLogs(call)
   return streamStatus(
@@ -65,20 +63,20 @@ function follow(job: JobRecord, call: Call, owners: QueueOwners): Promise<void> 
   )
 }
 
-async function ask(call: Call, owners: QueueOwners): Promise<void> {
+async function ask(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<void> {
   const { requestId, what } = asked({ path: call.params.path ?? '' })
   if (what === 'cancel') throw unknown(what)
-  const job = await findRequest(requestId, call)
+  const job = await findRequest(requestId, call, owners)
   about(job, call)
   if (what === 'status/stream') return follow(job, call, owners)
-  await sendJson(call, await (what === 'status' ? status(job, call, owners) : falResult(job, call)))
+  await sendJson(call, await (what === 'status' ? status(job, call, owners) : falResult(job, call, owners)))
 }
 
-async function cancel(call: Call, requestId: string, { jobs }: QueueOwners): Promise<JsonText> {
-  const job = await findRequest(requestId, call)
+async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
+  const job = await findRequest(requestId, call, owners)
   about(job, call)
   try {
-    await jobs.cancel(job.organizationId, job.id)
+    await owners.jobs.cancel(job.organizationId, job.id)
   } catch (thrown) {
     if (!(thrown instanceof Failure) || thrown.code !== 'job_already_finished') throw thrown
     return new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)
@@ -93,7 +91,7 @@ const cancelErrors: typeof falErrors = (failure, call) => {
 }
 
 /** fal's queue: what its clients send to `https://queue.fal.run`. */
-export const falQueueRoutes = (owners: QueueOwners & SubmitOwners) => [
+export const falQueueRoutes = (owners: SubmitOwners) => [
   route({
     method: 'POST',
     path: '/fal/queue/**:path',

@@ -1,6 +1,5 @@
 import { Failure } from '../../core/failure.ts'
 import type { Call } from '../call.ts'
-import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import type { SubmitOwners } from '../slug/submit.ts'
 import { falErrors } from './errors.ts'
@@ -35,7 +34,7 @@ const proxy = (method: 'GET' | 'POST' | 'PUT') =>
   })
 
 /** fal's surface, another view of the same jobs: its clients work with `proxyUrl`, or with its hosts rewritten. */
-export const falRoutes = (owners: SubmitOwners & Pick<Owners, 'config' | 'jobs'>) => [
+export const falRoutes = (owners: SubmitOwners) => [
   ...falQueueRoutes(owners),
   ...falRunRoutes(owners),
   ...falUploadRoutes(owners),

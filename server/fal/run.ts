@@ -15,7 +15,7 @@ import { about, falResult, falUrls } from './view.ts'
 
 const suffix = '/stream'
 
-/** The request goes on: its client must not send it again, and is told where to ask. */
+/** Answers for a request that is unfinished: its client must not send it again, and gets the addresses to poll. */
 function unfinished(job: JobRecord, call: Call): JsonText {
   const request_id = queueIdOf(job.id)
   const message = `Request ${request_id} has not ended yet. It goes on: ask for it at its response_url.`
@@ -27,15 +27,15 @@ function unfinished(job: JobRecord, call: Call): JsonText {
   return new JsonText(JSON.stringify(body), 504)
 }
 
-/** What is told while it runs is how far it is; the last record is what the model made, or why it made nothing. */
-async function told(job: JobRecord, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<object> {
-  if (hasEnded(job)) return JSON.parse((await falResult(job, call)).text) as object
-  const { progress } = jobs.standing(job)
+/** Returns an event of the stream: the progress, and at the end the output or the error. */
+async function eventOf(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<object> {
+  if (hasEnded(job)) return JSON.parse((await falResult(job, call, owners)).text) as object
+  const { progress } = owners.jobs.standing(job)
   return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
 }
 
 /** fal's direct calls: what its clients send to `https://fal.run`. */
-export const falRunRoutes = (owners: SubmitOwners & Pick<Owners, 'config' | 'jobs'>) => [
+export const falRunRoutes = (owners: SubmitOwners) => [
   route({
     method: 'POST',
     path: '/fal/run/**:path',
@@ -59,13 +59,13 @@ export const falRunRoutes = (owners: SubmitOwners & Pick<Owners, 'config' | 'job
       const { job, model } = await submitGeneration(call, { target: { slug }, body, terms }, owners)
       about(job, call)
       if (streamed) {
-        await streamStatus(call, job, now => told(now, call, owners), owners)
+        await streamStatus(call, job, now => eventOf(now, call, owners), owners)
         return new JsonText('')
       }
       const waitMs = config.limits.sync_wait
       const startMs = terms.startTimeoutMs ?? model.dispatch_wait_ms
       const now = hasEnded(job) ? job : await waitForEnd(call, job, { waitMs, startMs }, owners)
-      return hasEnded(now) ? falResult(now, call) : unfinished(now, call)
+      return hasEnded(now) ? falResult(now, call, owners) : unfinished(now, call)
     },
   }),
 ]

@@ -56,12 +56,12 @@ export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[], 
 export const about = (job: JobRecord, call: Call): void => void call.header('x-fal-request-id', queueIdOf(job.id))
 
 /** What the model made and nothing else; or why there is none. Throws Failure `output_expired`. */
-export async function falResult(job: JobRecord, call: Call): Promise<JsonText> {
+export async function falResult(job: JobRecord, call: Call, owners: Pick<Owners, 'files'>): Promise<JsonText> {
   // Clients compare this very sentence.
   if (!hasEnded(job)) return new JsonText('{"detail":"Request is still in progress"}', 400)
   if (job.status === 'completed') {
     const embedded: Embedded[] = []
-    return new JsonText(JSON.stringify(await outputOf(job, call, embedded)), 200, embedded)
+    return new JsonText(JSON.stringify(await outputOf(job, call, owners, embedded)), 200, embedded)
   }
   const { status, body, headers } = falFailure(job)
   for (let at = 0; at < headers.length; at += 2) call.header(headers[at]!, headers[at + 1]!)

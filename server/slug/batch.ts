@@ -3,7 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import type { Call } from '../call.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrors } from './errors.ts'
-import { bodyStatusOf, findRequest, queueStatusOf, requestView } from './view.ts'
+import { bodyStatusOf, findRequest, queueStatusOf, requestView, type ViewOwners } from './view.ts'
 
 const most = 50
 
@@ -33,15 +33,15 @@ interface Entry extends Record<string, unknown> {
   status: 'processing' | 'completed' | 'failed' | 'not_found'
 }
 
-/** One request as the batch shows it. A foreign one is told like none; what is no longer kept is told as an error. */
-async function entryOf(request_id: string, call: Call, bare: boolean): Promise<Entry> {
+/** Returns one request of the batch. One of another organization is `not_found`; an output that expired is an error. */
+async function entryOf(request_id: string, call: Call, bare: boolean, owners: ViewOwners): Promise<Entry> {
   const errorOf = ({ code, message, type }: Failure) => ({ error: { code, message, type } })
   try {
-    const job = await findRequest(request_id, call)
+    const job = await findRequest(request_id, call, owners)
     const head = { request_id, status: bodyStatusOf(job), queue_status: queueStatusOf(job) }
     if (bare) return head
     try {
-      return { ...head, ...(await requestView(job, call)), ...head }
+      return { ...head, ...(await requestView(job, call, owners)), ...head }
     } catch (thrown) {
       const failure = Failure.from(thrown)
       if (failure.code !== 'output_expired') throw thrown
@@ -54,7 +54,8 @@ async function entryOf(request_id: string, call: Call, bare: boolean): Promise<E
   }
 }
 
-export const batchRoutes = [
+/** The route that reads up to 50 requests at once. */
+export const batchRoutes = (owners: ViewOwners) => [
   route({
     method: 'POST',
     path: '/slug/requests/batch',
@@ -76,7 +77,7 @@ export const batchRoutes = [
       const ids = [...new Set(given)]
       if (ids.length === 0 || ids.length > most)
         throw new Failure('invalid_value', `'${field}' must hold 1 id or more, and at most ${most}.`, { param: field })
-      const requests = await Promise.all(ids.map(id => entryOf(id, call, query.fields === 'status')))
+      const requests = await Promise.all(ids.map(id => entryOf(id, call, query.fields === 'status', owners)))
       const count = (wanted: Entry['status']) => requests.filter(({ status }) => status === wanted).length
       const counts = {
         processing: count('processing'),

@@ -37,7 +37,7 @@ export const Accepted = z
 
 const One = z.object({ slug: z.string().max(512) })
 
-type GenerateOwners = SubmitOwners & Pick<Owners, 'config' | 'fleet' | 'jobs'>
+type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
 
 /** What a submit is answered with while nobody waits for the end. */
 function accepted(call: Call, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z.input<typeof Accepted> {

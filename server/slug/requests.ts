@@ -9,7 +9,7 @@ import { errorBody } from '../errors.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
-import { findRequest, logView, requestAnswer, statusView } from './view.ts'
+import { findRequest, logView, requestAnswer, statusView, type ViewOwners } from './view.ts'
 
 const tag = 'Generation'
 const One = z.object({ id: z.string() })
@@ -100,28 +100,28 @@ const Cancelled = z
 /** `?logs=1` */
 export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')
 
-/** The job of a request that is told about; the headers say its id, and when to ask again while it goes on. */
-async function toldOf(requestId: string, call: Call): Promise<JobRecord> {
-  const job = await findRequest(requestId, call)
+/** Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again. */
+async function findPolled(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JobRecord> {
+  const job = await findRequest(requestId, call, owners)
   call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
   if (!hasEnded(job))
     call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
   return job
 }
 
-async function cancel(requestId: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JsonText> {
-  const say = (status: number, body: object) =>
+async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
+  const answer = (status: number, body: object) =>
     new JsonText(JSON.stringify({ ...body, request_id: requestId.slice(0, 64) }), status)
   try {
-    const job = await findRequest(requestId, call)
+    const job = await findRequest(requestId, call, owners)
     call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
-    await jobs.cancel(call.caller.organizationId, jobIdOf(requestId))
-    return say(202, { status: 'CANCELLATION_REQUESTED' })
+    await owners.jobs.cancel(call.caller.organizationId, jobIdOf(requestId))
+    return answer(202, { status: 'CANCELLATION_REQUESTED' })
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'job_already_finished')
-      return say(400, { status: 'ALREADY_COMPLETED', ...errorBody(failure, call.id) })
-    if (failure.code === 'not_found') return say(404, { status: 'NOT_FOUND', ...slugErrorBody(failure, call.id) })
+      return answer(400, { status: 'ALREADY_COMPLETED', ...errorBody(failure, call.id) })
+    if (failure.code === 'not_found') return answer(404, { status: 'NOT_FOUND', ...slugErrorBody(failure, call.id) })
     throw thrown
   }
 }
@@ -138,7 +138,7 @@ const cancelFacts = {
   errors: slugErrors,
 } as const
 
-export const requestRoutes = (owners: Pick<Owners, 'jobs'>) => [
+export const requestRoutes = (owners: ViewOwners) => [
   route({
     method: 'GET',
     path: '/slug/requests/:id',
@@ -149,7 +149,7 @@ export const requestRoutes = (owners: Pick<Owners, 'jobs'>) => [
     params: One,
     response: GenerationRequestView,
     errors: slugErrors,
-    handle: async ({ params }, call) => requestAnswer(await toldOf(params.id, call), call),
+    handle: async ({ params }, call) => requestAnswer(await findPolled(params.id, call, owners), call, owners),
   }),
   route({
     method: 'GET',
@@ -162,9 +162,9 @@ export const requestRoutes = (owners: Pick<Owners, 'jobs'>) => [
     response: Status,
     errors: slugErrors,
     handle: async ({ params }, call) => {
-      const job = await toldOf(params.id, call)
+      const job = await findPolled(params.id, call, owners)
       const logs = wantsLogs(call) ? await owners.jobs.logs(job) : undefined
-      return new JsonText(JSON.stringify(await statusView(job, call, logs)))
+      return new JsonText(JSON.stringify(await statusView(job, call, owners, logs)))
     },
   }),
   route({
@@ -177,7 +177,7 @@ export const requestRoutes = (owners: Pick<Owners, 'jobs'>) => [
     response: Logs,
     errors: slugErrors,
     handle: async ({ params }, call) => {
-      const job = await toldOf(params.id, call)
+      const job = await findPolled(params.id, call, owners)
       return { logs: (await owners.jobs.logs(job)).map(logView) }
     },
   }),

@@ -10,19 +10,16 @@ import { route } from '../route.ts'
 import { EventStream } from '../sse.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
 import { wantsLogs } from './requests.ts'
-import { findRequest, statusView } from './view.ts'
+import { findRequest, statusView, type ViewOwners } from './view.ts'
 
-/** fal's client takes a stream for dead after 15 s of silence. */
+/** fal's client gives up a stream after 15 s of silence. */
 const pingMs = 10_000
-/** Progress may come with every step; nobody reads faster than this. */
+/** The shortest time between two events: progress may change with every step of an engine. */
 const restMs = 100
-/** Its place in the queue changes with other requests, of which nothing is heard here. */
+/** The queue position is read again this often: other requests change it, whose events do not arrive here. */
 const queueMs = 2_000
 
-/**
- * Sends the status of a request whenever it has changed, until it has ended. `shown` puts it into the words of the
- * surface.
- */
+/** Sends the status of a request after every change until its end. `shown` renders it for the API in use. */
 export async function streamStatus(
   call: Call,
   first: JobRecord,
@@ -58,7 +55,7 @@ export async function streamStatus(
       changed = undefined
     }
   } catch (thrown) {
-    // The head is out: what goes wrong from here on is told as the last record.
+    // The head was sent: a failure from here on is the last event.
     stream.send({ data: JSON.stringify(slugErrorBody(Failure.from(thrown), call.id)) })
     throw thrown
   } finally {
@@ -67,7 +64,7 @@ export async function streamStatus(
   }
 }
 
-export const streamRoutes = (owners: Pick<Owners, 'jobs'>) => [
+export const streamRoutes = (owners: ViewOwners) => [
   route({
     method: 'GET',
     path: '/slug/requests/:id/status/stream',
@@ -79,13 +76,13 @@ export const streamRoutes = (owners: Pick<Owners, 'jobs'>) => [
     query: z.object({ logs: z.string().optional() }),
     errors: slugErrors,
     answer: async call => {
-      const job = await findRequest(call.params.id!, call)
+      const job = await findRequest(call.params.id!, call, owners)
       call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
       const logs = wantsLogs(call)
       await streamStatus(
         call,
         job,
-        async now => statusView(now, call, logs ? await owners.jobs.logs(now) : undefined),
+        async now => statusView(now, call, owners, logs ? await owners.jobs.logs(now) : undefined),
         owners,
       )
     },

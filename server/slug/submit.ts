@@ -15,10 +15,10 @@ import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
-/** What is asked for: by a slug, or by a model and one of its tasks. */
+/** What the request names: a slug, or a model and one of its tasks. */
 export type Target = { slug: string } | { modelId: string; task: GenerationTask | ImageTask }
 
-export interface GenerationWish {
+export interface GenerationOptions {
   target: Target
   /** The inputs as they were sent. */
   body: unknown
@@ -29,45 +29,45 @@ export interface SubmittedGeneration {
   job: JobRecord
   replayed: boolean
   model: Model
-  /** Whether the body asks for the result on this connection. */
+  /** Whether the body asks for a synchronous answer. */
   syncMode: boolean
 }
 
-/** What a submission of pictures or a video needs. */
-export type SubmitOwners = Pick<Owners, 'admission' | 'files' | 'log' | 'media' | 'registry'>
+/** What the submission of a generation needs. */
+export type SubmitOwners = Pick<Owners, 'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'>
 
 /**
- * The walk of a request for pictures or a video up to its durable job: which model, may the caller use it, is the
- * request well formed, and every picture, video and sound that it names becomes a file of the organization's own.
- * Throws Failure for all that is wrong with it; then nothing of it is kept.
+ * Submits an image or video generation as a durable job: finds the model, asks admission, validates the request, and
+ * stores every image, video and audio that it names as a file of the organization. Throws Failure for an invalid request;
+ * then nothing is kept.
  */
 export async function submitGeneration(
   call: Call,
-  { target, body, terms }: GenerationWish,
-  owners: SubmitOwners = call.owners,
+  { target, body, terms }: GenerationOptions,
+  owners: SubmitOwners,
 ): Promise<SubmittedGeneration> {
   const { admission } = owners
   const { model, task, slug } = offered(call, target, owners)
   const param = slug === null ? 'model' : null
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
   const prepared = taskRecord(task).prepare(body, model)
-  // A model that edits pictures may do so with a mask only, or without one only.
+  // A model that edits images may do so with a mask only, or without one only.
   if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })
   const id = newId('job')
   // The same body under another slug is another request.
   if (call.bodyHash !== undefined && slug !== null) call.bodyHash = canonicalHash([slug, call.bodyHash])
-  // What it names may have been taken over long ago, and be gone from where it was.
-  const before = await submittedBefore(call, [slug, body])
+  // The media that it names may have been stored long ago, and no longer exist at their source.
+  const before = await submittedBefore(call, [slug, body], owners)
   if (before) {
     call.letBodyGo()
     return { job: before, replayed: true, model, syncMode: prepared.syncMode }
   }
   const taken = await takeAll(call, id, prepared.media, owners)
   call.letBodyGo()
-  const wish = { id, admitted, slug, ...(terms ? { terms } : {}) }
+  const options = { id, admitted, slug, ...(terms ? { terms } : {}) }
   try {
     const inputs = withMedia(prepared, taken)
-    const submitted = await submitJob(call, [slug, body], { ...wish, inputs })
+    const submitted = await submitJob(call, [slug, body], { ...options, inputs }, owners)
     if (submitted.replayed) await forget(Object.values(taken), owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
   } catch (thrown) {
@@ -76,11 +76,11 @@ export async function submitGeneration(
   }
 }
 
-/** Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */
+/** Finds what the target names. Throws Failure `model_not_found` or `unsupported_task`, which names alternatives. */
 function offered(
   call: Call,
   target: Target,
-  { registry }: SubmitOwners,
+  { registry }: Pick<Owners, 'registry'>,
 ): { model: Model; task: GenerationTask | ImageTask; slug: string | null } {
   if ('slug' in target) {
     const found = registry.bySlug(target.slug)
@@ -96,16 +96,16 @@ function offered(
   return { model: registry.find(id)!, task: target.task, slug: null }
 }
 
-/** Takes over what the request names; what one of them is refused for, none is kept for. */
+/** Stores the media that the request names as files: all of them or none. */
 async function takeAll(
   call: Call,
   jobId: string,
-  wishes: readonly MediaWish[],
-  owners: SubmitOwners,
+  wanted: readonly MediaWish[],
+  owners: Pick<Owners, 'files' | 'log' | 'media'>,
 ): Promise<Partial<Record<MediaKind, FileRecord>>> {
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId, signal: call.gone }
   const settled = await Promise.allSettled(
-    wishes.map(({ field, value, kind, alpha }) =>
+    wanted.map(({ field, value, kind, alpha }) =>
       owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha }),
     ),
   )
@@ -115,11 +115,11 @@ async function takeAll(
     await forget(kept, owners)
     throw refused.reason
   }
-  return Object.fromEntries(wishes.map(({ kind }, at) => [kind, kept[at]!]))
+  return Object.fromEntries(wanted.map(({ kind }, at) => [kind, kept[at]!]))
 }
 
-/** Files of a job that did not come about. What cannot be removed now goes when its time is over. */
-async function forget(made: readonly FileRecord[], { files, log }: SubmitOwners): Promise<void> {
+/** Removes the files of a job that was not created. A file that cannot be removed now is removed when it expires. */
+async function forget(made: readonly FileRecord[], { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
   for (const { organizationId, id } of made)
     await files
       .remove(organizationId, id)

@@ -9,19 +9,18 @@ import { idempotencyKeyOf } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { errorType, slugErrorBody } from './errors.ts'
-import { requestAnswer, urlsOf } from './view.ts'
+import { requestAnswer, urlsOf, type ViewOwners } from './view.ts'
 
 /**
- * Resolves with the job once it has ended, or as it is when `waitMs` are over. A job that nothing was begun of within
- * `startMs` is withdrawn unless it has an idempotency key, and the caller is told to come again: throws Failure
- * `model_warming_up` or `no_capacity`. Who hangs up does not stop the job: throws Failure `cancelled`; `shutting_down`
- * when the server begins to stop.
+ * Resolves with the job at its end, or in its current state after `waitMs`. A job that has not begun within `startMs` is
+ * cancelled unless it has an idempotency key: throws Failure `model_warming_up` or `no_capacity`. Throws Failure
+ * `cancelled` when the client disconnects, which does not stop the job, and `shutting_down` when the server stops.
  */
 export async function waitForEnd(
   call: Call,
   job: JobRecord,
   { waitMs, startMs, instead = 'ask without sync_mode' }: { waitMs: number; startMs: number; instead?: string },
-  owners: Pick<Owners, 'jobs'> = call.owners,
+  owners: Pick<Owners, 'jobs'>,
 ): Promise<JobRecord> {
   const { jobs } = owners
   const { organizationId, id } = job
@@ -36,7 +35,7 @@ export async function waitForEnd(
     const left = until - (performance.now() - began)
     const looked = new AbortController()
     const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.max(0, Math.ceil(left))), looked.signal])
-    // Waited for before it is looked at: an end in between is not told again.
+    // Wait first and look then: an end between the two would not be announced again.
     const waiting = jobs.wait(id, enough)
     try {
       const before = await look()
@@ -60,8 +59,8 @@ export async function waitForEnd(
 }
 
 /**
- * Why a job has not begun, for its caller. It is taken back, unless it has an idempotency key: then others may have been
- * told of it or wait for it under that key, and it goes on.
+ * Returns the failure of a job that has not begun in time. Cancels and removes the job, unless it has an idempotency key:
+ * then other callers may know it or wait for it under that key.
  */
 async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: Pick<Owners, 'jobs'>): Promise<Failure> {
   const { organizationId, id, modelId } = job
@@ -89,20 +88,20 @@ async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: P
       )
 }
 
-/** Answers a request whose caller stays on the line: with its result, with its error, or with where to ask later. */
+/** Answers a synchronous caller: with the result, with the error, or with the addresses of the unfinished request. */
 export async function answerInSync(
   call: Call,
   job: JobRecord,
   model: Model,
   waitMs: number,
-  owners: Pick<Owners, 'config' | 'jobs'>,
+  owners: ViewOwners & Pick<Owners, 'config'>,
 ): Promise<JsonText> {
   const { sync_wait: most } = owners.config.limits
   const ended = hasEnded(job)
     ? job
     : await waitForEnd(call, job, { waitMs: Math.min(waitMs, most), startMs: model.dispatch_wait_ms }, owners)
   const request_id = queueIdOf(ended.id)
-  if (ended.status === 'completed') return requestAnswer(ended, call, 200)
+  if (ended.status === 'completed') return requestAnswer(ended, call, owners, 200)
   const unfinished = !hasEnded(ended)
   const failure = unfinished
     ? new Failure('timeout', `Request ${request_id} has not ended yet. It goes on: ask for it at its response_url.`)
@@ -121,7 +120,7 @@ export async function answerInSync(
   return new JsonText(JSON.stringify(body), failure.status)
 }
 
-/** Why a job that has ended has no result. */
+/** Returns why a job that has ended has no result. */
 export function failureOf({ id, error }: JobRecord): Failure {
   return error
     ? new Failure(error.code, error.message)

@@ -6,11 +6,13 @@ import { filesOf, hasFiles, shownResult } from '../../core/tasks/result-files.ts
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { errorType } from './errors.ts'
 
 type View = Record<string, unknown>
+/** What a view of a request in any state needs. */
+export type ViewOwners = Pick<Owners, 'files' | 'jobs'>
 
 const seconds = (ms: number) => Math.floor(ms / 1000)
 const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
@@ -18,12 +20,11 @@ const spent = (ms: number) => Math.max(0, Math.round(ms)) / 1000
 const missing = (id: string) => new Failure('not_found', `Request ${id.slice(0, 64)} was not found.`)
 
 /**
- * The job of the caller's organization behind a request id. Throws Failure `not_found` for a foreign one like for none,
- * and `output_expired` for one that is no longer kept.
+ * Finds the job of a request id in the caller's organization. Throws Failure `not_found`, also for a request of another
+ * organization, and `output_expired` for one that is no longer kept.
  */
-export async function findRequest(requestId: string, call: Call): Promise<JobRecord> {
+export async function findRequest(requestId: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
   if (!requestId.startsWith('q_') || !isId(requestId)) throw missing(requestId)
-  const { jobs } = call.owners.store
   const { organizationId } = call.caller
   const id = jobIdOf(requestId)
   const job = await jobs.find(organizationId, id)
@@ -33,9 +34,9 @@ export async function findRequest(requestId: string, call: Call): Promise<JobRec
   throw missing(requestId)
 }
 
-/** Where the request is asked about. */
+/** Returns the addresses of a request. */
 export function urlsOf(requestId: string, call: Call) {
-  const url = `${originOf(call)}/slug/requests/${requestId}`
+  const url = `${call.origin}/slug/requests/${requestId}`
   return {
     response_url: url,
     status_url: `${url}/status`,
@@ -45,19 +46,22 @@ export function urlsOf(requestId: string, call: Call) {
 }
 
 /**
- * What was made, files by address; the members of what is large are put among the embedded, and left out without those.
- * Throws Failure `output_expired` when a file of it is no longer kept.
+ * Returns the output of a request, with addresses of its files. Adds a large output to `embedded`, and leaves it out
+ * without that. Throws Failure `output_expired` when one of its files is no longer kept.
  */
-export async function outputOf(job: JobRecord, call: Call, embedded?: Embedded[]): Promise<LinkedResult | View> {
+export async function outputOf(
+  job: JobRecord,
+  { origin }: Call,
+  { files }: Pick<Owners, 'files'>,
+  embedded?: Embedded[],
+): Promise<LinkedResult | View> {
   const expired = () =>
     new Failure('output_expired', `The output of request ${queueIdOf(job.id)} is no longer kept. Ask for it anew.`)
   if (job.result === null || (job.expiresAt !== null && job.expiresAt <= Date.now())) throw expired()
   const stored = job.result
   if (!hasFiles(job.task)) return typeof stored === 'string' ? (JSON.parse(stored) as View) : large(stored, embedded)
-  const { files } = call.owners
   const result = JSON.parse(await readResult(stored)) as unknown
   for (const id of filesOf(job.task, result)) if (!(await files.find(job.organizationId, id))) throw expired()
-  const origin = originOf(call)
   return shownResult(job.task, result, file => files.link(file, origin)) as LinkedResult | View
 }
 
@@ -68,14 +72,14 @@ function large(result: LargeResult, embedded?: Embedded[]): View {
   return { ...members.asMembers() }
 }
 
-/** What a request that has not completed is told as its error; undefined while there is none. */
+/** Returns the error of a request that failed or was cancelled; undefined for others. */
 export function errorOf({ id, status, error }: JobRecord): { code: string; message: string; type: string } | undefined {
   if (status === 'cancelled')
     return { code: 'cancelled', message: `Request ${queueIdOf(id)} was cancelled.`, type: 'invalid_request_error' }
   return status === 'failed' && error ? { code: error.code, message: error.message, type: error.type } : undefined
 }
 
-/** How long it waited and ran, in seconds. */
+/** How long a request waited and ran, in seconds. */
 interface Times {
   inference: number
   queue: number
@@ -85,9 +89,9 @@ const timesOf = ({ createdAt, startedAt, finishedAt }: JobRecord): Times => ({
   queue: startedAt === null ? 0 : spent(startedAt - createdAt),
 })
 
-/** The standing of a request that has not ended. */
-function standingView(job: JobRecord, call: Call): View {
-  const { progress, queuePosition, etaMs, waitingFor } = call.owners.jobs.standing(job)
+/** Returns the progress of a request that has not ended. */
+function progressView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
+  const { progress, queuePosition, etaMs, waitingFor } = jobs.standing(job)
   return {
     ...(job.status === 'pending' ? { queue_position: queuePosition ?? 0 } : {}),
     ...(progress === null ? {} : { progress }),
@@ -104,9 +108,14 @@ function standingView(job: JobRecord, call: Call): View {
   }
 }
 
-/** Everything of a completed request but its id and status. */
-async function payloadOf(job: JobRecord, call: Call, embedded?: Embedded[]): Promise<View & { timings: Times }> {
-  const output: View = { ...(await outputOf(job, call, embedded)) }
+/** Returns all of a completed request but its id and status. */
+async function payloadOf(
+  job: JobRecord,
+  call: Call,
+  owners: Pick<Owners, 'files'>,
+  embedded?: Embedded[],
+): Promise<View & { timings: Times }> {
+  const output: View = { ...(await outputOf(job, call, owners, embedded)) }
   const times = timesOf(job)
   return {
     ...output,
@@ -117,18 +126,29 @@ async function payloadOf(job: JobRecord, call: Call, embedded?: Embedded[]): Pro
   }
 }
 
-/** `GET /slug/requests/{id}`. Throws Failure `output_expired`. */
-export async function requestAnswer(job: JobRecord, call: Call, status?: number): Promise<JsonText> {
+/** Returns the answer to `GET /slug/requests/{id}`. Throws Failure `output_expired`. */
+export async function requestAnswer(
+  job: JobRecord,
+  call: Call,
+  owners: ViewOwners,
+  status?: number,
+): Promise<JsonText> {
   const embedded: Embedded[] = []
-  return new JsonText(JSON.stringify(await requestView(job, call, embedded)), status, embedded)
+  return new JsonText(JSON.stringify(await requestView(job, call, owners, embedded)), status, embedded)
 }
 
-/** The same as a value; what is large is left out without `embedded`. */
-export async function requestView(job: JobRecord, call: Call, embedded?: Embedded[]): Promise<View> {
+/** Returns the same as a value. A large output is left out without `embedded`. */
+export async function requestView(
+  job: JobRecord,
+  call: Call,
+  owners: ViewOwners,
+  embedded?: Embedded[],
+): Promise<View> {
   const request_id = queueIdOf(job.id)
-  if (job.status === 'completed') return { request_id, status: 'completed', ...(await payloadOf(job, call, embedded)) }
+  if (job.status === 'completed')
+    return { request_id, status: 'completed', ...(await payloadOf(job, call, owners, embedded)) }
   if (hasEnded(job)) return { request_id, status: 'failed', error: errorOf(job), model_id: job.modelId }
-  return { request_id, status: 'processing', ...standingView(job, call) }
+  return { request_id, status: 'processing', ...progressView(job, owners) }
 }
 
 const queueStatuses = {
@@ -138,10 +158,10 @@ const queueStatuses = {
   failed: 'FAILED',
   cancelled: 'FAILED',
 } as const satisfies Record<JobRecord['status'], string>
-/** The status as the bodies of results have it. */
+/** Returns the status in the bodies of results. */
 export const bodyStatusOf = (job: Pick<JobRecord, 'status'>): 'processing' | 'completed' | 'failed' =>
   hasEnded(job) ? (job.status === 'completed' ? 'completed' : 'failed') : 'processing'
-/** The status as it is followed. */
+/** Returns the status in status views and streams. */
 export const queueStatusOf = ({ status }: Pick<JobRecord, 'status'>) => queueStatuses[status]
 
 export const logView = ({ at, level, message }: LogLine) => ({
@@ -152,24 +172,29 @@ export const logView = ({ at, level, message }: LogLine) => ({
 })
 
 /**
- * `GET /slug/requests/{id}/status`, with what was made unless that is large. An output that is no longer kept is told as
- * an error of a completed request.
+ * Returns the answer to `GET /slug/requests/{id}/status`, with the output unless that is large. An output that is no
+ * longer kept is an error of the completed request.
  */
-export async function statusView(job: JobRecord, call: Call, logs: readonly LogLine[] | undefined): Promise<View> {
+export async function statusView(
+  job: JobRecord,
+  call: Call,
+  owners: ViewOwners,
+  logs: readonly LogLine[] | undefined,
+): Promise<View> {
   const request_id = queueIdOf(job.id)
   const head = {
     status: queueStatusOf(job),
     request_id,
-    ...(hasEnded(job) ? {} : standingView(job, call)),
+    ...(hasEnded(job) ? {} : progressView(job, owners)),
     ...(logs ? { logs: logs.map(logView) } : {}),
   }
   const urls = urlsOf(request_id, call)
   if (job.status === 'completed') {
     const metricsOf = ({ inference, queue }: Times) => ({ inference_time: inference, queue_time: queue })
     try {
-      const payload = await payloadOf(job, call)
+      const payload = await payloadOf(job, call, owners)
       const metrics = metricsOf(payload.timings)
-      // Whether the result stands alone or inside is not said by the specification: it does both.
+      // The specification leaves open whether the members stand at the top or in `result`: they stand in both.
       const result = { request_id, status: 'completed', ...payload }
       return { ...payload, ...head, metrics, result, ...urls }
     } catch (thrown) {

@@ -5,27 +5,28 @@ import type { CallAttempt, RunningCall } from '../../core/jobs/call.ts'
 import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
 import { type Hold, keepUnrepeatable, type Unrepeatable } from '../idempotency.ts'
+import type { Owners } from '../owners.ts'
 
 export interface Work {
   admitted: Admitted
   createdAt: number
-  /** The caller's bound; the model has its own. */
+  /** The limit of the caller; the model has its own. */
   waitMs: number
-  /** Whether the answer is a stream, which is not given twice. */
+  /** Whether the answer is a stream, which cannot be repeated. */
   stream: boolean
   hold?: Hold
 }
 
 /**
- * Runs the compute of a synchronous request as a call, tells in the headers how it was served, and stores what a client
- * gets that sends the same idempotency key again. Rejects with the Failure that the request ends with.
+ * Runs a synchronous request as a call, sets the headers that describe how it was served, and stores the answer to a
+ * repeated idempotency key. Rejects with the Failure that the request ends with.
  */
 export async function carryOut(
   call: Call,
   { admitted, createdAt, waitMs, stream, hold }: Work,
   attempt: CallAttempt,
+  { jobs, timings }: Pick<Owners, 'jobs' | 'timings'>,
 ): Promise<void> {
-  const { jobs, timings } = call.owners
   let jobId: string | null = null
   const began = (running: RunningCall, lease: Lease) => {
     jobId = running.id
@@ -48,7 +49,7 @@ export async function carryOut(
   }
 }
 
-/** A refusal that would be the same another time; what is the server's fault, or the moment's, is tried anew. */
+/** Whether a repeated request would fail in the same way. Failures of the server and of its load are not kept. */
 const keptFailure = ({ status, code }: Failure): boolean => status < 500 && status !== 429 && code !== 'cancelled'
 
 const streamed = (jobId: string): Unrepeatable => ({

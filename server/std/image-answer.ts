@@ -18,39 +18,39 @@ const quote = Buffer.from('"')
 const expired = ({ id }: JobRecord) =>
   new Failure('output_expired', `The pictures of the job ${id} are no longer kept. Ask for them anew.`)
 
-/** Sends what a job has made the way that it was asked for. Throws Failure `output_expired`. */
+/** Sends the images of a job in the form that the request names. Throws Failure `output_expired`. */
 export async function sendImages(
   call: Call,
   task: ImageTask,
   job: JobRecord,
   request: ImageRequest,
-  { files }: Pick<Owners, 'files'> = call.owners,
+  { files }: Pick<Owners, 'files'>,
 ): Promise<void> {
   if (job.result === null) throw expired(job)
   const result = JSON.parse(await readResult(job.result)) as ImageResult
   const records = await Promise.all(result.images.map(({ file_id }) => files.find(job.organizationId, file_id)))
-  const pictures = records.filter(record => record !== undefined)
-  if (pictures.length < records.length) throw expired(job)
+  const images = records.filter(record => record !== undefined)
+  if (images.length < records.length) throw expired(job)
   const origin = call.origin
   const linked = linkedImages(result, file => files.link(file, origin))
   if (!request.stream && request.response_format !== 'b64_json')
     return sendJson(call, new JsonText(JSON.stringify(linked)))
 
-  async function opened(picture: FileRecord): Promise<FileHandle> {
-    const file = await files.open(picture)
+  async function opened(image: FileRecord): Promise<FileHandle> {
+    const file = await files.open(image)
     if (!file) throw expired(job)
     return file
   }
-  async function* base64(picture: FileRecord): AsyncGenerator<Uint8Array> {
-    await using file = await opened(picture)
+  async function* base64(image: FileRecord): AsyncGenerator<Uint8Array> {
+    await using file = await opened(image)
     yield quote
-    yield* base64PiecesOf(call, file, picture.bytes)
+    yield* base64PiecesOf(call, file, image.bytes)
     yield quote
   }
-  // After the head, all that is left to do about one that has gone is to cut the answer off.
-  for (const picture of pictures) await (await opened(picture)).close()
-  // Read when their turn comes and sent as they are read: of all of them, a few pieces are in memory at a time.
-  const embedded = pictures.map(picture => new Embedded(() => base64(picture)))
+  // Checked now: once the head is sent, the only answer to a missing file is to cut the response.
+  for (const image of images) await (await opened(image)).close()
+  // Each is read while it is sent, so that only a few pieces are in memory at a time.
+  const embedded = images.map(image => new Embedded(() => base64(image)))
   if (request.stream) return sendEmbedded(call, 200, eventsText(task, result, request, embedded), embedded, eventsHead)
   const data = linked.data.map(({ url: _address, ...facts }, at) => ({ b64_json: embedded[at], ...facts }))
   await sendJson(call, new JsonText(JSON.stringify({ ...linked, data }), 200, embedded))
@@ -61,7 +61,7 @@ const events: Record<ImageTask, string> = {
   'std/image-edit': 'image_edit.completed',
 }
 
-/** As events name it: the older words are not among them. */
+/** The quality as events name it. Events do not use the older names. */
 const eventQuality = {
   auto: 'auto',
   low: 'low',
@@ -71,7 +71,7 @@ const eventQuality = {
   hd: 'high',
 } as const
 
-/** One event for each picture. No engine shows unfinished ones, so none go before them. */
+/** Returns one event for each image. There are no events of partial images, because no engine makes those. */
 function eventsText(
   task: ImageTask,
   { created, size, output_format }: ImageResult,
@@ -91,7 +91,7 @@ function eventsText(
   return embedded.map(one => sseText({ event: events[task], data: JSON.stringify(event(one)) })).join('')
 }
 
-/** What is told while the pictures are still to come. */
+/** The failure of a caller who cannot wait longer for the images. */
 export const unfinished = (call: Call, { id }: JobRecord): Failure =>
   new Failure(
     'timeout',

@@ -9,18 +9,18 @@ import { readJson } from '../json-body.ts'
 import { isForm, readForm } from '../multipart.ts'
 import type { Owners } from '../owners.ts'
 
-/** A request for pictures, checked. What came with it lies on the disk until it is disposed of. */
+/** A validated request for images. Its files are on the disk until the body is disposed of. */
 export interface ImageBody extends AsyncDisposable {
-  /** As it was sent, the files of a form by short addresses that stand in `call.inline`. */
+  /** The body as it was sent, with the files of a form as short addresses that are keys of `call.inline`. */
   sent: unknown
   request: ImageRequest
 }
 
-/** Reads JSON or a form. Throws Failure for all that is wrong with it. */
+/** Reads JSON or a form. Throws Failure for an invalid request. */
 export async function readImageBody(
   task: ImageTask,
   call: Call,
-  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'> = call.owners,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<ImageBody> {
   if (!isForm(call.req)) return { ...checked(task, await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
   const form = await readForm(call, { files: { image: mostSources, mask: 1 }, maxBytes: pictureRules.maxBytes }, owners)
@@ -29,7 +29,7 @@ export async function readImageBody(
     const inline = new Map<string, Sent>()
     for (const [name, files] of form.files) {
       const addresses = files.map(({ path, bytes }) => {
-        // A name that nobody can have sent.
+        // No client can have sent this name.
         const address = `form:${randomUUID()}`
         inline.set(address, { path, bytes })
         return address

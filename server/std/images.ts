@@ -12,52 +12,74 @@ import {
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
+import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { route } from '../route.ts'
-import { submitGeneration } from '../slug/submit.ts'
+import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { failureOf, waitForEnd } from '../slug/sync.ts'
 import { answerLater } from '../submit.ts'
 import { sendImages, unfinished } from './image-answer.ts'
 import { readImageBody } from './image-body.ts'
 
+type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
+
 /**
- * Pictures in the words of an OpenAI-style API. The request is a durable job like any generation, and its caller stays
- * on the line until it has ended: who asks again under the same key gets the same pictures.
+ * Returns the handler of an OpenAI-compatible request for images. The request becomes a durable job like any generation,
+ * and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
  */
-async function images(task: ImageTask, call: Call): Promise<void> {
-  const prefer = preferenceOf(call.req.headers.prefer)
-  const { job, model, request } = await submit(task, call)
-  if (prefer.later) return answerLater(call, job)
-  const ended = await endOf(job, model, call, prefer.waitMs)
-  if (!hasEnded(ended)) throw unfinished(call, ended)
-  if (ended.status !== 'completed') throw failureOf(ended)
-  await sendImages(call, task, ended, request)
+function images(task: ImageTask, owners: ImageOwners): (call: Call) => Promise<void> {
+  return call => answerImages(task, call, owners)
 }
 
-/** The files of a form are gone when the job has its own. */
-async function submit(task: ImageTask, call: Call): Promise<{ job: JobRecord; model: Model; request: ImageRequest }> {
-  await using body = await readImageBody(task, call)
+async function answerImages(task: ImageTask, call: Call, owners: ImageOwners): Promise<void> {
+  const prefer = preferenceOf(call.req.headers.prefer)
+  const { job, model, request } = await submit(task, call, owners)
+  if (prefer.later) return answerLater(call, job)
+  const ended = await endOf(job, model, call, prefer.waitMs, owners)
+  if (!hasEnded(ended)) throw unfinished(call, ended)
+  if (ended.status !== 'completed') throw failureOf(ended)
+  await sendImages(call, task, ended, request, owners)
+}
+
+/** Submits the job. The files of the form are removed once the job has files of its own. */
+async function submit(
+  task: ImageTask,
+  call: Call,
+  owners: ImageOwners,
+): Promise<{ job: JobRecord; model: Model; request: ImageRequest }> {
+  await using body = await readImageBody(task, call, owners)
   const { sent, request } = body
-  const { job, model } = await submitGeneration(call, { target: { modelId: request.model, task }, body: sent })
-  const { status } = call.owners.fleet.snapshot().models[model.id] ?? { status: 'cold' }
+  const target = { modelId: request.model, task }
+  const { job, model } = await submitGeneration(call, { target, body: sent }, owners)
+  const { status } = owners.fleet.snapshot().models[model.id] ?? { status: 'cold' }
   call.header('x-model-status', status)
   return { job, model, request }
 }
 
-/** The job when it has ended, or as it is when nobody may wait longer. Who hangs up wants it no more. */
-async function endOf(job: JobRecord, model: Model, call: Call, waitMs: number): Promise<JobRecord> {
-  const { config, jobs } = call.owners
+/** Resolves with the job at its end or when the time is over. A client that disconnects without a key cancels it. */
+async function endOf(
+  job: JobRecord,
+  model: Model,
+  call: Call,
+  waitMs: number,
+  owners: Pick<Owners, 'config' | 'jobs'>,
+): Promise<JobRecord> {
   try {
-    return await waitForEnd(call, job, {
-      waitMs: Math.min(waitMs, config.limits.sync_wait),
-      startMs: model.dispatch_wait_ms,
-      instead: "send the header 'Prefer: respond-async'",
-    })
+    return await waitForEnd(
+      call,
+      job,
+      {
+        waitMs: Math.min(waitMs, owners.config.limits.sync_wait),
+        startMs: model.dispatch_wait_ms,
+        instead: "send the header 'Prefer: respond-async'",
+      },
+      owners,
+    )
   } catch (thrown) {
-    // Nobody knows its id. Who has named it by a key can come again and gets what it has made.
+    // Without an idempotency key nobody can ask for this job again: its client never received the id.
     if (call.left && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(call) === undefined)
-      // That it has ended meanwhile is as good.
-      await jobs.cancel(job.organizationId, job.id).catch(() => {})
+      // A job that has ended meanwhile needs no cancellation.
+      await owners.jobs.cancel(job.organizationId, job.id).catch(() => {})
     throw thrown
   }
 }
@@ -70,7 +92,8 @@ const pixel =
 const how =
   'The pictures are files here, under `data` by address (or in base64) and under `images` with what they are. The request is held until they are there, 120 s at most; it is a job all the same, whose id is in the header `x-job-id`, and with `Prefer: respond-async` that is the answer. Who hangs up without an `Idempotency-Key` cancels it.'
 
-export const imageRoutes = [
+/** The OpenAI-compatible routes for images. */
+export const imageRoutes = (owners: ImageOwners) => [
   route({
     ...facts,
     path: '/std/v1/images/generations',
@@ -79,7 +102,7 @@ export const imageRoutes = [
     description: how,
     body: ImageGenerationRequest,
     example: { model: 'infer/demo', prompt: 'A cat on a mat', size: '512x512' },
-    answer: call => images('std/image-generation', call),
+    answer: images('std/image-generation', owners),
   }),
   route({
     ...facts,
@@ -91,6 +114,6 @@ export const imageRoutes = [
     body: ImageEditRequest,
     form: ImageEditForm,
     example: { model: 'infer/demo', prompt: 'A dog on a mat', image: pixel },
-    answer: call => images('std/image-edit', call),
+    answer: images('std/image-edit', owners),
   }),
 ]

@@ -12,7 +12,7 @@ import { isStreamWant } from '../../core/tasks/stream-shape.ts'
 import { heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater, submitJob } from '../submit.ts'
 import { carryOut } from './attempts.ts'
@@ -20,20 +20,29 @@ import { StreamRelay } from './relay.ts'
 
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
+/** What synchronous inference needs. */
+export type InferenceOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'replies' | 'throughput' | 'timings'
+>
+
 /**
- * The walk of a synchronous inference request: body → checked and put into the engine's words → may this caller use
- * this model → a slot of an engine → its answer, relayed or reshaped → one finished record. The call is a job that
- * lives in memory while somebody waits for it. An engine that breaks before the caller has seen a byte is tried again.
+ * Returns the handler of a synchronous inference request: it validates the body and translates it for the engine, asks
+ * admission, waits for a slot, relays or reshapes the engine's answer, and leaves one finished record. The call is a job
+ * in memory. Another engine is tried where one breaks before the first byte of the answer.
  */
-export async function infer(task: TextTask, call: Call): Promise<void> {
-  const { owners } = call
+export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => Promise<void> {
+  return call => answerInference(task, call, owners)
+}
+
+async function answerInference(task: TextTask, call: Call, owners: InferenceOwners): Promise<void> {
   const { admission, config, cpu, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
   call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
-  // Before the bytes are given to a thread. What no job may be as large as is answered on the line after all.
+  // Before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
   const kept = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const keyed = idempotencyKeyOf(call) !== undefined
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits, keyed)
@@ -43,57 +52,75 @@ export async function infer(task: TextTask, call: Call): Promise<void> {
   // Reading a large body takes a while, in which the configuration may have changed.
   const kind = later ? 'job' : 'call'
   const admitted = admission.admit(call.caller, { kind, task, modelId: checked.modelId })
-  if (later) return respondLater(call, admitted, kept)
-  // What was wrong with the request was said before this: it uses up no key.
+  if (later) return respondLater(call, admitted, kept, owners)
+  // After all checks, so that an invalid request does not use its key.
   if (keyed) {
-    using hold = await holdKey(call)
+    using hold = await holdKey(call, owners)
     if (hold.reply) replay(call, hold.reply)
-    else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs, hold })
-  } else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs })
+    else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs, hold }, owners)
+  } else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs }, owners)
 }
 
 interface Circumstances {
   admitted: Admitted
   createdAt: number
-  /** The caller's bound; the model has its own. */
+  /** The limit of the caller; the model has its own. */
   waitMs: number
   hold?: Hold
 }
 
-/** The part of the walk in which something is done for the caller: what comes of it is on the record. */
-async function answer(call: Call, checked: Prepared, circumstances: Circumstances): Promise<void> {
-  const prepared = checked.pictures ? await withPicturesOf(call, checked) : checked
+/** Carries out the admitted request. From here on its outcome is recorded. */
+async function answer(
+  call: Call,
+  checked: Prepared,
+  circumstances: Circumstances,
+  owners: InferenceOwners,
+): Promise<void> {
+  const prepared = checked.pictures ? await withImagesOf(call, checked, owners) : checked
   const { stream } = prepared
-  await carryOut(call, { stream, ...circumstances }, (lease, { id }) =>
-    stream ? relay(call, prepared, lease) : collect(call, prepared, lease, circumstances.hold, id),
+  await carryOut(
+    call,
+    { stream, ...circumstances },
+    (lease, { id }) =>
+      stream ? relay(call, prepared, lease, owners) : collect(call, prepared, lease, circumstances.hold, id, owners),
+    owners,
   )
 }
 
-/** `Prefer: respond-async`: the same request as a durable job. */
-async function respondLater(call: Call, admitted: Admitted, body: string): Promise<void> {
+/** Answers `Prefer: respond-async`: submits the same request as a durable job. */
+async function respondLater(
+  call: Call,
+  admitted: Admitted,
+  body: string,
+  owners: Pick<Owners, 'config' | 'jobs'>,
+): Promise<void> {
   const { stream: _, ...request } = JSON.parse(body) as Record<string, unknown>
-  const { job } = await submitJob(call, request, { admitted, inputs: request })
+  const { job } = await submitJob(call, request, { admitted, inputs: request }, owners)
   answerLater(call, job)
 }
 
-/** Pictures that are named by their addresses are fetched before a slot is asked for, which others could use. */
-function withPicturesOf(call: Call, checked: Prepared): Promise<Prepared> {
-  const sender = { organizationId: call.caller.organizationId, origin: originOf(call), signal: call.gone }
-  return withPictures(checked, ({ param, value }) => call.owners.media.picture(sender, param, value))
+/** Fetches images that the request names by address: before it holds a slot that others could use. */
+function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'media'>): Promise<Prepared> {
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.gone }
+  return withPictures(checked, ({ param, value }) => media.picture(sender, param, value))
 }
 
-function relay(call: Call, prepared: Prepared, lease: Lease): Promise<CallEnd> {
-  const { owners } = call
+function relay(
+  call: Call,
+  prepared: Prepared,
+  lease: Lease,
+  { config, throughput, timings }: Pick<Owners, 'config' | 'throughput' | 'timings'>,
+): Promise<CallEnd> {
   const { want } = prepared
   if (!isStreamWant(want)) throw new Error(`${want.task} has no stream`)
   return new Promise(resolve => {
     const stream = new StreamRelay({
       call,
       want,
-      maxFrameBytes: owners.config.limits.stream_frame,
-      streams: owners.streams,
-      meter: owners.throughput.meter(want.modelId),
-      timings: owners.timings,
+      maxFrameBytes: config.limits.stream_frame,
+      streams: call.streams,
+      meter: throughput.meter(want.modelId),
+      timings,
       ended: resolve,
     })
     stream.attach(
@@ -111,8 +138,8 @@ async function collect(
   lease: Lease,
   hold: Hold | undefined,
   jobId: string,
+  { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
-  const { cpu, config, throughput } = call.owners
   const answers: Buffer[] = []
   try {
     for (const body of prepared.bodies)
@@ -120,15 +147,15 @@ async function collect(
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
-    // Only a broken engine is worth another one. What it answered, right or wrong, it would answer again.
+    // Only a broken engine is replaced by another one: an answer, also of an error, would be repeated.
     return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
   }
   const ready = cpu.shape(answers, prepared.want)
   const shaped = ready instanceof Promise ? await ready : ready
   throughput.used(lease.modelId, shaped.usage)
-  // Whoever cancelled it while it was being shaped was told so.
+  // A call that was cancelled while its answer was reshaped has been answered.
   call.leaving.throwIfAborted()
-  // Before it is sent: whoever has seen an answer is given the same one again.
+  // Stored before it is sent: a client that has seen an answer gets the same one again.
   if (hold) await keepAnswer(hold, shaped.body, jobId)
   call.send(200, shaped.body)
   return { how: 'completed', usage: shaped.usage }

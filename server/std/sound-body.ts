@@ -6,26 +6,26 @@ import { formBody } from '../form-values.ts'
 import { isForm, readForm } from '../multipart.ts'
 import type { Owners } from '../owners.ts'
 
-/** What was sent with a sound. Its file lies on the disk until it is disposed of. */
+/** A request with audio. Its file is on the disk until the body is disposed of. */
 export interface SoundBody extends AsyncDisposable {
-  /** As JSON would have it. */
+  /** The body as the value that JSON would give. */
   value: unknown
-  /** The sound, where it came as the file of a form. */
+  /** The audio, where it came as the file of a form. */
   file: Sent | undefined
 }
 
-/** Reads a form or JSON; of JSON what it holds of files is taken out, and stands in `call.inline`. */
+/** Reads a form or JSON. Moves files that the JSON contains to `call.inline`. */
 export async function readSoundBody(
   call: Call,
   shape: Readonly<Record<string, z.ZodType>>,
-  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'> = call.owners,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<SoundBody> {
   const { admission, config, cpu } = owners
   if (isForm(call.req)) {
     const form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.audio_size }, owners)
     const value = formBody(form.fields, shape)
     const [file] = form.files.get('file') ?? []
-    // In the place of the file: what is looked at is only that there is one.
+    // In place of the file: the schema checks only that there is one.
     if (file) value.file = 'the file of the form'
     return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
   }

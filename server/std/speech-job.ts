@@ -1,25 +1,33 @@
 import type { JobRecord } from '../../core/store/store.ts'
 import { prepareSpeech, speech, speechInputs } from '../../core/tasks/speech/speech.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
-export interface SpeechWish {
+export interface SpeechJobOptions {
   /** The body of the endpoint, its model included. */
   inputs: unknown
   terms?: JobTerms
-  /** What an idempotency key stands for. */
+  /** The body that an idempotency key stands for. */
   body: unknown
 }
 
-/** A durable job of speech. What is wrong with its inputs is said now and not when their turn comes. */
-export async function submitSpeech(call: Call, { inputs, terms, body }: SpeechWish): Promise<JobRecord> {
-  const before = await submittedBefore(call, body)
+/** What the submission of speech needs. */
+export type SpeechJobOwners = Pick<Owners, 'admission' | 'config' | 'conversion' | 'jobs' | 'registry'>
+
+/** Submits speech as a durable job. Validates its inputs first: throws Failure for invalid ones. */
+export async function submitSpeech(
+  call: Call,
+  { inputs, terms, body }: SpeechJobOptions,
+  owners: SpeechJobOwners,
+): Promise<JobRecord> {
+  const before = await submittedBefore(call, body, owners)
   if (before) return before
-  const { admission, conversion, registry } = call.owners
+  const { admission, conversion, registry } = owners
   const { modelId, asked, format } = prepareSpeech(inputs, registry.catalog())
   const admitted = admission.admit(call.caller, { kind: 'job', task: speech.id, modelId })
   await conversion.check(asked, format)
   const kept = speechInputs(inputs, registry.catalog().get(modelId)!)
-  boundInputs(call, speech.id, JSON.stringify(kept))
-  return (await submitJob(call, body, { admitted, inputs: kept, ...(terms ? { terms } : {}) })).job
+  boundInputs(call, speech.id, JSON.stringify(kept), owners)
+  return (await submitJob(call, body, { admitted, inputs: kept, ...(terms ? { terms } : {}) }, owners)).job
 }

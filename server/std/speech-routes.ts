@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { speech as speechName } from '../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../core/tasks/speech/speech-request.ts'
-import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { speech } from './speech.ts'
+import { type SpeechOwners, speech } from './speech.ts'
 import { speakers, voicesOf } from './voices.ts'
 
 const Voices = z
@@ -21,7 +20,8 @@ const Voices = z
   })
   .meta({ id: 'VoiceList' })
 
-export const speechRoutes = (owners: Pick<Owners, 'jobs' | 'registry'>) => [
+/** The OpenAI-compatible routes for speech. */
+export const speechRoutes = (owners: SpeechOwners) => [
   route({
     method: 'POST',
     path: '/std/v1/audio/speech',
@@ -34,7 +34,7 @@ export const speechRoutes = (owners: Pick<Owners, 'jobs' | 'registry'>) => [
       'The answer is the sound itself, as it is made; with `stream_format: "sse"` it comes as server-sent events, in base64, without a `[DONE]`. As a job (`std/audio-speech`) it becomes a file. What is counted as used is the characters of the text, as input tokens.',
     body: SpeechRequest,
     example: { model: 'infer/tiny-speech', input: 'Hello!', voice: 'alto', response_format: 'wav' },
-    answer: speech,
+    answer: speech(owners),
   }),
   route({
     method: 'GET',

@@ -13,19 +13,27 @@ import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
 import { pour } from '../files/pour.ts'
 import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
+import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater } from '../submit.ts'
 import { carryOut } from './attempts.ts'
-import { submitSpeech } from './speech-job.ts'
+import { type SpeechJobOwners, submitSpeech } from './speech-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
 
+/** What synchronous speech needs. */
+export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'replies' | 'throughput' | 'timings'>
+
 /**
- * The walk of a text-to-speech request: body → checked and put into the engine's words → may this caller use this model
- * → a slot of an engine → its sound, relayed as it comes or converted → one finished record.
+ * Returns the handler of a text-to-speech request: it validates the body and translates it for the engine, asks
+ * admission, waits for a slot, relays or converts the engine's audio, and leaves one finished record.
  */
-export async function speech(call: Call): Promise<void> {
-  const { admission, config, conversion, cpu, registry } = call.owners
+export function speech(owners: SpeechOwners): (call: Call) => Promise<void> {
+  return call => answerSpeech(call, owners)
+}
+
+async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
+  const { admission, config, conversion, cpu, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
@@ -33,28 +41,33 @@ export async function speech(call: Call): Promise<void> {
   const body = await readBody(call.req, config.limits.json_body)
   const { value, hash } = await cpu.readBody(body, config.limits, { hash: keyed, files: false })
   call.bodyHash = hash
-  if (prefer.later) return respondLater(call, value)
+  if (prefer.later) return respondLater(call, value, owners)
   const prepared = prepareSpeech(value, registry.catalog())
   const { modelId } = prepared
   const admitted = admission.admit(call.caller, { kind: 'call', task: 'std/audio-speech', modelId })
   await conversion.check(prepared.asked, prepared.format)
 
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
-  const attempt = (lease: Lease) => say(call, prepared, admitted.model, lease)
-  if (!keyed) return carryOut(call, work, attempt)
-  using hold = await holdKey(call)
+  const attempt = (lease: Lease) => synthesize(call, prepared, admitted.model, lease, owners)
+  if (!keyed) return carryOut(call, work, attempt, owners)
+  using hold = await holdKey(call, owners)
   if (hold.reply) replay(call, hold.reply)
-  else await carryOut(call, { ...work, hold }, attempt)
+  else await carryOut(call, { ...work, hold }, attempt, owners)
 }
 
-/** `Prefer: respond-async`: the same request as a durable job. */
-async function respondLater(call: Call, body: unknown): Promise<void> {
-  answerLater(call, await submitSpeech(call, { inputs: body, body }))
+/** Answers `Prefer: respond-async`: submits the same request as a durable job. */
+async function respondLater(call: Call, body: unknown, owners: SpeechJobOwners): Promise<void> {
+  answerLater(call, await submitSpeech(call, { inputs: body, body }, owners))
 }
 
-/** One attempt: nothing is sent before the first of the sound is there, so until then another engine may be tried. */
-async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Lease): Promise<CallEnd> {
-  const { config, conversion, throughput } = call.owners
+/** Makes one attempt. Sends nothing before the first audio, so until then another engine may be tried. */
+async function synthesize(
+  call: Call,
+  prepared: PreparedSpeech,
+  model: Model,
+  lease: Lease,
+  { config, conversion, throughput }: Pick<Owners, 'config' | 'conversion' | 'throughput'>,
+): Promise<CallEnd> {
   const { route, body, asked, format, events, characters } = prepared
   const usage = speechUsage(characters)
   let begun = false
@@ -70,16 +83,16 @@ async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Le
     begun = true
     if (events) {
       call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
-      const told: { failure?: Failure } = {}
-      await pour(call, eventsOf(pieces, usage.inputTokens, call, told))
-      if (told.failure) return { how: 'failed', failure: told.failure, usage }
+      const outcome: { failure?: Failure } = {}
+      await pour(call, eventsOf(pieces, usage.inputTokens, call, outcome))
+      if (outcome.failure) return { how: 'failed', failure: outcome.failure, usage }
     } else {
       const name = `speech.${speechForms[format].ending}`
       const disposition = `attachment; filename="${name}"`
       call.head(200, contentTypeOf(format, contentType, converted.rate), ['content-disposition', disposition])
       await pour(call, pieces)
     }
-    // A reader who left before the end, or was too slow, is no error of anybody's.
+    // A client that disconnected before the end, or read too slowly, cancels the call: that is no error.
     if (call.leaving.aborted) throw call.leaving.reason
     throughput.used(model.id, usage)
     return { how: 'completed', usage }
@@ -92,7 +105,7 @@ async function say(call: Call, prepared: PreparedSpeech, model: Model, lease: Le
   }
 }
 
-/** The same pieces. Resolves once the first is there: what breaks before that is still an answer, or tried again. */
+/** Resolves with all pieces once the first is there. What fails before that is answered with a status, or tried again. */
 async function fromTheFirst(sound: Readable): Promise<AsyncIterable<Buffer>> {
   const pieces = sound[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>
   const first = await pieces.next()
@@ -107,12 +120,12 @@ async function fromTheFirst(sound: Readable): Promise<AsyncIterable<Buffer>> {
   })()
 }
 
-/** The sound in pieces as OpenAI's stream of speech has them. A fault is its last event, as of every stream. */
+/** Returns the audio as the events of OpenAI's speech stream. A failure is the last event, as in every stream. */
 async function* eventsOf(
   sound: AsyncIterable<Buffer>,
   inputTokens: number,
   call: Call,
-  told: { failure?: Failure },
+  outcome: { failure?: Failure },
 ): AsyncGenerator<Uint8Array> {
   const event = (data: object) => Buffer.from(`data: ${JSON.stringify(data)}\n\n`)
   try {
@@ -120,7 +133,7 @@ async function* eventsOf(
   } catch (thrown) {
     const failure = soundFailure(thrown, call.leaving)
     if (failure.code === 'cancelled') throw failure
-    told.failure = failure
+    outcome.failure = failure
     yield Buffer.from(errorFrame(failure, call.id))
     return
   }

@@ -2,21 +2,29 @@ import { Failure } from '../../core/failure.ts'
 import type { TextTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
-export interface TextWish {
+export interface TextJobOptions {
   task: TextTask
-  /** The inputs as the endpoint of the task would take them, as JSON text. */
+  /** The body of the task's endpoint, as JSON text. */
   text: string
   terms: JobTerms
-  /** What an idempotency key stands for. */
+  /** The body that an idempotency key stands for. */
   body: unknown
 }
 
-/** What is wrong with the inputs is said at the submit and not when their turn comes. */
-export async function submitText(call: Call, { task, text, terms, body }: TextWish): Promise<JobRecord> {
-  const { admission, config, cpu, registry } = call.owners
-  const before = await submittedBefore(call, body)
+/** What the submission of a text task needs. */
+export type TextJobOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'jobs' | 'registry'>
+
+/** Submits a text task as a durable job. Validates its inputs first: throws Failure for invalid ones. */
+export async function submitText(
+  call: Call,
+  { task, text, terms, body }: TextJobOptions,
+  owners: TextJobOwners,
+): Promise<JobRecord> {
+  const { admission, config, cpu, registry } = owners
+  const before = await submittedBefore(call, body, owners)
   if (before) return before
   if (call.inline.size > 0 || Buffer.byteLength(text) > config.limits.json_body)
     throw new Failure(
@@ -25,5 +33,5 @@ export async function submitText(call: Call, { task, text, terms, body }: TextWi
     )
   const { modelId } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits)
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
-  return (await submitJob(call, body, { admitted, inputs: text, terms })).job
+  return (await submitJob(call, body, { admitted, inputs: text, terms }, owners)).job
 }

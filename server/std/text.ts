@@ -9,15 +9,15 @@ import {
   ScoreResponse,
 } from '../../core/schemas/vectors.ts'
 import { route } from '../route.ts'
-import { infer } from './inference.ts'
+import { type InferenceOwners, infer } from './inference.ts'
 
 const tag = 'Text'
 const scope = 'user:write'
 const bucket = 'jobs'
 const method = 'POST'
 
-/** The text endpoints of the OpenAI-style API. All of them take the same walk; they differ in their shapes. */
-export const textRoutes = [
+/** The OpenAI-compatible routes for text. They differ in their schemas only. */
+export const textRoutes = (owners: InferenceOwners) => [
   route({
     method,
     path: '/std/v1/chat/completions',
@@ -30,7 +30,7 @@ export const textRoutes = [
     body: ChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
-    answer: call => infer('std/chat-completion', call),
+    answer: infer('std/chat-completion', owners),
   }),
   route({
     method,
@@ -45,7 +45,7 @@ export const textRoutes = [
     body: CompletionRequest,
     example: { model: 'infer/tiny-chat', prompt: 'Once upon a time', max_tokens: 16 },
     response: CompletionResponse,
-    answer: call => infer('std/completion', call),
+    answer: infer('std/completion', owners),
   }),
   route({
     method,
@@ -58,7 +58,7 @@ export const textRoutes = [
     body: EmbeddingsRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
-    answer: call => infer('std/embeddings', call),
+    answer: infer('std/embeddings', owners),
   }),
   route({
     method,
@@ -78,7 +78,7 @@ export const textRoutes = [
       return_documents: true,
     },
     response: RerankResponse,
-    answer: call => infer('std/rerank', call),
+    answer: infer('std/rerank', owners),
   }),
   route({
     method,
@@ -97,6 +97,6 @@ export const textRoutes = [
       text_2: ['The dog barked.', 'A cat sat on the mat.'],
     },
     response: ScoreResponse,
-    answer: call => infer('std/score', call),
+    answer: infer('std/score', owners),
   }),
 ]

@@ -5,57 +5,66 @@ import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { jobRequest, prepareTranscription, transcriptionInputs } from '../../core/tasks/transcription/transcription.ts'
 import type { TranscriptionRequest } from '../../core/tasks/transcription/transcription-request.ts'
 import type { Call } from '../call.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { boundInputs, type JobTerms, submitJob, submittedBefore } from '../submit.ts'
 
-export interface TranscriptionWish {
+export interface TranscriptionJobOptions {
   task: TranscriptionTask
   /** The body of the endpoint, its model included. */
   inputs: object
-  /** The sound itself, where it came as a file of a form. */
+  /** The audio, where it came as a file of a form. */
   sent?: Sent | undefined
   terms?: JobTerms
-  /** What an idempotency key stands for. */
+  /** The body that an idempotency key stands for. */
   body: unknown
 }
 
+/** What the submission of a transcription needs. */
+export type TranscriptionJobOwners = Pick<
+  Owners,
+  'admission' | 'config' | 'files' | 'jobs' | 'log' | 'media' | 'registry'
+>
+
 /**
- * A durable job of speech to text: the sound becomes a file of the organization's own before it is accepted. Throws
- * Failure for all that is wrong with it; then nothing of it is kept.
+ * Submits a transcription as a durable job, with its audio as a file of the organization. Throws Failure for an invalid
+ * request; then nothing is kept.
  */
 export async function submitTranscription(
   call: Call,
-  { task, inputs, sent, terms, body }: TranscriptionWish,
+  { task, inputs, sent, terms, body }: TranscriptionJobOptions,
+  owners: TranscriptionJobOwners,
 ): Promise<JobRecord> {
-  const { admission, media, registry } = call.owners
+  const { admission, media, registry } = owners
   const request = inputs as TranscriptionRequest
   const prepared = prepareTranscription(task, jobRequest(request), registry.catalog())
   const { modelId } = prepared
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
-  // What it names may have been taken over long ago, and be gone from where it was.
-  const before = await submittedBefore(call, body)
+  // The audio that it names may have been stored long ago, and no longer exist at its source.
+  const before = await submittedBefore(call, body, owners)
   if (before) return before
   const kept = transcriptionInputs(task, request, registry.catalog().get(modelId)!)
-  boundInputs(call, task, JSON.stringify(kept))
+  boundInputs(call, task, JSON.stringify(kept), owners)
   const id = newId('job')
   const { field, value } = prepared.sound
-  const sender = { organizationId: call.caller.organizationId, origin: originOf(call), jobId: id, signal: call.gone }
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.gone }
   const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
   call.letBodyGo()
-  const wish = { id, admitted, inputs: { ...kept, file_id: file.id } }
+  const options = { id, admitted, inputs: { ...kept, file_id: file.id }, ...(terms ? { terms } : {}) }
   try {
-    const { job, replayed } = await submitJob(call, body, { ...wish, ...(terms ? { terms } : {}) })
-    if (replayed) await forget(call, file)
+    const { job, replayed } = await submitJob(call, body, options, owners)
+    if (replayed) await forget(file, owners)
     return job
   } catch (thrown) {
-    await forget(call, file)
+    await forget(file, owners)
     throw thrown
   }
 }
 
-/** The file of a job that did not come about. What cannot be removed now goes when its time is over. */
-async function forget(call: Call, { organizationId, id }: FileRecord): Promise<void> {
-  const { files, log } = call.owners
+/** Removes the file of a job that was not created. A file that cannot be removed now is removed when it expires. */
+async function forget(
+  { organizationId, id }: FileRecord,
+  { files, log }: Pick<Owners, 'files' | 'log'>,
+): Promise<void> {
   await files
     .remove(organizationId, id)
     .catch((cause: unknown) => log.warn('A file of a refused request could not be removed', { file: id }, cause))

@@ -15,13 +15,13 @@ import {
 import { transcriptionType } from '../../core/tasks/transcription/transcription-text.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
-import { originOf } from '../origin.ts'
+import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { route } from '../route.ts'
 import { answerLater } from '../submit.ts'
 import { carryOut } from './attempts.ts'
 import { readSoundBody, type SoundBody } from './sound-body.ts'
-import { submitTranscription } from './transcription-job.ts'
+import { submitTranscription, type TranscriptionJobOwners } from './transcription-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
 const shapes = {
@@ -29,45 +29,57 @@ const shapes = {
   'std/audio-translation': TranslationRequest.shape,
 }
 
+type TranscriptionOwners = TranscriptionJobOwners & Pick<Owners, 'cpu' | 'replies' | 'throughput' | 'timings'>
+
 /**
- * The walk of a speech-to-text request: form or JSON → checked and put into the engine's words → may this caller use this
- * model → the sound, fetched where it is named, and decoded → a slot of an engine → its answer in the form that was
- * asked for → one finished record.
+ * Returns the handler of a speech-to-text request: it validates the form or the JSON and translates it for the engine,
+ * asks admission, fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format, and
+ * leaves one finished record.
  */
-async function transcribe(task: TranscriptionTask, call: Call): Promise<void> {
-  const { admission, media, registry } = call.owners
+function transcribe(task: TranscriptionTask, owners: TranscriptionOwners): (call: Call) => Promise<void> {
+  return call => answerTranscription(task, call, owners)
+}
+
+async function answerTranscription(task: TranscriptionTask, call: Call, owners: TranscriptionOwners): Promise<void> {
+  const { admission, media, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
-  await using body = await readSoundBody(call, shapes[task])
+  await using body = await readSoundBody(call, shapes[task], owners)
   const prepared = prepareTranscription(task, body.value, registry.catalog())
-  // What was sent lies on the disk until this has ended.
-  if (prefer.later && !prepared.stream) return await respondLater(call, task, body)
+  // Awaited here: the files of the form are removed when this function returns.
+  if (prefer.later && !prepared.stream) return await respondLater(call, task, body, owners)
   const admitted = admission.admit(call.caller, { kind: 'call', task, modelId: prepared.modelId })
 
   async function answer(hold?: Hold): Promise<void> {
     const { field, value } = prepared.sound
-    const sender = { organizationId: call.caller.organizationId, origin: originOf(call), signal: call.gone }
-    // Before a slot is asked for, which others could use.
+    const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.gone }
+    // Before the call holds a slot that others could use.
     const sound = await media.sound(sender, field, body.file ?? call.inline.get(value) ?? value)
     call.letBodyGo()
     const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
     try {
-      await carryOut(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }))
+      await carryOut(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }, owners), owners)
     } finally {
-      // Not waited for: whoever has an answer may send the same key again at once.
+      // Not awaited: a client that has its answer may send the same key again at once.
       void sound[Symbol.asyncDispose]()
     }
   }
   if (idempotencyKeyOf(call) === undefined) return await answer()
-  using hold = await holdKey(call)
+  using hold = await holdKey(call, owners)
   if (hold.reply) replay(call, hold.reply, transcriptionType(prepared.want.format))
   else await answer(hold)
 }
 
-/** `Prefer: respond-async`: the same request as a durable job. */
-async function respondLater(call: Call, task: TranscriptionTask, { value, file }: SoundBody): Promise<void> {
-  const job = await submitTranscription(call, { task, inputs: value as object, sent: file, body: value })
+/** Answers `Prefer: respond-async`: submits the same request as a durable job. */
+async function respondLater(
+  call: Call,
+  task: TranscriptionTask,
+  { value, file }: SoundBody,
+  owners: TranscriptionJobOwners,
+): Promise<void> {
+  const options = { task, inputs: value as object, sent: file, body: value }
+  const job = await submitTranscription(call, options, owners)
   answerLater(call, job)
 }
 
@@ -76,8 +88,8 @@ async function attempt(
   prepared: PreparedTranscription,
   sound: Sound,
   { lease, hold, id }: { lease: Lease; hold: Hold | undefined; id: string },
+  { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
-  const { config, cpu, throughput } = call.owners
   let answer: Buffer
   try {
     answer = await audioProtocol(prepared.route).transcribe(
@@ -96,18 +108,18 @@ async function attempt(
   const format = prepared.stream ? 'json' : want.format
   const { body, usage } = await cpu.shape([answer], { ...want, format })
   throughput.used(lease.modelId, usage)
-  // Whoever cancelled it while it was being shaped was told so.
+  // A call that was cancelled while its answer was reshaped has been answered.
   call.leaving.throwIfAborted()
   if (prepared.stream) sendEvents(call, body)
   else {
-    // Before it is sent: whoever has seen an answer is given the same one again.
+    // Stored before it is sent: a client that has seen an answer gets the same one again.
     if (hold) await keepAnswer(hold, body, id)
     call.send(200, body, transcriptionType(format))
   }
   return { how: 'completed', usage }
 }
 
-/** Engines answer when they have heard all of it, so what is streamed is one piece and the end. There is no `[DONE]`. */
+/** Sends one delta and the end, because engines answer once they have the whole text. There is no `[DONE]`. */
 function sendEvents(call: Call, body: string | Uint8Array): void {
   const { text, logprobs, usage } = JSON.parse(textOf(body)) as { text: string; logprobs?: object[]; usage: object }
   const more = logprobs ? { logprobs } : {}
@@ -136,7 +148,8 @@ const sound =
 /** A millisecond of it, as a WAV file. */
 const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
 
-export const transcriptionRoutes = [
+/** The OpenAI-compatible routes for transcription and translation. */
+export const transcriptionRoutes = (owners: TranscriptionOwners) => [
   route({
     method,
     path: '/std/v1/audio/transcriptions',
@@ -150,7 +163,7 @@ export const transcriptionRoutes = [
     form: TranscriptionForm,
     example: { model: 'infer/tiny-transcription', url: silence, response_format: 'verbose_json' },
     response: Transcription,
-    answer: call => transcribe('std/audio-transcription', call),
+    answer: transcribe('std/audio-transcription', owners),
   }),
   route({
     method,
@@ -165,6 +178,6 @@ export const transcriptionRoutes = [
     form: TranslationForm,
     example: { model: 'whisper', url: silence, response_format: 'verbose_json' },
     response: Transcription,
-    answer: call => transcribe('std/audio-translation', call),
+    answer: transcribe('std/audio-translation', owners),
   }),
 ]

@@ -9,11 +9,11 @@ import { openWorkspaces } from '../../core/files/workspaces.ts'
 import { ulid } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import type { Call } from '../../server/call.ts'
-import { type Form, type FormWish, readForm } from '../../server/multipart.ts'
+import { type Form, type FormOptions, readForm } from '../../server/multipart.ts'
 import type { Owners } from '../../server/owners.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'infer-form-'))
-const wish: FormWish = { files: { image: 16, mask: 1 }, maxBytes: 64 << 10 }
+const options: FormOptions = { files: { image: 16, mask: 1 }, maxBytes: 64 << 10 }
 let read: (form: Form) => unknown = () => ({})
 let answer: (outcome: unknown) => void = () => {}
 let workspaces: Awaited<ReturnType<typeof openWorkspaces>>
@@ -32,7 +32,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     files: { workspace: workspaces.make, admit: () => {} },
   } as unknown as Owners
   try {
-    await using form = await readForm(call, wish, owners)
+    await using form = await readForm(call, options, owners)
     const value = await read(form)
     answer({ value, bodyHash: call.bodyHash })
     res.end(JSON.stringify({ value, bodyHash: call.bodyHash }))
