@@ -1,4 +1,4 @@
-import type { Demand } from '../core/fleet.ts'
+import type { Demand } from '../core/models/fleet.ts'
 import { type BackoffRules, circuit } from './backoff.ts'
 import { alive, type ModelState, type Resident, shortage } from './model-state.ts'
 import { type Occupant, type Place, place } from './place.ts'

@@ -1,6 +1,6 @@
 import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../core/failure.ts'
-import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../core/fleet.ts'
+import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../core/models/fleet.ts'
 import type { Placed } from '../core/swap-set.ts'
 import type { Link } from './link.ts'
 

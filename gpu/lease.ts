@@ -1,5 +1,5 @@
 import type { Client } from 'undici'
-import type { EngineCall, EngineListener, Exchange, Lease } from '../core/fleet.ts'
+import type { EngineCall, EngineListener, Exchange, Lease } from '../core/models/fleet.ts'
 import { EngineExchange } from './exchange.ts'
 import type { Link } from './link.ts'
 import type { Resident } from './model-state.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { DeviceSnapshot } from '../core/fleet.ts'
 import type { Log } from '../core/log.ts'
+import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { Device, Discovery } from './devices/device.ts'
 import type { Resident } from './model-state.ts'
 import type { Place } from './place.ts'

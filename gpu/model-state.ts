@@ -1,5 +1,5 @@
 import { Failure } from '../core/failure.ts'
-import type { Demand, ModelActivity, ResidentState } from '../core/fleet.ts'
+import type { Demand, ModelActivity, ResidentState } from '../core/models/fleet.ts'
 import type { Model } from '../core/models/model.ts'
 import { retryAfter } from '../core/retry-after.ts'
 import type { BackoffRules, Failures } from './backoff.ts'

@@ -1,5 +1,5 @@
 import type { Failure } from '../core/failure.ts'
-import type { Demand, SlotQueue } from '../core/fleet.ts'
+import type { Demand, SlotQueue } from '../core/models/fleet.ts'
 import { movingAverage } from '../core/moving-average.ts'
 import { byUrgency, nextStep, occupantsOf, type Rules } from './advance.ts'
 import { failedAgain } from './backoff.ts'

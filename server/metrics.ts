@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import type { Fleet } from '../core/fleet.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
+import type { Fleet } from '../core/models/fleet.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import { CountedHistogram, type Distribution } from './histogram.ts'

@@ -70,10 +70,7 @@ const order = [
   'batches',
   'webhooks',
 ]
-/** The seam to the GPUs speaks of models: it is no lower than those, although it lies beside the root files. */
-const asModels = 'core/fleet.ts'
 const folderOf = (path: string) => {
-  if (path === asModels) return 'models'
   const [, folder, ...more] = path.split('/')
   return more.length === 0 ? '.' : folder!
 }

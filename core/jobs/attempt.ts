@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import type { Lease } from '../fleet.ts'
+import type { Lease } from '../models/fleet.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { Ran, RunJob, RunReport } from '../tasks/run-job.ts'
 

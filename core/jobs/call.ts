@@ -1,7 +1,7 @@
 import type { Admitted } from '../admission/admission.ts'
 import type { Failure } from '../failure.ts'
-import type { Lease } from '../fleet.ts'
 import type { Departure } from '../leaving.ts'
+import type { Lease } from '../models/fleet.ts'
 import { whatCallsShare } from '../store/calls.ts'
 import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
 import type { WaitingCall } from './waiting-calls.ts'

@@ -1,7 +1,7 @@
 import { Failure } from '../failure.ts'
-import type { Fleet } from '../fleet.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import type { Fleet } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import { callRecord } from '../store/calls.ts'
 import type { JobRecord, Usage } from '../store/store.ts'

@@ -1,6 +1,6 @@
 import { Failure } from '../failure.ts'
-import type { Demand, Fleet, Lease } from '../fleet.ts'
 import type { Log } from '../log.ts'
+import type { Demand, Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import type { Queue, Turn } from './queue.ts'
 import type { Refill } from './refill.ts'

@@ -1,4 +1,4 @@
-import type { Fleet, FleetSnapshot } from '../fleet.ts'
+import type { Fleet, FleetSnapshot } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import type { JobRecord } from '../store/store.ts'
 import { workOf } from '../tasks/work.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Admitted } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
-import type { Lease } from '../fleet.ts'
+import type { Lease } from '../models/fleet.ts'
 import type { JobRecord, LogLine, NewJob, WaitingJob } from '../store/store.ts'
 import type { Moves } from '../store/workflows.ts'
 import type { Outlook } from './facts.ts'

@@ -1,5 +1,5 @@
-import type { Fleet } from '../fleet.ts'
 import type { Log } from '../log.ts'
+import type { Fleet } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import type { Store, WaitingJob } from '../store/store.ts'
 import type { RunJob } from '../tasks/run-job.ts'

@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import type { ModelActivity } from '../fleet.ts'
+import type { ModelActivity } from '../models/fleet.ts'
 import { retryAfter } from '../retry-after.ts'
 
 /** The failure of a call that finds the queue of its model full. */

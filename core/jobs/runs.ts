@@ -1,6 +1,6 @@
 import { Failure } from '../failure.ts'
-import type { Lease } from '../fleet.ts'
 import type { Log } from '../log.ts'
+import type { Lease } from '../models/fleet.ts'
 import type { JobRecord, Store } from '../store/store.ts'
 import type { Ran, RunJob, RunReport } from '../tasks/run-job.ts'
 import { workOf } from '../tasks/work.ts'

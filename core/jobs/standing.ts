@@ -1,5 +1,5 @@
 import type { Failure } from '../failure.ts'
-import type { ModelActivity } from '../fleet.ts'
+import type { ModelActivity } from '../models/fleet.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { Cooling } from './dispatch.ts'
 import { untilBegun, untilDone } from './pace.ts'

@@ -1,5 +1,5 @@
 import type { Failure } from '../failure.ts'
-import type { Lease } from '../fleet.ts'
+import type { Lease } from '../models/fleet.ts'
 import type { WaitingJob } from '../store/store.ts'
 import type { Queue, Turn } from './queue.ts'
 

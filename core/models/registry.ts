@@ -1,7 +1,7 @@
-import type { EngineTraits } from '../fleet.ts'
 import type { GenerationTask } from '../schemas/task.ts'
 import type { Catalog } from './catalog.ts'
 import { compareModels, type ModelChanges } from './change.ts'
+import type { EngineTraits } from './fleet.ts'
 import type { Model } from './model.ts'
 import { slugTable } from './slugs.ts'
 

@@ -1,4 +1,4 @@
-import type { Lease } from '../fleet.ts'
+import type { Lease } from '../models/fleet.ts'
 import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../store/store.ts'
 
 /** What one attempt of a job came to. Files lie in their place already; their rows are written with the job's end. */

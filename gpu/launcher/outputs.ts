@@ -1,4 +1,4 @@
-import type { EngineLine, EngineOutput } from '../../core/fleet.ts'
+import type { EngineLine, EngineOutput } from '../../core/models/fleet.ts'
 import { type Output, openOutput } from './output.ts'
 
 export interface Outputs extends EngineOutput {

@@ -1,5 +1,5 @@
 import type { Failure } from '../../core/failure.ts'
-import type { EngineTraits, SpeechTraits } from '../../core/fleet.ts'
+import type { EngineTraits, SpeechTraits } from '../../core/models/fleet.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
 import { speechFormats } from '../../core/schemas/speech-format.ts'

@@ -1,5 +1,5 @@
 import { Failure } from '../../core/failure.ts'
-import type { EngineTraits } from '../../core/fleet.ts'
+import type { EngineTraits } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { impliedBy, type Task, tasks } from '../../core/schemas/task.ts'
 import { custom } from './custom.ts'

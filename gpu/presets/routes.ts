@@ -1,4 +1,4 @@
-import type { EngineTraits } from '../../core/fleet.ts'
+import type { EngineTraits } from '../../core/models/fleet.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { EngineLine } from '../../core/fleet.ts'
+import type { EngineLine } from '../../core/models/fleet.ts'
 
 /** One line of a log, whoever wrote it. */
 export const LogLine = z

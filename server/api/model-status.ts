@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
-import type { FleetSnapshot } from '../../core/fleet.ts'
+import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
 import { Task } from '../../core/schemas/task.ts'

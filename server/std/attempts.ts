@@ -1,7 +1,7 @@
 import type { Admitted } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
-import type { Lease } from '../../core/fleet.ts'
 import type { CallAttempt, RunningCall } from '../../core/jobs/call.ts'
+import type { Lease } from '../../core/models/fleet.ts'
 import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
 import { type Hold, keepUnrepeatable, type Unrepeatable } from '../idempotency.ts'

@@ -1,7 +1,7 @@
 import type { Admitted } from '../../core/admission/admission.ts'
 import { Failure } from '../../core/failure.ts'
-import type { Lease } from '../../core/fleet.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
+import type { Lease } from '../../core/models/fleet.ts'
 import type { TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'

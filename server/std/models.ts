@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
-import type { FleetSnapshot } from '../../core/fleet.ts'
+import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { Call } from '../call.ts'

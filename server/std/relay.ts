@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { Failure } from '../../core/failure.ts'
-import type { EngineListener, Exchange } from '../../core/fleet.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
+import type { EngineListener, Exchange } from '../../core/models/fleet.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { StreamShape, type StreamWant } from '../../core/tasks/stream-shape.ts'
 import type { Call } from '../call.ts'

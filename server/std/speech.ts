@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { Failure } from '../../core/failure.ts'
-import type { Lease } from '../../core/fleet.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
+import type { Lease } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { contentTypeOf, speechForms } from '../../core/schemas/speech-format.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'

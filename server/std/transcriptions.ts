@@ -1,7 +1,7 @@
 import { Failure } from '../../core/failure.ts'
-import type { Lease } from '../../core/fleet.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
 import type { Sound } from '../../core/media/sound.ts'
+import type { Lease } from '../../core/models/fleet.ts'
 import type { TranscriptionTask } from '../../core/schemas/task.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { type PreparedTranscription, prepareTranscription } from '../../core/tasks/transcription/transcription.ts'

@@ -1,6 +1,6 @@
 import type { Failure } from '../../core/failure.ts'
-import type { SlotQueue } from '../../core/fleet.ts'
 import { waitedTooLong } from '../../core/jobs/refusals.ts'
+import type { SlotQueue } from '../../core/models/fleet.ts'
 import { type ModelState, notOffered, type Resident } from '../../gpu/model-state.ts'
 import type { Residency } from '../../gpu/residency.ts'
 

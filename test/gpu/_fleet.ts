@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import type { Failure } from '../../core/failure.ts'
-import type { EngineCall, Exchange, Lease } from '../../core/fleet.ts'
+import type { EngineCall, Exchange, Lease } from '../../core/models/fleet.ts'
 import { Model } from '../../core/models/model.ts'
 import type { Device } from '../../gpu/devices/device.ts'
 import { type FleetOptions, openFleet } from '../../gpu/fleet.ts'

@@ -1,4 +1,3 @@
-import type { Fleet, Lease } from '../../core/fleet.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
 import { openCalls } from '../../core/jobs/calls.ts'
 import { openDispatch } from '../../core/jobs/dispatch.ts'
@@ -7,6 +6,7 @@ import { openQueue } from '../../core/jobs/queue.ts'
 import { openWaitingCalls } from '../../core/jobs/waiting-calls.ts'
 import { Departure, type Leaving } from '../../core/leaving.ts'
 import { openLog } from '../../core/log.ts'
+import type { Fleet, Lease } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { admittedWork } from '../core/_admission.ts'
 

@@ -1,5 +1,5 @@
-import type { EngineCall, EngineListener, Lease } from '../../fleet.ts'
 import type { Leaving } from '../../leaving.ts'
+import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
 
 /** One request to an engine, its answer whole. Rejects with the Failure that the engine or the caller's leaving makes. */
 export function ask(

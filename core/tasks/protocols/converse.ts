@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { EngineListener, Lease } from '../../fleet.ts'
+import type { EngineListener, Lease } from '../../models/fleet.ts'
 import type { RunReport } from '../run-job.ts'
 import type { EngineMessage, GenerationCall } from './generation-call.ts'
 import { EngineFault, MessageReader } from './messages.ts'

@@ -1,6 +1,6 @@
-import type { EngineProtocolName, EngineRoute, Lease } from '../../fleet.ts'
 import type { Leaving } from '../../leaving.ts'
 import type { Sound } from '../../media/sound.ts'
+import type { EngineProtocolName, EngineRoute, Lease } from '../../models/fleet.ts'
 import type { Task } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
 import type { Completed } from './converse.ts'

@@ -1,4 +1,4 @@
-import type { EngineRoute } from '../../fleet.ts'
+import type { EngineRoute } from '../../models/fleet.ts'
 import { inferGeneration } from './infer-generation.ts'
 import { openaiAudio } from './openai-audio.ts'
 import type { AudioProtocol, EngineProtocol, GenerationProtocol } from './protocol.ts'

@@ -1,4 +1,4 @@
-import type { EngineTraits } from '../../fleet.ts'
+import type { EngineTraits } from '../../models/fleet.ts'
 
 const wishes: Record<EngineTraits['streamUsage'], object> = {
   none: {},

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import { Failure } from '../../failure.ts'
 import { diskFailure } from '../../files/write.ts'
-import type { EngineListener, Exchange, Lease } from '../../fleet.ts'
 import type { Leaving } from '../../leaving.ts'
+import type { EngineListener, Exchange, Lease } from '../../models/fleet.ts'
 import { engineFault } from './answer.ts'
 
 export interface EngineSound {

@@ -1,9 +1,9 @@
 import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { Failure } from '../../failure.ts'
-import type { Lease } from '../../fleet.ts'
 import type { Leaving } from '../../leaving.ts'
 import type { Sound } from '../../media/sound.ts'
+import type { Lease } from '../../models/fleet.ts'
 import { ask } from './ask.ts'
 import { type SoundForm, soundForm } from './sound-form.ts'
 

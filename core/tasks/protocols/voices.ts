@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Lease } from '../../fleet.ts'
 import type { Leaving } from '../../leaving.ts'
+import type { Lease } from '../../models/fleet.ts'
 import { ask } from './ask.ts'
 
 export interface Voice {

@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
-import type { EngineRoute, SpeechTraits } from '../../fleet.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
+import type { EngineRoute, SpeechTraits } from '../../models/fleet.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { SpeechFormat } from '../../schemas/speech-format.ts'
 import { longestSpeechInput, usualSpeechInput } from '../../schemas/speech-input.ts'

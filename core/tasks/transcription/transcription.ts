@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
-import type { EngineRoute } from '../../fleet.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
+import type { EngineRoute } from '../../models/fleet.ts'
 import type { Feature } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { TranscriptionTask } from '../../schemas/task.ts'

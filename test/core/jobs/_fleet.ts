@@ -1,5 +1,5 @@
 import type { Failure } from '../../../core/failure.ts'
-import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../../../core/fleet.ts'
+import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../../../core/models/fleet.ts'
 import { Model } from '../../../core/models/model.ts'
 
 interface Slots {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
-import type { ModelActivity } from '../../../core/fleet.ts'
 import { type Facts, type Standing, standingOf } from '../../../core/jobs/standing.ts'
+import type { ModelActivity } from '../../../core/models/fleet.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 
 const now = 1_000_000

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Lease } from '../../../core/fleet.ts'
+import type { Lease } from '../../../core/models/fleet.ts'
 import { type Task, tasks } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { openTaskRunner } from '../../../core/tasks/run.ts'

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
-import type { Lease } from '../../../../core/fleet.ts'
+import type { Lease } from '../../../../core/models/fleet.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { fleetOf } from '../../../gpu/_fleet.ts'
 

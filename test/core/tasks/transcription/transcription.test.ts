@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { EngineTraits } from '../../../../core/fleet.ts'
 import type { Catalog } from '../../../../core/models/catalog.ts'
+import type { EngineTraits } from '../../../../core/models/fleet.ts'
 import type { Feature } from '../../../../core/models/model.ts'
 import type { TranscriptionTask } from '../../../../core/schemas/task.ts'
 import { soundForm } from '../../../../core/tasks/protocols/sound-form.ts'

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
-import type { Failure } from './failure.ts'
-import type { Feature, Model } from './models/model.ts'
-import type { SpeechFormat } from './schemas/speech-format.ts'
-import type { Task } from './schemas/task.ts'
+import type { Failure } from '../failure.ts'
+import type { SpeechFormat } from '../schemas/speech-format.ts'
+import type { Task } from '../schemas/task.ts'
+import type { Feature, Model } from './model.ts'
 
 /**
  * The seam between what is asked for and what runs it. The server, the jobs and the CLI know GPUs only through
