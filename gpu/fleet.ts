@@ -179,8 +179,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   function activity(model: Model): ModelActivity {
     const state = find(model.id)
-    if (state) return residency.activity({ ...state, model })
-    return sizing.has(model.id) && model.enabled ? { ...untouched(model), status: 'loading' } : untouched(model)
+    const known = state ? residency.activity({ ...state, model }) : untouched(model)
+    // What it needs is being looked up, and then it is loaded.
+    return sizing.has(model.id) && known.status === 'cold' ? { ...known, status: 'loading' } : known
   }
 
   const loads = new Map<string, Promise<void>>()
@@ -222,7 +223,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     slots(modelId) {
       const model = models().find(({ id }) => id === modelId)
       if (!model) return { ready: 0, planned: 0 }
-      const own = residents().filter(({ serves, state }) => serves.model.id === modelId && state === 'ready')
+      // Engines that take no new request give none of their slots.
+      const takesRequests = ({ serves, state, draining }: Resident) =>
+        serves.model.id === modelId && state === 'ready' && draining !== 'unload' && !serves.retired
+      const own = residents().filter(takesRequests)
       const each = model.concurrency ?? presetOf(model).slots
       return { ready: own.reduce((sum, { slots }) => sum + slots, 0), planned: each * Math.max(1, model.replicas.min) }
     },

@@ -72,6 +72,12 @@ export function openAdmission({
     /** Whether any work may begin now. Asked before a request is read. Throws Failure `no_capacity`. */
     requireRoom: (): void => room.records(),
 
+    /**
+     * Whether one more call may wait for the model. Asked before media are fetched, and after an idempotency key was looked
+     * up: what was answered before is answered again however full the queue is. Throws Failure `queue_full`.
+     */
+    requireQueueRoom: ({ model }: Admitted): void => room.queue(model),
+
     /** Counts a body of so many bytes until the answer is called, once or more. Throws Failure `no_capacity`. */
     holdBody: (bytes: number): (() => void) => bodies.hold(bytes),
 
@@ -83,10 +89,7 @@ export function openAdmission({
       modelFor(taskRecord(task), modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, model.id, param)
-      if (kind === 'call') {
-        room.records()
-        room.queue(model)
-      }
+      if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
       return { organizationId, tokenId, task, model } as Admitted
     },
@@ -97,8 +100,10 @@ export function openAdmission({
      */
     readmit({ task, modelId }: Pick<JobRecord, 'task' | 'modelId'>): Model {
       const model = registry.find(modelId)
-      if (!model?.enabled)
+      if (!model)
         throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`, { param: 'model' })
+      // Whoever disables a model means to enable it again: the attempt never began, and the job waits.
+      if (!model.enabled) throw new Failure('no_capacity', `The model '${modelId}' is disabled here.`)
       modelFor(taskRecord(task), modelId, registry.catalog())
       return model
     },

@@ -58,7 +58,8 @@ export const runningRecord = (call: RunningCall): JobRecord => ({
   startedAt: call.startedAt,
   engineId: call.engineId,
   rank: call.entry?.rank ?? 0,
-  status: call.startedAt === null ? 'pending' : 'processing',
+  // One whose engine broke waits again.
+  status: call.startedAt === null || call.waiting ? 'pending' : 'processing',
   error: null,
   usage: null,
   cost: null,

@@ -83,7 +83,8 @@ export function openCalls({
         dispatch.look(id)
       }
       const leave = () => withdraw(call.caller.reason)
-      const full = queue.waiting(id).interactive >= mostWaiting(model)
+      // A call that ran already was admitted: only new ones are too many.
+      const full = call.startedAt === null && queue.waiting(id).interactive >= mostWaiting(model)
       call.waiting = entry
       waiting.add(entry)
       call.caller.addEventListener('abort', leave)
@@ -105,7 +106,8 @@ export function openCalls({
     const free = dispatch.takeFree(model.id)
     const { lease, turn } = free
       ? { lease: free, turn: undefined }
-      : await wait(call, model, Math.min(model.dispatch_wait_ms, waitMs))
+      : // What it has waited before an attempt that broke counts.
+        await wait(call, model, Math.min(model.dispatch_wait_ms, waitMs) - call.queuedMs)
     const since = performance.now()
     let end: CallEnd | undefined
     // No `using`: V8 takes more than a microsecond for each, and this is the way of every request.
@@ -261,9 +263,10 @@ export function openCalls({
       throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${ended.status}.`)
     },
 
-    /** The calls that wait for a slot, in no order. */
-    *waiting(): Iterable<JobRecord> {
-      for (const call of running.values()) if (call.waiting) yield runningRecord(call)
+    /** The calls that wait for a slot, in no order, each with the milliseconds that it has waited. */
+    *waiting(): Iterable<{ job: JobRecord; waitedMs: number }> {
+      for (const call of running.values())
+        if (call.waiting) yield { job: runningRecord(call), waitedMs: waiting.waitedMs(call.waiting) }
     },
   }
 }

@@ -4,11 +4,11 @@ import type { Demand, Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
 import type { Queue, Turn } from './queue.ts'
 import type { Refill } from './refill.ts'
-import { coolingMs } from './retry.ts'
+import { pauseMs } from './retry.ts'
 import type { WaitingCalls } from './waiting-calls.ts'
 
 /** Why the jobs of a model are not dispatched, and for how much longer. */
-export interface Cooling {
+export interface Pause {
   readonly failure: Failure
   readonly forMs: number
 }
@@ -19,7 +19,7 @@ interface ModelDispatch {
   held: number
   /** Whether the jobs that are next are being read from the store. */
   reading: boolean
-  cooling: { failure: Failure; until: number; timer: NodeJS.Timeout } | undefined
+  pause: { failure: Failure; byFleet: boolean; until: number; timer: NodeJS.Timeout } | undefined
 }
 
 export interface DispatchOptions {
@@ -54,7 +54,7 @@ export function openDispatch(options: DispatchOptions) {
 
   function stateOf(modelId: string): ModelDispatch {
     let state = models.get(modelId)
-    if (!state) models.set(modelId, (state = { held: 0, reading: false, cooling: undefined }))
+    if (!state) models.set(modelId, (state = { held: 0, reading: false, pause: undefined }))
     return state
   }
 
@@ -67,7 +67,7 @@ export function openDispatch(options: DispatchOptions) {
   /** How many jobs of the model could begin now if they had slots. */
   function ready(modelId: string): number {
     const { background } = queue.waiting(modelId)
-    if (background === 0 || draining || models.get(modelId)?.cooling || !find(modelId)?.enabled) return 0
+    if (background === 0 || draining || models.get(modelId)?.pause || !find(modelId)?.enabled) return 0
     return Math.min(background, room(modelId))
   }
 
@@ -121,11 +121,11 @@ export function openDispatch(options: DispatchOptions) {
   /** Something may be possible for the model that was not before, or less is wanted of it. */
   function look(modelId: string): void {
     const { background } = queue.waiting(modelId)
-    if (background > 0 && !draining && !find(modelId)) return sendAway(modelId)
-    if (queue.waits(modelId)) serve(modelId)
+    if (background > 0 && !draining && !find(modelId)) failRemoved(modelId)
+    else if (queue.waits(modelId)) serve(modelId)
     tellDemand(modelId)
     const state = models.get(modelId)
-    if (state && background === 0 && state.held === 0 && !state.reading && !state.cooling) models.delete(modelId)
+    if (state && background === 0 && state.held === 0 && !state.reading && !state.pause) models.delete(modelId)
   }
 
   function tellDemand(modelId: string): void {
@@ -136,26 +136,32 @@ export function openDispatch(options: DispatchOptions) {
     if (before || after) fleet.demandChanged(modelId)
   }
 
-  /** No job has begun, so none is charged: the jobs of the model wait, and tell the reason. */
-  function cool(modelId: string, failure: Failure): void {
+  /**
+   * The jobs of the model wait and tell the reason; none has begun, so none is charged. A pause that the fleet asked for
+   * ends early when it offers a slot.
+   */
+  function pauseJobs(modelId: string, failure: Failure, byFleet = false): void {
     if (failure.code === 'internal_error') log.error('A slot could not be had', { model: modelId }, failure.cause)
     const state = stateOf(modelId)
-    const forMs = coolingMs(failure)
-    clearTimeout(state.cooling?.timer)
+    // The fleet says the same again whenever it looks; that must not make the pause longer.
+    if (byFleet && state.pause) return void (state.pause.failure = failure)
+    const forMs = pauseMs(failure)
+    clearTimeout(state.pause?.timer)
     const over = () => {
-      state.cooling = undefined
+      state.pause = undefined
       look(modelId)
     }
-    state.cooling = { failure, until: performance.now() + forMs, timer: setTimeout(over, forMs).unref() }
+    const timer = setTimeout(over, forMs).unref()
+    state.pause = { failure, byFleet, until: performance.now() + forMs, timer }
   }
 
   function refused(modelId: string, failure: Failure): void {
-    cool(modelId, failure)
+    pauseJobs(modelId, failure)
     tellDemand(modelId)
   }
 
   /** The model is not configured any more, and may never be again: its jobs are taken as if to run, and fail. */
-  function sendAway(modelId: string): void {
+  function failRemoved(modelId: string): void {
     while (room(modelId) > 0) {
       const next = queue.next(modelId)
       if (!next) return
@@ -180,11 +186,18 @@ export function openDispatch(options: DispatchOptions) {
   fleet.connect({
     waits: modelId => queue.waits(modelId),
     demand,
-    serve,
+    serve(modelId) {
+      const state = models.get(modelId)
+      if (state?.pause?.byFleet) {
+        clearTimeout(state.pause.timer)
+        state.pause = undefined
+      }
+      serve(modelId)
+    },
     refuse(modelId, failure, withinMs) {
       calls.refuse(modelId, failure, withinMs)
       if (withinMs < Number.POSITIVE_INFINITY || draining || queue.waiting(modelId).background === 0) return
-      if (find(modelId)) cool(modelId, failure())
+      if (find(modelId)) pauseJobs(modelId, failure(), true)
       // Not from here: the fleet is in the middle of its own decision.
       else setImmediate(look, modelId)
     },
@@ -195,7 +208,7 @@ export function openDispatch(options: DispatchOptions) {
     /** A slot for a job that is not there yet, if nothing else has a use for it. It goes back by `freed`. */
     spare(modelId: string): Lease | undefined {
       if (draining || queue.waits(modelId) || !find(modelId)?.enabled) return undefined
-      const lease = models.get(modelId)?.cooling || room(modelId) === 0 ? undefined : fleet.take(modelId)
+      const lease = models.get(modelId)?.pause || room(modelId) === 0 ? undefined : fleet.take(modelId)
       if (!lease) return undefined
       stateOf(modelId).held++
       held++
@@ -211,16 +224,16 @@ export function openDispatch(options: DispatchOptions) {
       else look(modelId)
     },
     refused,
-    cooling(modelId: string): Cooling | undefined {
-      const cooling = models.get(modelId)?.cooling
-      return cooling && { failure: cooling.failure, forMs: Math.max(0, Math.ceil(cooling.until - performance.now())) }
+    pause(modelId: string): Pause | undefined {
+      const pause = models.get(modelId)?.pause
+      return pause && { failure: pause.failure, forMs: Math.max(0, Math.ceil(pause.until - performance.now())) }
     },
     lookAtAll,
     held: (modelId?: string): number => (modelId === undefined ? held : (models.get(modelId)?.held ?? 0)),
     /** Begins no job any more. Calls that wait are served until the fleet refuses them. */
     close(): void {
       draining = true
-      for (const state of models.values()) clearTimeout(state.cooling?.timer)
+      for (const state of models.values()) clearTimeout(state.pause?.timer)
     },
   }
 }

@@ -51,7 +51,7 @@ export function openFacts({
       activity: activities[modelId],
       slots,
       freeSlots,
-      cooling: dispatch.cooling(modelId),
+      pause: dispatch.pause(modelId),
     }
   }
 

@@ -15,8 +15,6 @@ export interface Lane {
   beyond: number
   /** The highest rank that was left to the store. */
   newest: number
-  /** Milliseconds that its entries usually take; null before the first one has ended. */
-  typicalMs: number | null
   /** How many of its entries were taken and have not ended. */
   underWay: number
   /** Monotonic milliseconds since when it waits without one of its entries being served. */
@@ -35,6 +33,8 @@ export interface Account {
   servedAt: number
   /** How many entries charged to it have not ended. */
   underWay: number
+  /** Milliseconds that its entries usually take; null before the first one has ended. */
+  typicalMs: number | null
 }
 
 /** What happened since a look into the store was begun, which it may have missed. */
@@ -53,7 +53,6 @@ export const newLane = (modelId: string, jobClass: JobClass, organizationId: str
   through: Number.POSITIVE_INFINITY,
   beyond: 0,
   newest: Number.NEGATIVE_INFINITY,
-  typicalMs: null,
   underWay: 0,
   waitingSince: now,
   sparse: false,

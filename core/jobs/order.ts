@@ -5,8 +5,8 @@ import { accountOf, type ModelQueue } from './windows.ts'
 /** The lane whose turn it is. */
 export interface Choice {
   lane: Lane
-  /** It goes before a higher class for being sparse, and is charged there too. */
-  promoted: boolean
+  /** The higher class in which it goes first for being sparse, and is charged too. */
+  promotedTo: JobClass | undefined
   /** It is served for having waited too long. */
   aged: boolean
 }
@@ -28,12 +28,12 @@ export interface OrderOptions {
 const agedEvery = 4
 
 /**
- * Whose turn it is. Pure. Strict order of the classes; inside a class deficit round robin: the organization that has
+ * Whose turn it is. No clock, no effect but that accounts are made where there are none. Strict order of the classes; inside a class deficit round robin: the organization that has
  * had least for its share, of equals the one served longer ago. Two rules keep strict order from starving anybody:
  *
  * - An entry that comes to an idle lane, with nothing of its organization and class waiting or running, competes with
- *   the interactive class once its own class would serve it (the sparse flows of FQ-CoDel, RFC 8290). So one job is not
- *   held up by another organization's backlog of calls, and a backlog of jobs gains nothing.
+ *   the highest class that waits once its own class would serve it (the sparse flows of FQ-CoDel, RFC 8290). So one job
+ *   is not held up by another organization's backlog of calls, and a backlog of jobs gains nothing.
  * - A lane that has waited longer than `ageingMs`, and twice as long as a fair round of all lanes takes, is served next,
  *   in at most one of four turns.
  */
@@ -52,19 +52,19 @@ export function nextLane(queue: ModelQueue, options: OrderOptions): Choice | und
   if (!oldest) return undefined
   const roundMs = (weights * (queue.typicalMs ?? options.firstMs)) / Math.max(1, queue.underWay)
   const tooLong = options.now - oldest.waitingSince >= Math.max(options.ageingMs, 2 * roundMs)
-  if (tooLong && queue.turnsSinceAged >= agedEvery - 1) return { lane: oldest, promoted: false, aged: true }
+  if (tooLong && queue.turnsSinceAged >= agedEvery - 1) return { lane: oldest, promotedTo: undefined, aged: true }
   return highest(queue, best)
 }
 
-/** The best of the interactive class and of all sparse lanes; where there are none of these, that of the first class. */
+/** The best lane of the highest class that waits, or a sparse one of a lower class that has had less there. */
 function highest(queue: ModelQueue, best: Partial<Record<JobClass, Lane>>): Choice {
-  let chosen = best.interactive
+  const top = jobClasses.find(jobClass => best[jobClass])!
+  let lane = best[top]!
   for (const jobClass of jobClasses) {
-    const lane = best[jobClass]
-    if (lane?.sparse && (!chosen || precedes(queue, lane, chosen, 'interactive'))) chosen = lane
+    const other = best[jobClass]
+    if (other?.sparse && other !== lane && precedes(queue, other, lane, top)) lane = other
   }
-  const lane = chosen ?? best.workflow ?? best.async ?? best.batch!
-  return { lane, promoted: chosen !== undefined && lane.class !== 'interactive', aged: false }
+  return { lane, promotedTo: lane.class === top ? undefined : top, aged: false }
 }
 
 /** Whether a lane goes before another by what their organizations have had in this class. */
@@ -75,3 +75,7 @@ function precedes(queue: ModelQueue, lane: Lane, other: Lane, jobClass: JobClass
   ]
   return own.had < others.had || (own.had === others.had && own.servedAt < others.servedAt)
 }
+
+/** The classes that are served before this one. */
+export const classesAbove = (jobClass: JobClass): readonly JobClass[] =>
+  jobClasses.slice(0, jobClasses.indexOf(jobClass))

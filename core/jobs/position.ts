@@ -33,7 +33,7 @@ export function entriesAhead(queue: ModelQueue, own: Lane, index: number, step: 
     const order = rank(other.class) - rank(own.class)
     if (order === 0) ahead += Math.min(waiting, turnsBefore(queue, { own, index, other, passed }, step))
     else if (order < 0 && !sparse) ahead += waiting
-    else if (order < 0 && other.class === 'interactive') ahead += hadLess(queue, other, own) ? 1 : 0
+    else if (order < 0) ahead += hadLess(queue, other, own) ? 1 : 0
     else if (order > 0 && other.sparse && !sparse) ahead++
   }
   return ahead
@@ -66,7 +66,8 @@ function turnsBefore(queue: ModelQueue, { own, index, other, passed }: Pair, ste
   return otherFirst ? whole + 1 : whole
 }
 
-const hadLess = ({ classes: { interactive } }: ModelQueue, lane: Lane, other: Lane): boolean =>
-  accountOf(interactive, lane.organizationId).had < accountOf(interactive, other.organizationId).had
+/** Whether the organization of a lane has had less in its class than that of another lane. */
+const hadLess = ({ classes }: ModelQueue, lane: Lane, other: Lane): boolean =>
+  accountOf(classes[lane.class], lane.organizationId).had < accountOf(classes[lane.class], other.organizationId).had
 
 const rank = (jobClass: JobClass): number => jobClasses.indexOf(jobClass)

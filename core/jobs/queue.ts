@@ -1,7 +1,7 @@
 import { movingAverage } from '../moving-average.ts'
 import type { JobClass, WaitingJob } from '../store/store.ts'
 import { type Account, hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
-import { type Choice, nextLane } from './order.ts'
+import { type Choice, classesAbove, nextLane } from './order.ts'
 import { entriesAhead, placeInLane } from './position.ts'
 import { accountOf, type LanePlace, type ModelQueue, openWindows, type StoreRead } from './windows.ts'
 
@@ -31,7 +31,7 @@ export interface QueueOptions {
 
 /** What an entry is taken to cost before any has run. */
 const firstMs = 1_000
-/** So many turns pass between two looks for lanes and accounts that are of no use any more. */
+/** Turns between two removals of accounts that are of no use any more. */
 const forgetEvery = 64
 
 /**
@@ -46,7 +46,9 @@ export function openQueue(options: QueueOptions) {
   let turns = 0
 
   const weight = (organizationId: string): number => Math.max(1, weightOf(organizationId))
-  const usual = (queue: ModelQueue, lane: Lane): number => lane.typicalMs ?? queue.typicalMs ?? firstMs
+  const typical = (queue: ModelQueue, lane: Lane): number | null =>
+    queue.classes[lane.class].accounts.get(lane.organizationId)?.typicalMs ?? queue.typicalMs
+  const usual = (queue: ModelQueue, lane: Lane): number => typical(queue, lane) ?? firstMs
 
   function read(lane: Lane): StoreRead {
     const underWay = [...taken.values()].filter(
@@ -75,15 +77,22 @@ export function openQueue(options: QueueOptions) {
     return at
   }
 
-  /** Charges an entry what its like usually take, until it has ended. */
-  function charge({ queue, lane }: LanePlace, job: WaitingJob, classes: readonly JobClass[]): Turn {
+  /**
+   * Charges an entry what its like usually take, until it has ended. `inOrder` false: it was not its organization's turn,
+   * which says nothing about where others begin.
+   */
+  function charge(
+    { queue, lane }: LanePlace,
+    job: WaitingJob,
+    { classes, inOrder = true }: { classes: readonly JobClass[]; inOrder?: boolean },
+  ): Turn {
     const accounts = classes.map(name => accountOf(queue.classes[name], lane.organizationId))
     const turn: Turn = { job, accounts, weight: weight(lane.organizationId), chargedMs: usual(queue, lane) }
     lane.reading?.gone.add(job.id)
     turns++
     for (const [at, account] of accounts.entries()) {
       const one = queue.classes[classes[at]!]
-      one.floor = Math.max(one.floor, account.had)
+      if (inOrder) one.floor = Math.max(one.floor, account.had)
       account.had += turn.chargedMs / turn.weight
       account.servedAt = turns
       account.underWay++
@@ -93,7 +102,7 @@ export function openQueue(options: QueueOptions) {
     lane.waitingSince = now()
     queue.underWay++
     taken.set(job.id, turn)
-    if (turns % forgetEvery === 0) windows.forget(queue)
+    if (turns % forgetEvery === 0) windows.forgetAccounts(queue)
     return turn
   }
 
@@ -104,6 +113,12 @@ export function openQueue(options: QueueOptions) {
     account.had = Math.max(account.had, one.floor)
   }
 
+  function comeBackIfAway(at: LanePlace, jobClass: JobClass): void {
+    const { modelId, organizationId } = at.lane
+    const other = windows.find({ modelId, organizationId, class: jobClass })
+    if (!other || waitingIn(other.lane) === 0) comeBack(at, jobClass)
+  }
+
   function offer(job: WaitingJob): void {
     if (taken.has(job.id)) return
     const at = windows.lane(job)
@@ -112,9 +127,8 @@ export function openQueue(options: QueueOptions) {
       comeBack(at, lane.class)
       lane.waitingSince = now()
       lane.sparse = lane.class !== 'interactive' && lane.underWay === 0 && !hasMore(lane)
-      // It will be charged as interactive, where its organization may be away as well.
-      const calls = lane.sparse ? windows.find({ ...job, class: 'interactive' }) : at
-      if (!calls || waitingIn(calls.lane) === 0) comeBack(at, 'interactive')
+      // It may compete with a higher class, where its organization may be away as well.
+      if (lane.sparse) for (const higher of classesAbove(lane.class)) comeBackIfAway(at, higher)
     }
     windows.change(at, () => insert(lane, job, windows.size()))
   }
@@ -142,6 +156,7 @@ export function openQueue(options: QueueOptions) {
         const { lane } = at
         if (!withdraw(lane, job) && waited && job.rank >= lane.through) lane.beyond = Math.max(0, lane.beyond - 1)
       })
+      windows.forgetLane(at)
       windows.rest(job.modelId)
     },
 
@@ -161,14 +176,15 @@ export function openQueue(options: QueueOptions) {
       const at = windows.lane(job)
       windows.change(at, () => at.lane.window.shift())
       at.queue.turnsSinceAged = choice.aged ? 0 : at.queue.turnsSinceAged + 1
-      return charge(at, job, choice.promoted ? [job.class, 'interactive'] : [job.class])
+      const classes = choice.promotedTo ? [job.class, choice.promotedTo] : [job.class]
+      return charge(at, job, { classes, inOrder: !choice.aged })
     },
 
     /** Charges a job that never waited here: its turn has come with its making. */
     takeNew(job: WaitingJob): Turn {
       const at = windows.lane(job)
       if (waitingIn(at.lane) === 0) comeBack(at, job.class)
-      return charge(at, job, [job.class])
+      return charge(at, job, { classes: [job.class] })
     },
 
     /**
@@ -178,14 +194,19 @@ export function openQueue(options: QueueOptions) {
     ran(turn: Turn, ranMs: number, whole = true): void {
       const at = over(turn, ranMs)
       if (!at) return
-      if (whole) at.lane.typicalMs = movingAverage(at.lane.typicalMs, ranMs)
+      const account = accountOf(at.queue.classes[turn.job.class], turn.job.organizationId)
+      if (whole) account.typicalMs = movingAverage(account.typicalMs, ranMs)
       if (whole) at.queue.typicalMs = movingAverage(at.queue.typicalMs, ranMs)
+      windows.forgetLane(at)
       windows.rest(turn.job.modelId)
     },
 
     /** The entry of the turn did not run and does not wait any more. */
     passed(turn: Turn): void {
-      if (over(turn, 0)) windows.rest(turn.job.modelId)
+      const at = over(turn, 0)
+      if (!at) return
+      windows.forgetLane(at)
+      windows.rest(turn.job.modelId)
     },
 
     /** The job of the turn did not run and waits again. */
@@ -229,15 +250,19 @@ export function openQueue(options: QueueOptions) {
       return { interactive, background }
     },
 
-    /** Milliseconds that the first of the waiting entries has waited, and of slot time that all are expected to take. */
+    /**
+     * Milliseconds for which the lane that was served longest ago has waited, of calls where any wait; and milliseconds of
+     * slot time that all entries are expected to take, null while that is not known.
+     */
     load(modelId: string, { jobs = true }: { jobs?: boolean } = {}): { oldestWaitMs: number; workMs: number | null } {
       const queue = windows.queue(modelId)
+      const calls = queue !== undefined && queue.interactive > 0
       let [since, workMs]: [number, number | null] = [now(), 0]
       for (const lane of queue?.lanes.values() ?? []) {
         const waiting = waitingIn(lane)
         if (waiting === 0 || (!jobs && lane.class !== 'interactive')) continue
-        since = Math.min(since, lane.waitingSince)
-        const typicalMs = lane.typicalMs ?? queue!.typicalMs
+        if (!calls || lane.class === 'interactive') since = Math.min(since, lane.waitingSince)
+        const typicalMs = typical(queue!, lane)
         workMs = workMs === null || typicalMs === null ? null : workMs + waiting * typicalMs
       }
       return { oldestWaitMs: now() - since, workMs }

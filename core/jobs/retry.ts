@@ -3,7 +3,7 @@ import type { Failure, FailureCode } from '../failure.ts'
 /** What happens to a job whose attempt failed. */
 export type RetryDecision =
   /** Back to its place in the queue, uncharged; its model is left alone for so long. */
-  | { do: 'release'; coolMs: number }
+  | { do: 'release' }
   /** Another attempt, not before this time. */
   | { do: 'retry'; at: number }
   | { do: 'fail' }
@@ -16,11 +16,11 @@ export const neverBegan = (code: FailureCode): boolean => notBegun.has(code)
 
 const firstBackOffMs = 1_000
 const longestBackOffMs = 30_000
-const longestCoolMs = 60_000
+const longestPauseMs = 60_000
 
 /** How long a model is left alone that could not give a slot: as long as it asks for, within bounds. */
-export const coolingMs = ({ retryAfterMs }: Pick<Failure, 'retryAfterMs'>): number =>
-  Math.min(Math.max(retryAfterMs ?? firstBackOffMs, 100), longestCoolMs)
+export const pauseMs = ({ retryAfterMs }: Pick<Failure, 'retryAfterMs'>): number =>
+  Math.min(Math.max(retryAfterMs ?? firstBackOffMs, 100), longestPauseMs)
 
 /**
  * Decides from the failure alone. The back-off doubles from one second to half a minute, and `random` (0 to 1) moves it
@@ -36,7 +36,7 @@ export function decideRetry(facts: {
   random: number
 }): RetryDecision {
   const { failure, overrun = false, attempt, maxAttempts, now, random } = facts
-  if (neverBegan(failure.code)) return { do: 'release', coolMs: coolingMs(failure) }
+  if (neverBegan(failure.code)) return { do: 'release' }
   if (overrun || !failure.retryable || attempt >= maxAttempts) return { do: 'fail' }
   const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), longestBackOffMs)
   return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, Math.round(backOff)) }

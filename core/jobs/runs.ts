@@ -55,9 +55,9 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     } catch (thrown) {
       // No room on the disk, or the store is closing: the job keeps its place.
       queue.putBack(turn)
-      free(modelId, lease)
+      // First, or the slot would go to the same job again.
       if (!draining) dispatch().refused(modelId, Failure.from(thrown))
-      return
+      return free(modelId, lease)
     }
     if (!job) {
       // It does not wait any more: the slot goes to another one.

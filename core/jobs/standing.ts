@@ -1,7 +1,7 @@
 import type { Failure } from '../failure.ts'
 import type { ModelActivity } from '../models/fleet.ts'
 import type { JobRecord } from '../store/store.ts'
-import type { Cooling } from './dispatch.ts'
+import type { Pause } from './dispatch.ts'
 import { untilBegun, untilDone } from './pace.ts'
 
 export const waitingReasons = [
@@ -41,7 +41,7 @@ export interface Facts {
   /** Of the model's engines that are ready. */
   slots: number
   freeSlots: number
-  cooling: Cooling | undefined
+  pause: Pause | undefined
 }
 
 /** Pure: the record and the facts make the standing. */
@@ -62,7 +62,7 @@ export function standingOf(job: JobRecord, facts: Facts): Standing {
 }
 
 function waiting(job: JobRecord, facts: Facts): NonNullable<Standing['waitingFor']> {
-  const { now, model, activity, cooling, usualMs, slots, freeSlots, position: ahead = 0 } = facts
+  const { now, model, activity, pause, usualMs, slots, freeSlots, position: ahead = 0 } = facts
   const name = `'${job.modelId}'`
   if (job.notBefore > now) {
     const etaMs = job.notBefore - now
@@ -81,7 +81,7 @@ function waiting(job: JobRecord, facts: Facts): NonNullable<Standing['waitingFor
       etaMs: null,
     }
   const queueMs = untilBegun({ ahead, slots: Math.max(1, slots), freeMs: freeSlots > 0 ? 0 : null }, usualMs)
-  if (cooling) return { ...unhappy(cooling.failure, activity), etaMs: plus(cooling.forMs, queueMs) }
+  if (pause) return { ...unhappy(pause.failure, activity), etaMs: plus(pause.forMs, queueMs) }
   switch (activity?.status) {
     case 'warm': {
       const detail =

@@ -58,7 +58,6 @@ export function openWaitingCalls({ queue, now = () => performance.now() }: { que
       const calls = Array.from(models.get(modelId)?.values() ?? []).filter(({ deadline }) => deadline <= before)
       for (const call of calls) if (this.withdraw(call)) call.refused(failure())
     },
-    all: (): Iterable<WaitingCall> => calls.values(),
   }
 }
 export type WaitingCalls = ReturnType<typeof openWaitingCalls>

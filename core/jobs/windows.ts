@@ -1,4 +1,4 @@
-import type { JobClass, WaitingJob } from '../store/store.ts'
+import { type JobClass, jobClasses, type WaitingJob } from '../store/store.ts'
 import { type Account, fill, hasMore, type Lane, newLane, type Reading, waitingIn } from './lane.ts'
 
 /** Everything that waits for one model. */
@@ -45,7 +45,7 @@ const keyOf = (jobClass: JobClass, organizationId: string): string => `${jobClas
 /** The account of an organization in a class, made at the floor where there is none. */
 export function accountOf({ accounts, floor }: ClassState, organizationId: string): Account {
   let account = accounts.get(organizationId)
-  if (!account) accounts.set(organizationId, (account = { had: floor, servedAt: 0, underWay: 0 }))
+  if (!account) accounts.set(organizationId, (account = { had: floor, servedAt: 0, underWay: 0, typicalMs: null }))
   return account
 }
 
@@ -115,16 +115,18 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
       return { queue, lane }
     },
 
-    /** Forgets lanes and accounts of organizations for which nothing waits, nothing runs and nothing is owed. */
-    forget(queue: ModelQueue): void {
-      const owes = ({ class: jobClass, organizationId }: Lane) => {
+    /** Forgets a lane in which nothing waits and of which nothing runs. What its organization has had is kept. */
+    forgetLane({ queue, lane }: LanePlace): void {
+      if (waitingIn(lane) === 0 && !hasMore(lane) && lane.underWay === 0 && !lane.reading) drop(queue, lane)
+    },
+
+    /** Forgets the accounts of organizations for which nothing waits, nothing runs and nothing is owed. */
+    forgetAccounts(queue: ModelQueue): void {
+      for (const jobClass of jobClasses) {
         const { accounts, floor } = queue.classes[jobClass]
-        return (accounts.get(organizationId)?.had ?? 0) > floor
+        for (const [id, { had, underWay }] of accounts)
+          if (underWay === 0 && had <= floor && !queue.lanes.has(keyOf(jobClass, id))) accounts.delete(id)
       }
-      for (const lane of queue.lanes.values())
-        if (waitingIn(lane) === 0 && !hasMore(lane) && lane.underWay === 0 && !owes(lane)) drop(queue, lane)
-      for (const { accounts, floor } of Object.values(queue.classes))
-        for (const [id, { had, underWay }] of accounts) if (underWay === 0 && had <= floor) accounts.delete(id)
     },
 
     /** Where nothing waits and nothing runs, all accounts begin anew. How long entries take stays known. */

@@ -154,16 +154,16 @@ function waitingRequests(
   { jobs }: Pick<Owners, 'jobs'>,
   models: ReadonlySet<string>,
 ): z.input<typeof WaitingRequest>[] {
-  const calls = Array.from(jobs.calls.waiting()).filter(({ modelId }) => models.has(modelId))
-  calls.sort((a, b) => a.rank - b.rank)
-  return calls.slice(0, mostListed).map(one => {
+  const calls = Array.from(jobs.calls.waiting()).filter(({ job }) => models.has(job.modelId))
+  calls.sort((a, b) => b.waitedMs - a.waitedMs)
+  return calls.slice(0, mostListed).map(({ job: one, waitedMs }) => {
     const { queuePosition, waitingFor } = jobs.standing(one)
     return {
       id: one.id,
       model_id: one.modelId,
       organization_id: one.organizationId,
       class: one.class,
-      waited_ms: Date.now() - one.createdAt,
+      waited_ms: Math.round(waitedMs),
       queue_position: queuePosition,
       waiting_for: waitingFor && {
         reason: waitingFor.reason,

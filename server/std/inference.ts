@@ -76,6 +76,7 @@ async function answer(
   circumstances: Circumstances,
   owners: InferenceOwners,
 ): Promise<void> {
+  if (checked.pictures) owners.admission.requireQueueRoom(circumstances.admitted)
   const prepared = checked.pictures ? await withImagesOf(call, checked, owners) : checked
   const { stream } = prepared
   await carryOut(

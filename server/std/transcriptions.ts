@@ -54,6 +54,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   async function answer(hold?: Hold): Promise<void> {
     const { field, value } = prepared.sound
     const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.gone }
+    admission.requireQueueRoom(admitted)
     // Before the call holds a slot that others could use.
     const sound = await media.sound(sender, field, body.file ?? call.inline.get(value) ?? value)
     call.letBodyGo()

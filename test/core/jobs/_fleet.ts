@@ -111,6 +111,7 @@ export function slotsOnly({ slots = 32 } = {}) {
       delete of(modelId).planned
       queue?.serve(modelId)
     },
+    free: (modelId: string): number => Math.max(0, of(modelId).count - of(modelId).held),
     held: (modelId?: string): number =>
       modelId === undefined ? [...models.values()].reduce((sum, one) => sum + one.held, 0) : of(modelId).held,
   }

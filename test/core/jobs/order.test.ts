@@ -28,8 +28,7 @@ test.each<[rule: string, entries: string[], expected: string]>([
   [
     'in one organization the classes come one after the other, whatever came first',
     ['a:batch', 'a:batch', 'a:async', 'a:async', 'a:workflow', 'a:workflow', 'a:interactive', 'a:interactive'],
-    // The first of each class came to an idle lane: it competes with the calls, of which none has had less.
-    'a6 a7 a4 a2 a0 a5 a3 a1',
+    'a6 a7 a4 a5 a2 a3 a0 a1',
   ],
   [
     'calls of several organizations take turns',
@@ -93,6 +92,57 @@ test('a lane that has waited too long is served in one of four turns, however ma
   expect(jobs.map(({ id }) => id)).toEqual(['b0', 'b1', 'b2'])
   // Each after half a minute without a turn of its lane.
   expect(jobs.map(({ at }) => Math.round(at / 1_000))).toEqual([30, 60, 90])
+})
+
+test('who sends one batch job at a time has no more than a fair share beside a workflow', () => {
+  const queue = filled(times(700, 'z:workflow'))
+  const counts: Record<string, number> = {}
+  let next = 1_000
+  for (const organization of ['a', 'b', 'c'])
+    queue.offer(waiting(`${organization}${++next}`, organization, next, 'm', 'batch'))
+  for (let turns = 0; turns < 600; turns++) {
+    const turn = take(queue)!
+    const { organizationId } = turn.job
+    counts[organizationId] = (counts[organizationId] ?? 0) + 1
+    queue.ran(turn, 100)
+    if (organizationId !== 'z') queue.offer(waiting(`${organizationId}${++next}`, organizationId, next, 'm', 'batch'))
+  }
+  expect(counts.z).toBeGreaterThanOrEqual(149)
+})
+
+test('a turn out of order says nothing about where others begin', () => {
+  let now = 0
+  const queue = filled(['a:interactive'], {}, () => now)
+  const run = (ms: number): string => {
+    const turn = take(queue)!
+    now += ms
+    queue.ran(turn, ms)
+    return turn.job.organizationId
+  }
+  let next = 10
+  const offer = (organization: string) =>
+    queue.offer(waiting(`${organization}${++next}`, organization, next, 'm', 'interactive'))
+  for (let i = 0; i < 400; i++) offer('b')
+  // One long call, then another one that is served for having waited long.
+  expect(run(600_000)).toBe('a')
+  offer('a')
+  while (run(1_000) !== 'a');
+  const served: string[] = []
+  for (let i = 0; i < 100; i++) {
+    offer('c')
+    served.push(run(1_000))
+  }
+  expect(served.slice(0, 3)).toContain('c')
+  expect(served.filter(one => one === 'c').length).toBeGreaterThan(40)
+})
+
+test('what organizations leave behind does not grow with their number', () => {
+  const queue = filled(times(1_100, 'z:batch'))
+  for (let i = 0; i < 1_000; i++) {
+    queue.offer(waiting(`o${i}`, `o${i}`, i, 'm', 'interactive'))
+    queue.ran(take(queue)!, 10)
+  }
+  expect(queue.stats().lanes).toBeLessThan(10)
 })
 
 test('where only calls may be served, jobs are passed over', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Failure, type FailureCode } from '../../../core/failure.ts'
 import { metered } from '../../../core/jobs/metered.ts'
-import { decideRetry, type RetryDecision } from '../../../core/jobs/retry.ts'
+import { decideRetry, pauseMs, type RetryDecision } from '../../../core/jobs/retry.ts'
 
 const now = 1_000_000
 const cases: [
@@ -10,12 +10,10 @@ const cases: [
   facts: { attempt?: number; maxAttempts?: number; random?: number; overrun?: boolean },
   RetryDecision,
 ][] = [
-  ['no capacity is no attempt, even the last one', ['no_capacity'], { attempt: 3 }, { do: 'release', coolMs: 1000 }],
-  ['a warm-up says itself how long', ['model_warming_up', 7000], {}, { do: 'release', coolMs: 7000 }],
-  ['a full queue is no attempt', ['queue_full'], {}, { do: 'release', coolMs: 1000 }],
-  ['a server that drains gives back', ['shutting_down'], { attempt: 9 }, { do: 'release', coolMs: 1000 }],
-  ['nobody is left alone for more than a minute', ['no_capacity', 9_999_999], {}, { do: 'release', coolMs: 60_000 }],
-  ['and never for nothing', ['no_capacity', 1], {}, { do: 'release', coolMs: 100 }],
+  ['no capacity is no attempt, even the last one', ['no_capacity'], { attempt: 3 }, { do: 'release' }],
+  ['nor is a warm-up', ['model_warming_up', 7000], {}, { do: 'release' }],
+  ['a full queue is no attempt', ['queue_full'], {}, { do: 'release' }],
+  ['a server that drains gives back', ['shutting_down'], { attempt: 9 }, { do: 'release' }],
   ['a broken engine is tried again after a second', ['worker_error'], {}, { do: 'retry', at: now + 1000 }],
   ['then after two', ['worker_error'], { attempt: 2 }, { do: 'retry', at: now + 2000 }],
   ['and at most after half a minute', ['timeout'], { attempt: 20, maxAttempts: 30 }, { do: 'retry', at: now + 30_000 }],
@@ -48,4 +46,13 @@ test.each([
   [1e300, Number.MAX_SAFE_INTEGER],
 ])('%s is billed as %s', (given, billed) => {
   expect(metered(given)).toBe(billed)
+})
+
+test.each<[rule: string, retryAfterMs: number | undefined, ms: number]>([
+  ['a second where nothing is said', undefined, 1_000],
+  ['as long as the failure says', 7_000, 7_000],
+  ['a minute at most', 9_999_999, 60_000],
+  ['never for nothing', 1, 100],
+])('the jobs of a model pause %s', (_, retryAfterMs, ms) => {
+  expect(pauseMs(new Failure('no_capacity', 'No.', retryAfterMs === undefined ? {} : { retryAfterMs }))).toBe(ms)
 })

@@ -116,6 +116,9 @@ test('no slot is lost or given twice, and each entry ends once, whatever comes, 
         expect(jobsHeld).toBeLessThanOrEqual(jobSlots)
         expect(dispatch.held('m')).toBe(jobsHeld)
         expect(waits.size).toBe(queue.waiting('m').interactive)
+        if (slots.free('m') > 0) expect(waits.size).toBe(0)
+        if (slots.free('m') > 0 && jobsHeld < jobSlots && !dispatch.pause('m'))
+          expect(queue.waiting('m').background).toBe(0)
       }
 
       dispatch.close()

@@ -23,7 +23,7 @@ const facts: Facts = {
   activity: activity(),
   slots: 1,
   freeSlots: 0,
-  cooling: undefined,
+  pause: undefined,
 }
 const job = (more: Partial<JobRecord>): JobRecord =>
   ({ modelId: 'm', status: 'pending', notBefore: now - 10, maxAttempts: 3, error: null, ...more }) as JobRecord
@@ -168,14 +168,14 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<Facts>, standin
   [
     'a load that failed is told until it is tried again',
     {},
-    { slots: 0, cooling: refused('worker_error', "Model 'm' cannot be started: no file.") },
+    { slots: 0, pause: refused('worker_error', "Model 'm' cannot be started: no file.") },
     { waitingFor: { reason: 'engine_failing', detail: "Model 'm' cannot be started: no file.", etaMs: 2_500 } },
   ],
   [
     'no capacity of a broken engine is a broken engine',
     {},
     {
-      cooling: refused('no_capacity', 'It keeps failing.'),
+      pause: refused('no_capacity', 'It keeps failing.'),
       activity: activity({ status: 'unavailable', engineFailures: 2 }),
     },
     { waitingFor: { reason: 'engine_failing', detail: 'It keeps failing.', etaMs: 2_500 } },
@@ -183,13 +183,13 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<Facts>, standin
   [
     'no capacity',
     {},
-    { cooling: refused('no_capacity', 'No card has so much memory.') },
+    { pause: refused('no_capacity', 'No card has so much memory.') },
     { waitingFor: { reason: 'no_capacity', detail: 'No card has so much memory.', etaMs: 2_500 } },
   ],
   [
     'a model that was not ready in time',
     {},
-    { cooling: refused('model_warming_up', 'It still loads.') },
+    { pause: refused('model_warming_up', 'It still loads.') },
     { waitingFor: { reason: 'model_loading', detail: 'It still loads.', etaMs: 2_500 } },
   ],
 ])('%s', (_, record, more, standing) => {
