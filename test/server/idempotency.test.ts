@@ -362,3 +362,17 @@ test('keys outlive the server', async () => {
     rmSync(dataDir, { recursive: true, force: true })
   }
 })
+
+test('what was answered before is answered again, however full the queue is', async () => {
+  const embed = (input: string, key: string) => send('/std/v1/embeddings', { model: 'narrow', input }, key)
+  const first = await embed('full', 'full')
+  expect(first).toMatchObject({ status: 200, replayed: null })
+  const busy = embed('hold-full', 'hold-full')
+  await expect.poll(() => held.has('hold-full')).toBe(true)
+  const waiting = embed('waits', 'waits')
+  await expect.poll(async () => (await embed('one more', 'one-more')).status).toBe(429)
+  expect(await embed('full', 'full')).toMatchObject({ status: 200, replayed: 'true', text: first.text })
+  well({ path: '/v1/embeddings', body: { model: 'narrow', input: 'hold-full' } } as never, held.get('hold-full')!)
+  expect((await busy).status).toBe(200)
+  expect((await waiting).status).toBe(200)
+})
