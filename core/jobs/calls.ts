@@ -9,7 +9,7 @@ import { taskRecord } from '../tasks/registry.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
 import type { Pace } from './pace.ts'
-import type { Queue } from './queue.ts'
+import type { Queue, Turn } from './queue.ts'
 import type { Recorder } from './recorder.ts'
 import { queueFull, waitedTooLong } from './refusals.ts'
 import type { CallSlot, WaitingCall, WaitingCalls } from './waiting-calls.ts'
@@ -96,58 +96,6 @@ export function openCalls({
     })
   }
 
-  /** One attempt on a slot of its own. */
-  async function attemptOnce(
-    call: RunningCall,
-    { admitted: { model }, waitMs, began }: CallOptions,
-    attempt: CallAttempt,
-  ): Promise<CallEnd> {
-    call.caller.throwIfAborted()
-    const free = dispatch.takeFree(model.id)
-    const { lease, turn } = free
-      ? { lease: free, turn: undefined }
-      : // What it has waited before an attempt that broke counts.
-        await wait(call, model, Math.min(model.dispatch_wait_ms, waitMs) - call.queuedMs)
-    const since = performance.now()
-    let end: CallEnd | undefined
-    // No `using`: V8 takes more than a microsecond for each, and this is the way of every request.
-    try {
-      const first = call.startedAt === null
-      call.startedAt ??= Date.now()
-      call.engineId = lease.engineId
-      if (first) began?.(call, lease)
-      end = await attempt(lease, call)
-      return end
-    } finally {
-      const ranMs = performance.now() - since
-      const whole = end?.how === 'completed'
-      if (whole) pace.ran(model.id, null, ranMs)
-      // Before the slot is free, so that whoever is next is chosen by what this one has had.
-      if (turn) queue.ran(turn, ranMs, whole)
-      lease.release()
-    }
-  }
-
-  async function attempts(
-    call: RunningCall,
-    options: CallOptions,
-    attempt: CallAttempt,
-  ): Promise<{ end: CallEnd; attempts: number }> {
-    for (let attempts = 1; ; attempts++) {
-      const end = await attemptOnce(call, options, attempt)
-      if (end.how !== 'retry') return { end, attempts }
-      if (attempts >= mostAttempts || options.caller.aborted)
-        return { end: { how: 'failed', failure: end.failure, usage: nothing }, attempts }
-      log.warn('An engine broke before it answered; the request is tried again', {
-        job: call.id,
-        model: call.modelId,
-        engine: call.engineId,
-        attempt: attempts,
-        reason: end.failure.message,
-      })
-    }
-  }
-
   function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
     const usage = end.how === 'retry' ? nothing : end.usage
     const failure = end.how === 'failed' ? end.failure : undefined
@@ -204,12 +152,52 @@ export function openCalls({
       }
       running.set(id, call)
       let end: CallEnd | undefined
-      let count = 1
+      let attempts = 1
+      // One function and no helpers around the attempt: this is the way of every request, and each costs a promise.
       try {
-        const came = await attempts(call, options, attempt)
-        end = came.end
-        count = came.attempts
-        if (end.how === 'failed' || end.how === 'retry') throw end.failure
+        for (; ; attempts++) {
+          caller.throwIfAborted()
+          let lease = dispatch.takeFree(model.id)
+          let turn: Turn | undefined
+          if (!lease) {
+            // What it has waited before an attempt that broke counts.
+            const slot = await wait(call, model, Math.min(model.dispatch_wait_ms, options.waitMs) - call.queuedMs)
+            lease = slot.lease
+            turn = slot.turn
+          }
+          const since = performance.now()
+          let tried: CallEnd | undefined
+          try {
+            const first = call.startedAt === null
+            call.startedAt ??= Date.now()
+            call.engineId = lease.engineId
+            if (first) options.began?.(call, lease)
+            tried = await attempt(lease, call)
+          } finally {
+            const ranMs = performance.now() - since
+            const whole = tried?.how === 'completed'
+            if (whole) pace.ran(model.id, null, ranMs)
+            // Before the slot is free, so that whoever is next is chosen by what this one has had.
+            if (turn) queue.ran(turn, ranMs, whole)
+            lease.release()
+          }
+          if (tried.how !== 'retry') {
+            end = tried
+            break
+          }
+          if (attempts >= mostAttempts || caller.aborted) {
+            end = { how: 'failed', failure: tried.failure, usage: nothing }
+            break
+          }
+          log.warn('An engine broke before it answered; the request is tried again', {
+            job: id,
+            model: model.id,
+            engine: call.engineId,
+            attempt: attempts,
+            reason: tried.failure.message,
+          })
+        }
+        if (end.how === 'failed') throw end.failure
         return { call, end }
       } catch (thrown) {
         const failure = Failure.from(thrown)
@@ -220,7 +208,7 @@ export function openCalls({
               : { how: 'failed', failure, usage: nothing }
         throw failure
       } finally {
-        if (call.startedAt !== null || end!.how === 'cancelled') record(call, model, end!, count)
+        if (call.startedAt !== null || end!.how === 'cancelled') record(call, model, end!, attempts)
         running.delete(id)
         call.ended?.resolve()
       }

@@ -2,17 +2,16 @@ import { movingAverage } from '../moving-average.ts'
 
 /** How long the jobs of each model take, learnt from those that have ended. Milliseconds, null while nothing is known. */
 export function openPace() {
-  const models = new Map<string, { job: number; unit: number | null }>()
+  const models = new Map<string, { job: number | null; unit: number | null }>()
 
   return {
     /** A job of so many units of work ran for so long; null: its size is not known. */
     ran(modelId: string, work: number | null, ms: number): void {
-      const known = models.get(modelId)
       const perUnit = work === null || work <= 0 ? null : ms / work
-      models.set(modelId, {
-        job: movingAverage(known?.job ?? null, ms),
-        unit: perUnit === null ? (known?.unit ?? null) : movingAverage(known?.unit ?? null, perUnit),
-      })
+      let known = models.get(modelId)
+      if (!known) models.set(modelId, (known = { job: null, unit: null }))
+      known.job = movingAverage(known.job, ms)
+      if (perUnit !== null) known.unit = movingAverage(known.unit, perUnit)
     },
     /** Of a job of that size, or of a usual one where the size is not known. */
     expected(modelId: string, work: number | null): number | null {
