@@ -130,7 +130,7 @@ export function openDispatch(options: DispatchOptions) {
 
   function tellDemand(modelId: string): void {
     const before = demanded.has(modelId)
-    const after = queue.waits(modelId) && (queue.waiting(modelId).interactive > 0 || ready(modelId) > 0)
+    const after = queue.waiting(modelId).interactive > 0 || ready(modelId) > 0
     if (after) demanded.add(modelId)
     else demanded.delete(modelId)
     if (before || after) fleet.demandChanged(modelId)

@@ -11,7 +11,7 @@ export interface Lane {
   readonly organizationId: string
   window: WaitingJob[]
   through: number
-  /** How many are believed to wait beyond the window. A figure for people: nothing depends on it being right. */
+  /** How many are believed to wait beyond the window. Corrected by every read that reaches the end of the lane. */
   beyond: number
   /** The highest rank that was left to the store. */
   newest: number

@@ -18,7 +18,7 @@ export interface WaitingCall {
   refused(failure: Failure): void
 }
 
-/** The calls in the queue, by id. Each is granted a slot, refused or withdrawn once. */
+/** The calls in the queue, by id. Each leaves it once: with a slot, with a refusal, or withdrawn by its caller. */
 export function openWaitingCalls({ queue, now = () => performance.now() }: { queue: Queue; now?: () => number }) {
   const models = new Map<string, Map<string, WaitingCall>>()
   const calls = new Map<string, WaitingCall>()

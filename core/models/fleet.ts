@@ -52,7 +52,10 @@ export interface Demand {
   interactive: number
   /** Jobs without one that could begin now. */
   background: number
-  /** Milliseconds for which the first of them has waited. */
+  /**
+   * Milliseconds since the organization and class that was served longest ago was served, or began to wait; of those with
+   * a synchronous caller where there are any.
+   */
   oldestWaitMs: number
   /** Milliseconds of one slot that all of them are expected to take; null while that is not known. */
   expectedWorkMs: number | null
