@@ -1,0 +1,119 @@
+"""What the checks found: one line per check on standard output, figures and raw outputs in one JSON file."""
+
+import json
+import os
+import sys
+import time
+import traceback
+
+MAX_FILE_BYTES = 4 * 2**20
+MAX_RAW_BYTES = 128 * 2**10
+MAX_ALL_RAW_BYTES = 2 * 2**20
+MAX_VALUES_BYTES = 64 * 2**10
+
+
+class Skip(Exception):
+    """Ends a check as skipped. Its text is the reason."""
+
+
+class Failed(Exception):
+    """Ends a check as failed. Its text says why."""
+
+
+class Check:
+    """One check while it runs. `figure` is the text of its line, `values` are its numbers."""
+
+    def __init__(self, name):
+        self.name = name
+        self.figure = ""
+        self.values = {}
+
+    def measured(self, figure, **values):
+        """Sets the figure of the line and adds numbers to the JSON file."""
+        self.figure = figure
+        self.values.update(values)
+
+    def require(self, condition, otherwise):
+        """Fails the check unless the condition holds. `otherwise` says what was expected; it follows the figure."""
+        if not condition:
+            raise Failed(f"{self.figure}; {otherwise}" if self.figure else otherwise)
+
+
+class Budget:
+    """Seconds that may be used. `part` makes a smaller one that ends no later than its parent."""
+
+    def __init__(self, seconds, clock=time.monotonic):
+        self.clock = clock
+        self.end = clock() + seconds
+
+    def left(self):
+        return max(0.0, self.end - self.clock())
+
+    def part(self, seconds):
+        return Budget(min(seconds, self.left()), self.clock)
+
+
+class Report:
+    """Collects checks. The file is replaced after each one, so that an interrupted run leaves what was found by then."""
+
+    def __init__(self, path, header):
+        self.path = path
+        self.header = header
+        self.checks = []
+        self.raw_texts = {}
+        self.terminal = sys.stdout.isatty()
+
+    def run(self, name, function, budget, seconds=1.0):
+        """
+        Runs `function(check)` and prints the line of the check: `ok`; `skipped` after Skip, or when fewer than `seconds`
+        of the budget are left; `fail` after Failed or any other exception. Returns whether it was ok.
+        """
+        check = Check(name)
+        if self.terminal:
+            print(f"{name} …", end="\r", flush=True)
+        began = time.monotonic()
+        outcome = "ok"
+        try:
+            if budget.left() < seconds:
+                raise Skip(f"it needs {seconds:.0f} s and {budget.left():.0f} s of the budget are left")
+            function(check)
+        except Skip as skip:
+            outcome, check.figure = "skipped", str(skip)
+        except Failed as failed:
+            outcome, check.figure = "fail", str(failed)
+        except Exception as error:
+            outcome, check.figure = "fail", f"{type(error).__name__}: {error}"
+            self.raw(f"{name}.traceback", traceback.format_exc())
+        self._finish(check, outcome, time.monotonic() - began)
+        return outcome == "ok"
+
+    def _finish(self, check, outcome, seconds):
+        figure = " ".join(check.figure.split())[:300]
+        values = check.values
+        if len(json.dumps(values)) > MAX_VALUES_BYTES:
+            values = {"left_out": f"more than {MAX_VALUES_BYTES} bytes of values"}
+        self.checks.append(
+            {"name": check.name, "outcome": outcome, "figure": figure, "seconds": round(seconds, 3), "values": values}
+        )
+        line = f"{check.name}: {outcome}" + (f", {figure}" if figure else "")
+        print(("\x1b[2K" if self.terminal else "") + line, flush=True)
+        self.write()
+
+    def raw(self, name, text):
+        """Keeps an output as it came: its first 128 KiB, and 2 MiB of all outputs together."""
+        kept = text.encode("utf-8", "replace")[:MAX_RAW_BYTES]
+        room = MAX_ALL_RAW_BYTES - sum(len(known.encode()) for known in self.raw_texts.values())
+        self.raw_texts[name] = kept[: max(0, room)].decode("utf-8", "ignore")
+
+    def write(self):
+        text = json.dumps({**self.header, "checks": self.checks, "raw": self.raw_texts}, indent=1)
+        # JSON writes a control character as six; an output full of them is not worth a file that is too large.
+        while len(text) > MAX_FILE_BYTES and self.raw_texts:
+            self.raw_texts.pop(max(self.raw_texts, key=lambda name: len(json.dumps(self.raw_texts[name]))))
+            text = json.dumps({**self.header, "checks": self.checks, "raw": self.raw_texts}, indent=1)
+        with open(f"{self.path}.new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(f"{self.path}.new", self.path)
+
+    def count(self, outcome):
+        return sum(check["outcome"] == outcome for check in self.checks)
