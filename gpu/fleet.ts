@@ -241,6 +241,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const leaving = residents().filter(resident => resident.serves.model.id === modelId)
       residency.unload(modelId)
       await Promise.all(leaving.map(resident => engines.parted(resident.engineId)))
+      await memory.released(leaving.flatMap(({ devices }) => devices))
     },
     snapshot(): FleetSnapshot {
       const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))

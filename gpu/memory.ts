@@ -18,6 +18,8 @@ export const bookable = { nvidia: 0.97, cpu: 0.8 }
 /** A freed card shows it 0.5 to 1.5 s after the process is gone; one that does not by then will not. */
 const settleMs = 5_000
 const settleStepMs = 250
+/** What the driver itself may take more or less from one look to the next. */
+const releaseMargin = 64 * 2 ** 20
 
 /** Cards are looked at this often while there are any; when a fault keeps them from us, this seldom. */
 const pollMs = 5_000
@@ -59,13 +61,19 @@ export async function openMemory({
 
   const on = (id: string) => residents().filter(resident => resident.devices.includes(id))
 
-  async function measure(): Promise<void> {
-    const before = new Set(residents().flatMap(resident => resident.devices))
+  /** Learns what the cards show now. */
+  async function look(): Promise<Discovery> {
     const found = await source.cards()
     if (found.reason !== reason && found.broken) log.warn('The GPUs cannot be used', { reason: found.reason })
     reason = found.reason
     // That the driver does not answer says nothing about the cards that were there a moment ago.
     if (!found.broken) cards = found.devices
+    return found
+  }
+
+  async function measure(): Promise<void> {
+    const before = new Set(residents().flatMap(resident => resident.devices))
+    const found = await look()
     const now = new Map<string, number>()
     for (const { id, usedBytes } of cards) {
       if (usedBytes === null || before.has(id) || on(id).length > 0) continue
@@ -129,6 +137,20 @@ export async function openMemory({
         if (!cardsOf(resident).some(card => card.totalBytes - (card.usedBytes ?? 0) < share)) return
         await pause(settleStepMs)
       }
+    },
+    /**
+     * Waits until the cards show the memory of engines that have ended as free: no more in use than others had before and
+     * than is booked there now. At most 5 s, and not at all where it cannot be measured.
+     */
+    async released(ids: readonly string[]): Promise<void> {
+      const deadline = performance.now() + settleMs
+      const inUse = ({ id, usedBytes }: Device): boolean => {
+        const expected = on(id).reduce((sum, resident) => sum + shareOf(resident), foreign.get(id) ?? 0)
+        return ids.includes(id) && usedBytes !== null && usedBytes > expected + releaseMargin
+      }
+      if (!cards.some(({ id }) => ids.includes(id))) return
+      // Not `measure`: at this rate it would take what is not free yet for the memory of others.
+      for (await look(); cards.some(inUse) && performance.now() < deadline; await look()) await pause(settleStepMs)
     },
     /** What a resident takes on its cards as they show it now, in bytes; null where that cannot be told. */
     async taken(resident: Resident): Promise<number | null> {

@@ -143,6 +143,30 @@ test('settling ends when the card has the room, and at once where nothing can be
   await memory.settle(resident)
 })
 
+describe('released', () => {
+  test('waits until the card shows no more than others use and is booked, and takes nothing for the memory of others', async () => {
+    used = 10
+    const { memory, free } = await open()
+    residents = [residentOn('stays', 20)]
+    used = 70
+    let released = false
+    const releasing = memory.released(['gpu0']).then(() => (released = true))
+    await memory.measure()
+    await memory.measure()
+    expect(released).toBe(false)
+    used = 30
+    await releasing
+    expect(free()).toBe(87)
+  })
+
+  test('does not wait on the processor, nor where nothing is measured', async () => {
+    used = null
+    const { memory } = await open()
+    await memory.released(['cpu'])
+    await memory.released(['gpu0'])
+  })
+})
+
 test('the snapshot shows what is measured and what is booked', async () => {
   const { memory } = await open()
   residents = [residentOn('a', 40), residentOn('b', 10, 'stopping')]
