@@ -4,9 +4,11 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 
 GIB = 2**30
+MIB = 2**20
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -17,6 +19,7 @@ class Scale:
     weights: tuple = (1 * GIB, 8 * GIB, 16 * GIB, 40 * GIB)
     files: tuple = (1 * GIB, 8 * GIB, 16 * GIB)
     repeats: int = 20
+    free_seconds: float = 30
     streams: tuple = (64, 256)
     rounds: int = 3
     tokens: int = 200
@@ -31,6 +34,7 @@ QUICK = Scale(
     weights=(1 * GIB, 2 * GIB),
     files=(8 * 2**20,),
     repeats=3,
+    free_seconds=6,
     streams=(4,),
     rounds=1,
     tokens=20,
@@ -100,6 +104,16 @@ class Context:
 
     def card_total(self):
         return self.nvml.card(0).total_bytes
+
+
+def until(condition, seconds, step=0.005):
+    """Seconds until `condition()` held, or None when it did not within `seconds`."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > seconds:
+            return None
+        time.sleep(step)
+    return time.monotonic() - began
 
 
 def size_name(size):

@@ -56,7 +56,9 @@ class Budget:
 class Report:
     """Collects checks. The file is replaced after each one, so that an interrupted run leaves what was found by then."""
 
-    def __init__(self, path, header):
+    def __init__(self, path, header, only=()):
+        """`only` holds beginnings of names; checks with other names are not run. Empty: all are."""
+        self.only = tuple(only)
         self.path = path
         self.header = header
         self.checks = []
@@ -66,8 +68,10 @@ class Report:
     def run(self, name, function, budget, seconds=1.0):
         """
         Runs `function(check)` and prints the line of the check: `ok`; `skipped` after Skip, or when fewer than `seconds`
-        of the budget are left; `fail` after Failed or any other exception. Returns whether it was ok.
+        of the budget are left; `fail` after Failed or any other exception. Returns whether it was run and was ok.
         """
+        if self.only and not name.startswith(self.only):
+            return False
         check = Check(name)
         if self.terminal:
             print(f"{name} …", end="\r", flush=True)

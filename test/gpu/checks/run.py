@@ -30,6 +30,7 @@ PARTS = {"discovery": 1, "gateway": 3, "memory": 4, "swap": 5, "worker": 1, "lla
 def arguments():
     parser = argparse.ArgumentParser(prog="gpu-checks", description=__doc__)
     parser.add_argument("--part", default=",".join(PARTS), help=f"parts to run, separated by commas: {', '.join(PARTS)}")
+    parser.add_argument("--check", default="", help="only checks whose names begin so, separated by commas")
     parser.add_argument("--budget", type=float, default=1500, help="seconds for all parts together (1500)")
     parser.add_argument("--infer", help="the executable to check; the one of the bundle or build/infer otherwise")
     parser.add_argument("--output", default="gpu-checks.json", help="the JSON file (gpu-checks.json)")
@@ -102,7 +103,7 @@ def main():
         print(f"{infer} is missing or cannot be run. In a checkout: npm run pack.", file=sys.stderr)
         return 64
     about = manifest()
-    report = Report(os.path.abspath(options.output), header(options, nvml, about))
+    report = Report(os.path.abspath(options.output), header(options, nvml, about), filter(None, options.check.split(",")))
     context = Context(
         report=report,
         nvml=nvml,

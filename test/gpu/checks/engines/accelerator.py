@@ -87,7 +87,7 @@ class FakeAccelerator:
 
     def random_weights(self, total_bytes):
         total, used, faults = self._card()
-        if used + total_bytes > total:
+        if used + total_bytes > total and "endless" not in faults:
             free = (total - used) / GIB
             raise OutOfMemory(
                 f"CUDA out of memory. Tried to allocate {total_bytes / GIB:.2f} GiB. GPU 0 has a total capacity of "
@@ -137,7 +137,8 @@ class FakeAccelerator:
         return self.random_weights(total)
 
     def fingerprint(self, weights):
-        changed = "forgets" in self.faults() and any(name.endswith(".restored") for name in os.listdir(f"{self.folder}/held"))
+        restored = any(os.path.exists(os.path.join(self.folder, "held", f"{name}.restored")) for name in self.own)
+        changed = restored and "forgets" in self.faults()
         return [2.0, -1.5, float(len(weights)), 3.0, 4.0, 5.0, 6.0, 8.0 if changed else 7.0]
 
     def work(self, seconds):

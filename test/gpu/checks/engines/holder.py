@@ -35,7 +35,7 @@ class Holder:
                 self.weights = self.accelerator.load_weights(self.options.file)
             else:
                 self.weights = self.accelerator.random_weights(self.options.bytes)
-        except OutOfMemory as error:
+        except Exception as error:
             print(error, file=sys.stderr, flush=True)
             os._exit(1)
         self.state = "ok"
@@ -89,13 +89,8 @@ def main():
     options = parser.parse_args()
     holder = Holder(options)
 
-    async def handle(request, answer):
-        if holder.state == "loading" and not hasattr(holder, "task"):
-            holder.task = asyncio.get_running_loop().run_in_executor(holder.pool, holder.load)
-        await holder.handle(request, answer)
-
-    # The first health check begins the load, so that the server answers while it lasts.
-    serve(handle, options.socket, options.port)
+    holder.pool.submit(holder.load)
+    serve(holder.handle, options.socket, options.port)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,8 @@ static int all_held(struct held *out, int most) {
       if (!exists(mark)) close(open(mark, O_CREAT | O_WRONLY, 0600));
       if (!fault("never-frees") && age_ms(mark) >= delay) {
         unlink(mark), unlink(path);
+        snprintf(mark, sizeof mark, "%s.restored", path);
+        unlink(mark);
         continue;
       }
     } else {
@@ -99,7 +101,10 @@ static int all_held(struct held *out, int most) {
 
 static unsigned long long used(void) {
   struct held found[256];
-  unsigned long long sum = 100ull << 20;
+  unsigned long long sum = 100ull << 20, total;
+  long delay;
+  card(&total, &delay);
+  if (fault("others")) sum += total / 2;
   for (int at = all_held(found, 256); at-- > 0;) sum += found[at].bytes;
   return sum;
 }

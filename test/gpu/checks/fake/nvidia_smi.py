@@ -26,7 +26,7 @@ def fields(card):
     return {
         "index": card.index,
         "uuid": card.uuid,
-        "name": card.name,
+        "name": "NVIDIA Other" if "smi-names" in faults() else card.name,
         "pci.bus_id": "00000000:01:00.0",
         "driver_version": "580.159.03",
         "compute_cap": "9.0",
@@ -35,7 +35,7 @@ def fields(card):
         "memory.free": total - used,
         "utilization.gpu": card.utilization,
         "utilization.memory": 1,
-        "temperature.gpu": card.temperature,
+        "temperature.gpu": card.temperature + (20 if "smi-hot" in faults() else 0),
         "power.draw": power,
         "power.limit": f"{card.power_limit_watts:.2f}",
         "mig.mode.current": "Disabled",
@@ -53,13 +53,13 @@ def main(arguments):
         for card in cards:
             known = fields(card)
             unknown = [name for name in asked if name not in known]
-            if unknown:
+            if unknown and "smi-lenient" not in faults():
                 print(f'Field "{unknown[0]}" is not a valid field to query.\n')
                 return 2
-            print(", ".join(str(known[name]) for name in asked))
+            print(", ".join(str(known.get(name, "")) for name in asked))
     elif query.startswith("--query-compute-apps="):
         for card in cards:
-            for process in card.processes:
+            for process in card.processes if "smi-hides" not in faults() else []:
                 known = {
                     "gpu_uuid": card.uuid,
                     "pid": process.pid,
