@@ -27,7 +27,7 @@ cpSync(source, join(folder, 'checks'), {
 // Level 3 gives 47 MiB in 10 s; level 9 saves 2 MiB and takes minutes.
 const compressed = execFileSync('xz', ['-3', '-T2', '-c', executable], { maxBuffer: 2 ** 28 })
 writeFileSync(join(folder, 'infer.xz'), compressed)
-await writeLlamaSources(join(folder, 'llama.cpp.tar.xz'))
+writeLlamaSources(join(folder, 'llama.cpp.tar.xz'))
 writeFileSync(join(folder, 'run'), '#!/bin/sh\nexec python3 "$(dirname "$0")/checks/run.py" "$@"\n')
 chmodSync(join(folder, 'run'), 0o755)
 

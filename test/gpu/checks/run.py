@@ -6,6 +6,7 @@ Exit status: 0 when no check failed or there is no card, 1 when one failed, 64 f
 
 import argparse
 import datetime
+import hashlib
 import importlib
 import json
 import lzma
@@ -21,10 +22,13 @@ sys.dont_write_bytecode = True
 
 from context import FULL, QUICK, Context  # noqa: E402
 from driver import open_driver  # noqa: E402
-from report import Budget, Report  # noqa: E402
+from report import Budget, Report, Skip  # noqa: E402
 
 # In this order: what is quick and tells most comes first. Shares of the budget where several parts run.
 PARTS = {"discovery": 1, "gateway": 3, "memory": 4, "swap": 5, "worker": 1, "llama": 5}
+
+
+MOST_UNPACKING_SECONDS = 20
 
 
 def arguments():
@@ -72,6 +76,27 @@ def executable(options):
     return os.path.abspath(path), time.monotonic() - began
 
 
+def bundle_files(check, about):
+    """Every file as it was when the bundle was made: one that was cut short on its way explains much."""
+    changed = []
+    for path, known in about["files"].items():
+        try:
+            with open(os.path.join(HERE, "..", path), "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != known["sha256"]:
+                    changed.append(path)
+        except OSError:
+            changed.append(path)
+    check.measured(f"{len(about['files'])} files, {len(changed)} changed or missing", changed=changed)
+    check.require(not changed, f"expected as it was made: {', '.join(changed[:5])}")
+
+
+def bundle_unpacked(check, seconds):
+    if seconds is None:
+        raise Skip("an executable was named with --infer")
+    check.measured(f"{seconds:.1f} s", seconds=seconds)
+    check.require(seconds <= MOST_UNPACKING_SECONDS, f"at most {MOST_UNPACKING_SECONDS} s were expected")
+
+
 def header(options, nvml, about):
     card = nvml.card(0)
     return {
@@ -115,8 +140,9 @@ def main():
     )
     budget = Budget(options.budget)
     try:
-        if unpacked is not None:
-            report.run("bundle.unpack", lambda check: check.measured(f"{unpacked:.1f} s", seconds=unpacked), budget)
+        if about:
+            report.run("bundle.files", lambda check: bundle_files(check, about), budget)
+            report.run("bundle.unpack", lambda check: bundle_unpacked(check, unpacked), budget)
         waiting = list(options.parts)
         while waiting:
             # What a part leaves of its share goes to those after it.
