@@ -8,6 +8,7 @@ import type { Fleet, FleetSnapshot, Lease, ModelActivity, SlotQueue } from '../c
 import type { Model } from '../core/models/model.ts'
 import { openCardBackends } from './card-backend.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { openDeviceProcesses } from './device-processes.ts'
 import { defaultRules } from './effects.ts'
 import { estimate } from './estimate.ts'
 import { openLocalLauncher } from './launcher/local.ts'
@@ -93,6 +94,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   )
   opened = residency
   const { release, find, residents } = residency
+  const deviceProcesses = openDeviceProcesses({ source, devices: memory.devices, residents, pidOf: engines.pid })
   let closing: Promise<void> | undefined
   let idle: (() => void) | undefined
 
@@ -263,6 +265,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
         models: Object.fromEntries(models().map(model => [model.id, activity(model)])),
       }
     },
+    deviceProcesses,
     output: launcher.outputs,
     close(deadlineMs) {
       // Who asks a second time and has no more patience does not wait out the first one's.

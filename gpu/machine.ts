@@ -1,4 +1,5 @@
 import { hostEnvironment } from '../core/config.ts'
+import { cardProcesses } from './devices/card-processes.ts'
 import { cpuDevice } from './devices/cpu.ts'
 import type { Discovery } from './devices/device.ts'
 import { discover } from './devices/discover.ts'
@@ -26,5 +27,5 @@ export async function lookAtMachine(environment = hostEnvironment()): Promise<Ma
     first = undefined
     return known ?? look()
   }
-  return { wrapper, devices: { cards, cpu: cpuDevice() } }
+  return { wrapper, devices: { cards, processes: () => cardProcesses({ environment }), cpu: cpuDevice() } }
 }

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../core/log.ts'
 import type { DeviceSnapshot } from '../core/models/fleet.ts'
-import type { Device, Discovery } from './devices/device.ts'
+import type { cardProcesses } from './devices/card-processes.ts'
+import { type Device, type Discovery, noReadings } from './devices/device.ts'
 import type { Resident } from './model-state.ts'
 import type { Place } from './place.ts'
 
@@ -9,6 +10,8 @@ import type { Place } from './place.ts'
 export interface DeviceSource {
   /** The cards; never throws. */
   cards(): Promise<Discovery>
+  /** The compute processes on the cards, as `cardProcesses` returns them; never throws. */
+  processes(): ReturnType<typeof cardProcesses>
   cpu: Device
 }
 
@@ -41,7 +44,7 @@ export async function openMemory({
   log,
   changed,
 }: {
-  source: DeviceSource
+  source: Pick<DeviceSource, 'cards' | 'cpu'>
   residents: () => readonly Resident[]
   /** Whether engines of an earlier run were ended just now, whose memory the cards may still show. */
   swept: boolean
@@ -67,7 +70,7 @@ export async function openMemory({
     if (found.reason !== reason && found.broken) log.warn('The GPUs cannot be used', { reason: found.reason })
     reason = found.reason
     // That the driver does not answer says nothing about the cards that were there a moment ago.
-    if (!found.broken) cards = found.devices
+    cards = found.broken ? cards.map(card => ({ ...card, ...noReadings })) : found.devices
     return found
   }
 
@@ -166,13 +169,17 @@ export async function openMemory({
       return sum > 0 ? sum : null
     },
     snapshot: (): DeviceSnapshot[] =>
-      devices().map(({ id, name, kind, totalBytes, usedBytes }) => ({
-        id,
-        name,
-        kind,
-        totalBytes,
-        usedBytes,
-        bookedBytes: Math.round(on(id).reduce((sum, resident) => sum + shareOf(resident), 0)),
+      devices().map(device => ({
+        id: device.id,
+        name: device.name,
+        kind: device.kind,
+        totalBytes: device.totalBytes,
+        usedBytes: device.usedBytes,
+        bookedBytes: Math.round(on(device.id).reduce((sum, resident) => sum + shareOf(resident), 0)),
+        utilization: device.utilization,
+        temperatureCelsius: device.temperatureCelsius,
+        powerWatts: device.powerWatts,
+        powerLimitWatts: device.powerLimitWatts,
       })),
     close(): void {
       closed = true

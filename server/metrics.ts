@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Jobs } from '../core/jobs/jobs.ts'
-import type { Fleet } from '../core/models/fleet.ts'
+import type { DeviceReadings, Fleet } from '../core/models/fleet.ts'
 import type { Reload } from '../core/models/reload.ts'
 import type { Store } from '../core/store/store.ts'
 import { CountedHistogram, type Distribution } from './histogram.ts'
@@ -117,6 +117,24 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
       }
     },
   )
+  const reading = (name: string, help: string, of: (device: DeviceReadings) => number | null) =>
+    gauge(name, `${help} Absent where the driver does not report it.`, ['device'], set => {
+      for (const device of fleet.snapshot().devices) {
+        const value = of(device)
+        if (value !== null) set.set({ device: device.id }, value)
+      }
+    })
+  reading(
+    'infer_device_utilization_ratio',
+    'Fraction of the last sample period in which a kernel ran on the card, 0 to 1.',
+    ({ utilization }) => utilization,
+  )
+  reading(
+    'infer_device_temperature_celsius',
+    'Temperature of each card.',
+    ({ temperatureCelsius }) => temperatureCelsius,
+  )
+  reading('infer_device_power_watts', 'Power that each card draws.', ({ powerWatts }) => powerWatts)
 
   type Child = { counts: Map<number, { count: number }>; time: Distribution }
   const children = new Map<Route, Child>()

@@ -40,6 +40,12 @@ export interface Fleet {
   reconfigured(): Promise<void>
   /** Everything a person or a dashboard may want to know, as of now. */
   snapshot(): FleetSnapshot
+  /**
+   * Asks the driver for the compute processes on each card, by device id. Devices whose processes are
+   * not known are missing. Waits about a second at most and never throws. Starts a program: for status pages, not for requests
+   * to models.
+   */
+  deviceProcesses(): Promise<ReadonlyMap<string, readonly DeviceProcess[]>>
   /** What engines have printed, without secrets. */
   output: EngineOutput
   /** Stops taking new leases and ends every engine. Running requests get `deadlineMs` first. */
@@ -203,7 +209,28 @@ export interface FleetSnapshot {
   models: Record<string, ModelActivity>
 }
 
-export interface DeviceSnapshot {
+/** What the driver measures on a card, every few seconds. Null where it does not report it. */
+export interface DeviceReadings {
+  /** Fraction of the driver's last sample period (up to a second) in which a kernel ran on the card: 0 to 1. */
+  utilization: number | null
+  temperatureCelsius: number | null
+  powerWatts: number | null
+  /** The limit that is set. */
+  powerLimitWatts: number | null
+}
+
+/** A compute process on a card, of infer or of anybody else. */
+export interface DeviceProcess {
+  /** As the driver reports it: mostly in the PID namespace of the host. */
+  pid: number
+  name: string | null
+  /** Memory of the card that it uses; null where the driver does not report it. */
+  bytes: number | null
+  /** The engine to whose process tree it belongs; null for others, and where the driver reports PIDs of another namespace. */
+  engineId: string | null
+}
+
+export interface DeviceSnapshot extends DeviceReadings {
   id: string
   name: string
   kind: 'nvidia' | 'cpu'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
-import type { Device } from './device.ts'
+import { type Device, noReadings } from './device.ts'
 
 export interface Machine {
   /** The text of a file, or undefined when it is not there. */
@@ -37,7 +37,9 @@ export function cpuDevice(machine: Machine = thisMachine()): Device {
     name: machine.model,
     totalBytes: Math.min(machine.totalBytes, memory),
     usedBytes: null,
+    ...noReadings,
     cudaId: null,
+    uuid: null,
     cores: Math.max(1, Math.floor(Math.min(machine.cores, cores))),
   }
 }

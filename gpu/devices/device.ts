@@ -1,5 +1,7 @@
+import type { DeviceReadings } from '../../core/models/fleet.ts'
+
 /** One place that can hold models: a card, a slice of a card, or the processor with its memory. */
-export interface Device {
+export interface Device extends DeviceReadings {
   /** `gpu0`, `gpu0.1` for the second slice of a card, or `cpu`. */
   id: string
   kind: 'nvidia' | 'cpu'
@@ -9,8 +11,18 @@ export interface Device {
   usedBytes: number | null
   /** What CUDA_VISIBLE_DEVICES must say for a process to see just this one; null for the processor. */
   cudaId: string | null
+  /** What the driver calls a whole card, `GPU-…`; null for slices, the processor and where it is not known. */
+  uuid: string | null
   /** Processor cores that may be used, fractions rounded down; null for cards. */
   cores: number | null
+}
+
+/** Of a device that the driver measures nothing of. */
+export const noReadings: DeviceReadings = {
+  utilization: null,
+  temperatureCelsius: null,
+  powerWatts: null,
+  powerLimitWatts: null,
 }
 
 /** The cards that were found, and, where there are none or they cannot be used, why as a sentence. */

@@ -1,52 +1,26 @@
-import { execa } from 'execa'
 import type { Discovery } from './device.ts'
-import { devicesOf, fewFields, fields, meaning, parseCards, parseSlices, queryArguments, type Run } from './nvidia.ts'
-
-export interface DiscoverOptions {
-  /** Where nvidia-smi is looked for, and the library path it may need; nothing else of the host's environment is used. */
-  environment?: Record<string, string | undefined>
-  timeoutMs?: number
-}
+import { parseSliceMemory, parseSlices, type Slice } from './mig.ts'
+import { devicesOf, fewFields, fields, meaning, parseCards, queryArguments } from './nvidia.ts'
+import { nvidiaSmi, type RunOptions } from './nvidia-smi.ts'
 
 /** The NVIDIA cards of this machine. Never throws: what is wrong stands in `reason`. */
-export async function discover({ environment = {}, timeoutMs = 10_000 }: DiscoverOptions = {}): Promise<Discovery> {
-  const smi = (args: string[]) => run(args, environment, timeoutMs)
+export async function discover(options: RunOptions = {}): Promise<Discovery> {
   let of: readonly string[] = fields
-  let answer = await smi(queryArguments(of))
+  let answer = await nvidiaSmi(queryArguments(of), options)
   if (meaning(answer)?.again) {
     of = fewFields
-    answer = await smi(queryArguments(of))
+    answer = await nvidiaSmi(queryArguments(of), options)
   }
   const wrong = meaning(answer)
   if (wrong) return { devices: [], reason: wrong.reason, broken: wrong.broken }
   const cards = parseCards(answer.stdout, of)
-  const slices = cards.some(card => card.mig) ? parseSlices((await smi(['-L'])).stdout) : []
-  const devices = devicesOf(cards, slices)
+  const devices = devicesOf(cards, cards.some(card => card.mig) ? await slicesOf(options) : [])
   const reason = devices.length > 0 ? null : 'nvidia-smi answered, but with no card that can be used.'
   return { devices, reason, broken: devices.length === 0 }
 }
 
-async function run(args: string[], from: Record<string, string | undefined>, timeout: number): Promise<Run> {
-  const env: Record<string, string> = { LC_ALL: 'C', PATH: from.PATH ?? '/usr/local/bin:/usr/bin:/bin' }
-  if (from.LD_LIBRARY_PATH) env.LD_LIBRARY_PATH = from.LD_LIBRARY_PATH
-  try {
-    const done = await execa('nvidia-smi', args, {
-      env,
-      extendEnv: false,
-      stdin: 'ignore',
-      timeout,
-      killSignal: 'SIGKILL',
-      maxBuffer: 1 << 20,
-      reject: false,
-    })
-    return {
-      exitCode: done.exitCode,
-      errorCode: done.exitCode === undefined && !done.timedOut ? done.code : undefined,
-      timedOut: done.timedOut,
-      stdout: done.stdout,
-      stderr: done.stderr,
-    }
-  } catch (cause) {
-    return { exitCode: undefined, errorCode: String(cause), timedOut: false, stdout: '', stderr: '' }
-  }
+/** Only the listing has the UUIDs with every driver, only the XML the memory. Without the XML the memory is estimated. */
+async function slicesOf(options: RunOptions): Promise<Slice[]> {
+  const [listing, xml] = await Promise.all([nvidiaSmi(['-L'], options), nvidiaSmi(['-q', '-x'], options)])
+  return parseSlices(listing.stdout, parseSliceMemory(xml.stdout))
 }

@@ -1,4 +1,7 @@
-import type { Device } from './device.ts'
+import type { DeviceReadings } from '../../core/models/fleet.ts'
+import { type Device, noReadings } from './device.ts'
+import type { Slice } from './mig.ts'
+import type { Run } from './nvidia-smi.ts'
 
 /**
  * Reading nvidia-smi. Source: its `--help-query-gpu`; the exit codes from its manual page.
@@ -14,8 +17,23 @@ export const fields = [
   'memory.total',
   'memory.used',
   'mig.mode.current',
+  'utilization.gpu',
+  'temperature.gpu',
+  'power.draw',
+  'power.limit',
 ] as const
-export const fewFields = ['index', 'uuid', 'name', 'memory.total', 'memory.used', 'driver_version'] as const
+export const fewFields = [
+  'index',
+  'uuid',
+  'name',
+  'memory.total',
+  'memory.used',
+  'driver_version',
+  'utilization.gpu',
+  'temperature.gpu',
+  'power.draw',
+  'power.limit',
+] as const
 
 /** The arguments that ask for a list of fields. */
 export const queryArguments = (of: readonly string[]): string[] => [
@@ -29,32 +47,39 @@ export interface Card {
   name: string
   driver: string | null
   computeCapability: string | null
+  /** 0 for a card in MIG mode whose own memory may not be read, as in most containers. */
   totalBytes: number
   usedBytes: number | null
   mig: boolean
+  readings: DeviceReadings
 }
 
 const mebibyte = 2 ** 20
-const unknown = /^\[?(N\/A|Not Supported|Unknown Error|Insufficient Permissions|GPU is lost)\]?$/i
+const unknown = /^(\[.*\]|N\/A|Not Supported|Unknown Error|Insufficient Permissions|GPU is lost)?$/i
 
-/** The cards of one CSV answer. A line that lacks an index or its memory is a card that cannot be used: left out. */
+/** A value of a CSV answer; null where nvidia-smi says in brackets, or without, that there is none. */
+export const known = (value: string): string | null => (unknown.test(value.trim()) ? null : value.trim())
+
+/**
+ * The cards of one CSV answer. A line that lacks an index or its memory is a card that cannot be used: left out. A card
+ * in MIG mode needs no memory of its own, because only its slices are used.
+ */
 export function parseCards(csv: string, of: readonly string[]): Card[] {
   const cards: Card[] = []
   for (const line of csv.split('\n')) {
-    const values = line.split(',').map(value => value.trim())
+    const values = line.split(',')
     if (values.length !== of.length) continue
-    const at = (name: string): string | null => {
-      const value = values[of.indexOf(name)]
-      return value === undefined || value === '' || unknown.test(value) ? null : value
-    }
+    const at = (name: string): string | null => known(values[of.indexOf(name)] ?? '')
     const number = (name: string): number | null => {
       const value = Number(at(name) ?? Number.NaN)
       return Number.isFinite(value) && value >= 0 ? value : null
     }
     const index = number('index')
-    const total = number('memory.total')
-    if (index === null || total === null || total === 0) continue
+    const total = number('memory.total') ?? 0
+    const mig = at('mig.mode.current') === 'Enabled'
+    if (index === null || (total === 0 && !mig)) continue
     const used = number('memory.used')
+    const percent = number('utilization.gpu')
     cards.push({
       index,
       uuid: at('uuid') ?? '',
@@ -63,40 +88,16 @@ export function parseCards(csv: string, of: readonly string[]): Card[] {
       computeCapability: at('compute_cap'),
       totalBytes: total * mebibyte,
       usedBytes: used === null ? null : used * mebibyte,
-      mig: at('mig.mode.current') === 'Enabled',
+      mig,
+      readings: {
+        utilization: percent === null ? null : Math.min(1, percent / 100),
+        temperatureCelsius: number('temperature.gpu'),
+        powerWatts: number('power.draw'),
+        powerLimitWatts: number('power.limit'),
+      },
     })
   }
   return cards
-}
-
-export interface Slice {
-  card: number
-  uuid: string
-  profile: string
-  totalBytes: number
-}
-
-/**
- * The MIG slices of `nvidia-smi -L`. Memory is read off the profile's name (`1g.18gb`), less a twentieth: a slice
- * holds a little less than it is called, and booking too little is what makes engines die.
- */
-export function parseSlices(listing: string): Slice[] {
-  const slices: Slice[] = []
-  let card = -1
-  for (const line of listing.split('\n')) {
-    const parent = /^GPU (\d+):/.exec(line)
-    if (parent) card = Number(parent[1])
-    const slice = /^\s+MIG (\S+)\s+Device\s+\d+:\s+\(UUID: (MIG-[^)]+)\)/.exec(line)
-    const size = slice && /(\d+)gb/.exec(slice[1]!)
-    if (slice && size && card >= 0)
-      slices.push({
-        card,
-        profile: slice[1]!,
-        uuid: slice[2]!,
-        totalBytes: Math.floor(Number(size[1]) * 2 ** 30 * 0.95),
-      })
-  }
-  return slices
 }
 
 /** Cards and slices as devices: a card in MIG mode is not usable as a whole, only its slices are. */
@@ -110,7 +111,9 @@ export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Dev
           name: card.name,
           totalBytes: card.totalBytes,
           usedBytes: card.usedBytes,
+          ...card.readings,
           cudaId: String(card.index),
+          uuid: card.uuid || null,
           cores: null,
         },
       ]
@@ -121,21 +124,13 @@ export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Dev
         kind: 'nvidia',
         name: `${card.name} MIG ${slice.profile}`,
         totalBytes: slice.totalBytes,
-        usedBytes: null,
+        usedBytes: slice.usedBytes,
+        ...noReadings,
         cudaId: slice.uuid,
+        uuid: null,
         cores: null,
       }))
   })
-}
-
-/** How one run of nvidia-smi ended. */
-export interface Run {
-  exitCode: number | undefined
-  /** `ENOENT`, `EACCES` and the like when it did not start. */
-  errorCode?: string
-  timedOut: boolean
-  stdout: string
-  stderr: string
 }
 
 /** What a run that gave no cards means: `again` asks for the short list of fields. */

@@ -11,12 +11,22 @@ const text = (path: string): Promise<string | undefined> => readFile(path, 'utf8
 
 /** Who a number means right now; undefined when nobody, or when only a zombie is left that holds nothing any more. */
 export async function identityOf(pid: number): Promise<ProcessIdentity | undefined> {
+  const stat = await statOf(pid)
+  const startTime = stat?.[19]
+  return startTime === undefined || stat?.[0] === 'Z' || stat?.[0] === 'X' ? undefined : { pid, startTime }
+}
+
+/** The fields of a process's `stat` from its state on; undefined when there is no such process. */
+async function statOf(pid: number): Promise<string[] | undefined> {
   const stat = await text(`/proc/${pid}/stat`)
-  if (stat === undefined) return undefined
   // The name stands in brackets and may itself hold spaces and brackets, so count from the last one.
-  const after = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const startTime = after[19]
-  return startTime === undefined || after[0] === 'Z' || after[0] === 'X' ? undefined : { pid, startTime }
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
+/** The parent of a process; undefined when the process is gone, 0 when its parent is in another PID namespace. */
+export async function parentOf(pid: number): Promise<number | undefined> {
+  const parent = Number((await statOf(pid))?.[1] ?? Number.NaN)
+  return Number.isInteger(parent) ? parent : undefined
 }
 
 /** The children of a process, oldest first; empty where the kernel does not tell. */

@@ -10,17 +10,7 @@ import { admitOwner } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import type { Timing } from '../timings.ts'
-
-const DeviceStatus = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    kind: z.enum(['nvidia', 'cpu']),
-    total_bytes: z.int(),
-    used_bytes: z.int().nullable().describe('Measured by the driver; null where it cannot be.'),
-    booked_bytes: z.int().describe('Promised to engines.'),
-  })
-  .meta({ id: 'DeviceStatus' })
+import { DeviceStatus, deviceStatus } from './device-status.ts'
 
 export const EngineStatus = z
   .object({
@@ -188,8 +178,8 @@ export const statusRoutes = (
     handle: async (_, call) => {
       admitOwner(call, 'What runs on the machine is')
       const { fleet, registry, jobs, calls } = owners
+      const [counts, processes] = await Promise.all([jobs.counts(), fleet.deviceProcesses()])
       const now = fleet.snapshot()
-      const counts = await jobs.counts()
       const allowed = registry.all().filter(model => modelAllowed(call.caller.token.models, model.id))
       return {
         object: 'system.status' as const,
@@ -198,14 +188,7 @@ export const statusRoutes = (
         started_at: seconds(performance.timeOrigin),
         requests: calls.size,
         jobs: { pending: counts.pending, processing: counts.processing },
-        devices: now.devices.map(device => ({
-          id: device.id,
-          name: device.name,
-          kind: device.kind,
-          total_bytes: Math.round(device.totalBytes),
-          used_bytes: device.usedBytes === null ? null : Math.round(device.usedBytes),
-          booked_bytes: Math.round(device.bookedBytes),
-        })),
+        devices: now.devices.map(device => deviceStatus(device, processes.get(device.id))),
         // Those of models that were taken out of the configuration too, until their requests have ended.
         engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
         models: allowed.map(model => loadOf(model, now, owners)),

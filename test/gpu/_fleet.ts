@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest'
 import type { Failure } from '../../core/failure.ts'
 import type { EngineCall, Exchange, Lease } from '../../core/models/fleet.ts'
 import { Model } from '../../core/models/model.ts'
-import type { Device } from '../../gpu/devices/device.ts'
+import { type Device, noReadings } from '../../gpu/devices/device.ts'
 import { type FleetOptions, openFleet } from '../../gpu/fleet.ts'
 import type { Machine } from '../../gpu/machine.ts'
 import { type LeasingFleet, leasing } from './_leasing.ts'
@@ -26,7 +26,9 @@ export const cpu: Device = {
   name: 'Processor',
   totalBytes: 10 * 2 ** 30,
   usedBytes: null,
+  ...noReadings,
   cudaId: null,
+  uuid: null,
   cores: 2,
 }
 
@@ -43,7 +45,11 @@ export async function fleetOf(models: Model[], { wrapper, devices, ...of }: Part
     environment: process.env,
     machine: {
       wrapper: wrapper ?? wrappersHere[0]!,
-      devices: devices ?? { cards: async () => ({ devices: [], reason: null, broken: false }), cpu },
+      devices: devices ?? {
+        cards: async () => ({ devices: [], reason: null, broken: false }),
+        processes: async () => null,
+        cpu,
+      },
     },
     ...of,
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { llamaVersion } from '../../core/assets.ts'
 import { openCardBackends } from '../../gpu/card-backend.ts'
-import type { Device } from '../../gpu/devices/device.ts'
+import { type Device, noReadings } from '../../gpu/devices/device.ts'
 import { plain } from '../../gpu/launcher/wrapper.ts'
 
 const card = (index: number): Device => ({
@@ -13,7 +13,9 @@ const card = (index: number): Device => ({
   name: 'Test Card',
   totalBytes: 2 ** 34,
   usedBytes: null,
+  ...noReadings,
   cudaId: String(index),
+  uuid: null,
   cores: null,
 })
 

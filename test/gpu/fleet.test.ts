@@ -1,10 +1,12 @@
-import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../core/failure.ts'
 import { Model } from '../../core/models/model.ts'
+import { cardProcesses } from '../../gpu/devices/card-processes.ts'
 import { discover } from '../../gpu/devices/discover.ts'
 import { plain } from '../../gpu/launcher/wrapper.ts'
+import { cardLine, installNvidiaSmi } from '../fixtures/nvidia-smi.ts'
 import { chat, cpu, fake, fleetOf, send, statsOf } from './_fleet.ts'
 import { survivors, temporary, until } from './launcher/_launch.ts'
 
@@ -308,14 +310,14 @@ describe('load, unload, close', () => {
 
 describe('cards', () => {
   /** A source of devices that reads a fake nvidia-smi, whose figures follow the number of engines that are alive. */
-  function cardsOf(dataDir: string, script: string) {
-    const smi = join(dataDir, 'nvidia-smi')
-    writeFileSync(smi, `#!/bin/sh\n${script}\n`)
-    chmodSync(smi, 0o755)
-    return { cards: () => discover({ environment: { PATH: dataDir } }), cpu }
+  function cardsOf(dataDir: string, cards: string, processes?: string) {
+    installNvidiaSmi(dataDir, { cards, ...(processes === undefined ? {} : { processes }) })
+    const environment = { PATH: dataDir }
+    return { cards: () => discover({ environment }), processes: () => cardProcesses({ environment }), cpu }
   }
-  const two = `echo '0, GPU-1, NVIDIA L4, 580, 8.9, 23034, 0, Disabled'
-echo '1, GPU-2, NVIDIA L4, 580, 8.9, 23034, 2048, Disabled'`
+  const l4 = { name: 'NVIDIA L4', 'memory.total': 23034 }
+  const two = `echo '${cardLine({ ...l4, 'memory.used': 0 })}'
+echo '${cardLine({ ...l4, index: 1, uuid: 'GPU-2', 'memory.used': 2048 })}'`
 
   test('an engine sees exactly the cards that it was given', async () => {
     const devices = cardsOf(temporary(), two)
@@ -350,7 +352,7 @@ echo '1, GPU-2, NVIDIA L4, 580, 8.9, 23034, 2048, Disabled'`
     const flag = join(directory, 'freed')
     // The card is full until the file is there, as a real one is for a second after a process has ended.
     const script = `if [ -e ${flag} ]; then used=0; else used=20000; fi
-echo "0, GPU-1, NVIDIA L4, 580, 8.9, 23034, $used, Disabled"`
+echo "${cardLine({ ...l4, 'memory.used': '$used' })}"`
     writeFileSync(flag, '')
     const devices = cardsOf(directory, script)
     const models = ['a', 'b'].map(id => fake(id, [], { memory: '20GiB' }))

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import type { Device, Discovery } from '../../gpu/devices/device.ts'
+import { type Device, type Discovery, noReadings } from '../../gpu/devices/device.ts'
 import { openMemory } from '../../gpu/memory.ts'
 import { newModelState, newResident, type Resident } from '../../gpu/model-state.ts'
 import { cpu } from './_fleet.ts'
@@ -22,7 +22,10 @@ const card = (): Device => ({
   name: 'Card',
   totalBytes: 100 * GiB,
   usedBytes: used === null ? null : used * GiB,
+  ...noReadings,
+  temperatureCelsius: 64,
   cudaId: '0',
+  uuid: null,
   cores: null,
 })
 const cards = async (): Promise<Discovery> =>
@@ -90,6 +93,7 @@ describe('what may be booked', () => {
     await memory.measure()
     expect(free()).toBe(97)
     expect(memory.reason()).toBe('The driver is gone.')
+    expect(memory.snapshot()[0]).toMatchObject({ totalBytes: 100 * GiB, temperatureCelsius: null })
     expect(log.lines).toEqual([expect.stringContaining('The GPUs cannot be used')])
     broken = false
     await memory.measure()
@@ -171,7 +175,7 @@ test('the snapshot shows what is measured and what is booked', async () => {
   const { memory } = await open()
   residents = [residentOn('a', 40), residentOn('b', 10, 'stopping')]
   expect(memory.snapshot()).toMatchObject([
-    { id: 'gpu0', totalBytes: 100 * GiB, usedBytes: 0, bookedBytes: 50 * GiB },
+    { id: 'gpu0', totalBytes: 100 * GiB, usedBytes: 0, bookedBytes: 50 * GiB, temperatureCelsius: 64 },
     { id: 'cpu', usedBytes: null, bookedBytes: 0 },
   ])
 })

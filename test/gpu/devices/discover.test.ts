@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { discover } from '../../../gpu/devices/discover.ts'
+import { fewFields } from '../../../gpu/devices/nvidia.ts'
+import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 
 const made: string[] = []
 afterAll(() => made.forEach(directory => rmSync(directory, { recursive: true, force: true })))
@@ -20,8 +22,11 @@ function pathWith(script: string | undefined): string {
 const look = (script: string | undefined, timeoutMs = 10_000) =>
   discover({ environment: { PATH: pathWith(script) }, timeoutMs })
 
-const two = `echo '0, GPU-1, NVIDIA H200, 580.159.03, 9.0, 143771, 4, Disabled'
-echo '1, GPU-2, NVIDIA H200, 580.159.03, 9.0, 143771, 900, Disabled'`
+const xml = `<nvidia_smi_log><gpu id="00000000:55:00.0"><mig_devices><mig_device><index>0</index>
+<fb_memory_usage><total>4864 MiB</total><used>13 MiB</used></fb_memory_usage></mig_device></mig_devices>
+<uuid>GPU-1</uuid></gpu></nvidia_smi_log>`
+const two = `echo '${cardLine()}'
+echo '${cardLine({ index: 1, uuid: 'GPU-2', 'memory.used': 900 })}'`
 
 test('cards are found through the nvidia-smi of the PATH that was given', async () => {
   const found = await look(two)
@@ -35,17 +40,25 @@ test('cards are found through the nvidia-smi of the PATH that was given', async 
 test('an old driver that does not know a field is asked for the short list', async () => {
   const found = await look(`case "$1" in
     *mig.mode*) echo 'Field "mig.mode.current" is not a valid field to query.'; exit 2;;
-    *) echo '0, GPU-1, Tesla K80, 11441, 12, 418.87';;
+    *) echo '${cardLine({ name: 'Tesla K80' }, fewFields)}';;
   esac`)
   expect(found.devices).toMatchObject([{ id: 'gpu0', name: 'Tesla K80' }])
 })
 
-test('MIG slices are listed by a second call', async () => {
-  const found = await look(`case "$1" in
-    -L) echo 'GPU 0: A100 (UUID: GPU-1)'; echo '  MIG 1g.5gb     Device  0: (UUID: MIG-7)';;
-    *) echo '0, GPU-1, A100, 550.1, 8.0, 40960, 0, Enabled';;
-  esac`)
-  expect(found.devices).toMatchObject([{ id: 'gpu0.0', cudaId: 'MIG-7', name: 'A100 MIG 1g.5gb' }])
+test.each([
+  ['with the memory that the XML has', `echo '${xml}'`, 4864 * 2 ** 20, 13 * 2 ** 20],
+  ['with an estimate where there is no XML', 'exit 3', Math.floor(5 * 2 ** 30 * 0.95), null],
+])('MIG slices are listed %s', async (_name, answer, totalBytes, usedBytes) => {
+  const PATH = pathWith(undefined)
+  installNvidiaSmi(PATH, {
+    cards: `echo '${cardLine({ name: 'A100', 'mig.mode.current': 'Enabled' })}'`,
+    listing: `echo 'GPU 0: A100 (UUID: GPU-1)'; echo '  MIG 1g.5gb     Device  0: (UUID: MIG-7)'`,
+    xml: answer,
+  })
+  const found = await discover({ environment: { PATH } })
+  expect(found.devices).toMatchObject([
+    { id: 'gpu0.0', cudaId: 'MIG-7', name: 'A100 MIG 1g.5gb', totalBytes, usedBytes },
+  ])
 })
 
 const nothing: [name: string, script: string | undefined, broken: boolean, reason: RegExp][] = [

@@ -1,17 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import {
-  devicesOf,
-  fewFields,
-  fields,
-  meaning,
-  parseCards,
-  parseSlices,
-  queryArguments,
-  type Run,
-} from '../../../gpu/devices/nvidia.ts'
+import { fewFields, fields, meaning, parseCards, queryArguments } from '../../../gpu/devices/nvidia.ts'
+import type { Run } from '../../../gpu/devices/nvidia-smi.ts'
+import { cardLine } from '../../fixtures/nvidia-smi.ts'
 
 const MiB = 2 ** 20
-const h200 = '0, GPU-5f6f, NVIDIA H200, 580.159.03, 9.0, 143771, 4, Disabled'
+const h200 = cardLine()
 
 describe('parseCards', () => {
   const cases: [name: string, csv: string, of: readonly string[], expected: object[]][] = [
@@ -32,29 +25,34 @@ describe('parseCards', () => {
     ],
     [
       'several cards, in the order of the bus',
-      `${h200}\n1, GPU-2, NVIDIA L4, 580.1, 8.9, 23034, 100, [N/A]\n`,
+      `${h200}\n${cardLine({ index: 1, name: 'NVIDIA L4', 'memory.used': 100, 'mig.mode.current': '[N/A]' })}\n`,
       fields,
       [{ index: 0 }, { index: 1, name: 'NVIDIA L4', usedBytes: 100 * MiB, mig: false }],
     ],
     [
       'values that the driver does not know become null',
-      '0, GPU-1, NVIDIA A10, [Not Supported], [N/A], 23028, [Unknown Error], N/A',
+      cardLine({
+        driver_version: '[Not Supported]',
+        compute_cap: '[N/A]',
+        'memory.used': '[Unknown Error]',
+        'mig.mode.current': 'N/A',
+      }),
       fields,
       [{ driver: null, computeCapability: null, usedBytes: null, mig: false }],
     ],
     [
       'the short list of an old driver',
-      '0, GPU-1, Tesla K80, 11441, 0, 418.87',
+      cardLine({ name: 'Tesla K80', 'memory.total': 11441, driver_version: '418.87' }, fewFields),
       fewFields,
       [{ name: 'Tesla K80', driver: '418.87', totalBytes: 11441 * MiB }],
     ],
     ['windows line ends', `${h200}\r\n`, fields, [{ index: 0, mig: false }]],
-    ['a card without memory cannot be used', '0, GPU-1, NVIDIA X, 1, 1, [N/A], 0, Disabled', fields, []],
-    ['a card that is lost cannot be used', '[GPU is lost], GPU-1, X, 1, 1, 100, 0, Disabled', fields, []],
+    ['a card without memory cannot be used', cardLine({ 'memory.total': '[N/A]' }), fields, []],
+    ['a card that is lost cannot be used', cardLine({ index: '[GPU is lost]' }), fields, []],
     ['a line with another number of values', '0, GPU-1, NVIDIA X', fields, []],
     ['nothing', '', fields, []],
     ['noise', 'Failed to initialize NVML: Driver/library version mismatch', fields, []],
-    ['MIG on', '0, GPU-1, NVIDIA A100, 550, 8.0, 40960, 0, Enabled', fields, [{ mig: true }]],
+    ['MIG on', cardLine({ 'mig.mode.current': 'Enabled' }), fields, [{ mig: true }]],
   ]
   test.each(cases)('%s', (_name, csv, of, expected) => {
     expect(parseCards(csv, of)).toMatchObject(expected)
@@ -62,35 +60,46 @@ describe('parseCards', () => {
   })
 })
 
-const listing = `GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-aaa)
-  MIG 3g.20gb     Device  0: (UUID: MIG-111)
-  MIG 1g.5gb+me   Device  1: (UUID: MIG-222)
-GPU 1: NVIDIA L4 (UUID: GPU-bbb)
-GPU 2: NVIDIA H200 (UUID: GPU-ccc)
-  MIG 1g.18gb Device 0: (UUID: MIG-GPU-ccc/1/0)
-`
+describe('readings of a card', () => {
+  const all = { utilization: 0.87, temperatureCelsius: 64, powerWatts: 412.31, powerLimitWatts: 700 }
+  const values = {
+    'utilization.gpu': '87',
+    'temperature.gpu': '64',
+    'power.draw': '412.31',
+    'power.limit': '700.00',
+  }
+  const cases: [name: string, line: string, of: typeof fields | typeof fewFields, expected: object][] = [
+    ['all', cardLine(values), fields, all],
+    ['with odd spacing', cardLine(values).replaceAll(', ', '  ,\t'), fields, all],
+    ['the short list of an old driver', cardLine(values, fewFields), fewFields, all],
+    ['idle', cardLine({ ...values, 'utilization.gpu': '0' }), fields, { ...all, utilization: 0 }],
+    [
+      'power that the card does not measure',
+      cardLine({ ...values, 'power.draw': '[N/A]', 'power.limit': '[Not Supported]' }),
+      fields,
+      { ...all, powerWatts: null, powerLimitWatts: null },
+    ],
+    [
+      'what may not be read, or not now',
+      cardLine({ ...values, 'utilization.gpu': '[Insufficient Permissions]', 'temperature.gpu': '[Unknown Error]' }),
+      fields,
+      { ...all, utilization: null, temperatureCelsius: null },
+    ],
+    [
+      'values of other drivers: unknown words, other numbers',
+      cardLine({ 'utilization.gpu': '101', 'temperature.gpu': '[GPU requires reset]', 'power.draw': 'ERR!' }),
+      fields,
+      { utilization: 1, temperatureCelsius: null, powerWatts: null, powerLimitWatts: 700 },
+    ],
+  ]
+  test.each(cases)('%s', (_name, line, of, expected) => {
+    expect(parseCards(line, of)).toMatchObject([{ totalBytes: 143771 * MiB, readings: expected }])
+  })
 
-test('slices of MIG cards are read with their card and a cautious size', () => {
-  expect(parseSlices(listing).map(({ card, uuid, profile }) => [card, profile, uuid])).toEqual([
-    [0, '3g.20gb', 'MIG-111'],
-    [0, '1g.5gb+me', 'MIG-222'],
-    [2, '1g.18gb', 'MIG-GPU-ccc/1/0'],
-  ])
-  expect(parseSlices(listing)[0]!.totalBytes).toBeLessThan(20 * 2 ** 30)
-  expect(parseSlices('GPU 0: NVIDIA H200 (UUID: GPU-1)\n')).toEqual([])
-})
-
-test('a card in MIG mode is offered as its slices, named and pinned one by one', () => {
-  const cards = parseCards(
-    '0, GPU-aaa, A100, 1, 8.0, 40960, 5, Enabled\n1, GPU-bbb, L4, 1, 8.9, 23034, 7, Disabled',
-    fields,
-  )
-  expect(devicesOf(cards, parseSlices(listing)).map(({ id, cudaId }) => [id, cudaId])).toEqual([
-    ['gpu0.0', 'MIG-111'],
-    ['gpu0.1', 'MIG-222'],
-    ['gpu1', '1'],
-  ])
-  expect(devicesOf(cards.slice(0, 1), [])).toEqual([])
+  test('two cards have their own', () => {
+    const lines = `${cardLine(values)}\n${cardLine({ index: 1, 'temperature.gpu': 30 })}`
+    expect(parseCards(lines, fields).map(({ readings }) => readings.temperatureCelsius)).toEqual([64, 30])
+  })
 })
 
 describe('meaning of a run', () => {

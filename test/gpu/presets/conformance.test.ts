@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fakeEngine, fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { type OwnEngine, startEngine } from '../../_engine.ts'
+import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 import { faults } from '../../golden/openai.ts'
 
 /**
@@ -28,7 +29,7 @@ beforeAll(async () => {
   const engine = `exec '${process.execPath}' '${fakeEngine}'`
   program('llama-server', `${engine} --as llama-server --ready-after 300 "$@"`)
   program('vllm', `${engine} --as vllm --refuse-for 200 "$@"`)
-  program('nvidia-smi', "echo '0, GPU-1, NVIDIA H200, 580.159.03, 9.0, 143771, 4, Disabled'")
+  installNvidiaSmi(bin, { cards: `echo '${cardLine()}'` })
   process.env.PATH = `${bin}:${path}`
   far = await startEngine(['--id', 'far'])
   const llama = { engine: 'llama-server', source: '/models/m.gguf', devices: 'cpu', memory: '16MiB' }

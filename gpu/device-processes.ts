@@ -1,0 +1,71 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { DeviceProcess } from '../core/models/fleet.ts'
+import type { Device } from './devices/device.ts'
+import { parentOf } from './launcher/processes.ts'
+import type { DeviceSource } from './memory.ts'
+import type { Resident } from './model-state.ts'
+
+/** An answer is used again for this long: nvidia-smi takes 0.03 to 1 s of a core, and pages ask every second. */
+const freshMs = 2_000
+/** A driver that hangs holds up nobody for longer. */
+const waitMs = 1_000
+
+/** The compute processes on each card, asked of the driver when somebody asks for them and at no other time. */
+export function openDeviceProcesses({
+  source,
+  devices,
+  residents,
+  pidOf,
+}: {
+  source: Pick<DeviceSource, 'processes'>
+  devices: () => readonly Device[]
+  residents: () => readonly Resident[]
+  pidOf: (engineId: string) => number | null
+}) {
+  let latest: ReadonlyMap<string, readonly DeviceProcess[]> = new Map()
+  let askedAt = Number.NEGATIVE_INFINITY
+  let asking: Promise<void> | undefined
+
+  async function ask(): Promise<void> {
+    const found = await source.processes()
+    const next = new Map<string, DeviceProcess[]>()
+    for (const { id, uuid } of devices()) {
+      const rows = found && uuid !== null ? (found.has(uuid) ? found.get(uuid) : []) : null
+      if (!rows) continue
+      const engines = enginesOn(id)
+      next.set(id, await Promise.all(rows.map(async row => ({ ...row, engineId: await engineOf(row.pid, engines) }))))
+    }
+    latest = next
+    askedAt = performance.now()
+  }
+
+  /** Only engines on the card count: in a container a PID of the host may by chance be one of ours as well. */
+  function enginesOn(deviceId: string): Map<number, string> {
+    const engines = new Map<number, string>()
+    for (const resident of residents()) {
+      const pid = resident.devices.includes(deviceId) ? pidOf(resident.engineId) : null
+      if (pid !== null) engines.set(pid, resident.engineId)
+    }
+    return engines
+  }
+
+  return async (): Promise<ReadonlyMap<string, readonly DeviceProcess[]>> => {
+    if (devices().every(({ uuid }) => uuid === null)) return new Map()
+    if (performance.now() - askedAt > freshMs) {
+      asking ??= ask().finally(() => {
+        asking = undefined
+      })
+      await Promise.race([asking, pause(waitMs, undefined, { ref: false })])
+    }
+    return latest
+  }
+}
+
+async function engineOf(pid: number, engines: ReadonlyMap<number, string>): Promise<string | null> {
+  if (engines.size === 0) return null
+  for (let at: number | undefined = pid; at !== undefined && at > 1; at = await parentOf(at)) {
+    const engine = engines.get(at)
+    if (engine !== undefined) return engine
+  }
+  return null
+}

@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, onTestFinished, test } from 'vitest'
+import { openDeviceProcesses } from '../../gpu/device-processes.ts'
+import type { CardProcess } from '../../gpu/devices/card-processes.ts'
+import { type Device, noReadings } from '../../gpu/devices/device.ts'
+import { newModelState, newResident } from '../../gpu/model-state.ts'
+import { cpu } from './_fleet.ts'
+import { modelOf, wantedOf } from './_models.ts'
+
+const card = (index: number): Device => ({
+  ...cpu,
+  ...noReadings,
+  id: `gpu${index}`,
+  kind: 'nvidia',
+  cudaId: String(index),
+  uuid: `GPU-${index}`,
+})
+const process_ = (pid: number): CardProcess => ({ pid, name: 'x', bytes: 1 })
+type Answer = Map<string, CardProcess[] | null> | null
+
+function open(
+  answer: () => Promise<Answer> | Answer,
+  { devices = [card(0), card(1), cpu], engines = [] as { id: string; pid: number; devices: string[] }[] } = {},
+) {
+  let asked = 0
+  const residents = engines.map(({ id, devices }) =>
+    newResident(newModelState(modelOf(id), wantedOf(id, 1), 1), id, devices, 0),
+  )
+  const processes = openDeviceProcesses({
+    source: {
+      async processes() {
+        asked++
+        return answer()
+      },
+    },
+    devices: () => devices,
+    residents: () => residents,
+    pidOf: engineId => engines.find(({ id }) => id === engineId)?.pid ?? null,
+  })
+  return { processes, asked: () => asked }
+}
+
+test('a card without processes has an empty list; one that is not told about, and the processor, have none', async () => {
+  const { processes } = open(() => new Map([['GPU-1', null]]))
+  expect([...(await processes())]).toEqual([['gpu0', []]])
+})
+
+test('a process of the tree of an engine is told by it, if the engine is on that card', async () => {
+  const shell = spawn('/bin/sh', ['-c', 'sleep 600 & echo $!; wait'], { detached: true })
+  onTestFinished(() => void process.kill(-shell.pid!, 'SIGKILL'))
+  const [line] = (await once(shell.stdout, 'data')) as [Buffer]
+  const child = Number(line.toString())
+  const rows = [child, shell.pid!, process.pid, 2 ** 22 + 1].map(process_)
+  const { processes } = open(() => new Map(['GPU-0', 'GPU-1'].map(uuid => [uuid, rows])), {
+    engines: [{ id: 'wkr_1', pid: shell.pid!, devices: ['gpu0'] }],
+  })
+  const found = await processes()
+  expect(found.get('gpu0')!.map(({ engineId }) => engineId)).toEqual(['wkr_1', 'wkr_1', null, null])
+  expect(found.get('gpu1')!.map(({ engineId }) => engineId)).toEqual([null, null, null, null])
+})
+
+test('the driver is asked once for all who ask at the same time, and not at all without cards', async () => {
+  const { processes, asked } = open(() => new Map())
+  await Promise.all([processes(), processes(), processes()])
+  await processes()
+  expect(asked()).toBe(1)
+  const without = open(() => new Map(), { devices: [cpu] })
+  expect(await without.processes()).toEqual(new Map())
+  expect(without.asked()).toBe(0)
+})
+
+test('a driver that cannot tell leaves every card out; one that hangs holds nobody up', async () => {
+  expect(await open(() => null).processes()).toEqual(new Map())
+  const { processes, asked } = open(() => new Promise<Answer>(() => {}))
+  expect(await processes()).toEqual(new Map())
+  expect(await processes()).toEqual(new Map())
+  expect(asked()).toBe(1)
+})

@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
+
+interface Status {
+  devices: { id: string; processes: object[] | null }[]
+  engines: { id: string; pid: number }[]
+}
+
+const bin = mkdtempSync(join(tmpdir(), 'infer-smi-'))
+const path = process.env.PATH
+let app: TestApp
+
+beforeAll(async () => {
+  installNvidiaSmi(bin, {
+    cards: `echo '${cardLine({ 'utilization.gpu': 87, 'temperature.gpu': 64, 'power.draw': 412.31 })}'
+echo '${cardLine({ index: 1, uuid: 'GPU-2', 'utilization.gpu': '[N/A]', 'temperature.gpu': '[N/A]', 'power.draw': '[N/A]', 'power.limit': '[N/A]' })}'`,
+    processes: `cat '${join(bin, 'processes')}'`,
+  })
+  process.env.PATH = `${bin}:${path}`
+  app = await startApp({ models: [fakeModel('fake', [], { devices: 1 })] })
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  process.env.PATH = path
+  rmSync(bin, { recursive: true, force: true })
+})
+
+const status = async () => (await (await app.fetch('/api/system/status')).json()) as Status
+
+test('status has what the driver reports of each card, and null where it reports nothing', async () => {
+  expect((await status()).devices).toMatchObject([
+    { id: 'gpu0', utilization: 0.87, temperature_celsius: 64, power_watts: 412.31, power_limit_watts: 700 },
+    { id: 'gpu1', utilization: null, temperature_celsius: null, power_watts: null, power_limit_watts: null },
+    { id: 'cpu', utilization: null, temperature_celsius: null, power_watts: null, processes: null },
+  ])
+})
+
+test('processes on a card are listed, those of an engine with its id', async () => {
+  await app.fetch('/std/v1/embeddings', { body: { model: 'fake', input: 'wake up' } })
+  const [engine] = (await status()).engines
+  const others = `GPU-1, ${process.pid}, python3, 2048`
+  writeFileSync(join(bin, 'processes'), `GPU-1, ${engine!.pid}, /usr/bin/engine, 512\n${others}\n`)
+  await expect
+    .poll(async () => (await status()).devices.map(({ processes }) => processes), { timeout: 10_000 })
+    .toEqual([
+      [
+        { pid: engine!.pid, name: '/usr/bin/engine', bytes: 512 * 2 ** 20, engine_id: engine!.id },
+        { pid: process.pid, name: 'python3', bytes: 2 ** 31, engine_id: null },
+      ],
+      [],
+      null,
+    ])
+})
+
+test('metrics have the readings of the cards that have some', async () => {
+  const text = await (await app.fetch('/metrics')).text()
+  for (const line of [
+    'infer_device_utilization_ratio{device="gpu0"} 0.87',
+    'infer_device_temperature_celsius{device="gpu0"} 64',
+    'infer_device_power_watts{device="gpu0"} 412.31',
+  ])
+    expect(text.split('\n')).toContain(line)
+  expect(text).not.toMatch(/infer_device_(utilization|temperature|power)\w+\{device="(gpu1|cpu)"/)
+})
