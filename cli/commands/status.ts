@@ -17,7 +17,7 @@ interface Options {
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .description(
-      'Shows what the server does: devices with their memory, engines on them, slots, queues and tokens per second. In a terminal the view is live until q or Ctrl-C; in a pipe it is one JSON object.',
+      'Shows what the server does: devices with their memory, utilization, temperature and power, engines on them, slots, queues and tokens per second. In a terminal the view is live until q or Ctrl-C; in a pipe it is one JSON object.',
     )
     .option('--once', 'show it once and end, in a terminal too')
     .addOption(

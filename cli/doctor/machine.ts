@@ -1,4 +1,7 @@
+import type { DeviceReadings } from '../../core/models/fleet.ts'
+import type { Device } from '../../gpu/devices/device.ts'
 import { sizeText } from '../quantities-text.ts'
+import { readingsText } from '../readings-text.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
 /** Judgements about this machine. Pure: what is measured is passed in. */
@@ -93,15 +96,15 @@ export function judgeCards({
   reason,
   broken: faulty,
 }: {
-  devices: readonly { id: string; name: string; totalBytes: number; usedBytes: number | null }[]
+  devices: readonly (Pick<Device, 'id' | 'name' | 'totalBytes' | 'usedBytes'> & Partial<DeviceReadings>)[]
   reason: string | null
   broken: boolean
 }): Finding {
   if (devices.length > 0) {
-    const cards = devices.map(
-      ({ id, name, totalBytes, usedBytes }) =>
-        `${id} ${name}, ${usedBytes === null ? '' : `${sizeText(totalBytes - usedBytes)} free of `}${sizeText(totalBytes)}`,
-    )
+    const cards = devices.map(({ id, name, totalBytes, usedBytes, ...readings }) => {
+      const free = usedBytes === null ? '' : `${sizeText(totalBytes - usedBytes)} free of `
+      return [`${id} ${name}`, `${free}${sizeText(totalBytes)}`, readingsText(readings)].filter(Boolean).join(', ')
+    })
     return fine('GPUs', cards.join('; '))
   }
   if (faulty)

@@ -1,5 +1,6 @@
 import type { Paint } from '../paint.ts'
 import { lengthText, rateText, sizeText } from '../quantities-text.ts'
+import { readingsText } from '../readings-text.ts'
 import { memoryBar } from './bar.ts'
 import { drawLine, type Line, padded, widthOf } from './line.ts'
 import { modelLines } from './models.ts'
@@ -66,16 +67,27 @@ function deviceLines(device: DevicePicture, { engines, time }: Picture, width: n
   const own = engines.filter(engine => engine.devices.includes(id)).map(engine => engineLine(engine, time, width))
   const side = 2 + widthOf(figures)
   const cells = Math.min(40, width - 24 - side)
+  const readings = readingsText({
+    utilization: device.utilization,
+    temperatureCelsius: device.temperature_celsius,
+    powerWatts: device.power_watts,
+    powerLimitWatts: device.power_limit_watts,
+  })
+  const below: Line[] = readings === '' ? [] : [[{ text: `  ${readings}`, look: 'faint' }]]
   // A narrow terminal has the bar below.
-  if (cells < 12)
+  if (cells < 12) {
+    const beside = below.length > 0 && widthOf(title) + 2 + widthOf(readings) <= width
     return [
-      [{ text: title, look: 'name' }],
+      [{ text: title, look: 'name' }, ...(beside ? below.flat() : [])],
       [{ text: '  ' }, ...memoryBar(device, Math.max(4, Math.min(40, width - 4)))],
       [{ text: `  ${figures}`, look: 'faint' }],
+      ...(beside ? [] : below),
       ...own,
     ]
+  }
   return [
     [{ text: padded(title, 23), look: 'name' }, { text: ' ' }, ...memoryBar(device, cells), { text: `  ${figures}` }],
+    ...below,
     ...own,
   ]
 }

@@ -7,6 +7,11 @@ const Device = z.looseObject({
   total_bytes: z.number(),
   used_bytes: z.number().nullable(),
   booked_bytes: z.number(),
+  // Absent from servers before they were reported.
+  utilization: z.number().nullish(),
+  temperature_celsius: z.number().nullish(),
+  power_watts: z.number().nullish(),
+  power_limit_watts: z.number().nullish(),
 })
 const Engine = z.looseObject({
   id: z.string(),

@@ -88,6 +88,28 @@ test.each([
     'fine',
     'gpu0 H200, 100 GiB free of 141 GiB',
   ],
+  [
+    'what the driver reports of a card beside its memory',
+    {
+      devices: [
+        {
+          id: 'gpu0',
+          name: 'H200',
+          totalBytes: 141 * gib,
+          usedBytes: 41 * gib,
+          utilization: 0.87,
+          temperatureCelsius: 64,
+          powerWatts: 412.3,
+          powerLimitWatts: 700,
+        },
+        { id: 'gpu1', name: 'L4', totalBytes: 22 * gib, usedBytes: null, temperatureCelsius: 40 },
+      ],
+      reason: null,
+      broken: false,
+    },
+    'fine',
+    '100 GiB free of 141 GiB, 87% utilization, 64 °C, 412 of 700 W; gpu1 L4, 22.0 GiB, 40 °C',
+  ],
   ['no card is fine', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
   ['a fault is broken', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
 ])('%s', (_, discovery, state, detail) => {
