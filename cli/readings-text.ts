@@ -1,6 +1,6 @@
 import type { DeviceReadings } from '../core/models/fleet.ts'
 
-/** What the driver reports of a card, as far as it does: `87% utilization, 64 °C, 412 of 700 W`; empty without any. */
+/** Formats the readings of a card that are known: `87% utilization, 64 °C, 412 of 700 W`. Empty when none is. */
 export function readingsText(readings: Partial<DeviceReadings>): string {
   const { utilization, temperatureCelsius, powerWatts, powerLimitWatts } = readings
   const limit = powerLimitWatts == null ? '' : ` of ${Math.round(powerLimitWatts)}`

@@ -5,12 +5,12 @@ import { parentOf } from './launcher/processes.ts'
 import type { DeviceSource } from './memory.ts'
 import type { Resident } from './model-state.ts'
 
-/** An answer is used again for this long: nvidia-smi takes 0.03 to 1 s of a core, and pages ask every second. */
+/** How long an answer is reused: `infer status` asks every second, and each query starts a program. */
 const freshMs = 2_000
-/** A driver that hangs holds up nobody for longer. */
+/** How long a caller waits for a driver that hangs; after that it gets the answer before. */
 const waitMs = 1_000
 
-/** The compute processes on each card, asked of the driver when somebody asks for them and at no other time. */
+/** Queries the compute processes on each card, when it is called and at no other time. */
 export function openDeviceProcesses({
   source,
   devices,
@@ -39,7 +39,7 @@ export function openDeviceProcesses({
     askedAt = performance.now()
   }
 
-  /** Only engines on the card count: in a container a PID of the host may by chance be one of ours as well. */
+  /** Engines on this card only: in a container a PID of the host may by chance equal the PID of another engine. */
   function enginesOn(deviceId: string): Map<number, string> {
     const engines = new Map<number, string>()
     for (const resident of residents()) {

@@ -134,7 +134,7 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
     'Temperature of each card.',
     ({ temperatureCelsius }) => temperatureCelsius,
   )
-  reading('infer_device_power_watts', 'Power that each card draws.', ({ powerWatts }) => powerWatts)
+  reading('infer_device_power_watts', 'Power draw of each card.', ({ powerWatts }) => powerWatts)
 
   type Child = { counts: Map<number, { count: number }>; time: Distribution }
   const children = new Map<Route, Child>()

@@ -6,8 +6,9 @@ import { nvidiaSmi, type RunOptions } from './nvidia-smi.ts'
 export type CardProcess = Omit<DeviceProcess, 'engineId'>
 
 /**
- * Compute processes by the UUID of their card; a card on which none runs is missing, one whose processes may not be read
- * has null. Null altogether where nvidia-smi cannot tell. Never throws. Source: nvidia-smi's `--help-query-compute-apps`.
+ * Lists the compute processes by the UUID of their card. Cards without a process are missing; a card whose processes
+ * cannot be read has null. Returns null when the query fails; never throws. Source: nvidia-smi's
+ * `--help-query-compute-apps`.
  */
 export async function cardProcesses(options: RunOptions = {}): Promise<Map<string, CardProcess[] | null> | null> {
   const query = ['--query-compute-apps=gpu_uuid,pid,process_name,used_gpu_memory', '--format=csv,noheader,nounits']
@@ -15,7 +16,7 @@ export async function cardProcesses(options: RunOptions = {}): Promise<Map<strin
   return exitCode === 0 ? parseCardProcesses(stdout) : null
 }
 
-/** Reads the CSV answer. The name of a process is its program or its title and may hold commas. */
+/** Parses the CSV answer. The name of a process is its program or its title and may contain commas. */
 export function parseCardProcesses(csv: string): Map<string, CardProcess[] | null> {
   const cards = new Map<string, CardProcess[] | null>()
   for (const line of csv.split('\n')) {
@@ -23,7 +24,7 @@ export function parseCardProcesses(csv: string): Map<string, CardProcess[] | nul
     if (uuid === undefined) continue
     const number = positive(pid!)
     const others = cards.get(uuid)
-    // What one row hides makes the list of its card wrong.
+    // One unreadable row makes the whole list of its card incomplete.
     if (number === null || others === null) {
       cards.set(uuid, null)
       continue

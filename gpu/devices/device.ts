@@ -11,13 +11,13 @@ export interface Device extends DeviceReadings {
   usedBytes: number | null
   /** What CUDA_VISIBLE_DEVICES must say for a process to see just this one; null for the processor. */
   cudaId: string | null
-  /** What the driver calls a whole card, `GPU-…`; null for slices, the processor and where it is not known. */
+  /** The driver's UUID of a whole card, `GPU-…`; null for slices, the processor and where it is not known. */
   uuid: string | null
   /** Processor cores that may be used, fractions rounded down; null for cards. */
   cores: number | null
 }
 
-/** Of a device that the driver measures nothing of. */
+/** The readings of a device without any. */
 export const noReadings: DeviceReadings = {
   utilization: null,
   temperatureCelsius: null,

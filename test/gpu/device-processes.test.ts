@@ -41,12 +41,12 @@ function open(
   return { processes, asked: () => asked }
 }
 
-test('a card without processes has an empty list; one that is not told about, and the processor, have none', async () => {
+test('returns an empty list for a card without processes, and leaves out the CPU and cards whose processes are unknown', async () => {
   const { processes } = open(() => new Map([['GPU-1', null]]))
   expect([...(await processes())]).toEqual([['gpu0', []]])
 })
 
-test('a process of the tree of an engine is told by it, if the engine is on that card', async () => {
+test('finds the engine of a process by its process tree, among the engines on that card', async () => {
   const shell = spawn('/bin/sh', ['-c', 'sleep 600 & echo $!; wait'], { detached: true })
   onTestFinished(() => void process.kill(-shell.pid!, 'SIGKILL'))
   const [line] = (await once(shell.stdout, 'data')) as [Buffer]
@@ -60,7 +60,7 @@ test('a process of the tree of an engine is told by it, if the engine is on that
   expect(found.get('gpu1')!.map(({ engineId }) => engineId)).toEqual([null, null, null, null])
 })
 
-test('the driver is asked once for all who ask at the same time, and not at all without cards', async () => {
+test('queries the driver once for concurrent callers, and never without cards', async () => {
   const { processes, asked } = open(() => new Map())
   await Promise.all([processes(), processes(), processes()])
   await processes()
@@ -70,7 +70,7 @@ test('the driver is asked once for all who ask at the same time, and not at all 
   expect(without.asked()).toBe(0)
 })
 
-test('a driver that cannot tell leaves every card out; one that hangs holds nobody up', async () => {
+test('returns nothing when the query fails or hangs', async () => {
   expect(await open(() => null).processes()).toEqual(new Map())
   const { processes, asked } = open(() => new Promise<Answer>(() => {}))
   expect(await processes()).toEqual(new Map())

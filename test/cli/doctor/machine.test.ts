@@ -89,7 +89,7 @@ test.each([
     'gpu0 H200, 100 GiB free of 141 GiB',
   ],
   [
-    'what the driver reports of a card beside its memory',
+    'readings of a card follow its memory',
     {
       devices: [
         {

@@ -141,7 +141,7 @@ test('a wide terminal has everything', () => {
   )
 })
 
-describe('what the driver reports of a card', () => {
+describe('readings of a card', () => {
   const [card, cpu] = picture.devices as [Picture['devices'][0], Picture['devices'][0]]
   const reported = { utilization: 0.87, temperature_celsius: 64, power_watts: 412.31, power_limit_watts: 700 }
   const of = (name: string) => ({ ...picture, engines: [], devices: [{ ...card, name, ...reported }, cpu] })
@@ -153,18 +153,18 @@ describe('what the driver reports of a card', () => {
     )
   }
 
-  test('stands beside its name where the bar has a line of its own', () => {
+  test('stand beside its name where the bar has a line of its own', () => {
     expect(devices(79)[0]).toBe('gpu0 NVIDIA H200  87% utilization, 64 °C, 412 of 700 W')
     expect(devices(79)).toHaveLength(3)
   })
 
-  test('has a line of its own below a bar beside the name, and where the name is long', () => {
+  test('have a line of their own below a bar beside the name, and where the name is long', () => {
     const own = '  87% utilization, 64 °C, 412 of 700 W'
     for (const width of [80, 120]) expect(devices(width)[1]).toBe(own)
     expect(devices(79, 'NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition')[3]).toBe(own)
   })
 
-  test.each([20, 33, 52, 79, 80, 200])('makes no line wider than %i columns', width => {
+  test.each([20, 33, 52, 79, 80, 200])('make no line wider than %i columns', width => {
     expect(lines(width, 0, of(card.name)).filter(line => widthOf(line) > width)).toEqual([])
   })
 })

@@ -37,7 +37,7 @@ describe('parseCardProcesses', () => {
       ],
     ],
     [
-      'a card of which one row may not be read is not known',
+      'one unreadable row makes the processes of its card unknown',
       `GPU-a, 41, x, 1
 GPU-a, [Insufficient Permissions], [Insufficient Permissions], [Insufficient Permissions]
 GPU-a, 43, x, 1
@@ -52,14 +52,14 @@ GPU-b, 44, x, 1`,
       '  GPU-a ,41,  x  ,  7  \r\n\r\n',
       [['GPU-a', [{ pid: 41, name: 'x', bytes: 7 * MiB }]]],
     ],
-    ['rows that are none', 'GPU-a, 41\nFailed to initialize NVML\n, , , \n', []],
+    ['lines that are no rows', 'GPU-a, 41\nFailed to initialize NVML\n, , , \n', []],
   ]
   test.each(cases)('%s', (_name, csv, expected) => {
     expect([...parseCardProcesses(csv)]).toEqual(expected)
   })
 })
 
-test('a driver that fails the query gives null', async () => {
+test('a query that fails gives null', async () => {
   const PATH = temporary()
   expect(await cardProcesses({ environment: { PATH } })).toBeNull()
   installNvidiaSmi(PATH, { cards: ':', processes: 'echo "GPU-1, 7, x, 1"; exit 2' })

@@ -80,13 +80,13 @@ describe('readings of a card', () => {
       { ...all, powerWatts: null, powerLimitWatts: null },
     ],
     [
-      'what may not be read, or not now',
+      'values without permission, or with an error',
       cardLine({ ...values, 'utilization.gpu': '[Insufficient Permissions]', 'temperature.gpu': '[Unknown Error]' }),
       fields,
       { ...all, utilization: null, temperatureCelsius: null },
     ],
     [
-      'values of other drivers: unknown words, other numbers',
+      'unknown words, and a utilization above 100',
       cardLine({ 'utilization.gpu': '101', 'temperature.gpu': '[GPU requires reset]', 'power.draw': 'ERR!' }),
       fields,
       { utilization: 1, temperatureCelsius: null, powerWatts: null, powerLimitWatts: 700 },
