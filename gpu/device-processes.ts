@@ -24,9 +24,17 @@ export function openDeviceProcesses({
 }) {
   let latest: ReadonlyMap<string, readonly DeviceProcess[]> = new Map()
   let askedAt = Number.NEGATIVE_INFINITY
+  /** The engines and their states at the last query. An engine that has started or ended makes the answer outdated. */
+  let askedWith = ''
   let asking: Promise<void> | undefined
 
+  const engineStates = () =>
+    residents()
+      .map(({ engineId, state }) => `${engineId} ${state}`)
+      .join()
+
   async function ask(): Promise<void> {
+    askedWith = engineStates()
     const found = await source.processes()
     const next = new Map<string, DeviceProcess[]>()
     for (const { id, uuid } of devices()) {
@@ -51,7 +59,7 @@ export function openDeviceProcesses({
 
   return async (): Promise<ReadonlyMap<string, readonly DeviceProcess[]>> => {
     if (devices().every(({ uuid }) => uuid === null)) return new Map()
-    if (performance.now() - askedAt > freshMs) {
+    if (performance.now() - askedAt > freshMs || askedWith !== engineStates()) {
       asking ??= ask().finally(() => {
         asking = undefined
       })

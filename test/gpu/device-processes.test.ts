@@ -38,7 +38,7 @@ function open(
     residents: () => residents,
     pidOf: engineId => engines.find(({ id }) => id === engineId)?.pid ?? null,
   })
-  return { processes, asked: () => asked }
+  return { processes, asked: () => asked, residents }
 }
 
 test('returns an empty list for a card without processes, and leaves out the CPU and cards whose processes are unknown', async () => {
@@ -68,6 +68,17 @@ test('queries the driver once for concurrent callers, and never without cards', 
   const without = open(() => new Map(), { devices: [cpu] })
   expect(await without.processes()).toEqual(new Map())
   expect(without.asked()).toBe(0)
+})
+
+test('queries again as soon as an engine has another state', async () => {
+  const { processes, asked, residents } = open(() => new Map(), {
+    engines: [{ id: 'wkr_1', pid: process.pid, devices: ['gpu0'] }],
+  })
+  await processes()
+  residents[0]!.state = 'ready'
+  await processes()
+  await processes()
+  expect(asked()).toBe(2)
 })
 
 test('returns nothing when the query fails or hangs', async () => {

@@ -6,7 +6,7 @@ import { fakeModel, startApp, type TestApp } from '../../_app.ts'
 import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 
 interface Status {
-  devices: { id: string; processes: object[] | null }[]
+  devices: { id: string; processes: { pid: number; engine_id: string | null }[] | null }[]
   engines: { id: string; pid: number }[]
 }
 
@@ -41,19 +41,24 @@ test('status has what the driver reports of each card, and null where it reports
 
 test('processes on a card are listed, those of an engine with its id', async () => {
   await app.fetch('/std/v1/embeddings', { body: { model: 'fake', input: 'wake up' } })
-  const [engine] = (await status()).engines
   const others = `GPU-1, ${process.pid}, python3, 2048`
-  writeFileSync(join(bin, 'processes'), `GPU-1, ${engine!.pid}, /usr/bin/engine, 512\n${others}\n`)
-  await expect
-    .poll(async () => (await status()).devices.map(({ processes }) => processes), { timeout: 10_000 })
-    .toEqual([
-      [
-        { pid: engine!.pid, name: '/usr/bin/engine', bytes: 512 * 2 ** 20, engine_id: engine!.id },
-        { pid: process.pid, name: 'python3', bytes: 2 ** 31, engine_id: null },
-      ],
-      [],
-      null,
-    ])
+  const look = async () => {
+    const { engines, devices } = await status()
+    const { id, pid } = engines[0]!
+    // Until the engine's own process is found, its PID is that of the wrapper.
+    writeFileSync(join(bin, 'processes'), `GPU-1, ${pid}, /usr/bin/engine, 512\n${others}\n`)
+    return devices.map(({ processes }) =>
+      processes?.map(one => ({ ...one, ...(one.pid === pid && { pid: 'engine' }), ours: one.engine_id === id })),
+    )
+  }
+  await expect.poll(look, { timeout: 10_000 }).toMatchObject([
+    [
+      { pid: 'engine', name: '/usr/bin/engine', bytes: 512 * 2 ** 20, ours: true },
+      { pid: process.pid, name: 'python3', bytes: 2 ** 31, ours: false, engine_id: null },
+    ],
+    [],
+    undefined,
+  ])
 })
 
 test('metrics have the readings of the cards that have some', async () => {
