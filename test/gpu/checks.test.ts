@@ -56,6 +56,7 @@ describe('every check fails when what it looks at is wrong', () => {
     ['smi-names', 'discovery.cards', /fail, .*NVML says NVIDIA Fake/],
     ['smi-differs', 'discovery.memory', /fail, 5\.\d+ GiB as infer reports \(never\)/],
     ['smi-hot', 'discovery.readings', /fail, .*temperature_celsius was expected to be at most 3 apart/],
+    ['smi-hides', 'discovery.processes', /fail, .*the same processes were expected/],
     ['never-frees', 'memory.booked.1gb', /fail, .*1\.00 GiB were still in use when the server said/],
     ['never-frees', 'memory.free_after_stop', /fail, .*at most 5 s were expected/],
     ['never-frees', 'memory.free_after_kill', /fail, .*at most 5 s were expected/],
