@@ -162,6 +162,7 @@ def readings(context, check, server):
 
 
 def processes(context, check, server):
+    server.load("checks/holder")
     engine = server.engines("checks/holder")[0]
     device = first_card(server)
     theirs = context.nvml.processes(0)
