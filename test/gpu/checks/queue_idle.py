@@ -1,0 +1,107 @@
+"""How long an engine with one slot is idle between two requests of a queue that is never empty."""
+
+import http.client
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from context import GIB, distribution
+from engines.record import read_record
+from report import Failed
+from server import InferServer
+
+MODEL = "check/holder"
+# Bar of the median in milliseconds.
+IDLE_BAR_MS = 5
+CALLERS = 16
+
+
+def check_idle(context):
+    """Checks the idle time between durable jobs and between synchronous calls."""
+    queue = Queue(context)
+    seconds = 5 + context.scale.jobs * (context.scale.work_seconds + 0.05)
+    with ExitStack() as stack:
+        if context.check("gateway.queue", lambda check: queue.start(check, stack), seconds=20):
+            context.check("gateway.idle_between_jobs", lambda check: queue.check(check, queue.run_jobs), seconds)
+            context.check("gateway.idle_between_calls", lambda check: queue.check(check, queue.run_calls), seconds)
+
+
+class Queue:
+    """An engine of one slot behind infer. Its record tells when each request began and ended there."""
+
+    def __init__(self, context):
+        self.context = context
+        self.count = context.scale.jobs
+        folder = context.folder("queue")
+        self.record = os.path.join(folder, "holder.jsonl")
+        command = context.engine("holder", "--port", "{port}", "--record", self.record)
+        model = context.model(MODEL, command, 2 * GIB if context.device == "cuda" else GIB // 4)
+        self.server = InferServer(context.infer, folder, [model], context.environment)
+        self.text = f"work {context.scale.work_seconds}"
+
+    def start(self, check, stack):
+        stack.enter_context(self.server)
+        seconds = self.server.load(MODEL)
+        # The first request is slower on every way.
+        self.server.embed(MODEL, self.text)
+        self.direct_ms = 1000 * distribution(self.idle(self.run_directly))[1]["p50"]
+        check.measured(
+            f"loaded in {seconds:.1f} s; p50 {self.direct_ms:.2g} ms between requests of one client that asks the engine itself",
+            seconds=seconds,
+            direct_ms=self.direct_ms,
+        )
+
+    def check(self, check, run):
+        text, numbers = distribution(self.idle(run), "ms", 1000)
+        check.measured(f"{text}, p99 {numbers['p99']:.3g} ms (one client of the engine p50 {self.direct_ms:.2g} ms)", **numbers)
+        self.context.require_on_card(check, numbers["p50"] <= IDLE_BAR_MS, f"expected a p50 of at most {IDLE_BAR_MS} ms")
+
+    def idle(self, run):
+        """Seconds from the end of each request to the start of the next, of those begun after the time that `run` returns."""
+        before = len(read_record(self.record, "work"))
+        since = run()
+        work = [entry for entry in read_record(self.record, "work")[before:] if entry["began"] >= since]
+        work.sort(key=lambda entry: entry["began"])
+        idle = [after["began"] - entry["began"] - entry["seconds"] for entry, after in zip(work, work[1:])]
+        if any(seconds < 0 for seconds in idle):
+            raise Failed("the engine of one slot worked on two requests at once")
+        if len(idle) < self.count / 2:
+            raise Failed(f"only {len(work)} of {self.count} requests began once all were in the queue")
+        return idle
+
+    def run_directly(self):
+        """One client that sends a request as soon as it has the answer to the one before."""
+        port = read_record(self.record, "listening")[-1]["port"]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        since = time.monotonic()
+        for _ in range(self.count // 2 + 2):
+            connection.request("POST", "/v1/embeddings", json.dumps({"model": MODEL, "input": self.text}))
+            connection.getresponse().read()
+        connection.close()
+        return since
+
+    def run_jobs(self):
+        """Durable jobs, submitted while a long one keeps the engine busy."""
+        ids = [self.submit(f"work {0.1 + self.count * 0.02}")]
+        ids += [self.submit(self.text) for _ in range(self.count)]
+        submitted = time.monotonic()
+        for job_id in reversed(ids):
+            job = self.server.get(f"/api/jobs/{job_id}?wait=100")
+            if job["status"] != "completed":
+                raise Failed(f"a job is {job['status']}: {job['error']}")
+        return submitted
+
+    def submit(self, text):
+        body = {"task": "std/embeddings", "model_id": MODEL, "inputs": {"input": text}}
+        return self.server.post("/api/jobs", body)["id"]
+
+    def run_calls(self):
+        """Synchronous calls of several callers at once: all but one of them wait."""
+        since = time.monotonic()
+        with ThreadPoolExecutor(CALLERS) as pool:
+            for reply in pool.map(lambda _: self.server.embed(MODEL, self.text), range(self.count)):
+                if reply.status != 200:
+                    raise Failed(f"a call was answered {reply.error}")
+        return since
