@@ -79,7 +79,8 @@ class Stream(asyncio.Protocol):
             if not end:
                 return
             if b" 200 " not in head[:16]:
-                return self.end(f"answered {head[:40].decode('latin-1').splitlines()[0]}: {data[:300].decode('utf-8', 'replace')}")
+                status = head[:40].decode("latin-1").splitlines()[0]
+                return self.end(f"answered {status}: {data[:300].decode('utf-8', 'replace')}")
             self.answered = True
         data = self.rest + data
         count = after = 0

@@ -1,7 +1,7 @@
 """
 An engine with random weights. It holds them on the card and answers embeddings that depend on them, so that a lost or
 damaged weight shows. Inputs of the form `allocate 123` allocate so many bytes for the request, `work 0.05` computes for
-so many seconds.
+so many seconds, `wait /path` waits until there is such a file.
 """
 
 import asyncio
@@ -44,6 +44,9 @@ class Holder:
                 self.accelerator.empty_cache()
         elif verb == "work":
             self.accelerator.work(float(amount))
+        elif verb == "wait":
+            while not os.path.exists(amount):
+                time.sleep(0.005)
         numbers = self.accelerator.fingerprint(self.weights)
         self.record.add("work", began=began, seconds=time.monotonic() - began)
         return numbers
