@@ -22,11 +22,11 @@ def engine_arguments(description):
 
 def run_engine(options, record, load, handle, running):
     """
-    Listens, records `listening` with the port, and answers requests with `handle(request, answer)` once `load()` has
-    returned; until then with 503. `GET /health` says `running()`, a count of requests. The first request begins the load,
-    in a thread, so that the engine answers while it lasts. A load that fails ends the process with the reason on stderr.
+    Runs `load()` in a thread and listens meanwhile. Records `listening` with the port. Answers requests with
+    `handle(request, answer)` once `load()` has returned, until then with 503. `GET /health` says `running()`, a count of
+    requests. A load that fails ends the process with the reason as the last line of stderr.
     """
-    state = "new"
+    state = "loading"
 
     def loading():
         nonlocal state
@@ -42,10 +42,6 @@ def run_engine(options, record, load, handle, running):
         state = "ok"
 
     async def answered(request, answer):
-        nonlocal state
-        if state == "new":
-            state = "loading"
-            threading.Thread(target=loading, daemon=True).start()
         if request.path == "/health":
             answer.json({"status": state, "running": running()}, 200 if state == "ok" else 503)
         elif state != "ok":
@@ -53,4 +49,5 @@ def run_engine(options, record, load, handle, running):
         else:
             await handle(request, answer)
 
+    threading.Thread(target=loading, daemon=True).start()
     serve(answered, options.socket, options.port, lambda port: record.add("listening", port=port))

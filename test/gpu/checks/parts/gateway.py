@@ -9,8 +9,9 @@ from statistics import median
 
 from context import GIB, percentile
 from engines.record import read_record
+from once import Once
 from queue_idle import check_idle
-from report import Failed, Skip
+from report import Failed
 from server import InferServer
 from streams import load
 
@@ -23,19 +24,20 @@ GAP_BAR_STREAMS = 64
 
 def run(context):
     with ExitStack() as stack:
-        bench = Bench(context)
-        if context.check("gateway.load", lambda check: bench.start(check, stack), seconds=60 if bench.full else 5):
-            for count in context.scale.streams:
-                check_streams(context, bench, count)
-            context.report.raw("gateway.decoder", "\n".join(map(str, read_record(bench.record))))
+        bench = Bench(context, stack)
+        context.check("gateway.load", bench.check_load, seconds=60 if bench.full else 5)
+        for count in context.scale.streams:
+            check_streams(context, bench, count)
+        context.report.raw("gateway.decoder", "\n".join(map(str, read_record(bench.record))))
     check_idle(context)
 
 
 class Bench:
     """The decoder behind infer, and the two ways to it: `load(True, …)` through infer, `load(False, …)` directly."""
 
-    def __init__(self, context):
+    def __init__(self, context, stack):
         self.context = context
+        self.started = Once("gateway.load", lambda: self.start(stack))
         self.full = context.device == "cuda"
         folder = context.folder("gateway")
         self.record = os.path.join(folder, "decoder.jsonl")
@@ -47,15 +49,20 @@ class Bench:
         model = context.model(MODEL, command, 16 * GIB if self.full else 1 * GIB, **fields)
         self.server = InferServer(context.infer, folder, [model], context.environment)
 
-    def start(self, check, stack):
+    def start(self, stack):
+        """Starts server and engine and returns the seconds of the load."""
         stack.enter_context(self.server)
         seconds = self.server.load(MODEL)
         self.port = read_record(self.record, "listening")[-1]["port"]
-        parameters = read_record(self.record, "loaded")[-1]["parameters"]
-        check.measured(f"{parameters / 1e9:.2f} B parameters, {seconds:.1f} s", parameters=parameters, seconds=seconds)
         # The first requests open connections and compile code.
         for through in (False, True):
             self.load(through, min(4, max(self.context.scale.streams)), 5)
+        return seconds
+
+    def check_load(self, check):
+        seconds = self.started()
+        parameters = read_record(self.record, "loaded")[-1]["parameters"]
+        check.measured(f"{parameters / 1e9:.2f} B parameters, {seconds:.1f} s", parameters=parameters, seconds=seconds)
 
     def load(self, through, count, tokens, spread=0.0):
         if through:
@@ -74,6 +81,7 @@ class Rounds:
     """Figures of streams directly and through infer, in alternation. Times in milliseconds."""
 
     def __init__(self, bench, count):
+        bench.started()
         scale = bench.context.scale
         tokens = scale.tokens
         # Requests begin over some seconds: at once, the first token's time would be that of whole steps of the engine.
@@ -117,11 +125,10 @@ def of(rounds, name):
 
 
 def check_streams(context, bench, count):
-    rounds = None
+    measured = Once(f"the first measurement of {count} streams", lambda: Rounds(bench, count))
 
     def first_token(check):
-        nonlocal rounds
-        rounds = Rounds(bench, count)
+        rounds = measured()
         context.report.raw(f"gateway.rounds.{count}", "\n".join(map(str, (*rounds.direct, *rounds.through))))
         added, direct, through = rounds.added("ttft_p50")
         bursts = of(rounds.burst_direct, "ttft_p50"), of(rounds.burst_through, "ttft_p50")
@@ -137,13 +144,9 @@ def check_streams(context, bench, count):
             burst_through_ms=bursts[1],
         )
 
-    def measured(check):
-        if rounds is None:
-            raise Skip(f"the streams of gateway.first_token.{count} were not measured")
-        return rounds
-
     def gaps(check):
-        added, direct, through = measured(check).added("gap_p99")
+        rounds = measured()
+        added, direct, through = rounds.added("gap_p99")
         check.measured(
             f"p99 {added:+.2f} ms (directly {direct:.1f}, through infer {through:.1f}; max {of(rounds.direct, 'gap_max'):.0f} "
             f"and {of(rounds.through, 'gap_max'):.0f}); a step computes {rounds.compute_ms:.1f} ms",
@@ -158,7 +161,8 @@ def check_streams(context, bench, count):
             context.require_on_card(check, added <= GAP_BAR_MS, f"expected at most +{GAP_BAR_MS} ms")
 
     def throughput(check):
-        direct, through = of(measured(check).direct, "rate"), of(rounds.through, "rate")
+        rounds = measured()
+        direct, through = of(rounds.direct, "rate"), of(rounds.through, "rate")
         check.measured(
             f"{through / direct:.3f} of the engine's own (directly {direct:.0f} tokens/s, through infer {through:.0f})",
             ratio=through / direct,
@@ -167,7 +171,8 @@ def check_streams(context, bench, count):
         )
 
     def cpu_per_token(check):
-        used = 1e6 * measured(check).cpu_seconds / rounds.tokens
+        rounds = measured()
+        used = 1e6 * rounds.cpu_seconds / rounds.tokens
         check.measured(f"{used:.1f} µs of infer's processor time a token", microseconds=used)
 
     estimate = context.scale.rounds * (2.5 * context.scale.tokens * context.scale.step_ms / 1000 + 3)

@@ -9,6 +9,7 @@ from statistics import median
 
 from context import GIB
 from engines.record import read_record
+from once import Once
 from report import Failed
 from server import InferServer
 
@@ -21,32 +22,38 @@ OVERHEAD_BAR = 0.10
 
 def run(context):
     with ExitStack() as stack:
-        pair = Pair(context)
-        if context.check("worker.bare", lambda check: pair.start_bare(check, stack), seconds=40 if pair.cuda else 3):
-            context.check("worker.overhead", lambda check: pair.compare(check, stack), seconds=30 + 5 * pair.runs)
+        pair = Pair(context, stack)
+        context.check("worker.bare", pair.check_bare, seconds=40 if pair.cuda else 3)
+        context.check("worker.overhead", lambda check: pair.compare(check, stack), seconds=30 + 5 * pair.runs)
 
 
 class Pair:
     """The bare loop and the engine, asked in alternation."""
 
-    def __init__(self, context):
+    def __init__(self, context, stack):
         self.context = context
+        self.started = Once("worker.bare", lambda: self.start_bare(stack))
         self.cuda = context.device == "cuda"
         self.runs = min(7, context.scale.repeats)
         self.side = 1024 if self.cuda else 128
         self.folder = context.folder("worker")
 
-    def start_bare(self, check, stack):
+    def start_bare(self, stack):
+        """Starts the bare loop and draws a first picture. Returns the blocks of a step."""
         program = self.context.engine(
             "diffusion", "--steps", STEPS, "--seed", SEED, "--side", self.side, "--seconds", 2 if self.cuda else 0.3,
             "--folder", self.folder,
         )  # fmt: skip
         self.bare = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         stack.callback(self.stop_bare)
-        self.blocks = self.read_bare()["blocks"]
+        blocks = self.read_bare()["blocks"]
         self.draw_bare()
+        return blocks
+
+    def check_bare(self, check):
+        blocks = self.started()
         seconds = self.draw_bare()["seconds"]
-        check.measured(f"{seconds:.2f} s a picture, {STEPS} steps of {self.blocks} blocks", seconds=seconds, blocks=self.blocks)
+        check.measured(f"{seconds:.2f} s a picture, {STEPS} steps of {blocks} blocks", seconds=seconds, blocks=blocks)
 
     def stop_bare(self):
         self.bare.stdin.close()
@@ -69,8 +76,9 @@ class Pair:
         return self.read_bare()
 
     def compare(self, check, stack):
+        blocks = self.started()
         record = os.path.join(self.folder, "generator.jsonl")
-        command = self.context.engine("generator", "--port", "{port}", "--blocks", self.blocks, "--record", record)
+        command = self.context.engine("generator", "--port", "{port}", "--blocks", blocks, "--record", record)
         fields = {"tasks": ["slug/text-to-image"], "slug": "check/generator"}
         model = self.context.model(MODEL, command, 8 * GIB if self.cuda else GIB // 2, **fields)
         server = stack.enter_context(InferServer(self.context.infer, self.folder, [model], self.context.environment))
