@@ -142,9 +142,12 @@ class FakeTransformer:
     parameters = 0
 
     def __init__(self, slots):
-        self.memory = open_accelerator("fake").random_weights(2**30)
+        self.accelerator = open_accelerator("fake")
+        self.memory = self.accelerator.random_weights(2**30)
 
     def step(self, tokens, positions):
+        if max(positions) >= 10 and "stops-decoding" in self.accelerator.faults():
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
         time.sleep(0.001)
         return [(token * 31 + 7) % 1000 for token in tokens]
 
