@@ -37,6 +37,7 @@ class Transformer:
 
     def __init__(self, device, slots):
         import torch
+        import torch.nn.attention
 
         self.torch = torch
         self.cuda = device == "cuda"
@@ -48,6 +49,7 @@ class Transformer:
             torch.set_num_threads(1)
         with torch.inference_mode():
             self._build()
+            self.pool = torch.cuda.graph_pool_handle() if self.cuda else None
             self.graphs = {batch: self._capture(batch) for batch in self._batches()} if self.cuda else {}
 
     def _build(self):
@@ -88,15 +90,20 @@ class Transformer:
 
     def _capture(self, batch):
         torch = self.torch
-        # Kernels are chosen and their workspaces allocated in a run before the capture.
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            self._forward(batch)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._forward(batch)
+        attention = torch.nn.attention
+        # Those that take a mask and can be captured.
+        backends = [attention.SDPBackend.EFFICIENT_ATTENTION, attention.SDPBackend.MATH]
+        with attention.sdpa_kernel(backends):
+            # Kernels are chosen and their workspaces allocated in a run before the capture.
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                self._forward(batch)
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            # One graph is replayed at a time, and what it computes lies outside the pool: all of them share one.
+            with torch.cuda.graph(graph, pool=self.pool):
+                self._forward(batch)
         return graph
 
     def _forward(self, batch):
