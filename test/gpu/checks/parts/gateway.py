@@ -89,13 +89,16 @@ class Rounds:
         self.direct, self.through, self.burst_direct, self.burst_through = [], [], [], []
         self.cpu_seconds = 0.0
         began = len(read_record(bench.record, "steps"))
-        for _ in range(scale.rounds):
-            self.direct.append(figures(bench.load(False, count, tokens, spread)))
-            cpu = bench.server.cpu_seconds()
-            self.through.append(figures(bench.load(True, count, tokens, spread)))
-            self.cpu_seconds += bench.server.cpu_seconds() - cpu
-            self.burst_direct.append(figures(bench.load(False, count, 5)))
-            self.burst_through.append(figures(bench.load(True, count, 5)))
+        for number in range(scale.rounds):
+            # Whoever is first in a round meets a machine that has rested.
+            for through in (False, True) if number % 2 == 0 else (True, False):
+                cpu = bench.server.cpu_seconds()
+                result = figures(bench.load(through, count, tokens, spread))
+                (self.through if through else self.direct).append(result)
+                if through:
+                    self.cpu_seconds += bench.server.cpu_seconds() - cpu
+                burst = figures(bench.load(through, count, 5))
+                (self.burst_through if through else self.burst_direct).append(burst)
         self.tokens = scale.rounds * count * tokens
         steps = read_record(bench.record, "steps")[began:]
         self.compute_ms = 1000 * sum(entry["compute"] for entry in steps) / sum(entry["steps"] for entry in steps)
