@@ -74,6 +74,12 @@ describe('every check fails when what it looks at is wrong', () => {
     ['refuses-checkpoint', 'swap.park.1gb', /skipped, refused here: cuCheckpointProcessCheckpoint answered CUDA_/],
     ['refuses-restore', 'swap.park.1gb', /fail, parked, but not restored: cuCheckpointProcessRestore answered CUDA_/],
     ['forgets', 'swap.park.1gb', /fail, the engine answered otherwise after it was restored/],
+    [
+      'stops-decoding',
+      'gateway.first_token.4',
+      /fail, directly \d+ of 80 tokens came: .*connection ended after 10 tokens/,
+    ],
+    ['draws-nothing', 'worker.overhead', /fail, a picture was answered/],
   ])('%s: %s', { timeout: minute }, async (fault, check, line) => {
     card.misbehave(fault)
     const { code, lines } = await card.run(['--part', check.split('.')[0]!, '--check', check])

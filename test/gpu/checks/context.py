@@ -99,6 +99,13 @@ class Context:
             **more,
         }
 
+    def require_on_card(self, check, condition, otherwise):
+        """As check.require for bars of time, which hold on a card only: elsewhere the figure says that it did not count."""
+        if self.device == "cuda":
+            check.require(condition, otherwise)
+        else:
+            check.figure += f"; bar '{otherwise}' not applied on {self.device}"
+
     def card_used(self):
         return self.nvml.used_bytes(0)
 
@@ -125,10 +132,15 @@ def size_text(size):
     return f"{size / GIB:.2f} GiB"
 
 
+def percentile(ordered, share):
+    """Of ascending numbers the one below which `share` (0 to 1) of them lie."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
 def distribution(values, unit="s", scale=1.0):
     """`p50 0.6 s, p90 0.9 s, max 1.2 s of 20`, and the same numbers by name."""
     ordered = sorted(value * scale for value in values)
-    at = lambda share: ordered[min(len(ordered) - 1, int(share * len(ordered)))]  # noqa: E731
-    numbers = {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": ordered[-1], "count": len(ordered)}
+    numbers = {f"p{round(100 * share)}": percentile(ordered, share) for share in (0.5, 0.9, 0.99)}
+    numbers |= {"max": ordered[-1], "count": len(ordered)}
     text = f"p50 {numbers['p50']:.3g} {unit}, p90 {numbers['p90']:.3g} {unit}, max {numbers['max']:.3g} {unit} of {len(ordered)}"
     return text, {name: round(value, 6) for name, value in numbers.items()}

@@ -78,8 +78,11 @@ async def _requests(reader, writer, handle):
         writer.close()
 
 
-def serve(handle, socket=None, port=None):
-    """Answers with `handle(request, answer)` until SIGTERM. Listens on the Unix socket, else on the port of loopback."""
+def serve(handle, socket=None, port=None, listening=None):
+    """
+    Answers with `handle(request, answer)` until SIGTERM. Listens on the Unix socket, else on the port of loopback, and
+    calls `listening(port)` once it does; the port is None for a Unix socket.
+    """
 
     async def main():
         def connected(reader, writer):
@@ -89,6 +92,8 @@ def serve(handle, socket=None, port=None):
             server = await asyncio.start_unix_server(connected, socket, limit=2**20, backlog=1024)
         else:
             server = await asyncio.start_server(connected, "127.0.0.1", port, limit=2**20, backlog=1024)
+        if listening:
+            listening(None if socket else server.sockets[0].getsockname()[1])
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
         await stopped.wait()
