@@ -68,7 +68,12 @@ class Decoder:
         # The first steps of a batch size are slower: they are not for a measured stream.
         for count in (1, self.options.slots):
             self.model.step([1] * count, [0] * count)
-        self.record.add("loaded", seconds=time.monotonic() - began, parameters=self.model.parameters)
+        self.record.add(
+            "loaded",
+            seconds=time.monotonic() - began,
+            parameters=self.model.parameters,
+            graph_error=self.model.graph_error,
+        )
         threading.Thread(target=self.decode, daemon=True).start()
 
     def decode(self):

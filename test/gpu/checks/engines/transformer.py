@@ -31,8 +31,8 @@ SMALL = Shape(layers=2, width=128, heads=4, kv_heads=2, inner=256, vocabulary=1_
 
 class Transformer:
     """
-    bf16 on `device`, one CUDA graph for each batch size (powers of two up to `slots`) where that is a card. Sequences
-    longer than the context overwrite their oldest entries of the cache.
+    bf16 on `device`, one CUDA graph for each batch size (powers of two up to `slots`) where that is a card; `graph_error`
+    says why there are none. Sequences longer than the context overwrite their oldest entries of the cache.
     """
 
     def __init__(self, device, slots):
@@ -49,8 +49,14 @@ class Transformer:
             torch.set_num_threads(1)
         with torch.inference_mode():
             self._build()
-            self.pool = torch.cuda.graph_pool_handle() if self.cuda else None
-            self.graphs = {batch: self._capture(batch) for batch in self._batches()} if self.cuda else {}
+            self.graphs, self.graph_error = {}, None
+            if self.cuda:
+                self.pool = torch.cuda.graph_pool_handle()
+                try:
+                    self.graphs = {batch: self._capture(batch) for batch in self._batches()}
+                except RuntimeError as error:
+                    # Steps without a graph take longer, and are measured all the same.
+                    self.graphs, self.graph_error = {}, str(error)
 
     def _build(self):
         torch, shape = self.torch, self.shape
@@ -136,7 +142,7 @@ class Transformer:
         batch = next((batch for batch in self.graphs if batch >= count), count)
         with torch.inference_mode():
             self.state[:, :count] = torch.tensor([tokens, positions])
-            if self.cuda:
+            if batch in self.graphs:
                 self.graphs[batch].replay()
             else:
                 self._forward(batch)
@@ -147,6 +153,7 @@ class FakeTransformer:
     """Numbers instead of a model, for tests without torch; holds memory of the fake card."""
 
     parameters = 0
+    graph_error = None
 
     def __init__(self, slots):
         self.accelerator = open_accelerator("fake")

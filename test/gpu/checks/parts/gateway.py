@@ -61,8 +61,10 @@ class Bench:
 
     def check_load(self, check):
         seconds = self.started()
-        parameters = read_record(self.record, "loaded")[-1]["parameters"]
-        check.measured(f"{parameters / 1e9:.2f} B parameters, {seconds:.1f} s", parameters=parameters, seconds=seconds)
+        loaded = read_record(self.record, "loaded")[-1]
+        parameters, error = loaded["parameters"], loaded["graph_error"]
+        graphs = f"; without CUDA graphs: {error}" if error else ""
+        check.measured(f"{parameters / 1e9:.2f} B parameters, {seconds:.1f} s{graphs}", ready_seconds=seconds, **loaded)
 
     def load(self, through, count, tokens, spread=0.0):
         if through:
