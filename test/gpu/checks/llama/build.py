@@ -54,17 +54,14 @@ def extracted_package(infer, environment, seconds=120):
 def build_llama(sources, package, work, seconds, environment=None, architecture=None):
     """
     Compiles within `seconds`; `work` is an empty folder. `package` is what `extracted_package` returned. Raises
-    BuildFailed, also when a tool is missing or the time is up.
+    BuildFailed when a step fails or the time is up, toolkit.Missing when a tool is not installed.
     """
     environment = dict(os.environ if environment is None else environment)
     end = time.monotonic() + seconds
     took = {}
     began = time.monotonic()
-    try:
-        found = toolkit.find_toolkit(environment)
-        architecture = architecture or toolkit.architecture(environment)
-    except toolkit.Missing as missing:
-        raise BuildFailed(str(missing)) from missing
+    found = toolkit.find_toolkit(environment)
+    architecture = architecture or toolkit.architecture(environment)
     unpacked = os.path.join(work, "sources")
     _unpack(sources, unpacked)
     took["unpack"] = time.monotonic() - began
