@@ -41,7 +41,7 @@ def check_layout(context, subject, check, size, kind, memory):
         with _Peak(lambda: _used_by(context, before, engine)) as peak:
             for _ in range(2):
                 target.send(engine["slots"], TOKENS, "x" * min(PROMPT_CHARACTERS, length // 2))
-        booked = memory or server.engines("layout")[0]["memory_bytes"]
+        booked = memory or _booked(server)
     applied = context.device == "cuda"
     check.measured(
         f"{why} Booked {size_text(booked)}, used {size_text(used)}, at most {size_text(peak.bytes)} under load"
@@ -54,6 +54,16 @@ def check_layout(context, subject, check, size, kind, memory):
         layout=why,
     )
     check.require(not applied or peak.bytes <= booked, "at most the booked memory was expected")
+
+
+def _booked(server):
+    """
+    What was booked when the engine was placed: it was told all but the share of its own process. The booking that the
+    API tells has been corrected since.
+    """
+    engine = server.get("/api/models/layout")["engines"][0]
+    own = 256 * MIB if engine["devices"] == ["cpu"] else GIB * len(engine["devices"])
+    return int(engine["command"][engine["command"].index("--memory") + 1]) + own
 
 
 def _used_by(context, before, engine):
