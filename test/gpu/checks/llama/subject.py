@@ -10,6 +10,7 @@ from report import Failed, Skip
 
 # The build must leave time for what is measured with it.
 BUILD_SHARE = 0.7
+LEAST_BUILD_SECONDS = 60
 
 
 class Subject:
@@ -44,6 +45,8 @@ class Subject:
         try:
             if not os.path.exists(context.sources):
                 raise toolkit.Missing("the sources of llama.cpp are not here: bin/gpu-bundle packs them")
+            if context.device == "cuda" and context.budget.left() < LEAST_BUILD_SECONDS:
+                raise toolkit.Missing(f"a build takes {LEAST_BUILD_SECONDS} s at least, and {context.budget.left():.0f} s are left")
             package = extracted_package(context.infer, context.environment)
             work = os.path.join(self.folder, "work")
             os.makedirs(work)
