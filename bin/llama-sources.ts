@@ -19,7 +19,10 @@ const paths = [
   ':(glob)ggml/src/ggml-cuda/*.cu',
   ':(glob)ggml/src/ggml-cuda/*.cuh',
   'ggml/src/ggml-cuda/vendors/cuda.h',
-  ':(glob)ggml/src/ggml-cuda/template-instances/*.cu',
+  // Of the kernels in many variants those that test/gpu/checks/llama/CMakeLists.txt compiles.
+  'ggml/src/ggml-cuda/template-instances/mmq-instance-q8_0.cu',
+  ':(glob)ggml/src/ggml-cuda/template-instances/mmf-*.cu',
+  ':(glob)ggml/src/ggml-cuda/template-instances/fattn-vec-*.cu',
   ':(glob)common/*.h',
   ':(glob)common/*.hpp',
   ':(glob)common/jinja/*.h',

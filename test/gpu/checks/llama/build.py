@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
 import time
@@ -54,17 +55,14 @@ def extracted_package(infer, environment, seconds=120):
 def build_llama(sources, package, work, seconds, environment=None, architecture=None):
     """
     Compiles within `seconds`; `work` is an empty folder. `package` is what `extracted_package` returned. Raises
-    BuildFailed, also when a tool is missing or the time is up.
+    BuildFailed when a step fails or the time is up, toolkit.Missing when a tool is not installed.
     """
     environment = dict(os.environ if environment is None else environment)
     end = time.monotonic() + seconds
     took = {}
     began = time.monotonic()
-    try:
-        found = toolkit.find_toolkit(environment)
-        architecture = architecture or toolkit.architecture(environment)
-    except toolkit.Missing as missing:
-        raise BuildFailed(str(missing)) from missing
+    found = toolkit.find_toolkit(environment)
+    architecture = architecture or toolkit.architecture(environment)
     unpacked = os.path.join(work, "sources")
     _unpack(sources, unpacked)
     took["unpack"] = time.monotonic() - began
@@ -106,7 +104,7 @@ def _unpack(sources, target):
 
 
 def _run(argv, environment, seconds, what):
-    """Runs one step. Its whole process group ends with it, at the latest after `seconds`."""
+    """Runs one step. All that it started ends with it, at the latest after `seconds`."""
     if seconds <= 0:
         raise BuildFailed(f"{what}: no time is left for it.")
     try:
@@ -119,12 +117,21 @@ def _run(argv, environment, seconds, what):
     try:
         log, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        log, _ = process.communicate()
+        log = _end(process)
         raise BuildFailed(f"{what} within {seconds:.0f} s{_progress(log)}.", log[-4000:]) from None
     if process.returncode != 0:
         raise BuildFailed(f"{what}: {_reason(log) or f'exit status {process.returncode}'}", log[-4000:])
     return log
+
+
+def _end(process):
+    """Returns the output. SIGTERM first: ninja's compilers have process groups of their own, and only ninja ends them."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        return process.communicate(timeout=10)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()[0]
 
 
 def _progress(log):

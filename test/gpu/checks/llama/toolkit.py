@@ -29,26 +29,31 @@ class Toolkit:
 
 
 def find_toolkit(environment):
-    cmake = program("cmake", environment, "cmake is not installed; llama.cpp cannot be built.")
-    homes = [environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [os.path.join(home, "bin") for home in homes if home]
+    # Python packages of cmake and ninja put their programs beside the interpreter.
+    beside = os.path.dirname(sys.executable)
+    cmake = program("cmake", environment, "cmake is not installed; llama.cpp cannot be built.", [beside])
+    homes = [home for home in (environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), "/usr/local/cuda") if home]
     missing = "CUDA's compiler (nvcc) is not installed; llama.cpp cannot be built."
-    nvcc = program("nvcc", environment, missing, places)
+    nvcc = program("nvcc", environment, missing, [os.path.join(home, "bin") for home in homes])
     major = cuda_major(nvcc, environment)
-    home = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
-    folders = [home, os.path.join(home, "targets", "x86_64-linux"), *python_packages(major)]
+    homes = [os.path.dirname(os.path.dirname(os.path.realpath(nvcc))), *homes]
+    folders = [folder for home in homes for folder in (home, os.path.join(home, "targets", "x86_64-linux"))]
+    folders += python_packages(major)
     header = next((folder for folder in folders if os.path.exists(f"{folder}/include/cublas_v2.h")), None)
     if header is None:
         raise Missing(f"The header cublas_v2.h of CUDA {major} is not installed; llama.cpp cannot be built.")
-    names = ("libcudart", "libcublas", "libcublasLt")
-    libraries = [library(f"{name}.so.{major}", folders, environment) for name in names]
-    ninja = shutil.which("ninja", path=environment.get("PATH"))
-    generator = ("-G", "Ninja") if ninja else ("-G", "Unix Makefiles")
+    libraries = [library(f"{name}.so.{major}", folders, environment) for name in ("libcudart", "libcublas", "libcublasLt")]
+    ninja = found_program("ninja", environment, [beside])
+    generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ("-G", "Unix Makefiles")
     return Toolkit(nvcc, cmake, generator, (f"{header}/include",), *libraries)
 
 
+def found_program(name, environment, places=()):
+    return shutil.which(name, path=os.pathsep.join([environment.get("PATH", os.defpath), *places]))
+
+
 def program(name, environment, missing, places=()):
-    path = shutil.which(name, path=os.pathsep.join([environment.get("PATH", os.defpath), *places]))
+    path = found_program(name, environment, places)
     if path is None:
         raise Missing(missing)
     return path
