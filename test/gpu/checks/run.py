@@ -77,6 +77,12 @@ def executable(options):
     return os.path.abspath(path), time.monotonic() - began
 
 
+def llama_sources():
+    """The archive in the bundle; in a checkout that of the last `npm run gpu:bundle`."""
+    in_bundle = os.path.join(HERE, "..", "llama.cpp.tar.xz")
+    return in_bundle if manifest() else os.path.join(HERE, "..", "..", "..", "build", "gpu-checks", "llama.cpp.tar.xz")
+
+
 def bundle_files(check, about):
     """Every file as it was when the bundle was made: one that was cut short on its way explains much."""
     changed = []

@@ -44,7 +44,7 @@ class Subject:
         self.why_not_built = Skip("llama.cpp was not built")
         try:
             if not os.path.exists(context.sources):
-                raise toolkit.Missing("the sources of llama.cpp are not here: bin/gpu-bundle packs them")
+                raise toolkit.Missing("the sources of llama.cpp are not here: npm run gpu:bundle writes them")
             if context.device == "cuda" and context.budget.left() < LEAST_BUILD_SECONDS:
                 raise toolkit.Missing(f"a build takes {LEAST_BUILD_SECONDS} s at least, and {context.budget.left():.0f} s are left")
             package = extracted_package(context.infer, context.environment)
