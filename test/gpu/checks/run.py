@@ -40,7 +40,7 @@ def arguments():
     parser.add_argument("--output", default="gpu-checks.json", help="the JSON file (gpu-checks.json)")
     parser.add_argument("--quick", action="store_true", help="small sizes and few repetitions, as the tests run it")
     parser.add_argument("--device", choices=["cuda", "cpu", "fake"], default="cuda", help=argparse.SUPPRESS)
-    parser.add_argument("--sources", default=os.path.join(HERE, "..", "llama.cpp.tar.xz"), help=argparse.SUPPRESS)
+    parser.add_argument("--sources", help=argparse.SUPPRESS)
     parser.add_argument("--keep", action="store_true", help="keep the working folders")
     options = parser.parse_args()
     options.parts = [part for part in options.part.split(",") if part]
@@ -142,7 +142,7 @@ def main():
         infer=infer,
         device=options.device,
         scale=QUICK if options.quick else FULL,
-        sources=os.path.abspath(options.sources),
+        sources=os.path.abspath(options.sources or llama_sources()),
         keep=options.keep,
     )
     budget = Budget(options.budget)
