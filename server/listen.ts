@@ -6,6 +6,7 @@ import { createServer, Server } from 'node:net'
 import { promisify } from 'node:util'
 import { type HTTPSOptions, type Listener, listen } from 'listhen'
 import { Failure } from '../core/failure.ts'
+import { findPortHolder, type PortHolder } from '../core/port-holder.ts'
 import type { KeyPair, NewKeyPair } from './certificate.ts'
 
 export interface ListenOptions {
@@ -121,9 +122,17 @@ function cannotListen(at: string, thrown: unknown): Failure {
   const { code, message, name } = thrown as NodeJS.ErrnoException
   // listhen takes no port that it calls unsafe, and opens or tries port 3000 instead.
   if (code === undefined && name === 'GetPortError') return unsafePort(at)
-  const why =
-    code === 'EADDRINUSE' ? 'another program listens there. Stop it, or choose another address with --listen' : message
+  const why = code === 'EADDRINUSE' ? describeHolder(findPortHolder(readAddress(at).port)) : message
   return new Failure('conflict', `Cannot listen on ${at}: ${why}.`, { cause: thrown })
+}
+
+/** Who has the port, and what to do about it. */
+function describeHolder(holder: PortHolder | undefined): string {
+  if (!holder) return 'another program listens there. Stop it, or choose another address with --listen'
+  const { pid, program, dataDir } = holder
+  return dataDir === undefined
+    ? `another program listens there (${program}, process ${pid}). Stop it, or choose another address with --listen`
+    : `another infer listens there (process ${pid}, data directory ${dataDir}). Stop it with 'kill ${pid}', or choose another address with --listen`
 }
 
 const unsafePort = (at: string): Failure =>

@@ -12,6 +12,7 @@ import type { AppOptions } from '../opening.ts'
 import { readDuration, readListen, withDataDir, withExamples } from '../options.ts'
 import { paintFor } from '../paint.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
+import { startedInTerminal } from '../serve/hangup.ts'
 import { logLine } from '../serve/log-line.ts'
 import { shellWord } from '../serve/try-next.ts'
 import type { Terminal } from '../terminal.ts'
@@ -32,8 +33,8 @@ interface Options {
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
 /**
- * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once; SIGHUP has
- * infer.yaml read again, and a closed terminal, which sends it too, does not stop a server.
+ * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once. SIGHUP drains
+ * a server that was started in a terminal, because the terminal was closed; any other server reads infer.yaml again.
  */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(command)
@@ -63,6 +64,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer serve --listen 127.0.0.1:9000', 'on another port'],
     ['infer serve --listen 0.0.0.0:8787 --https', 'for other machines, encrypted'],
     ['infer serve --data-dir /var/lib/infer --config /etc/infer.yaml', 'as a service'],
+    ['nohup infer serve > infer.log &', 'beyond the end of the terminal'],
   ])
 }
 
@@ -75,6 +77,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   let close: (() => Promise<void>) | undefined
   let reload: (() => Promise<void>) | undefined
 
+  const inTerminal = startedInTerminal()
   const stop = (signal: keyof typeof signalNumbers) => {
     if (stopping) {
       log.warn('Stopping at once, because a second signal came')
@@ -92,7 +95,14 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     })
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
-  process.on('SIGHUP', () => void reload?.())
+  process.on('SIGHUP', () => {
+    if (!inTerminal) void reload?.()
+    // The kernel and the shell may both send it: a second one does not cut the drain short.
+    else if (!stopping) {
+      log.info('The terminal was closed, so the server ends')
+      stop('SIGTERM')
+    }
+  })
   // After an error that nobody expected nothing can be relied on: what was acknowledged is on disk, the rest is not.
   process.on('uncaughtException', cause => {
     log.error('Something unexpected went wrong, so the server ends', {}, cause)

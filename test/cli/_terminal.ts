@@ -41,6 +41,10 @@ export function inTerminal(args: readonly string[], env: Record<string, string> 
       child.stdin!.write(text)
     },
     everything: (): string => shown,
+    /** Closes the terminal, as its window would: everything in it gets SIGHUP. */
+    closes(): void {
+      child.kill('SIGKILL')
+    },
     /** Waits for the end; resolves with the exit code. */
     async ends(): Promise<number> {
       return (await ended)[0]

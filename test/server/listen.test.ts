@@ -57,7 +57,7 @@ test('a port that another program has is refused with what to do', async () => {
   const { port } = (await occupy(0)).address() as { port: number }
   await expect(listen(`127.0.0.1:${port}`)).rejects.toMatchObject({
     code: 'conflict',
-    message: `Cannot listen on 127.0.0.1:${port}: another program listens there. Stop it, or choose another address with --listen.`,
+    message: `Cannot listen on 127.0.0.1:${port}: another program listens there (node, process ${process.pid}). Stop it, or choose another address with --listen.`,
   })
 })
 
