@@ -69,7 +69,8 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   const looking = lookAtMachine()
   const https = options.https && { dataDir, files: options.https.files }
   const server = await openServer({ config, log, https }).catch(async (thrown: unknown) => {
-    await begun.store.then(store => store.close()).catch(() => {})
+    // A second start on the same data directory finds both taken: what the store says comes first, because it explains both.
+    await begun.store.then(store => store.close())
     throw thrown
   })
   if (!https && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))

@@ -206,7 +206,9 @@ describe('the command line beside it', () => {
 
 test('a second server on the same data directory is refused at once, in one sentence', async () => {
   // The best of three, because the machine has others to serve; each of them would be refused.
-  const attempts = [await home.run(['serve']), await home.run(['serve']), await home.run(['serve'])]
+  // On its address too: that the directory is taken is said first, because it explains both.
+  const serve = () => home.run(['serve', '--listen', server.url.replace('http://', '')])
+  const attempts = [await serve(), await serve(), await serve()]
   for (const { code, out, err } of attempts) {
     expect([code, out]).toEqual([64, ''])
     expect(err.trimEnd().split('\n')).toEqual([expect.stringMatching(/Another infer is running on the data directory/)])

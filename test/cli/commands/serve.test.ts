@@ -55,12 +55,16 @@ test('commands find the server that runs, and tokens made beside it are accepted
   expect(doctor.findings.find(({ name }) => name === 'address')?.detail).toContain(server.url)
 })
 
-test('a second server on the same data directory is refused with 64', async () => {
+test('a second server on the same data directory is refused with 64, also where its address is taken', async () => {
   const dataDir = prepare()
-  await serve(dataDir)
-  const second = await infer(['serve', '--data-dir', dataDir])
-  expect(second.exitCode).toBe(64)
-  expect(second.stderr).toContain('Another infer is running on the data directory')
+  const { url } = await serve(dataDir)
+  const taken = url.replace('http://', '')
+  for (const listen of ['127.0.0.1:0', taken]) {
+    const second = await infer(['serve', '--data-dir', dataDir, '--listen', listen])
+    expect([listen, second.exitCode]).toEqual([listen, 64])
+    expect(second.stderr).toContain('Another infer is running on the data directory')
+    expect(second.stderr).not.toContain('Cannot listen')
+  }
 })
 
 test('an address that is taken ends with 74', async () => {
