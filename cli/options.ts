@@ -8,6 +8,10 @@ export const withDataDir = (command: Command): Command =>
 
 export const withJson = (command: Command): Command => command.option('--json', 'print one JSON document')
 
+/** A command as it is typed, such as `infer model list`. */
+export const nameOf = (command: Command): string =>
+  command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
+
 /**
  * Examples at the end of a command's help: what to type, and what it does beside it, or below it where a terminal has no
  * room for both.

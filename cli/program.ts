@@ -17,8 +17,14 @@ interface Entry {
 }
 
 /** The headings under which `infer --help` lists the commands, in this order. */
-const groups = ['Daily use:', 'Server and models:', 'Organizations and data:', 'This program:'] as const
-const [daily, server, data, program] = groups
+const groups = [
+  'Daily use:',
+  'Server and models:',
+  'Organizations and data:',
+  'This program:',
+  'As in Ollama:',
+] as const
+const [daily, server, data, program, short] = groups
 
 /** Every command. Its file is loaded only when it is the one that was asked for. */
 export const entries: readonly Entry[] = [
@@ -126,6 +132,21 @@ export const entries: readonly Entry[] = [
     summary: 'print the licences of what is inside',
     load: () => import('./commands/licenses.ts'),
   },
+  { name: 'ls', group: short, summary: 'list the models (model list)', load: () => import('./models/list.ts') },
+  { name: 'ps', group: short, summary: 'list the loaded models', load: () => import('./commands/ps.ts') },
+  {
+    name: 'pull',
+    group: short,
+    summary: 'download a model and offer it (model add)',
+    load: () => import('./commands/pull.ts'),
+  },
+  {
+    name: 'rm',
+    group: short,
+    summary: 'offer a model no longer (model remove)',
+    load: () => import('./models/remove.ts'),
+  },
+  { name: 'stop', group: short, summary: 'unload a model (model unload)', load: () => import('./commands/stop.ts') },
   {
     name: '__complete',
     group: 'hidden',

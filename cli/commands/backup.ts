@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
+import { localDirectory } from '../local-only.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -10,8 +10,8 @@ export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .argument('<file>', 'a new file')
     .action(async (file: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const folder = localDirectory(command, dataDir)
       const { backupDatabase } = await import('../../core/store/sqlite/admin.ts')
-      const folder = dataDirectory(dataDir)
       const { bytes } = await backupDatabase(folder, file, (done, total) =>
         terminal.progress(`Copying ${Math.floor((100 * done) / Math.max(1, total))} %`),
       ).finally(() => terminal.progress(''))

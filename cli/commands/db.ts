@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { localDirectory } from '../local-only.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -23,8 +23,8 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .option('--quick', 'structure and ledger only')
     .action(async ({ dataDir, json, quick }: { dataDir?: string; json?: boolean; quick?: boolean }) => {
+      const folder = localDirectory(check, dataDir)
       const { checkDatabase } = await import('../../core/store/sqlite/admin.ts')
-      const folder = dataDirectory(dataDir)
       const report = await checkDatabase(folder, {
         quick: quick === true,
         onStep: step => terminal.progress(`${looking[step]}…`),

@@ -12,17 +12,17 @@ import type { Terminal } from '../terminal.ts'
 
 /** `infer model …`: what is offered, from the first look at a file to its last request. */
 export function define(command: Command, terminal: Terminal): void {
-  for (const part of [
-    defineList,
-    defineShow,
-    defineAdd,
-    definePull,
-    defineTest,
-    defineLoad,
-    defineUnload,
-    defineRemove,
-  ])
-    part(command, terminal)
+  const parts = {
+    list: defineList,
+    show: defineShow,
+    add: defineAdd,
+    pull: definePull,
+    test: defineTest,
+    load: defineLoad,
+    unload: defineUnload,
+    remove: defineRemove,
+  }
+  for (const [name, definePart] of Object.entries(parts)) definePart(command.command(name), terminal)
   withExamples(command, [
     ['infer model list', 'what is offered, what is warm'],
     ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'download a model and offer it'],

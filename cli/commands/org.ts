@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander'
-import { dataDirectory, remote } from '../../core/config.ts'
 import { newId } from '../../core/ids.ts'
 import { type Organization, type Plan, plans } from '../../core/store/store.ts'
 import { usage } from '../exit-codes.ts'
 import type { Installation } from '../installation.ts'
+import { localDirectory } from '../local-only.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
 import { timeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -33,7 +33,7 @@ export function define(command: Command, terminal: Terminal): void {
       const id = newId('org')
       const chosen = (argument ?? name ?? id).trim()
       if (chosen === '' || chosen.length > 128) throw usage('The name of an organization has 1 to 128 characters.')
-      await withInstallation(dataDir, async ({ accounts }) => {
+      await withInstallation(localDirectory(create, dataDir), async ({ accounts }) => {
         const organization = await accounts.createOrganization({ id, name: chosen, ...limits })
         if (json) terminal.json({ organization: viewOf(organization) })
         else {
@@ -51,7 +51,7 @@ export function define(command: Command, terminal: Terminal): void {
     .summary('list the organizations')
     .description('Lists the organizations.')
     .action(async ({ json, dataDir }: { json?: boolean; dataDir?: string }) => {
-      await withInstallation(dataDir, async ({ accounts }) => {
+      await withInstallation(localDirectory(list, dataDir), async ({ accounts }) => {
         const all = (await accounts.organizations()).map(viewOf)
         if (json) terminal.json({ organizations: all })
         else
@@ -71,17 +71,9 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-async function withInstallation(
-  dataDir: string | undefined,
-  work: (installation: Installation) => Promise<void>,
-): Promise<void> {
-  const far = remote()
-  if (far)
-    throw usage(
-      `Organizations are managed on the machine of the server. INFER_URL is set to ${far.url}: run this there, or unset it.`,
-    )
+async function withInstallation(dataDir: string, work: (installation: Installation) => Promise<void>): Promise<void> {
   const { openInstallation } = await import('../installation.ts')
-  const installation = await openInstallation(dataDirectory(dataDir))
+  const installation = await openInstallation(dataDir)
   try {
     await work(installation)
   } finally {

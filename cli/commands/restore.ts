@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { tokenObstacle } from '../installation.ts'
+import { localDirectory } from '../local-only.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -13,8 +13,8 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Puts a backup in the place of the database. Stop the server first. The old database is kept beside.')
     .argument('<file>', 'made by infer backup')
     .action(async (file: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const folder = localDirectory(command, dataDir)
       const { restoreDatabase } = await import('../../core/store/sqlite/admin.ts')
-      const folder = dataDirectory(dataDir)
       const { bytes, previous } = await restoreDatabase(folder, file, step =>
         terminal.progress(`${doing[step]}…`),
       ).finally(() => terminal.progress(''))

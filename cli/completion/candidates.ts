@@ -61,7 +61,7 @@ async function valuesAt(place: Place): Promise<Candidates> {
   if (name === 'task') return named(generationTasks.map(task => task.slice('slug/'.length)))
   if (name === 'priority') return named(['low', 'normal', 'high'])
   if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return { all: await makers(place), paths: 'none' }
-  if (/^models?$/.test(name) || (name === 'id' && path[0] === 'model'))
+  if (/^models?$/.test(name) || (name === 'id' && /^(model|rm|stop)$/.test(path[0] ?? '')))
     return {
       all: modelsFor(
         await knownModels(given.get('--data-dir')),

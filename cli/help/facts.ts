@@ -63,9 +63,23 @@ const generation: Facts = {
   exits: { ...client.exits, 1: `${exits[1]}; a job failed or was cancelled`, 74: exits[74], 75: exits[75] },
 }
 const local: Facts = {
-  environment: ['INFER_DATA_DIR', 'INFER_MASTER_KEY', 'NO_COLOR'],
+  environment: ['INFER_URL', 'INFER_DATA_DIR', 'INFER_MASTER_KEY', 'NO_COLOR'],
   files: ['infer.db', 'master-key', 'root-token'],
   exits: { 0: exits[0], 1: 'it was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
+}
+const model: Facts = {
+  environment: [
+    ...remote,
+    'HF_TOKEN',
+    'HF_ENDPOINT',
+    'HF_HOME',
+    'HF_HUB_CACHE',
+    'HF_HUB_OFFLINE',
+    'HTTPS_PROXY',
+    'NO_COLOR',
+  ],
+  files: ['infer.yaml', 'server.json', 'root-token'],
+  exits: { ...client.exits, 1: `${exits[1]}; of test: a model failed`, 65: exits[65], 74: exits[74] },
 }
 const nothing: Facts = { environment: ['NO_COLOR'], files: [], exits: { 0: exits[0], 64: exits[64], 70: exits[70] } }
 
@@ -107,26 +121,22 @@ export const factsOf: Record<string, Facts> = {
   rerank: client,
   status: client,
   logs: client,
-  model: {
-    environment: [
-      ...remote,
-      'HF_TOKEN',
-      'HF_ENDPOINT',
-      'HF_HOME',
-      'HF_HUB_CACHE',
-      'HF_HUB_OFFLINE',
-      'HTTPS_PROXY',
-      'NO_COLOR',
-    ],
-    files: ['infer.yaml', 'server.json', 'root-token'],
-    exits: { ...client.exits, 1: `${exits[1]}; of test: a model failed`, 65: exits[65], 74: exits[74] },
+  model,
+  pull: { ...model, exits: { ...model.exits, 1: 'it was refused, or the download failed' } },
+  ls: { ...client, files: ['infer.yaml', ...client.files], exits: { ...client.exits, 65: exits[65], 74: exits[74] } },
+  ps: client,
+  rm: {
+    environment: ['INFER_URL', 'INFER_DATA_DIR', 'NO_COLOR'],
+    files: ['infer.yaml'],
+    exits: { ...client.exits, 1: 'it was refused', 65: exits[65], 74: exits[74] },
   },
+  stop: client,
   config: {
     environment: ['INFER_DATA_DIR', 'NO_COLOR'],
     files: ['infer.yaml'],
     exits: { ...nothing.exits, 65: 'the file is wrong', 74: 'the file cannot be read' },
   },
-  org: { ...local, environment: [...local.environment, 'INFER_URL'] },
+  org: local,
   token: {
     environment: [...remote, 'INFER_MASTER_KEY', 'NO_COLOR'],
     files: local.files,

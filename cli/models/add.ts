@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { dataDirectory, hostEnvironment, remote } from '../../core/config.ts'
+import { hostEnvironment, remote } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
@@ -15,6 +15,7 @@ import { traitsOf } from '../../gpu/presets/presets.ts'
 import { openClient } from '../client.ts'
 import { failureOf, refused, usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
+import { localDirectory } from '../local-only.ts'
 import { readCount, readList, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
@@ -40,7 +41,7 @@ const reloadWithinMs = 5_000
 
 /** `infer model add <what>`: looks at a model, proposes an entry for infer.yaml, and writes it there. */
 export function define(command: Command, terminal: Terminal): void {
-  const add = withTokenFile(withDataDir(withJson(command.command('add'))))
+  const add = withTokenFile(withDataDir(withJson(command)))
     .summary('offer a model of your own')
     .description(
       'Looks at a model, proposes how to offer it, and adds it to infer.yaml, whose comments stay. What is not on this machine is downloaded first. A running server takes it up by itself.',
@@ -54,7 +55,10 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--memory <size>', 'device memory to book, such as 24GB, in place of the estimate', readSize)
     .option('--config <path>', 'the file to add it to (infer.yaml in the data directory)')
     .option('-y, --yes', 'do not ask')
-    .action((what: string, options: Options) => interruptible(terminal, signal => run(what, options, terminal, signal)))
+    .action((what: string, options: Options) => {
+      const dataDir = localDirectory(command, options.dataDir)
+      return interruptible(terminal, signal => addOne(what, { ...options, dataDir }, terminal, signal))
+    })
   withExamples(add, [
     ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
     ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
@@ -62,18 +66,36 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
+/** What ends a pull of a model that infer.yaml lists. */
+class AlreadyOffered extends Error {
+  readonly id: string
+
+  constructor(id: string) {
+    super(`'${id}' is offered already`)
+    this.id = id
+  }
+}
+
 /** What ends everything when somebody says no. */
 const declined = new Error('declined')
 
-async function run(what: string, options: Options, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  const { yes, json, tokenFile } = options
-  const dataDir = dataDirectory(options.dataDir)
+/**
+ * Adds a model to infer.yaml and downloads it first where it is elsewhere. `unasked` takes the proposal without a question
+ * unless there is an obstacle, and accepts a model that is offered already.
+ */
+export async function addOne(
+  what: string,
+  options: Options & { dataDir: string; unasked?: boolean },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const { yes, json, tokenFile, dataDir, unasked } = options
   const path = options.config ?? join(dataDir, 'infer.yaml')
   const hub = hubSettings(hostEnvironment(), { tokenFile })
   const { checkLocal, locate } = await import('./locate.ts')
   // Everything that can be wrong without the file is said before it is downloaded.
   checkLocal(what, hub)
-  if (!yes && (json || !terminal.interactive))
+  if (!yes && !unasked && (json || !terminal.interactive))
     throw usage('Nobody can be asked here whether the proposal is right. Add --yes to take it as it is.')
   const { models } = readConfig(path, options.config !== undefined)
   if (models.some(({ id }) => id === options.id))
@@ -85,6 +107,7 @@ async function run(what: string, options: Options, terminal: Terminal, signal: A
   let shown = false
   const consider = async (located: Located, question: string): Promise<Proposal> => {
     const same = models.find(({ source }) => source === located.path)
+    if (same && unasked) throw new AlreadyOffered(same.id)
     if (same && options.id === undefined)
       throw refused(
         'conflict',
@@ -94,13 +117,19 @@ async function run(what: string, options: Options, terminal: Terminal, signal: A
     if (!shown && !json) show(proposal, terminal)
     if (!shown && proposal.obstacle !== null) terminal.warn(proposal.obstacle)
     shown = true
+    if (unasked && proposal.obstacle === null) agreed = true
+    if (!agreed && (json || !terminal.interactive))
+      throw refused('conflict', `${proposal.obstacle} Add --yes to take the model anyway.`)
     agreed ||= await agrees(question, proposal.obstacle === null, terminal, signal)
     if (!agreed) throw declined
     return proposal
   }
   const onEvent = openPullDisplay(terminal, false)
-  const preview = async (located: Located, bytes: number) =>
-    void (await consider(located, `Download ${sizeText(bytes)} and add it to ${path}?`))
+  const preview = async (located: Located, bytes: number) => {
+    // Files of a model that is offered already are fetched again without a word.
+    if (unasked && models.some(({ source }) => source === located.path)) return
+    await consider(located, `Download ${sizeText(bytes)} and add it to ${path}?`)
+  }
   let proposal: Proposal
   try {
     const located = await download(terminal, signal, () => locate(what, { dataDir, hub, signal, onEvent, preview }))
@@ -108,6 +137,10 @@ async function run(what: string, options: Options, terminal: Terminal, signal: A
     proposal = await consider(located, `Add it to ${path}?`)
   } catch (thrown) {
     if (thrown === declined) return terminal.remark('Nothing was changed.')
+    if (thrown instanceof AlreadyOffered)
+      return json
+        ? terminal.json({ model: { id: thrown.id }, config: path, offered: true })
+        : terminal.print(`The files are here, and '${thrown.id}' is offered already.`)
     throw thrown
   }
   const { entry, obstacle } = proposal

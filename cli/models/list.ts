@@ -4,7 +4,7 @@ import { dataDirectory, remote } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { openClient } from '../client.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
+import { nameOf, withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
@@ -12,7 +12,7 @@ import { type ModelStatus, ModelStatusList } from './status.ts'
 
 /** `infer model list`: what the server offers and how each is doing; without a server, what the configuration says. */
 export function define(command: Command, terminal: Terminal): void {
-  const list = withDataDir(withJson(command.command('list')))
+  const list = withDataDir(withJson(command))
     .summary('list the models and how each is doing')
     .description('Lists the models and how each is doing. When no server runs, lists what is configured.')
     .option('--config <path>', 'the configuration to read when no server runs')
@@ -39,8 +39,8 @@ export function define(command: Command, terminal: Terminal): void {
         terminal.remark(`Changed, and in force after the next start of the server: ${restart_for.join(', ')}`)
     })
   withExamples(list, [
-    ['infer model list', 'as a table'],
-    ['infer model list --json', 'as the API gives it'],
+    [nameOf(command), 'as a table'],
+    [`${nameOf(command)} --json`, 'as the API gives it'],
   ])
 }
 

@@ -10,7 +10,7 @@ import { ModelStatus, pathOf } from './status.ts'
 
 /** `infer model load <id>`: loads a model, and says how far it is until it is warm. */
 export function define(command: Command, terminal: Terminal): void {
-  const load = withDataDir(withJson(command.command('load')))
+  const load = withDataDir(withJson(command))
     .summary('load a model now, before the first request')
     .description(
       'Has the server load a model and waits until it is warm. It stays as long as its idle_ttl says, or until another model needs the room. Ctrl-C stops waiting, not the load.',

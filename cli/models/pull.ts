@@ -6,6 +6,7 @@ import { parseReference } from '../../core/models/hub/reference.ts'
 import { hubSettings } from '../../core/models/hub/settings.ts'
 import { usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
+import { refuseRemote } from '../local-only.ts'
 import { withExamples } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -16,7 +17,7 @@ export const withTokenFile = (command: Command): Command =>
 
 /** `infer model pull <reference>`: a model from a hub into the cache that its tools share. */
 export function define(command: Command, terminal: Terminal): void {
-  const pull = withTokenFile(command.command('pull'))
+  const pull = withTokenFile(command)
     .summary('download a model from a hub')
     .description(
       'Downloads a model into the cache that all tools of the hub share (HF_HOME), and prints where it lies. What was broken off is gone on with, and everything is verified. Without a file, Q4_K_M is taken, then what comes closest to it; a repository without GGUF files is taken whole, for vLLM. HF_ENDPOINT names another hub.',
@@ -24,6 +25,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<reference>', 'hf:owner/name, hf:owner/name:file.gguf, hf:owner/name:Q8_0, or the address of its page')
     .option('--json', 'print what happens as one JSON object per line')
     .action(async (text: string, { tokenFile, json = false }: { tokenFile?: string; json?: boolean }) => {
+      refuseRemote(command, 'downloads to this machine')
       const hub = hubSettings(hostEnvironment(), { tokenFile })
       const reference = parseReference(text, hub.endpoint)
       if (!reference)

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { dataDirectory } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { removeModel } from '../../core/models/edit.ts'
 import { refused, usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
+import { localDirectory } from '../local-only.ts'
+import { nameOf, withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import { agrees } from '../question.ts'
 import type { Terminal } from '../terminal.ts'
@@ -23,7 +23,7 @@ interface Options {
 
 /** `infer model remove <id>`: takes a model out of infer.yaml, and its files where they are infer's own. */
 export function define(command: Command, terminal: Terminal): void {
-  const remove = withDataDir(withJson(command.command('remove')))
+  const remove = withDataDir(withJson(command))
     .summary('offer a model no longer')
     .description(
       'Takes a model out of infer.yaml, whose comments stay. A running server lets its requests end and unloads it. Files are deleted only where infer has put them (models in the data directory), and only when you say so.',
@@ -32,15 +32,23 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--delete-files', 'delete its files too, where they are in the models folder of infer')
     .option('--config <path>', 'the file to take it out of (infer.yaml in the data directory)')
     .option('-y, --yes', 'do not ask; files stay unless --delete-files is given')
-    .action((id: string, options: Options) => interruptible(terminal, signal => run(id, options, terminal, signal)))
+    .action((id: string, options: Options) => {
+      const dataDir = localDirectory(command, options.dataDir)
+      return interruptible(terminal, signal => run(id, { ...options, dataDir }, terminal, signal))
+    })
   withExamples(remove, [
-    ['infer model remove qwen3-8b', 'asks before anything is changed'],
-    ['infer model remove qwen3-8b --yes --delete-files', 'without a question, with its files'],
+    [`${nameOf(command)} qwen3-8b`, 'asks before anything is changed'],
+    [`${nameOf(command)} qwen3-8b --yes --delete-files`, 'without a question, with its files'],
   ])
 }
 
-async function run(id: string, options: Options, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  const dataDir = dataDirectory(options.dataDir)
+async function run(
+  id: string,
+  options: Options & { dataDir: string },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const { dataDir } = options
   const path = options.config ?? join(dataDir, 'infer.yaml')
   if (!options.yes && (options.json || !terminal.interactive))
     throw usage('Nobody can be asked here whether it is meant. Add --yes.')

@@ -16,7 +16,7 @@ import { detailOf, type ModelDetail } from './status.ts'
 
 /** `infer model show <id>`: one model with all its settings, and with its engines where a server runs. */
 export function define(command: Command, terminal: Terminal): void {
-  const show = withDataDir(withJson(command.command('show')))
+  const show = withDataDir(withJson(command))
     .summary('show all settings and engines of a model')
     .description('Shows a model: how it is doing, its engines, and every setting with its value.')
     .argument('<id>', 'the model')

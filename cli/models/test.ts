@@ -32,7 +32,7 @@ interface Tested {
 
 /** `infer model test [id]`: one request per task that every sound model can answer, against the running server. */
 export function define(command: Command, terminal: Terminal): void {
-  const test = withDataDir(withJson(command.command('test')))
+  const test = withDataDir(withJson(command))
     .summary('ask every model something and check the answer')
     .description(
       'Loads each model and sends it one small request for each of its tasks: whether the answer is sound, how long it took, how fast tokens came, and what memory the model takes. Ends with 1 when anything failed.',

@@ -23,6 +23,7 @@ const Engine = z.looseObject({
   slots: z.number(),
   busy: z.number(),
   started_at: z.number(),
+  last_used_at: z.number(),
 })
 const Model = z.looseObject({
   model_id: z.string(),

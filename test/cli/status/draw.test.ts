@@ -44,6 +44,7 @@ const picture: Picture = {
       slots: 4,
       busy: 3,
       started_at: 100_000 - 65,
+      last_used_at: 99_990,
     },
     {
       id: 'wkr_2',
@@ -55,6 +56,7 @@ const picture: Picture = {
       slots: 8,
       busy: 0,
       started_at: 99_990,
+      last_used_at: 99_990,
     },
     {
       id: 'wkr_3',
@@ -66,6 +68,7 @@ const picture: Picture = {
       slots: 64,
       busy: 0,
       started_at: 90_000,
+      last_used_at: 99_990,
     },
   ],
   models: [

@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { openClient } from '../client.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { lengthText, sizeText } from '../quantities-text.ts'
+import { takePicture } from '../status/live.ts'
+import type { EnginePicture } from '../status/picture.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** `infer ps`: the models that are loaded, one line for each engine. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .description('Lists the models that are loaded: their memory, where they are, and how many requests they work on.')
+    .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const { engines, time } = await takePicture(openClient(dataDirectory(dataDir)))
+      if (json) return terminal.json({ engines })
+      if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')
+      terminal.table(
+        ['model', 'state', 'memory', 'on', 'busy', 'loaded for', 'idle for'],
+        engines.map(engine => rowOf(engine, time)),
+      )
+    })
+  withExamples(command, [
+    ['infer ps', 'as a table'],
+    ['infer ps --json', 'for a program'],
+  ])
+}
+
+/** One line of the table. `now` in epoch seconds. */
+function rowOf(engine: EnginePicture, now: number): string[] {
+  const { model_id, state, memory_bytes, devices, busy, slots, started_at, last_used_at } = engine
+  return [
+    printable(model_id),
+    state,
+    sizeText(memory_bytes),
+    devices.join(' ') || '-',
+    `${busy}/${slots}`,
+    state === 'ready' ? lengthText(now - started_at) : '-',
+    state === 'ready' && busy === 0 ? lengthText(now - last_used_at) : '-',
+  ]
+}

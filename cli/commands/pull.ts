@@ -1,0 +1,49 @@
+import type { Command } from 'commander'
+import { usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { localDirectory } from '../local-only.ts'
+import { addOne } from '../models/add.ts'
+import { withTokenFile } from '../models/pull.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+
+interface Options {
+  id?: string
+  yes?: boolean
+  dataDir?: string
+  tokenFile?: string
+  json?: boolean
+}
+
+/** `infer pull <reference>`: downloads a model from a hub and offers it, without a question unless it cannot run here. */
+export function define(command: Command, terminal: Terminal): void {
+  withTokenFile(withDataDir(withJson(command)))
+    .description(
+      'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Asks only where the model cannot run on this machine. infer model pull downloads only; infer model add has every setting.',
+    )
+    .argument('<reference>', 'owner/name or owner/name:Q8_0, with hf: or hf.co/ before it, or the address of its page')
+    .option('--id <id>', 'the name under which it is offered')
+    .option('-y, --yes', 'offer it even if it cannot run here')
+    .action((reference: string, options: Options) => {
+      const dataDir = localDirectory(command, options.dataDir)
+      const what = hubReference(reference)
+      return interruptible(terminal, signal => addOne(what, { ...options, dataDir, unasked: true }, terminal, signal))
+    })
+  withExamples(command, [
+    ['infer pull Qwen/Qwen3-8B-GGUF', 'Q4_K_M, or the file closest to it'],
+    ['infer pull hf.co/Qwen/Qwen3-8B-GGUF:Q8_0', 'another quantization'],
+    ['infer pull hf:Qwen/Qwen3-8B-GGUF --id qwen3', 'under a name of yours'],
+  ])
+}
+
+/** A reference in the form of `infer model add`. Throws usage for what names no repository. */
+export function hubReference(text: string): string {
+  if (/^(hf:|https?:\/\/)/i.test(text)) return text
+  const bare = text.replace(/^(www\.)?(hf\.co|huggingface\.co)\//i, '')
+  if (/^[\w.-]*\w[\w.-]*\/[\w.-]+(@[^:]+)?(:.+)?$/.test(bare) && !bare.startsWith('.')) return `hf:${bare}`
+  if (/[/\\]|\.gguf$/.test(text))
+    throw usage(`'${text}' is a file of this machine. Add it with: infer model add ${text}`)
+  throw usage(
+    `'${text}' names no repository. infer downloads from Hugging Face: infer pull hf:owner/name, such as hf:Qwen/Qwen3-8B-GGUF.`,
+  )
+}

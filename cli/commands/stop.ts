@@ -1,0 +1,22 @@
+import type { Command } from 'commander'
+import { usage } from '../exit-codes.ts'
+import { unloadModel } from '../models/unload.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** `infer stop <model>`: what `infer model unload` does. */
+export function define(command: Command, terminal: Terminal): void {
+  withDataDir(withJson(command))
+    .description(
+      'Unloads a model once its requests have ended, as infer model unload does; the next request loads it again. To stop the server, press Ctrl-C in its terminal, or send it SIGTERM.',
+    )
+    .argument('[id]', 'the model')
+    .action((id: string | undefined, options: { dataDir?: string; json?: boolean }) => {
+      if (id === undefined)
+        throw usage(
+          'Name the model to unload. To stop the server, press Ctrl-C in its terminal, or systemctl stop infer where it is a service. See: infer ps',
+        )
+      return unloadModel(id, options, terminal)
+    })
+  withExamples(command, [['infer stop qwen3-8b', 'and wait until its memory is free']])
+}

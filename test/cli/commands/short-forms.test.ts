@@ -1,0 +1,98 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { tinyChat } from '../../../bin/tiny-chat.ts'
+import { fakeModel, startApp } from '../../_app.ts'
+import { openHub } from '../../fixtures/hub.ts'
+import { infer, json, temporaryFolder } from '../_infer.ts'
+
+test('ls lists models, ps lists the loaded ones, stop unloads', async () => {
+  await using app = await startApp({ models: [fakeModel('sound'), fakeModel('other')] })
+  const run = (...args: string[]) => infer(args, { env: { INFER_URL: app.url, INFER_TOKEN: app.secret } })
+  expect((await run('ls')).stdout).toMatch(/^model .*\nsound +cold .*\nother +cold /)
+  expect(await run('ps')).toMatchObject({ exitCode: 0, stdout: '', stderr: 'No model is loaded. See: infer ls\n' })
+  expect((await run('model', 'load', 'sound')).exitCode).toBe(0)
+  expect((await run('ps')).stdout).toMatch(
+    /^model +state +memory +on +busy +loaded for +idle for\nsound +ready +16\.0 MiB +cpu +0\/\d+ +\d+ s +\d+ s\n$/,
+  )
+  expect(json(await run('ps', '--json'))).toMatchObject({ engines: [{ model_id: 'sound', state: 'ready' }] })
+  expect((await run('stop', 'sound')).stdout).toBe("'sound' is unloaded.\n")
+  expect(json(await run('ps', '--json'))).toEqual({ engines: [] })
+})
+
+test('stop without a model says how to stop the server', async () => {
+  const { exitCode, stderr } = await infer(['stop'])
+  expect([exitCode, stderr]).toEqual([
+    64,
+    expect.stringContaining('Name the model to unload. To stop the server, press Ctrl-C in its terminal'),
+  ])
+})
+
+async function setUp() {
+  const hub = await openHub({ 'Owner/Tiny-GGUF': { files: { 'x-Q4_K_M.gguf': tinyChat() } } })
+  onTestFinished(() => hub.close())
+  const dataDir = temporaryFolder()
+  const env = { HF_ENDPOINT: hub.endpoint, HF_HOME: join(dataDir, 'hf'), INFER_DATA_DIR: dataDir }
+  const path = join(dataDir, 'infer.yaml')
+  return { path, run: (...args: string[]) => infer(args, { env }), written: () => readFileSync(path, 'utf8') }
+}
+
+test.each(['hf:Owner/Tiny-GGUF', 'hf.co/Owner/Tiny-GGUF:Q4_K_M', 'Owner/Tiny-GGUF'])(
+  'pull %s downloads a model and offers it; rm takes it away',
+  async reference => {
+    const { run, written } = await setUp()
+    const pulled = await run('pull', reference)
+    expect([pulled.exitCode, pulled.stderr]).toEqual([0, expect.stringContaining('Downloading x-Q4_K_M.gguf')])
+    expect(pulled.stdout).toContain("Added 'tiny'")
+    const before = written()
+    const again = await run('pull', reference)
+    expect([again.exitCode, again.stdout]).toEqual([0, expect.stringContaining("'tiny' is offered already")])
+    expect(written()).toBe(before)
+    expect((await run('rm', 'tiny', '--yes')).stdout).toContain("Took 'tiny' out of")
+    expect(written()).not.toContain('tiny')
+  },
+)
+
+test('pull explains a name of the Ollama library', async () => {
+  const { run } = await setUp()
+  const { exitCode, stderr } = await run('pull', 'qwen3:8b')
+  expect([exitCode, stderr]).toEqual([
+    64,
+    expect.stringContaining("'qwen3:8b' names no repository. infer downloads from Hugging Face: infer pull hf:"),
+  ])
+})
+
+test.each([
+  [['backup', 'copy.db'], 'infer backup'],
+  [['restore', 'copy.db'], 'infer restore'],
+  [['db', 'check'], 'infer db check'],
+  [['model', 'add', '/m.gguf', '--yes'], 'infer model add'],
+  [['model', 'remove', 'm', '--yes'], 'infer model remove'],
+  [['pull', 'hf:o/m'], 'infer pull'],
+  [['rm', 'm', '--yes'], 'infer rm'],
+  [['org', 'list'], 'infer org list'],
+])('%j is refused while INFER_URL names another server', async (args, name) => {
+  const dataDir = temporaryFolder()
+  writeFileSync(join(dataDir, 'infer.yaml'), 'models: [{id: m, source: /m.gguf}]\n')
+  const env = { INFER_URL: 'https://gpu.example', INFER_TOKEN: 'x', INFER_DATA_DIR: dataDir }
+  const { exitCode, stdout, stderr } = await infer(args, { env })
+  expect([exitCode, stdout]).toEqual([64, ''])
+  expect(stderr).toContain(
+    `'${name}' works on the data directory of this machine, but INFER_URL is set to https://gpu.example. Run it on that machine, or unset INFER_URL, or name the directory with --data-dir.`,
+  )
+})
+
+test('model pull is refused too', async () => {
+  const { exitCode, stderr } = await infer(['model', 'pull', 'hf:o/m'], { env: { INFER_URL: 'https://gpu.example' } })
+  expect([exitCode, stderr]).toEqual([
+    64,
+    expect.stringContaining("'infer model pull' downloads to this machine, but INFER_URL is set to https://gpu.example."),
+  ])
+})
+
+test('a data directory that is named is meant', async () => {
+  const dataDir = temporaryFolder()
+  const env = { INFER_URL: 'https://gpu.example', INFER_TOKEN: 'x' }
+  expect((await infer(['org', 'create', 'acme', '--data-dir', dataDir], { env })).exitCode).toBe(0)
+  expect((await infer(['db', 'check', '--data-dir', dataDir], { env })).exitCode).toBe(0)
+})
