@@ -1,29 +1,31 @@
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
 import {
-  chmodSync,
-  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs'
+import { homedir } from 'node:os'
 import { join, relative } from 'node:path'
 import { constants, zstdCompressSync } from 'node:zlib'
 import sea from '@yao-pkg/pkg/lib-es5/sea.js'
 import type { TreeFile } from '../core/extraction.ts'
 import { filesBelow, root } from './bundle.ts'
+import { install, installFolder, writeInPieces } from './install.ts'
 import nodeFlags from './node-flags.json' with { type: 'json' }
 
-/** Packs dist/ into build/infer, one executable for Linux on x64 (glibc). Prints one line. Reasons: bin/README.md. */
+/**
+ * Packs dist/ into build/infer, one executable for Linux on x64 (glibc), and prints one line; with `--install [folder]`
+ * also copies it to a folder of the user. Reasons: bin/README.md.
+ */
 const started = performance.now()
+const wanted = installFolder(process.argv.slice(2), homedir())
 const dist = join(root, 'dist')
 const folder = join(root, 'build')
 const output = join(folder, 'infer')
@@ -46,6 +48,11 @@ const assets = {
 await packWith(node, assets)
 process.stdout.write(
   `${relative(root, output)}: ${(statSync(output).size / 1e6).toFixed(1)} MB, ${Object.keys(assets).length} assets in ${Math.round(performance.now() - started)} ms\n`,
+)
+process.stdout.write(
+  wanted === undefined
+    ? 'Copy it to ~/.local/bin with: npm run pack -- --install\n'
+    : `${install(output, wanted, process.env.PATH ?? '')}\n`,
 )
 
 /** The program, and what V8 has compiled of it when it is ready (bin/compile.ts). Name in the executable → file. */
@@ -119,19 +126,6 @@ async function packWith(nodePath: string, assets: Record<string, string>): Promi
   } as never)
   writeInPieces(output, readFileSync(temporary))
   rmSync(temporary)
-}
-
-/**
- * A file lies in the page cache in pieces as large as it was written, and Linux maps a piece whole when a byte of it is
- * touched: written at once, the executable has 20 MB more resident.
- */
-function writeInPieces(path: string, content: Buffer): void {
-  const pieceBytes = 64 << 10
-  const file = openSync(`${path}.${process.pid}.whole`, 'w')
-  for (let at = 0; at < content.length; ) at += writeSync(file, content, at, Math.min(pieceBytes, content.length - at))
-  closeSync(file)
-  chmodSync(`${path}.${process.pid}.whole`, 0o755)
-  renameSync(`${path}.${process.pid}.whole`, path)
 }
 
 function writeWhole(path: string, content: Uint8Array): void {

@@ -8,7 +8,8 @@ import { nameOf } from './options.ts'
  * server, unless the directory was named: such a command would otherwise change or copy the wrong installation.
  */
 export function localDirectory(command: Command, dataDir: string | undefined): string {
-  if (dataDir === undefined) refuseRemote(command, 'works on the data directory of this machine', ', or name the directory with --data-dir')
+  if (dataDir === undefined)
+    refuseRemote(command, 'works on the data directory of this machine', ', or name the directory with --data-dir')
   return dataDirectory(dataDir)
 }
 

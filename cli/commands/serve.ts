@@ -14,7 +14,7 @@ import { paintFor } from '../paint.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
 import { startedInTerminal } from '../serve/hangup.ts'
 import { logLine } from '../serve/log-line.ts'
-import { shellWord } from '../serve/try-next.ts'
+import { ownCommand } from '../serve/own-command.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options {
@@ -135,7 +135,12 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   else {
     const started = {
       version,
-      chat: chatCommand(dataDir),
+      own: ownCommand({
+        packaged,
+        argv0: process.argv0,
+        script: process.argv[1] ?? '',
+        dataDir: dataDir === dataDirectory() ? undefined : dataDir,
+      }),
       url: app.url,
       urls: app.urls,
       trust: https && !https.files ? selfSignedFiles(dataDir).cert : undefined,
@@ -185,13 +190,6 @@ async function showAddress(options: Options, urls: readonly string[], terminal: 
  */
 function makeEverythingYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
-}
-
-/** How a user of this form of the program talks to this server. */
-function chatCommand(dataDir: string): string {
-  // As it was typed: `infer`, `./infer`. From its folder it is reached through npm.
-  const program = packaged ? shellWord(process.argv0) : 'npx infer'
-  return `${program} chat${dataDir === dataDirectory() ? '' : ` --data-dir ${shellWord(dataDir)}`}`
 }
 
 /** JSON lines for a machine, readable lines for a person. Written at once: the last line before a death counts most. */

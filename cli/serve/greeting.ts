@@ -1,12 +1,13 @@
 import type { Paint } from '../paint.ts'
 import { wrapped } from '../wrap.ts'
+import type { OwnCommand } from './own-command.ts'
 import { tryNext } from './try-next.ts'
 
 /** What there is to say once the server is ready. */
 export interface Started {
   version: string
-  /** The command that talks to this server. */
-  chat: string
+  /** How the user calls this program. */
+  own: OwnCommand
   url: string
   /** All addresses under which the server is reached, `url` first. */
   urls: readonly string[]
@@ -22,7 +23,7 @@ export interface Started {
  * at the first start.
  */
 export function greeting(
-  { version, chat, url, urls, trust, tokenPath, firstStart, models }: Started,
+  { version, own, url, urls, trust, tokenPath, firstStart, models }: Started,
   paint: Paint,
   columns = 80,
 ): string {
@@ -48,12 +49,12 @@ export function greeting(
       '',
     )
   lines.push(paint.strong('Try next'))
-  for (const { label, lines: shell } of tryNext({ chat, url, trust, tokenPath, models }))
+  for (const { label, lines: shell } of tryNext({ own, url, trust, tokenPath, models }))
     lines.push('', `  ${paint.faint(label)}`, ...shell.map(line => `  ${line}`))
   lines.push(
     '',
     paint.faint(`Reference: ${url}/docs`),
-    paint.faint('Check this machine: infer doctor   Stop: Ctrl-C'),
+    paint.faint(`Check this machine: ${own.line('doctor')}   Stop: Ctrl-C`),
     '',
   )
   return lines.join('\n')

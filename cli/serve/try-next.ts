@@ -1,9 +1,9 @@
 import { commandTasks } from '../command-tasks.ts'
+import type { OwnCommand } from './own-command.ts'
 
 /** What the examples need to know. */
 export interface TryFacts {
-  /** How this program is called in the user's shell, with the flag that leads to the same data directory. */
-  chat: string
+  own: OwnCommand
   url: string
   /** The self-signed certificate that clients must trust; undefined where they need none. */
   trust?: string | undefined
@@ -25,7 +25,7 @@ export const shellWord = (text: string): string =>
  * Commands that work as they are pasted: curl, and the OpenAI clients of Python and JavaScript, which take address and
  * token from the environment. The token is read from its file, so that it stays out of the shell's history.
  */
-export function tryNext({ chat: chatCommand, url, trust, tokenPath, models }: TryFacts): Example[] {
+export function tryNext({ own, url, trust, tokenPath, models }: TryFacts): Example[] {
   const token = `$(cat ${shellWord(tokenPath)})`
   const chat = models.find(({ tasks }) => tasks.includes(commandTasks.chat))
   const embeddings = models.find(({ tasks }) => tasks.includes(commandTasks.embed))
@@ -42,7 +42,7 @@ export function tryNext({ chat: chatCommand, url, trust, tokenPath, models }: Tr
   const environment = `export OPENAI_BASE_URL=${url}/std/v1 OPENAI_API_KEY="${token}"${trusted}`
   const request = `model="${chat.id}", messages=[{"role": "user", "content": "Hello"}]`
   return [
-    { label: 'In another terminal of this machine', lines: [chatCommand] },
+    { label: `In another terminal${own.folder === undefined ? '' : `, in ${own.folder}`}`, lines: [own.line('chat')] },
     {
       label: 'curl',
       lines: [curl('/std/v1/chat/completions', { model: chat.id, messages: [{ role: 'user', content: 'Hello' }] })],

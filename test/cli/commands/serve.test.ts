@@ -126,7 +126,7 @@ test.skipIf(!hasTerminal)('in a terminal it greets, and Ctrl-C ends it', async (
   await terminal.sees('far')
   await terminal.sees('Root token')
   await terminal.sees('Try next')
-  await terminal.sees(`npx infer chat --data-dir ${dataDir}`)
+  await terminal.sees(`npm run infer -- chat --data-dir ${dataDir}`)
   await terminal.sees('Stop: Ctrl-C')
   terminal.types('\u0003')
   await terminal.sees('Finishing what runs.')
@@ -146,7 +146,7 @@ test('what the greeting says to try works as it is pasted', async () => {
   const tokenPath = join(temporaryFolder(), "it's a token")
   writeFileSync(tokenPath, 'sk-infer-pasted\n')
   const models = [{ id: 'org/far', tasks: ['std/chat-completion'] }]
-  const facts = { chat: 'infer chat', url, tokenPath, models }
+  const facts = { own: { line: (args: string) => `infer ${args}`, folder: undefined }, url, tokenPath, models }
   const shown = greeting({ ...facts, urls: [url], version: '1', firstStart: undefined }, plain)
   const [, curl, , javascript] = tryNext(facts)
   const hasCurl = spawnSync('curl', ['--version']).status === 0

@@ -86,7 +86,9 @@ test('model pull is refused too', async () => {
   const { exitCode, stderr } = await infer(['model', 'pull', 'hf:o/m'], { env: { INFER_URL: 'https://gpu.example' } })
   expect([exitCode, stderr]).toEqual([
     64,
-    expect.stringContaining("'infer model pull' downloads to this machine, but INFER_URL is set to https://gpu.example."),
+    expect.stringContaining(
+      "'infer model pull' downloads to this machine, but INFER_URL is set to https://gpu.example.",
+    ),
   ])
 })
 

@@ -5,7 +5,7 @@ import { logLine } from '../../../cli/serve/log-line.ts'
 
 const started: Started = {
   version: '1.2.3',
-  chat: 'infer chat',
+  own: { line: args => `infer ${args}`, folder: undefined },
   url: 'http://127.0.0.1:8787',
   urls: ['http://127.0.0.1:8787'],
   tokenPath: '/data/root-token',

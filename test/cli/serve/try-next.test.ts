@@ -3,7 +3,11 @@ import { shellWord, tryNext } from '../../../cli/serve/try-next.ts'
 
 const chat = { id: 'org/chat', tasks: ['std/chat-completion'] }
 const embed = { id: 'embed', tasks: ['std/embeddings'] }
-const facts = { chat: './infer chat', url: 'http://127.0.0.1:8787', tokenPath: '/data/root-token' }
+const facts = {
+  own: { line: (args: string) => `./infer ${args}`, folder: undefined },
+  url: 'http://127.0.0.1:8787',
+  tokenPath: '/data/root-token',
+}
 
 test('a chat model gets curl and both OpenAI clients, two lines at most each', () => {
   const examples = tryNext({ ...facts, models: [embed, chat] })
