@@ -1,6 +1,8 @@
+import type { Part } from '../run/prompt.ts'
+
 export interface Message {
   role: 'system' | 'user' | 'assistant'
-  content: string
+  content: string | Part[]
 }
 
 /** How the model is asked, from the command's flags; what is undefined is left to the server. */
@@ -35,12 +37,14 @@ export function openConversation({
     clear(): void {
       said = []
     },
-    /** The request that puts `text` to the model; changes nothing yet. */
-    requestFor(text: string): Record<string, unknown> {
-      return requestOf(state, [...said, { role: 'user', content: text }], manner)
+    /** What was said so far, under the instruction. */
+    messages: (): Message[] => withInstruction(state.system, said),
+    /** The request that puts `question` to the model; changes nothing yet. */
+    requestFor(question: Message['content']): Record<string, unknown> {
+      return requestOf(state, [...said, { role: 'user', content: question }], manner)
     },
     /** Keeps a question and its answer. An answer of nothing (stopped at once, or failed) leaves no trace. */
-    keep(question: string, answer: string): void {
+    keep(question: Message['content'], answer: string): void {
       if (answer !== '') said.push({ role: 'user', content: question }, { role: 'assistant', content: answer })
     },
   }
@@ -55,9 +59,12 @@ export function requestOf(
 ): Record<string, unknown> {
   return {
     model,
-    messages: [...(system === undefined ? [] : [{ role: 'system', content: system }]), ...messages],
+    messages: withInstruction(system, messages),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { max_completion_tokens: maxTokens }),
     ...(seed === undefined ? {} : { seed }),
   }
 }
+
+const withInstruction = (system: string | undefined, messages: readonly Message[]): Message[] =>
+  system === undefined ? [...messages] : [{ role: 'system', content: system }, ...messages]

@@ -1,13 +1,18 @@
-import { createInterface } from 'node:readline'
-import { Writable } from 'node:stream'
-import { failureOf } from '../exit-codes.ts'
+import { homedir } from 'node:os'
+import { basename } from 'node:path'
+import { failureOf, usage } from '../exit-codes.ts'
 import { failureText } from '../failure-text.ts'
 import { printable } from '../paint.ts'
 import { tookText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Asking, chatModels, streamAnswer } from './ask.ts'
+import { openAttachments } from './attachments.ts'
+import { completionsFor } from './completion.ts'
 import type { Conversation } from './conversation.ts'
-import { helpText, meaningOf, openLines } from './words.ts'
+import { historyPath, openHistory } from './history.ts'
+import { openInput } from './input.ts'
+import { saveTranscript } from './transcript.ts'
+import { helpText, meaningOf } from './words.ts'
 
 /**
  * A talk in the terminal, until Ctrl-D or /exit. Ctrl-C stops the answer that is being written; while none is, it
@@ -17,70 +22,33 @@ export async function chatInTerminal(
   terminal: Terminal,
   { client }: Asking,
   conversation: Conversation,
+  { keepsHistory }: { keepsHistory: boolean },
 ): Promise<void> {
   const { stdout, paint } = terminal
-  const waiting: string[] = []
-  const lines = openLines()
+  const attachments = openAttachments()
   let answering: AbortController | undefined
-  let wake: (() => void) | undefined
-  let closed = false
 
-  // readline keeps the terminal in raw mode and must go on reading, or Ctrl-C would not arrive; only its echo stops.
-  const screen = new Writable({
-    write(piece: Buffer, _, done) {
-      if (!answering) stdout.write(piece)
-      done()
-    },
-  })
-  const line = createInterface({
-    input: terminal.stdin,
-    output: Object.assign(screen, { columns: stdout.columns, isTTY: true }),
-    terminal: true,
-    historySize: 500,
-    removeHistoryDuplicates: true,
-  })
-  const resized = () => Object.assign(screen, { columns: stdout.columns })
-  stdout.on('resize', resized)
-  line.on('line', typed => {
-    waiting.push(typed)
-    wake?.()
-  })
-  line.on('SIGINT', () => {
-    if (answering) answering.abort()
-    else {
-      lines.forget()
-      line.write(null, { ctrl: true, name: 'e' })
-      line.write(null, { ctrl: true, name: 'u' })
+  const input = openInput({
+    terminal,
+    history: openHistory(keepsHistory ? historyPath(terminal.environment) : undefined),
+    complete: line => completionsFor(line, () => chatModels(client)),
+    onInterrupt() {
+      if (answering) return answering.abort()
+      input.discard()
       terminal.print(paint.faint('\n(Ctrl-D or /exit leaves)'))
-      line.prompt()
-    }
-  })
-  line.on('close', () => {
-    closed = true
-    answering?.abort()
-    wake?.()
+      input.prompt()
+    },
+    onClose: () => answering?.abort(),
   })
 
   terminal.print(paint.faint(`Talking to ${conversation.model()} at ${client.url}. /help shows what you can type.`))
   for (;;) {
-    const typed = waiting.shift() ?? (await nextLine())
-    if (typed === undefined) break
-    const text = lines.take(typed)
-    if (text !== undefined && (await obey(text)) === 'leave') break
+    const text = await input.next()
+    if (text === undefined || (await obey(text)) === 'leave') break
   }
-  stdout.off('resize', resized)
   // Ctrl-D leaves the cursor behind the prompt.
-  if (closed) terminal.print('')
-  line.close()
-
-  async function nextLine(): Promise<string | undefined> {
-    if (closed) return undefined
-    line.setPrompt(lines.isOpen() ? paint.faint('... ') : paint.name('> '))
-    line.prompt()
-    if (waiting.length === 0) await new Promise<void>(resolve => (wake = resolve))
-    wake = undefined
-    return waiting.shift()
-  }
+  if (input.isClosed()) terminal.print('')
+  input.close()
 
   async function obey(text: string): Promise<'leave' | undefined> {
     const meaning = meaningOf(text)
@@ -94,6 +62,7 @@ export async function chatInTerminal(
         return undefined
       case 'clear':
         conversation.clear()
+        attachments.clear()
         terminal.print(paint.faint('Forgotten.'))
         return undefined
       case 'system':
@@ -103,12 +72,33 @@ export async function chatInTerminal(
       case 'model':
         await chooseModel(meaning.id)
         return undefined
+      case 'image':
+      case 'file':
+      case 'save':
+        handleFile(meaning)
+        return undefined
       case 'unknown':
         terminal.print(`There is no command ${meaning.word}. /help shows them.`)
         return undefined
       case 'say':
         await answer(meaning.text)
         return undefined
+    }
+  }
+
+  function handleFile({ does, path }: { does: 'image' | 'file' | 'save'; path: string | undefined }): void {
+    try {
+      if (path === undefined) throw usage(`Write: /${does} ${does === 'image' ? '<file or address>' : '<file>'}`)
+      const place = path.replace(/^~(?=\/)/, homedir())
+      if (does === 'save') {
+        saveTranscript(place, conversation.model(), conversation.messages())
+        return terminal.print(paint.faint(`Saved to ${place}.`))
+      }
+      if (does === 'image') attachments.addImage(place)
+      else attachments.addFile(place)
+      terminal.print(paint.faint(`${printable(basename(place))} goes with the next message.`))
+    } catch (thrown) {
+      terminal.stderr.write(failureText(failureOf(thrown), paint))
     }
   }
 
@@ -126,8 +116,10 @@ export async function chatInTerminal(
     }
   }
 
-  async function answer(question: string): Promise<void> {
+  async function answer(text: string): Promise<void> {
     answering = new AbortController()
+    input.mute(true)
+    const question = attachments.contentFor(text)
     const { signal } = answering
     let said = ''
     const started = performance.now()
@@ -150,7 +142,10 @@ export async function chatInTerminal(
       else terminal.stderr.write(`${said === '' ? '' : '\n'}${failureText(failureOf(thrown), paint)}`)
     } finally {
       answering = undefined
+      input.mute(false)
       conversation.keep(question, said)
+      // A message that got no answer can be sent again with its files.
+      if (said !== '') attachments.clear()
     }
   }
 }

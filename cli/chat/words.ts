@@ -5,15 +5,24 @@ export type Meaning =
   | { does: 'model'; id: string | undefined }
   /** Without a text the current instruction is shown; `-` takes it away. */
   | { does: 'system'; text: string | undefined }
+  /** A file or address; undefined where it is missing. */
+  | { does: 'image' | 'file' | 'save'; path: string | undefined }
   | { does: 'unknown'; word: string }
   | { does: 'say'; text: string }
 
-/** Reads one line. A slash begins a command; two slashes say something that begins with one. */
+/** Every command that `/help` lists, in its first spelling. */
+export const commandNames = ['/clear', '/exit', '/file', '/help', '/image', '/model', '/save', '/system'] as const
+
+/**
+ * Reads one message. A slash begins a command, two slashes a message that begins with one. Several lines are a message,
+ * unless they are an instruction: pasted paths and logs begin with slashes too.
+ */
 export function meaningOf(line: string): Meaning {
   const text = line.trim()
   if (text === '') return { does: 'nothing' }
   if (text.startsWith('//')) return { does: 'say', text: text.slice(1) }
   if (!text.startsWith('/')) return { does: 'say', text }
+  if (text.includes('\n') && !/^\/system\s/.test(text)) return { does: 'say', text }
   const [word = '', ...rest] = text.split(/\s+/)
   const argument = rest.length > 0 ? text.slice(word.length).trim() : undefined
   switch (word) {
@@ -30,6 +39,10 @@ export function meaningOf(line: string): Meaning {
       return { does: 'model', id: argument }
     case '/system':
       return { does: 'system', text: argument }
+    case '/image':
+    case '/file':
+    case '/save':
+      return { does: word.slice(1) as 'image' | 'file' | 'save', path: argument }
     default:
       return { does: 'unknown', word }
   }
@@ -39,29 +52,13 @@ export function meaningOf(line: string): Meaning {
 export const helpText = [
   '/model [id]      show the models, or go on with another one',
   '/system [text]   show the instruction, or set it; /system - takes it away',
+  '/image <file>    send an image, or its address, with the next message',
+  '/file <file>     send a text file with the next message',
+  '/save <file>     write the conversation to a new file, .md or .json',
   '/clear           forget what was said',
   '/exit            leave, as does Ctrl-D',
   'Ctrl-C           stop the answer',
+  'Tab              complete a command, a model or a path',
+  '"""              begin and end a message of several lines',
   '\\ at the end     the message goes on in the next line',
 ].join('\n')
-
-/** Puts lines that end with a backslash together with what follows them. */
-export function openLines() {
-  let held = ''
-  return {
-    /** The whole message, or undefined while it goes on. */
-    take(line: string): string | undefined {
-      if (line.endsWith('\\')) {
-        held += `${line.slice(0, -1)}\n`
-        return undefined
-      }
-      const whole = held + line
-      held = ''
-      return whole
-    },
-    forget(): void {
-      held = ''
-    },
-    isOpen: (): boolean => held !== '',
-  }
-}

@@ -10,6 +10,7 @@ import type { Terminal } from '../terminal.ts'
 
 interface Options extends Manner {
   system?: string
+  history: boolean
   json?: boolean
   dataDir?: string
 }
@@ -22,13 +23,16 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--temperature <number>', 'how freely words are chosen, 0 to 2', readNumber(0, 2))
     .option('--max-tokens <count>', 'the longest answer', readCount(1, 10_000_000))
     .option('--seed <number>', 'the same number gives the same answer', readCount(0, Number.MAX_SAFE_INTEGER))
+    .option('--no-history', 'neither keep nor offer what is typed')
     .action(async (model: string | undefined, options: Options) => {
       const client = openClient(dataDirectory(options.dataDir))
       const chosen = model ?? (await defaultModel(client))
       const { system, json, temperature, maxTokens, seed } = options
       const manner = { temperature, maxTokens, seed }
       if (terminal.interactive && !json)
-        await chatInTerminal(terminal, { client }, openConversation({ model: chosen, system, manner }))
+        await chatInTerminal(terminal, { client }, openConversation({ model: chosen, system, manner }), {
+          keepsHistory: options.history,
+        })
       else await chatInPipe(terminal, { client }, { model: chosen, system, manner, json: json === true })
     })
   withExamples(command, [

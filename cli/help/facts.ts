@@ -13,6 +13,7 @@ export const variables = {
   HF_HUB_CACHE: 'the folder of the models alone, instead of hub in HF_HOME',
   HF_HUB_OFFLINE: 'when set, nothing is asked of the model hub',
   HTTPS_PROXY: 'the proxy of downloads; HTTP_PROXY and NO_PROXY are heeded too',
+  XDG_STATE_HOME: 'where the history of chats lies, instead of ~/.local/state',
   XDG_CONFIG_HOME: 'where units of the user lie, instead of ~/.config',
   NO_COLOR: 'when set, nothing is coloured',
 } as const
@@ -25,6 +26,7 @@ export const files = {
   'root-token': 'the token that the command line uses, for its owner only',
   'master-key': 'the key that tokens are derived from; keep it with the backups',
   'infer.db': 'organizations, tokens, jobs and the ledger',
+  '~/.local/state/infer/chat-history': 'what was typed in chats, for its user only',
   '/etc/systemd/system/infer.service': 'the unit of the machine',
   '~/.config/systemd/user/infer.service': 'the unit of a user',
 } as const
@@ -116,7 +118,11 @@ export const factsOf: Record<string, Facts> = {
       75: 'an execution goes on, and was not waited for any longer',
     },
   },
-  chat: client,
+  chat: {
+    ...client,
+    environment: [...remote, 'XDG_STATE_HOME', 'NO_COLOR'],
+    files: [...client.files, '~/.local/state/infer/chat-history'],
+  },
   embed: client,
   rerank: client,
   status: client,

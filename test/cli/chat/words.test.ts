@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Meaning, meaningOf, openLines } from '../../../cli/chat/words.ts'
+import { type Meaning, meaningOf } from '../../../cli/chat/words.ts'
 
 const lines: [line: string, meaning: Meaning][] = [
   ['', { does: 'nothing' }],
@@ -19,26 +19,14 @@ const lines: [line: string, meaning: Meaning][] = [
   ['/system Be brief.  Please.', { does: 'system', text: 'Be brief.  Please.' }],
   ['/system -', { does: 'system', text: '-' }],
   ['/sytem Be brief.', { does: 'unknown', word: '/sytem' }],
+  ['/image cat 1.png', { does: 'image', path: 'cat 1.png' }],
+  ['/file', { does: 'file', path: undefined }],
+  ['/save talk.md', { does: 'save', path: 'talk.md' }],
+  ['/usr/bin/x: not found\nwhy?', { does: 'say', text: '/usr/bin/x: not found\nwhy?' }],
+  ['/system One.\nTwo.', { does: 'system', text: 'One.\nTwo.' }],
   ['/', { does: 'unknown', word: '/' }],
 ]
 
 test.each(lines)('"%s"', (line, meaning) => {
   expect(meaningOf(line)).toEqual(meaning)
-})
-
-test('a backslash at the end carries a message on', () => {
-  const lines = openLines()
-  expect(lines.take('one\\')).toBeUndefined()
-  expect(lines.isOpen()).toBe(true)
-  expect(lines.take('two\\')).toBeUndefined()
-  expect(lines.take('three')).toBe('one\ntwo\nthree')
-  expect(lines.isOpen()).toBe(false)
-  expect(lines.take('four')).toBe('four')
-})
-
-test('what was carried on can be forgotten', () => {
-  const lines = openLines()
-  lines.take('one\\')
-  lines.forget()
-  expect(lines.take('two')).toBe('two')
 })

@@ -1,0 +1,51 @@
+const quotes = '"""'
+
+/**
+ * Puts typed lines together to messages: a line that ends with a backslash continues in the next one, three quotes hold
+ * everything up to the next three quotes, and pasted lines belong to the line that Enter ends.
+ */
+export function openMessageLines() {
+  let held = ''
+  let isQuoted = false
+
+  return {
+    /** Takes a typed line. The whole message, or undefined while it continues. */
+    take(line: string): string | undefined {
+      const opens = !isQuoted && held === '' ? /^(\/system\s+)?"""/.exec(line) : null
+      if (opens) {
+        isQuoted = true
+        held = opens[1] ?? ''
+        line = line.slice(opens[0].length)
+      }
+      if (isQuoted) {
+        const end = line.trimEnd()
+        if (!end.endsWith(quotes)) {
+          held += `${line}\n`
+          return undefined
+        }
+        isQuoted = false
+        return release(end.slice(0, -quotes.length))
+      }
+      if (line.endsWith('\\')) {
+        held += `${line.slice(0, -1)}\n`
+        return undefined
+      }
+      return release(line)
+    },
+    /** Holds a line that was pasted with its end. */
+    hold(line: string): void {
+      held += `${line}\n`
+    },
+    forget(): void {
+      held = ''
+      isQuoted = false
+    },
+    isOpen: (): boolean => held !== '' || isQuoted,
+  }
+
+  function release(last: string): string {
+    const whole = held + last
+    held = ''
+    return whole
+  }
+}

@@ -1,0 +1,33 @@
+import { writeFileSync } from 'node:fs'
+import { usage } from '../exit-codes.ts'
+import type { Message } from './conversation.ts'
+
+/**
+ * Writes a conversation to a new file: the messages of the API where its name ends in `.json`, else Markdown.
+ * Throws usage where there is a file of that name.
+ */
+export function saveTranscript(path: string, model: string, messages: readonly Message[]): void {
+  const text = path.endsWith('.json')
+    ? `${JSON.stringify({ model, messages }, null, 2)}\n`
+    : markdownOf(model, messages)
+  try {
+    writeFileSync(path, text, { flag: 'wx' })
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause
+    throw usage(`There is a file ${path} already. Choose another name.`)
+  }
+}
+
+const heads = { system: 'Instruction', user: 'User', assistant: 'Assistant' } as const
+
+function markdownOf(model: string, messages: readonly Message[]): string {
+  const sections = messages.map(({ role, content }) => `## ${heads[role]}\n\n${textOf(content)}`)
+  return `${[`# Chat with ${model}`, ...sections].join('\n\n')}\n`
+}
+
+function textOf(content: Message['content']): string {
+  if (typeof content === 'string') return content.trim()
+  const images = content.filter(({ type }) => type === 'image_url').length
+  const texts = content.flatMap(part => (part.type === 'text' ? [part.text.trim()] : []))
+  return [...texts, `(${images} ${images === 1 ? 'image' : 'images'})`].join('\n\n')
+}
