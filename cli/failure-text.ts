@@ -6,8 +6,8 @@ import type { Paint } from './paint.ts'
 export function failureText(failure: Failure, paint: Paint): string {
   const lines = [`${paint.bad('Error:')} ${failure.message}`]
   for (const { path, message } of failure.details ?? []) {
-    // The sentence is often that of the first field.
-    if (message === failure.message) continue
+    // The sentence is often that of the first field, with the file and the line before it.
+    if (failure.message.endsWith(message)) continue
     lines.push(message.includes(`'${path}'`) ? `  ${message}` : `  ${paint.name(path)}: ${message}`)
   }
   if (failure.retryAfterMs !== undefined) lines.push(paint.faint(`Try again in ${seconds(failure.retryAfterMs)}.`))

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Failure, type FailureCode, type FailureDetail, type FailureMore, failures } from '../core/failure.ts'
+import { withCommands } from './command-hints.ts'
 import { refused } from './exit-codes.ts'
 
 /**
@@ -14,7 +15,7 @@ export function refusal(url: string, body: string, head?: { status: number; head
   const facts: FailureMore['facts'] = typeof requestId === 'string' ? { request_id: requestId } : {}
   if (!error) return refused(codeOf(status), `${url} answered ${status} without saying why. Is it an infer server?`)
   const known = typeof error.code === 'string' && Object.hasOwn(failures, error.code)
-  return refused(known ? (error.code as FailureCode) : codeOf(status), error.message, {
+  return refused(known ? (error.code as FailureCode) : codeOf(status), withCommands(error.message), {
     facts,
     ...(typeof error.param === 'string' ? { param: error.param } : {}),
     ...(Number.isFinite(wait) && wait > 0 ? { retryAfterMs: wait } : {}),

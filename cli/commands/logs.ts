@@ -4,7 +4,7 @@ import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client.ts'
 import { refused } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
-import { entryText, LogEntry } from '../logs/entry.ts'
+import { entryJson, entryText, LogEntry } from '../logs/entry.ts'
 import { readCount, withDataDir, withExamples } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -40,7 +40,8 @@ export function define(command: Command, terminal: Terminal): void {
       const query = new URLSearchParams({ lines: String(lines) })
       if (model !== undefined) query.set('model', model)
       if (source !== undefined) query.set('source', source)
-      const show = (entry: LogEntry) => terminal.print(json ? JSON.stringify(entry) : entryText(entry, terminal.paint))
+      const show = (entry: LogEntry) =>
+        terminal.print(json ? JSON.stringify(entryJson(entry)) : entryText(entry, terminal.paint))
       await interruptible(terminal, async signal => {
         if (follow) return followLogs(client, query, { terminal, show, signal })
         const answer = await client.ask({

@@ -8,7 +8,7 @@ import { make } from '../generation/command.ts'
 import { checkReadable } from '../generation/media.ts'
 import { offeredBy } from '../generation/models.ts'
 import { type GenerationOptions, withEverything, withPrompt } from '../generation/options.ts'
-import { namesOf, type Offered, targetOf } from '../generation/target.ts'
+import { meantBy, namesOf, type Offered, targetOf } from '../generation/target.ts'
 import { interruptible } from '../interruption.ts'
 import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
@@ -80,6 +80,12 @@ export function define(command: Command, terminal: Terminal): void {
     const target = chats && generating === undefined ? undefined : targetOf(models, model, given, { asked: task })
     if (!target) {
       if (generating !== undefined) throw notForPictures(model, generationFlags[generating]!, models)
+      const meant = models.some(one => one.model_id === model) ? undefined : meantBy(model, models)
+      if (meant !== undefined)
+        throw refused(
+          'model_not_found',
+          `There is no model and no slug '${printable(model)}' here. Did you mean '${meant}'? See: infer ls`,
+        )
       const prompt = promptOf([said], alone ?? (await piped()))
       return await chat(terminal, model, prompt, options)
     }
@@ -166,12 +172,13 @@ const isGiven = (options: Options, name: string): boolean => {
 /** A flag that says that something is to be made, and a name of which nothing can be. */
 function notForPictures(model: string, flag: string, models: readonly Offered[]) {
   const names = models.flatMap(model => namesOf(model))
+  const meant = meantBy(model, models, () => true)
   const here =
     names.length === 0 ? 'No model here does. See: infer model list' : `Those here: ${names.slice(0, 8).join(', ')}.`
   if (models.some(one => one.model_id === model))
     return usage(`'${printable(model)}' does not make pictures or videos, for which ${flag} is. ${here}`)
   return refused(
     'model_not_found',
-    `There is no model and no slug '${printable(model)}' that makes pictures or videos. ${here}`,
+    `There is no model and no slug '${printable(model)}' that makes pictures or videos. ${meant === undefined ? '' : `Did you mean '${meant}'? `}${here}`,
   )
 }

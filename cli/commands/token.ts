@@ -106,9 +106,11 @@ export function define(command: Command, terminal: Terminal): void {
         if (json) terminal.json(made)
         else {
           terminal.print(made.secret)
-          terminal.remark(
-            `${describe(made.token)} The old secret works until ${timeText(made.previous_valid_until * 1000)}.`,
-          )
+          const old =
+            overlap === 0
+              ? 'The old secret is no longer accepted.'
+              : `The old secret works until ${timeText(made.previous_valid_until * 1000)}.`
+          terminal.remark(`${describe(made.token)} ${old} Keep the new one: it cannot be shown again.`)
         }
       })
     })

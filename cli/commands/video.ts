@@ -7,7 +7,7 @@ import { make } from '../generation/command.ts'
 import { checkReadable } from '../generation/media.ts'
 import { offeredBy } from '../generation/models.ts'
 import { type GenerationOptions, readTask, withGeneration, withPrompt } from '../generation/options.ts'
-import { isVideo, nameOf, namesOf, targetOf } from '../generation/target.ts'
+import { isVideo, meantBy, nameOf, namesOf, targetOf } from '../generation/target.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { promptOf } from '../run/prompt.ts'
@@ -56,10 +56,11 @@ export function define(command: Command, terminal: Terminal): void {
       const given = { image: image !== undefined, mask: false, video: video !== undefined, audio: audio !== undefined }
       const target = targetOf(models, model, given, { asked: task, only: isVideo })
       if (!target) {
+        const meant = meantBy(model, models, isVideo)
         const names = models.flatMap(model => namesOf(model, isVideo))
         throw refused(
           'model_not_found',
-          `There is no model and no slug '${printable(model)}' that makes videos. ${names.length > 0 ? `Those here: ${names.slice(0, 8).join(', ')}.` : 'No model here does. See: infer model list'}`,
+          `There is no model and no slug '${printable(model)}' that makes videos. ${meant === undefined ? '' : `Did you mean '${meant}'? `}${names.length > 0 ? `Those here: ${names.slice(0, 8).join(', ')}.` : 'No model here does. See: infer model list'}`,
         )
       }
       if (allFormats && !Object.hasOwn(generationRequests[target.task].shape, 'aspect_ratio'))

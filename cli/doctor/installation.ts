@@ -1,3 +1,4 @@
+import type { PortHolder } from '../../core/port-holder.ts'
 import { sizeText } from '../quantities-text.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
@@ -78,9 +79,11 @@ export interface AddressFacts {
   running: { url: string; pid: number; ready: boolean } | undefined
   /** Why the address cannot be listened on, as the system says it; undefined when it can. */
   refusal: string | undefined
+  /** The process that listens there, where it can be found. */
+  holder?: PortHolder | undefined
 }
 
-export function judgeAddress({ listen, running, refusal }: AddressFacts): Finding {
+export function judgeAddress({ listen, running, refusal, holder }: AddressFacts): Finding {
   if (running)
     return running.ready
       ? fine('address', `the server runs at ${running.url} (process ${running.pid})`)
@@ -90,8 +93,17 @@ export function judgeAddress({ listen, running, refusal }: AddressFacts): Findin
           'Wait a moment, or look into its log.',
         )
   if (refusal === undefined) return fine('address', `${listen} is free`)
-  if (refusal === 'EADDRINUSE')
-    return broken('address', `${listen} is taken by another program`, 'Stop it, or choose another with --listen.')
+  if (refusal === 'EADDRINUSE') {
+    if (!holder)
+      return broken('address', `${listen} is taken by another program`, 'Stop it, or choose another with --listen.')
+    const { pid, program, dataDir } = holder
+    const who = dataDir === undefined ? program : `an infer on ${dataDir}`
+    return broken(
+      'address',
+      `${listen} is taken by ${who} (process ${pid})`,
+      `Stop it with 'kill ${pid}', or choose another with --listen.`,
+    )
+  }
   return broken('address', `${listen} cannot be listened on (${refusal})`, 'Choose another with --listen.')
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
+import { findPortHolder } from '../../core/port-holder.ts'
 import { send } from '../http.ts'
 import { runningServer } from '../server-file.ts'
 import type { AddressFacts, DirectoryFacts } from './installation.ts'
@@ -37,7 +38,9 @@ export async function addressFacts(listen: string, dataDir: string): Promise<Add
     )
     return { listen, running: { url, pid, ready }, refusal: undefined }
   }
-  return { listen, running: undefined, refusal: await tryToListen(listen) }
+  const refusal = await tryToListen(listen)
+  const holder = refusal === 'EADDRINUSE' ? findPortHolder(Number(listen.split(':').at(-1))) : undefined
+  return { listen, running: undefined, refusal, holder }
 }
 
 function tryToListen(listen: string): Promise<string | undefined> {

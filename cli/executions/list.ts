@@ -26,7 +26,7 @@ export function define(command: Command, terminal: Terminal): void {
   const list = withDataDir(withJson(command.command('list')))
     .summary('list the executions, the newest first')
     .description(
-      'Lists the executions of the organization, the newest first. On a terminal workflows are called by their names, and where it is narrow the end of each id is shown; every command takes it.',
+      'Lists the executions of the organization, the newest first. Where a terminal is narrow, the end of each id is shown; every command takes it.',
     )
     .option('--workflow <workflow>', 'only those of this workflow, by its id or its name')
     .addOption(new Option('--status <status>', 'only those in this state').choices([...executionStatuses]))
@@ -45,7 +45,7 @@ export function define(command: Command, terminal: Terminal): void {
             : 'Nothing was run yet. Do it: infer workflow run story.yaml',
         )
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
-      const names = terminal.isTerminal ? await namesOf(client, page.executions) : new Map<string, string>()
+      const names = await namesOf(client, page.executions)
       terminal.table(
         ['id', 'status', 'workflow', 'done', 'age', 'took', 'note'],
         page.executions.map(one => rowOf(one, names, Date.now() / 1000, width, terminal.paint)),
@@ -59,7 +59,7 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-/** The names of the workflows of executions by their ids, as far as they are among those that were changed last. */
+/** The names of the workflows of executions by their ids, as far as they are among the last 100 that were changed. */
 async function namesOf(client: Client, executions: readonly Execution[]): Promise<Map<string, string>> {
   if (!executions.some(one => one.workflow_id)) return new Map()
   const path = '/api/workflows?limit=100'

@@ -5,7 +5,7 @@ import { refused } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { type LogLine, logsOf } from '../jobs/log-reader.ts'
 import { lineText } from '../jobs/logs.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
+import { withDataDir, withExamples } from '../options.ts'
 import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { ExecutionAnswer, executionPath } from './execution.ts'
@@ -19,11 +19,12 @@ interface Options {
 
 /** `infer execution logs <id>`: what the jobs of its nodes have said. */
 export function define(command: Command, terminal: Terminal): void {
-  const logs = withDataDir(withJson(command.command('logs')))
+  const logs = withDataDir(command.command('logs'))
     .summary('read what the nodes of an execution have said')
     .description('Prints what the jobs of an execution have said, oldest first, each line with its node before it.')
     .argument('<id>', 'the execution, or the end of its id')
     .option('--node <node>', 'only this node')
+    .option('--json', 'print one JSON object a line')
     .action((text: string, { node: only, json, dataDir }: Options) =>
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
@@ -36,7 +37,7 @@ export function define(command: Command, terminal: Terminal): void {
         for (const { node_id, job_id } of nodes)
           if (job_id) for (const line of await logsOf(client, job_id, signal)) lines.push({ node_id, ...line })
         lines.sort((a, b) => a.timestamp.localeCompare(b.timestamp))
-        if (json) return terminal.json({ logs: lines })
+        if (json) return lines.forEach(line => terminal.print(JSON.stringify(line)))
         const { paint } = terminal
         for (const line of lines) terminal.print(`${paint.name(printable(line.node_id))} ${lineText(line, paint)}`)
         if (lines.length === 0) terminal.remark('Nothing was said.')

@@ -1,3 +1,4 @@
+import { nearest } from '../../core/nearest.ts'
 import { type GenerationTask, generationTasks, isSlugTask, type Task } from '../../core/schemas/task.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
 import { refused, usage } from '../exit-codes.ts'
@@ -56,6 +57,13 @@ function slugsOf(model: Offered): Map<string, GenerationTask> {
 export function namesOf(model: Offered, only: (task: GenerationTask) => boolean = () => true): string[] {
   const made = ownOf(model).filter(only)
   return made.length === 0 ? [] : [...new Set([model.model_id, ...made.flatMap(task => model.slugs?.[task] ?? [])])]
+}
+
+/** The id or slug that was meant by a name that none here has; undefined where none is close. */
+export function meantBy(name: string, models: readonly Offered[], only?: (task: GenerationTask) => boolean) {
+  const names = models.flatMap(model => [...(only ? [] : [model.model_id]), ...namesOf(model, only)])
+  const bases = names.map(one => one.split('/')[0]!)
+  return nearest(name, new Set([...names, ...bases]))
 }
 
 /**

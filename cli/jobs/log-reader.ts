@@ -4,7 +4,7 @@ import { jobPath } from './job.ts'
 
 const LogLine = z.looseObject({ timestamp: z.string(), level: z.string(), message: z.string() })
 export type LogLine = z.output<typeof LogLine>
-export const Logs = z.looseObject({ logs: z.array(LogLine) })
+const Logs = z.looseObject({ logs: z.array(LogLine) })
 
 /** How long a line waits at most before it is read. Milliseconds. */
 const everyMs = 2_000

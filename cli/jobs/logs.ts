@@ -2,13 +2,12 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
 import { interruptible } from '../interruption.ts'
-import { withDataDir, withExamples, withJson } from '../options.ts'
+import { withDataDir, withExamples } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { findIds } from './find.ts'
 import { followJob } from './follow.ts'
-import { jobPath } from './job.ts'
-import { type LogLine, Logs, logsOf, openLogReader } from './log-reader.ts'
+import { type LogLine, logsOf, openLogReader } from './log-reader.ts'
 
 interface Options {
   follow?: boolean
@@ -26,22 +25,19 @@ export function lineText({ timestamp, level, message }: LogLine, paint: Paint): 
 
 /** `infer job logs <id>`: what the runs of a job have said. */
 export function define(command: Command, terminal: Terminal): void {
-  const logs = withDataDir(withJson(command.command('logs')))
+  const logs = withDataDir(command.command('logs'))
     .summary('read what a job has said')
     .description(
       'Prints what the runs of a job have said, oldest first, and with --follow what they say until its end.',
     )
     .argument('<id>', 'the job, or the end of its id')
     .option('-f, --follow', 'go on until the job has ended')
+    .option('--json', 'print one JSON object a line')
     .action((text: string, { follow, json, dataDir }: Options) =>
       interruptible(terminal, async signal => {
         const connect = () => openClient(dataDirectory(dataDir))
         const client = connect()
         const [id] = await findIds(client, [text], signal)
-        if (json && !follow) {
-          const path = `${jobPath(id!)}/logs`
-          return terminal.json(await client.ask({ method: 'GET', path, answer: Logs, signal }))
-        }
         const print = (line: LogLine) => terminal.print(json ? JSON.stringify(line) : lineText(line, terminal.paint))
         if (follow) {
           await using reader = openLogReader(connect, id!, signal, print)
@@ -50,7 +46,7 @@ export function define(command: Command, terminal: Terminal): void {
         }
         const lines = await logsOf(client, id!, signal)
         for (const line of lines) print(line)
-        if (lines.length === 0) terminal.remark('It has said nothing.')
+        if (lines.length === 0 && !json) terminal.remark('It has said nothing.')
       }),
     )
   withExamples(logs, [

@@ -30,6 +30,14 @@ export function entryText(entry: LogEntry, paint: Paint): string {
   return `${paint.faint(time.slice(11, 19))} ${paint.strong(printable(model_id ?? '-'))} ${printable(withoutColours(message))}`
 }
 
+/** An entry for a program: what the built-in engine logs as JSON is unpacked, so that `.message` is a text everywhere. */
+export function entryJson(entry: LogEntry): LogEntry {
+  const own = entry.source === 'engine' ? ownLine(entry.message) : undefined
+  if (!own) return entry
+  const { time: _, level, message, ...fields } = own
+  return { ...entry, level: String(level), message: String(message), fields: { ...entry.fields, ...fields } }
+}
+
 /** What the built-in engine says, which logs as the server does. */
 function ownLine(text: string): Record<string, unknown> | undefined {
   if (!text.startsWith('{"time":')) return undefined

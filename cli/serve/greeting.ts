@@ -1,5 +1,6 @@
 import type { Paint } from '../paint.ts'
 import { wrapped } from '../wrap.ts'
+import { lanAddress } from './lan-address.ts'
 import type { OwnCommand } from './own-command.ts'
 import { tryNext } from './try-next.ts'
 
@@ -49,7 +50,7 @@ export function greeting(
       '',
     )
   lines.push(paint.strong('Try next'))
-  for (const { label, lines: shell } of tryNext({ own, url, trust, tokenPath, models }))
+  for (const { label, lines: shell } of tryNext({ own, url, lan: lanAddress(urls), trust, tokenPath, models }))
     lines.push('', `  ${paint.faint(label)}`, ...shell.map(line => `  ${line}`))
   lines.push(
     '',

@@ -7,6 +7,8 @@ export interface TryFacts {
   url: string
   /** The self-signed certificate that clients must trust; undefined where they need none. */
   trust?: string | undefined
+  /** An address that other machines reach; undefined where there is none. */
+  lan?: string | undefined
   tokenPath: string
   models: readonly { id: string; tasks: readonly string[] }[]
 }
@@ -25,7 +27,7 @@ export const shellWord = (text: string): string =>
  * Commands that work as they are pasted: curl, and the OpenAI clients of Python and JavaScript, which take address and
  * token from the environment. The token is read from its file, so that it stays out of the shell's history.
  */
-export function tryNext({ own, url, trust, tokenPath, models }: TryFacts): Example[] {
+export function tryNext({ own, url, lan, trust, tokenPath, models }: TryFacts): Example[] {
   const token = `$(cat ${shellWord(tokenPath)})`
   const chat = models.find(({ tasks }) => tasks.includes(commandTasks.chat))
   const embeddings = models.find(({ tasks }) => tasks.includes(commandTasks.embed))
@@ -41,6 +43,18 @@ export function tryNext({ own, url, trust, tokenPath, models }: TryFacts): Examp
     trust === undefined ? '' : ` SSL_CERT_FILE=${shellWord(trust)} NODE_EXTRA_CA_CERTS=${shellWord(trust)}`
   const environment = `export OPENAI_BASE_URL=${url}/std/v1 OPENAI_API_KEY="${token}"${trusted}`
   const request = `model="${chat.id}", messages=[{"role": "user", "content": "Hello"}]`
+  const elsewhere =
+    lan === undefined
+      ? []
+      : [
+          {
+            label: `From another machine (the token is in ${tokenPath})`,
+            lines: [
+              `INFER_URL=${lan} INFER_TOKEN=…${trust === undefined ? '' : ' NODE_EXTRA_CA_CERTS=certificate.pem'} infer chat`,
+              `export OPENAI_BASE_URL=${lan}/std/v1 OPENAI_API_KEY=…`,
+            ],
+          },
+        ]
   return [
     { label: `In another terminal${own.folder === undefined ? '' : `, in ${own.folder}`}`, lines: [own.line('chat')] },
     {
@@ -61,5 +75,6 @@ export function tryNext({ own, url, trust, tokenPath, models }: TryFacts): Examp
         `node --input-type=module -e 'import OpenAI from "openai"; console.log((await new OpenAI().chat.completions.create({ model: "${chat.id}", messages: [{ role: "user", content: "Hello" }] })).choices[0].message.content)'`,
       ],
     },
+    ...elsewhere,
   ]
 }

@@ -30,6 +30,17 @@ test('what the sentence says already is not said again, nor a name twice', () =>
   )
 })
 
+test('nor with the file and the line before it', () => {
+  const details = [
+    { path: '1:1', message: "'models' must be an array.", code: 'invalid_value' as const },
+    { path: '2:1', message: "'limits' must be an object.", code: 'invalid_value' as const },
+  ]
+  const failure = new Failure('invalid_value', "infer.yaml:1:1: 'models' must be an array.", { details })
+  expect(failureText(failure, plain)).toBe(
+    "Error: infer.yaml:1:1: 'models' must be an array.\n  2:1: 'limits' must be an object.\n",
+  )
+})
+
 test('the stack is shown for what nobody expected, and for nothing else', () => {
   expect(failureText(failureOf(new TypeError('odd')), plain)).toContain('TypeError: odd\n    at ')
   const expected = Object.assign(new Error('ENOENT: no'), { code: 'ENOENT', syscall: 'open' })

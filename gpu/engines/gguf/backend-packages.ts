@@ -24,7 +24,7 @@ export function findBuilds(name: BackendName, folder: string, version: string): 
   for (const one of packagesOf[name]) {
     const path = join(folder, 'node_modules', one)
     const found = versionAt(path)
-    if (found === undefined) return { ok: false, why: `${one} is not installed in ${folder}` }
+    if (found === undefined) return { ok: false, why: `${one}@${version} is not installed in ${folder}` }
     if (found !== version)
       return { ok: false, why: `${one} in ${folder} is version ${found}, and ${version} is needed` }
     const within = [folder, join(folder, 'node_modules'), dirname(path), path, join(path, 'dist'), join(path, 'bins')]

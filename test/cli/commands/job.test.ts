@@ -170,6 +170,18 @@ test('logs: one line each, without what could steer a terminal', async () => {
   })
 })
 
+test('logs --json: one object a line', async () => {
+  const { run } = await setUp({ other: says({ logs: [line(1, 'one'), line(2, 'two')] }) })
+  const { exitCode, stdout } = await run('logs', jobId, '--json')
+  expect([
+    exitCode,
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map(text => JSON.parse(text) as object),
+  ]).toEqual([0, [line(1, 'one'), line(2, 'two')]])
+})
+
 test('logs --follow: every line once, until the job has ended', async () => {
   let asked = 0
   const lines = [line(1, 'one'), line(1, 'one'), line(2, 'two'), line(3, 'three')]

@@ -120,6 +120,16 @@ test('a rotated token has a new secret and the same rights', async () => {
   expect(await list('--status', 'active')).toHaveLength(2)
 })
 
+test('a rotation says whether the old secret still works', async () => {
+  const { run, create } = await installation()
+  const { token } = await create('--name', 'ci')
+  expect((await run('token', 'rotate', token.id, '--overlap', '1h')).stderr).toMatch(/The old secret works until 2/)
+  const { token: second } = await create('--name', 'ci2')
+  const { stderr } = await run('token', 'rotate', second.id)
+  expect(stderr).toContain('The old secret is no longer accepted.')
+  expect(stderr).not.toContain('works until')
+})
+
 test.each(['revoke', 'rotate'])('an unknown token cannot be %sd and ends with 1', async verb => {
   const { run } = await installation()
   const ended = await run('token', verb, 'tok_nobody')

@@ -23,6 +23,12 @@ test('a later start shows the address, the models and what to try, and no secret
   expect(text).not.toContain('sk-infer')
 })
 
+test('a server that other machines reach says how, with an address that is not loopback', () => {
+  const lan = { ...started, urls: ['http://127.0.0.1:8787', 'http://192.0.2.2:8787'] }
+  expect(greeting(lan, plain)).toContain('INFER_URL=http://192.0.2.2:8787 INFER_TOKEN=… infer chat')
+  expect(greeting(started, plain)).not.toContain('another machine')
+})
+
 test('the first start shows the secret once', () => {
   expect(greeting(first, plain).split('sk-infer-abc')).toHaveLength(2)
 })

@@ -102,7 +102,7 @@ describe('builds for cards', () => {
   const cuda = ['linux-x64-cuda']
   test.each<[what: string, prepare: (folder: string) => void, why: RegExp | null]>([
     ['are found', folder => install(folder, cuda), null],
-    ['are not there', () => {}, /linux-x64-cuda is not installed in/],
+    ['are not there', () => {}, /linux-x64-cuda@\S+ is not installed in/],
     ['are of another version', folder => install(folder, cuda, '1.2.3'), /is version 1.2.3, and [\d.]+ is needed/],
     [
       'can be written to by others',
@@ -203,7 +203,7 @@ describe('the search', () => {
     const [cuda, , vulkan] = await all(search)
     expect(cuda).toMatchObject({
       state: 'missing',
-      detail: '@node-llama-cpp/linux-x64-cuda is not installed in /nonexistent',
+      detail: `@node-llama-cpp/linux-x64-cuda@${llamaVersion} is not installed in /nonexistent`,
       advice: `npm install --no-save --prefix /nonexistent @node-llama-cpp/linux-x64-cuda@${llamaVersion}`,
     })
     expect(vulkan).toMatchObject({ state: 'missing' })
