@@ -55,6 +55,12 @@ export const entries: readonly Entry[] = [
     load: () => import('./commands/job.ts'),
   },
   {
+    name: 'task',
+    group: daily,
+    summary: 'see what models can be asked for',
+    load: () => import('./commands/task.ts'),
+  },
+  {
     name: 'workflow',
     group: daily,
     summary: 'run, check, draw and keep workflows of several tasks',

@@ -57,7 +57,7 @@ async function valuesAt(place: Place): Promise<Candidates> {
     const takesFile = path[1] === 'run' || path[1] === 'graph'
     return { all: await knownWorkflows(given.get('--data-dir')), paths: takesFile ? 'files' : 'none' }
   }
-  if (path[0] === 'job' && name === 'task') return named(tasks)
+  if ((path[0] === 'job' || path[0] === 'task') && name === 'task') return named(tasks)
   if (name === 'task') return named(generationTasks.map(task => task.slice('slug/'.length)))
   if (name === 'priority') return named(['low', 'normal', 'high'])
   if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return { all: await makers(place), paths: 'none' }

@@ -100,6 +100,7 @@ export const factsOf: Record<string, Facts> = {
   run: generation,
   video: generation,
   job: generation,
+  task: client,
   workflow: {
     ...generation,
     files: ['infer.yaml', ...generation.files],

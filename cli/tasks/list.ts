@@ -1,0 +1,36 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../../core/config.ts'
+import { taskRecords } from '../../core/tasks/registry.ts'
+import { openClient } from '../client.ts'
+import { offeredBy } from '../generation/models.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import type { Terminal } from '../terminal.ts'
+import { hasServer } from '../workflows/server.ts'
+
+/** `infer task list`: every task, and where a server runs the models that do it. */
+export function define(list: Command, terminal: Terminal): void {
+  withDataDir(withJson(list))
+    .summary('list the tasks and the models that do them')
+    .description('Lists the tasks that models can be asked for; where a server runs, with the models that do each.')
+    .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
+      const folder = dataDirectory(dataDir)
+      const models = hasServer(folder) ? await offeredBy(openClient(folder)) : undefined
+      const tasks = taskRecords.map(({ id, title, category }) => ({
+        task: id,
+        title,
+        category,
+        models: models?.filter(one => one.enabled !== false && one.tasks.includes(id)).map(one => one.model_id),
+      }))
+      if (json) return terminal.json({ tasks: tasks.map(task => ({ ...task, models: task.models ?? null })) })
+      terminal.table(
+        ['task', 'what', ...(models ? ['models'] : [])],
+        tasks.map(one => [one.task, one.title, ...(models ? [printable(one.models!.join(' ') || '-')] : [])]),
+      )
+      terminal.remark('See the inputs and results of one: infer task show text-to-image')
+    })
+  withExamples(list, [
+    ['infer task list', 'as a table'],
+    ['infer task list --json', 'for a program'],
+  ])
+}
