@@ -92,6 +92,8 @@ export function openPullDisplay(terminal: Terminal, asJson: boolean, now: () => 
     if (event.event === 'retry') begin()
     if (asJson) return void write(jsonOf(event))
     switch (event.event) {
+      case 'connect':
+        return terminal.waiting(`Asking ${printable(event.host)} for ${printable(event.what)}…`)
       case 'plan': {
         const missing = event.files.filter(({ present }) => !present)
         const sum = missing.reduce((all, { bytes }) => all + bytes, 0)

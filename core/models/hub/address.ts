@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto'
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
+import { firstContact } from './first-contact.ts'
 import { insidePath } from './layout.ts'
 import { withLock } from './lock.ts'
 import type { Pulled, PullTools } from './pull.ts'
 import { readRemoteHeader } from './remote-header.ts'
-import { openRequests, persist, usualPatience } from './requests.ts'
+import { openRequests, usualPatience } from './requests.ts'
 import { requireSpace } from './space.ts'
 import { transfer } from './transfer.ts'
 
@@ -28,16 +29,19 @@ export async function pullAddress(
   refusePassword(url)
   const parts = partsOf(url)
   // The hub's token is not for strangers, and none of them is the hub.
+  const target = new URL(url)
+  const cancel = new AbortController()
   const ask = openRequests({
     hub: { ...hub, token: undefined, offline: false },
-    repository: new URL(url).pathname,
+    repository: target.pathname,
     silenceMs: patience.silenceMs,
-    signal,
+    signal: AbortSignal.any([signal, cancel.signal]),
   })
+  onEvent({ event: 'connect', host: target.host, what: nameOf(url) })
   await mkdir(folder, { recursive: true })
   const found = []
   for (const part of parts) {
-    const about = await persist(() => look(part, ask), { patience, signal })
+    const about = await firstContact(() => look(part, ask), { target, hub, patience, signal, cancel })
     const key = createHash('sha256').update(`${part}\n${about.version}`).digest('hex').slice(0, 16)
     const path = join(folder, nameOf(part))
     const size = (await stat(path).catch(() => null))?.size

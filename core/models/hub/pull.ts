@@ -4,18 +4,21 @@ import { mkdir, readlink, rename, stat, symlink, writeFile } from 'node:fs/promi
 import { dirname } from 'node:path'
 import type { GgufHeader } from '../gguf-header.ts'
 import { type Choice, chooseFiles, type HubFile } from './choose.ts'
+import { firstContact } from './first-contact.ts'
 import { type Layout, layoutOf } from './layout.ts'
 import { listRepository } from './listing.ts'
 import { withLock } from './lock.ts'
 import type { HubReference } from './reference.ts'
 import { readRemoteHeader } from './remote-header.ts'
-import { openRequests, type Patience, persist, usualPatience } from './requests.ts'
+import { openRequests, type Patience, usualPatience } from './requests.ts'
 import type { HubSettings } from './settings.ts'
 import { requireSpace } from './space.ts'
 import { type TransferEvent, transfer } from './transfer.ts'
 
 /** What happens while something is downloaded. Sizes in bytes. */
 export type PullEvent =
+  /** The first request: until it is answered, nothing else is known. */
+  | { event: 'connect'; host: string; what: string }
   | {
       event: 'plan'
       source: string
@@ -69,8 +72,22 @@ export async function pullModel(
   { hub, signal, onEvent, patience = usualPatience, preview }: PullTools,
 ): Promise<Pulled> {
   const { repository, revision } = reference
-  const ask = openRequests({ hub, repository, silenceMs: patience.silenceMs, signal })
-  const { commit, files } = await persist(() => listRepository(reference, hub.endpoint, ask), { patience, signal })
+  const target = new URL(hub.endpoint)
+  const cancel = new AbortController()
+  const ask = openRequests({
+    hub,
+    repository,
+    silenceMs: patience.silenceMs,
+    signal: AbortSignal.any([signal, cancel.signal]),
+  })
+  onEvent({ event: 'connect', host: target.host, what: repository })
+  const { commit, files } = await firstContact(() => listRepository(reference, hub.endpoint, ask), {
+    target,
+    hub,
+    patience,
+    signal,
+    cancel,
+  })
   const choice = chooseFiles(repository, files, reference.file)
   const layout = layoutOf(hub.cache, repository)
   const present = await Promise.all(choice.files.map(file => hasBlob(layout, file)))

@@ -175,12 +175,23 @@ export async function rest(
 export const restMs = (failure: Failure, attempt: number, { backoffMs }: Patience): number =>
   Math.min(failure.retryAfterMs ?? backoffMs * 2 ** (attempt - 1), longestRestMs)
 
+/** A connection that was refused, broke, or never came about. */
+export class ConnectionFailure extends Failure {
+  /** As the system says it, without a full stop. */
+  readonly reason: string
+
+  constructor(target: URL, reason: string, cause: unknown) {
+    super('worker_error', `The connection to ${target.host} failed: ${reason}.`, { cause })
+    this.reason = reason
+  }
+}
+
 /** What went wrong below HTTP, as a Failure. */
 export function unreachable(target: URL, thrown: unknown): Failure {
   let cause = thrown
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
   const said = cause instanceof Error ? cause.message : String(cause)
-  return new Failure('worker_error', `The connection to ${target.host} failed: ${said}.`, { cause: thrown })
+  return new ConnectionFailure(target, said, thrown)
 }
 
 /** The beginning of what an answer says, on one line. */

@@ -12,6 +12,8 @@ export interface HubSettings {
   token: string | undefined
   /** Whether the network must not be used. */
   offline: boolean
+  /** The proxy that downloads go through, without its password, and the variable that names it. */
+  proxy?: { address: string; variable: string } | undefined
 }
 
 /**
@@ -45,7 +47,16 @@ export function hubSettings(
     cache: place(at('HF_HUB_CACHE') ?? at('HUGGINGFACE_HUB_CACHE') ?? join(home, 'hub')),
     token,
     offline: isOn(at('HF_HUB_OFFLINE')),
+    proxy: proxyOf(endpoint, at),
   }
+}
+
+function proxyOf(endpoint: string, at: (name: string) => string | undefined): HubSettings['proxy'] {
+  const names = endpoint.startsWith('https:') ? ['https_proxy', 'HTTPS_PROXY'] : ['http_proxy', 'HTTP_PROXY']
+  const variable = names.find(name => at(name) !== undefined)
+  if (variable === undefined) return undefined
+  const address = at(variable)!
+  return { address: URL.canParse(address) ? new URL(address).host || address : address, variable }
 }
 
 /** The token that nobody has named: of the environment, else what a login has left. */

@@ -61,7 +61,8 @@ test('--json: one object for each thing that happens', async () => {
     .split('\n')
     .map(line => JSON.parse(line) as Record<string, unknown>)
   expect(stderr).toBe('')
-  expect(events[0]).toMatchObject({ event: 'plan', bytes: 3_000_000, commit: hub.commitOf('o/m') })
+  expect(events[0]).toEqual({ event: 'connect', host: new URL(hub.endpoint).host, what: 'o/m' })
+  expect(events[1]).toMatchObject({ event: 'plan', bytes: 3_000_000, commit: hub.commitOf('o/m') })
   expect(events).toContainEqual(expect.objectContaining({ event: 'retry', wait_ms: 1000 }))
   expect(events).toContainEqual(
     expect.objectContaining({ event: 'progress', file: 'm-Q4_K_M.gguf', bytes: 3_000_000, total_bytes: 3_000_000 }),

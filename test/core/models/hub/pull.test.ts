@@ -82,7 +82,8 @@ test('a file comes into the shared cache as the tools of the hub would put it', 
   expect(readlinkSync(pulled.path)).toBe(`../../blobs/${sha256(big)}`)
   expect(readFileSync(layout.ref('main'), 'utf8')).toBe(commit)
   expect(readdirSync(layout.blobs)).toEqual([sha256(big)])
-  expect(events[0]).toMatchObject({
+  expect(events[0]).toMatchObject({ event: 'connect', what: 'o/m' })
+  expect(events[1]).toMatchObject({
     event: 'plan',
     commit,
     bytes: 300_000,
@@ -98,7 +99,7 @@ test('what is there is not fetched again', async () => {
   const events: PullEvent[] = []
   await pull('hf:o/m', { onEvent: event => void events.push(event) })
   expect(contents().length).toBe(before)
-  expect(events.map(({ event }) => event)).toEqual(['plan', 'file'])
+  expect(events.map(({ event }) => event)).toEqual(['connect', 'plan', 'file'])
   expect(events.at(-1)).toMatchObject({ present: true })
 })
 
@@ -311,5 +312,5 @@ test('no hub, no network: each says so', async () => {
   const { hub, pull } = await setUp()
   await expect(pull('hf:o/m', { more: { offline: true } })).rejects.toThrow(/HF_HUB_OFFLINE is set/)
   await hub.close()
-  await expect(pull('hf:o/m')).rejects.toThrow(/The connection to 127\.0\.0\.1:\d+ failed: /)
+  await expect(pull('hf:o/m')).rejects.toThrow(/^127\.0\.0\.1:\d+ cannot be reached: .*HF_ENDPOINT/)
 })
