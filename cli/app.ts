@@ -73,7 +73,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     await begun.store.then(store => store.close())
     throw thrown
   })
-  if (!https && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
+  if (!https && config.trusted_proxies.length === 0 && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
     log.warn(
       `${config.listen} can be reached from other machines and speaks plain HTTP: start with --https, or put a proxy with TLS before it`,
     )

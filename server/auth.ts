@@ -28,19 +28,19 @@ export const isLocal = (req: IncomingMessage): boolean =>
 
 /**
  * The caller, allowed through this door, or undefined where none is needed. Throws Failure: the 401 codes of
- * `accounts.authenticate`, `insufficient_scope`, or `rate_limit` for an address that keeps guessing.
+ * `accounts.authenticate`, `insufficient_scope`, or `rate_limit` for an address that keeps guessing; `address` is that of
+ * the client.
  */
 export function admit(
   req: IncomingMessage,
   access: Access,
   accounts: Accounts,
-  wrong: ReturnType<typeof openWrongTokenLimiter>,
+  { wrong, address }: { wrong: ReturnType<typeof openWrongTokenLimiter>; address: string },
 ): Caller | undefined {
   if (access === 'public') return undefined
   const secret = credentialOf(req.headers)
   if (access === 'loopback' && secret === undefined && isLocal(req)) return undefined
   const scope = access === 'loopback' ? 'admin:read' : access
-  const address = req.socket.remoteAddress ?? ''
   let caller: Caller
   try {
     caller = accounts.authenticate(secret)

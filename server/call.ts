@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { TLSSocket } from 'node:tls'
 import type { Caller } from '../core/accounts/accounts.ts'
 import type { Allowance } from '../core/accounts/limiter.ts'
 import type { Bucket } from '../core/accounts/plan.ts'
@@ -8,6 +7,7 @@ import { newId } from '../core/ids.ts'
 import { Departure } from '../core/leaving.ts'
 import type { Sent } from '../core/media/take.ts'
 import type { Placed } from '../core/swap-set.ts'
+import { originOf } from './forwarded.ts'
 import { commonHeaders } from './head.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
@@ -30,6 +30,7 @@ export class Call implements Placed {
   /** The index among the running calls. */
   place = -1
   readonly #publicUrl: string | undefined
+  readonly #proxies: readonly string[]
   #caller: Caller | undefined
   #headers: string[]
   #leaving: Departure | undefined
@@ -56,6 +57,7 @@ export class Call implements Placed {
     this.params = params
     this.streams = streams
     this.#publicUrl = config.public_url
+    this.#proxies = config.trusted_proxies
     this.#headers = commonHeaders(req, this.id)
   }
 
@@ -73,11 +75,11 @@ export class Call implements Placed {
 
   /**
    * The beginning of all addresses in answers: `public_url` where the operator has set one, else the address that this
-   * request was sent to (its Host was checked before). Some clients load nothing from other private hosts.
+   * request was sent to, as a trusted proxy reports it (the host was checked before). Some clients load nothing from
+   * other private hosts.
    */
   get origin(): string {
-    const scheme = (this.req.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
-    return this.#publicUrl?.replace(/\/+$/, '') ?? `${scheme}://${this.req.headers.host ?? ''}`
+    return this.#publicUrl?.replace(/\/+$/, '') ?? originOf(this.req, this.#proxies)
   }
 
   /** The query string's parameters. */

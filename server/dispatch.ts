@@ -9,6 +9,7 @@ import { admit } from './auth.ts'
 import { Call } from './call.ts'
 import { sendEmbedded } from './embedded.ts'
 import { errorBody, errorHeaders, refuse } from './errors.ts'
+import { clientAddress } from './forwarded.ts'
 import type { RequestEvent } from './http-app.ts'
 import { readJson } from './json-body.ts'
 import type { Owners } from './owners.ts'
@@ -39,7 +40,10 @@ export async function dispatch(
   const { req, res, params } = event
   const call = (event.call = new Call(req, res, route, params, owners))
   calls.add(call)
-  const caller = admit(req, route.scope, owners.accounts, wrongTokens)
+  const caller = admit(req, route.scope, owners.accounts, {
+    wrong: wrongTokens,
+    address: clientAddress(req, owners.config.trusted_proxies),
+  })
   if (caller) {
     call.caller = caller
     const perMinute = route.bucket === 'jobs' ? caller.jobsPerMinute : caller.requestsPerMinute

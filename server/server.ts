@@ -13,6 +13,7 @@ import { type KeyPairFiles, openCertificate } from './certificate.ts'
 import { answerClientError } from './client-error.ts'
 import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './dispatch.ts'
 import { unproxied } from './fal/proxy.ts'
+import { forwardedHost } from './forwarded.ts'
 import { type Handshakes, openHandshakes } from './handshakes.ts'
 import { commonHeaders } from './head.ts'
 import { hostAllowed, hostName } from './host.ts'
@@ -92,13 +93,14 @@ export async function openServer({
   const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
     // Node says `Connection: close` with the last answer of a connection, and leaves it open all the same.
     if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
-    if (!hostAllowed(req.rawHeaders, hosts)) {
+    const reported = forwardedHost(req, config.trusted_proxies)
+    if (!hostAllowed(req.rawHeaders, hosts) || (reported !== undefined && !hostAllowed(['host', reported], hosts))) {
       app.refuse(
         req,
         res,
         new Failure(
           'invalid_host',
-          `This server does not answer under the name '${(req.headers.host ?? '').slice(0, 100)}'. Add it to allowed_hosts in infer.yaml.`,
+          `This server does not answer under the name '${(reported ?? req.headers.host ?? '').slice(0, 100)}'. Add it to allowed_hosts in infer.yaml.`,
         ),
       )
       return

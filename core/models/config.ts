@@ -11,12 +11,28 @@ import { slugFault } from './slugs.ts'
 /** infer.yaml. */
 export const Config = z
   .strictObject({
-    listen: z.string().default('127.0.0.1:8787'),
-    public_url: z.url().optional(),
+    listen: z
+      .string()
+      .default('127.0.0.1:8787')
+      .describe('The address to answer on, as host:port; 0.0.0.0 and [::] are every address of the machine.'),
+    public_url: z
+      .url()
+      .optional()
+      .describe(
+        'The address under which clients reach the server, where a proxy or a tunnel is before it. All addresses in answers begin with it, those of files too; its host name is allowed.',
+      ),
     allowed_hosts: z
       .array(z.string())
       .default([])
-      .describe('Host names besides loopback and IP literals under which the server answers.'),
+      .describe(
+        'Host names besides loopback and IP addresses under which the server answers; others are refused with `invalid_host`.',
+      ),
+    trusted_proxies: z
+      .array(z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16'))
+      .default([])
+      .describe(
+        'Addresses or networks (CIDR) of proxies whose X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For are believed.',
+      ),
     models: z
       .array(Model)
       .nullish()
