@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
+import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
-import { openClient } from '../client.ts'
+import { Failure } from '../../core/failure.ts'
+import { type Client, openClient } from '../client.ts'
 import { drawRows } from '../help/manual.ts'
 import { idText, statusText, valuesOf } from '../jobs/draw.ts'
 import { besideEachOther, reasonText } from '../jobs/progress-line.ts'
@@ -8,6 +10,7 @@ import { withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { timeText, tookText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
+import { workflowPath } from '../workflows/workflow.ts'
 import { type Execution, ExecutionAnswer, type ExecutionNode, executionPath } from './execution.ts'
 import { findExecution } from './find.ts'
 import { asJob, stateText } from './label.ts'
@@ -25,8 +28,9 @@ export function define(command: Command, terminal: Terminal): void {
       const { execution } = await client.ask({ method: 'GET', path: executionPath(id), answer: ExecutionAnswer })
       if (json) return terminal.json(execution)
       const { paint } = terminal
+      const name = await nameOfWorkflow(client, execution)
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
-      const facts = factsOf(execution, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
+      const facts = factsOf(execution, name, paint).map(([fact, value]) => `${paint.faint(fact.padEnd(11))}${value}`)
       const given = valuesOf(execution.input_params, width > 0 ? Math.max(40, width - 26) : 0)
       const parameters =
         given.length === 0 ? [] : ['', paint.strong('parameters'), ...drawRows(given, Number.MAX_SAFE_INTEGER)]
@@ -61,13 +65,31 @@ const noteOf = ({ error, queue_position: place }: ExecutionNode, reason: string)
     ? printable(error.message).replaceAll(/\s+/g, ' ')
     : besideEachOther([place ? `${place} before it` : '', reason])
 
-function factsOf(execution: Execution, paint: Paint): [name: string, value: string][] {
+const Named = z.looseObject({ workflow: z.looseObject({ name: z.string() }) })
+
+/** The name of its workflow; undefined where it was run from a file, or the workflow is deleted. */
+async function nameOfWorkflow(client: Client, { workflow_id: id }: Execution): Promise<string | undefined> {
+  if (!id) return undefined
+  try {
+    return (await client.ask({ method: 'GET', path: workflowPath(id), answer: Named })).workflow.name
+  } catch (thrown) {
+    if (thrown instanceof Failure && thrown.status === 404) return undefined
+    throw thrown
+  }
+}
+
+function factsOf(execution: Execution, workflow: string | undefined, paint: Paint): [name: string, value: string][] {
   const { id, status, error, workflow_id, workflow_version, created_at, duration_ms, parent_execution_id } = execution
   const rows: [string, string | undefined][] = [
     ['id', id],
     ['status', statusText(status, paint)],
     ['error', error ? printable(error.message) : undefined],
-    ['workflow', workflow_id ? `${workflow_id}, version ${workflow_version ?? '?'}` : undefined],
+    [
+      'workflow',
+      workflow_id
+        ? `${workflow === undefined ? '' : `${printable(workflow)}, `}${workflow_id}, version ${workflow_version ?? '?'}`
+        : undefined,
+    ],
     ['submitted', timeText(created_at * 1000)],
     ['took', duration_ms == null ? undefined : tookText(duration_ms)],
     ['retry of', parent_execution_id ?? undefined],

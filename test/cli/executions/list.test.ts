@@ -18,3 +18,24 @@ test('in a pipe too workflows are listed by their names', async () => {
   expect(stdout).toMatch(/ completed +a file /)
   expect(stdout).not.toContain('wf_1')
 })
+
+test.each([
+  ['its name and its id', 200, 'workflow   Story, wf_1, version 2\n'],
+  ['its id where it was deleted', 404, 'workflow   wf_1, version 2\n'],
+])('an execution shows the workflow by %s', async (_, status, shown) => {
+  const id = 'exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA'
+  const execution = { id, status: 'completed', created_at: 1, workflow_id: 'wf_1', workflow_version: 2, nodes: [] }
+  const workflow = { id: 'wf_1', name: 'Story', version: 2, created_at: 1, updated_at: 1, dag: { nodes: [] } }
+  const diagnosed = { workflow, diagnostics: { type_issues: [], warnings: [] } }
+  const missing = { error: { code: 'not_found', message: 'No.' } }
+  const { url } = await fakeServer(({ path }, response) =>
+    path.startsWith('/api/workflows/')
+      ? answer(response, status, status === 200 ? diagnosed : missing)
+      : answer(response, 200, { execution }),
+  )
+  const { exitCode, stdout, stderr } = await infer(['execution', 'show', id], {
+    env: { INFER_URL: url, INFER_TOKEN: 'x' },
+  })
+  expect([exitCode, stderr]).toEqual([0, ''])
+  expect(stdout).toContain(shown)
+})
