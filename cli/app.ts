@@ -86,6 +86,8 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({ models: config.models, defaults: defaultModels, traits: traitsOf })
   const timings = openTimings()
+  // Before any engine starts: it removes the folders that engines of an earlier run shared with the server.
+  const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
   const fleet = await openFleet({
     models: registry.all,
     dataDir,
@@ -99,7 +101,6 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   const threads = openCpu()
   // The other side of the threads is cli/cpu-worker.ts.
   const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
-  const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
   const media = openMedia({ config, store, files, cpu, ffmpeg, log })

@@ -8,6 +8,7 @@ import { isId, newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { FilePurpose, FileRecord, LibraryItem, NewFile, Store } from '../store/store.ts'
 import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
+import { workFolder } from './engine-folders.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { openParts, type Part } from './parts.ts'
 import { nameOf, placeOf, typeOf } from './place.ts'
@@ -55,7 +56,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
   await mkdir(incoming, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
   for (const left of await readdir(incoming)) await rm(join(incoming, left), { recursive: true, force: true })
-  const workspaces = await openWorkspaces(join(dataDir, 'work'), log)
+  const workspaces = await openWorkspaces(workFolder(dataDir), log)
   const addresses = openAddresses(linkKey)
   const parts = openParts({ folder: incoming, tooLarge })
   /** When this process wrote which file, on the monotonic clock: those whose row may still be to come. */
@@ -225,6 +226,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
     },
     /** A folder for one run of a job; gone when it is disposed of, and when the server starts again. */
     workspace: workspaces.make,
+    /** The same for a job that an engine with files of its own runs: the engine can reach it from its sandbox. */
+    workspaceFor: workspaces.makeFor,
     /** The address under which anybody can read the file until it ends. */
     link: (file: { id: string; name: string }, origin: string, now?: number): string =>
       addresses.read(file, origin, limits.link_lifetime, now),

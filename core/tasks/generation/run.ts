@@ -1,6 +1,7 @@
 import type { Limits } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
+import type { EngineWorkspace } from '../../files/workspaces.ts'
 import type { MediaKind } from '../../media/take.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { JobRecord, NewLibraryItem, Usage } from '../../store/store.ts'
@@ -13,7 +14,7 @@ import type { Ran, RunJob } from '../run-job.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
 
 interface GenerationRunnerOptions extends OutputOwners {
-  files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace'>
+  files: OutputOwners['files'] & Pick<Files, 'find' | 'workspaceFor'>
   registry: Pick<Registry, 'find' | 'catalog'>
   limits: Pick<Limits, 'output_size' | 'cancel_grace'>
 }
@@ -24,9 +25,12 @@ const mediaKinds: readonly MediaKind[] = ['image', 'mask', 'video', 'audio']
 export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
   const { files, registry, limits } = owners
 
-  /** The stored inputs with the ids of files replaced by where their bytes lie. */
-  async function inputsOf(job: JobRecord): Promise<{ stored: GenerationInputs; inputs: GenerationInputs }> {
-    const stored = JSON.parse(job.inputs) as GenerationInputs
+  /** The stored inputs with the ids of files replaced by paths that the engine can read. */
+  async function inputsOf(
+    job: JobRecord,
+    stored: GenerationInputs,
+    workspace: EngineWorkspace,
+  ): Promise<GenerationInputs> {
     const inputs = { ...stored }
     for (const kind of mediaKinds) {
       const id = stored[kind]
@@ -36,9 +40,9 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
         throw new Failure('not_found', `The file ${id}, the ${kind} of this job, is no longer there. Send it again.`, {
           param: `${kind}_url`,
         })
-      inputs[kind] = files.pathOf(file)
+      inputs[kind] = await workspace.share(files.pathOf(file))
     }
-    return { stored, inputs }
+    return inputs
   }
 
   const run: RunJob = Object.assign(
@@ -48,11 +52,12 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
       const record = taskRecord(job.task)
       if (!model || !entry || record.runner !== 'generation' || !entry.tasks.includes(job.task))
         throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here for ${job.task}.`)
-      const { stored, inputs } = await inputsOf(job)
+      const stored = JSON.parse(job.inputs) as GenerationInputs
       const task = record.engineTask(stored)
       modelFor(taskRecord(task), job.modelId, registry.catalog())
-      await using workspace = await files.workspace(job.id)
+      await using workspace = await files.workspaceFor(job.id, lease.engineId)
       const { folder } = workspace
+      const inputs = await inputsOf(job, stored, workspace)
       // An engine that writes into a folder that is gone may fall over, with all that it does for others.
       const stay = () => workspace.linger(2 * limits.cancel_grace)
       signal.addEventListener('abort', stay, { once: true })

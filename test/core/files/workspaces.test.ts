@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -192,4 +193,31 @@ test('one that lingers is there for whoever still writes, and gone soon after', 
   }
   writeFileSync(join(folder, 'late'), 'x')
   await expect.poll(() => existsSync(folder), { timeout: 5_000 }).toBe(false)
+})
+
+test('an engine gets one folder to read and one to write, of its own', async () => {
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  const stored = join(directory, 'file-1.png')
+  writeFileSync(stored, 'picture')
+  const job = newId('job')
+  {
+    await using workspace = await workspaces.makeFor(job, 'wkr_1')
+    const input = await workspace.share(stored)
+    expect(input).toMatch(new RegExp(`/work/wkr_1/in/${job}-\\w{6}/file-1.png$`))
+    expect(readFileSync(input, 'utf8')).toBe('picture')
+    expect(workspace.folder).toMatch(new RegExp(`/work/wkr_1/out/${job}-\\w{6}$`))
+    writeFileSync(join(workspace.folder, 'x'), 'made')
+    await using file = await workspaces.open(join(workspace.folder, 'x'), most)
+    expect(await file.readFile('utf8')).toBe('made')
+    await expect(workspaces.open(input, most)).rejects.toMatchObject({ code: 'worker_error' })
+  }
+  expect(readdirSync(join(directory, 'work', 'wkr_1', 'in'))).toEqual([])
+  expect(readdirSync(join(directory, 'work', 'wkr_1', 'out'))).toEqual([])
+  expect(readFileSync(stored, 'utf8')).toBe('picture')
+  expect(lines).toEqual([])
+})
+
+test('the folder of an engine cannot be named so that it lies elsewhere', async () => {
+  const workspaces = await openWorkspaces(join(directory, 'work'), log)
+  await expect(workspaces.makeFor(newId('job'), '../precious')).rejects.toThrow('no id of an engine')
 })

@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import sharp from 'sharp'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openCpu } from '../../../../core/cpu/cpu.ts'
@@ -143,7 +143,8 @@ const kept = () => [
   ...(existsSync(join(dataDir, 'files', organizationId)) ? readdirSync(join(dataDir, 'files', organizationId)) : []),
   ...readdirSync(join(dataDir, 'files', 'incoming')),
 ]
-const workspaces = () => readdirSync(join(dataDir, 'work')).filter(name => name.startsWith('job_'))
+const workspaces = () =>
+  readdirSync(join(dataDir, 'work'), { recursive: true, encoding: 'utf8' }).filter(name => name.includes('job_'))
 
 test.each(['png', 'jpeg', 'webp'] as const)(
   'pictures as %s: real ones, of the size that was asked for',
@@ -226,7 +227,10 @@ test('the engine gets paths instead of ids, its own name for the model, and what
   const job = jobOf('slug/image-to-video', { image_url: 'x', shift: 3, other: 1 }, { image: file })
   const { heard } = await run(job)
   expect(heard).toMatchObject({ task: 'slug/image-to-video', model: 'painter', extra: { shift: 3 }, mask: null })
-  expect(heard.image).toBe(files.pathOf(file))
+  const shared = join(dataDir, 'work', 'wkr_')
+  expect(heard.image!.startsWith(shared)).toBe(true)
+  expect(basename(heard.image!)).toBe(basename(files.pathOf(file)))
+  expect(existsSync(heard.image!)).toBe(false)
   expect(job.inputs).toContain(file.id)
   // A job may wait for longer than its inputs are kept without one.
   const late = await files.keep(organizationId, picture, { ...facts, expiresAt: Date.now() - 1 })
