@@ -34,6 +34,8 @@ interface Run {
   inputs: GenerationInputs
   /** Where the engine wrote. */
   folder: string
+  /** A folder that the engine cannot reach, for what is made of its files. */
+  ownFolder: string
   /** Bytes of everything that one job may make. */
   maxBytes: number
   expiresAt: number | null
@@ -54,8 +56,8 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   const kept: NewFile[] = []
   let left = run.maxBytes
 
-  async function adopt(name: string, contentType: string, as: 'output' | 'thumbnail', shownName: string) {
-    const file = await owners.files.adopt(job.organizationId, join(run.folder, name), {
+  async function adopt(path: string, contentType: string, as: 'output' | 'thumbnail', shownName: string) {
+    const file = await owners.files.adopt(job.organizationId, path, {
       name: shownName,
       contentType,
       purpose: as,
@@ -71,10 +73,9 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   /** A small picture of a file; none is no reason to lose what it shows. */
   async function thumbnail(draw: () => Promise<Uint8Array>): Promise<string | undefined> {
     try {
-      const name = `thumbnail-${ulid()}.webp`
-      // Never through a link that the engine may have laid there.
-      await writeFile(join(run.folder, name), await draw(), { flag: 'wx' })
-      return (await adopt(name, 'image/webp', 'thumbnail', 'thumbnail.webp')).id
+      const path = join(run.ownFolder, `thumbnail-${ulid()}.webp`)
+      await writeFile(path, await draw(), { flag: 'wx' })
+      return (await adopt(path, 'image/webp', 'thumbnail', 'thumbnail.webp')).id
     } catch (cause) {
       owners.log.warn('A thumbnail could not be made', { job: job.id }, cause)
       return undefined
@@ -84,7 +85,12 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   async function picture(name: string, at: number): Promise<ResultFile> {
     const format = inputs.output_format as 'png' | 'jpeg' | 'webp'
     const ending = format === 'jpeg' ? 'jpg' : format
-    const file = await adopt(name, `image/${format}`, 'output', `image${at === 0 ? '' : `-${at + 1}`}.${ending}`)
+    const file = await adopt(
+      join(run.folder, name),
+      `image/${format}`,
+      'output',
+      `image${at === 0 ? '' : `-${at + 1}`}.${ending}`,
+    )
     const path = owners.files.pathOf(file)
     const facts = await owners.cpu.image(path, { ...pictureRules, formats: [format] }).catch((cause: unknown) => {
       if (!(cause instanceof Failure) || cause.code !== 'invalid_image') throw cause
@@ -96,7 +102,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   }
 
   async function video(name: string): Promise<ResultFile> {
-    const file = await adopt(name, 'video/mp4', 'output', 'video.mp4')
+    const file = await adopt(join(run.folder, name), 'video/mp4', 'output', 'video.mp4')
     const path = owners.files.pathOf(file)
     const found = await owners.ffmpeg.found()
     if ('missing' in found) {

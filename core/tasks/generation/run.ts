@@ -14,7 +14,7 @@ import type { Ran, RunJob } from '../run-job.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
 
 interface GenerationRunnerOptions extends OutputOwners {
-  files: OutputOwners['files'] & Pick<Files, 'find' | 'workspaceFor'>
+  files: OutputOwners['files'] & Pick<Files, 'find' | 'workspace' | 'workspaceFor'>
   registry: Pick<Registry, 'find' | 'catalog'>
   limits: Pick<Limits, 'output_size' | 'cancel_grace'>
 }
@@ -67,8 +67,9 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
       const completed = await generationProtocol(route).generate(lease, route, call, signal, report)
       const seconds = Math.round(performance.now() - began) / 1000
       const expiresAt = job.retentionMs === null ? null : Date.now() + job.retentionMs
+      await using own = await files.workspace(job.id)
       const outputs = await takeOutputs(
-        { job, task, inputs: stored, folder, maxBytes: limits.output_size, expiresAt },
+        { job, task, inputs: stored, folder, ownFolder: own.folder, maxBytes: limits.output_size, expiresAt },
         completed,
         owners,
       )
