@@ -25,7 +25,7 @@ export interface Wrapper {
  * The first process of the namespace. It is not the engine because process 1 ignores signals that it does not handle
  * and must collect orphans; a shell with this fixed text does both right, and its end is the end of the namespace.
  */
-const first = ['/bin/sh', '-c', 'ulimit -c 0; "$@"; exit $?', 'infer-engine']
+export const first = ['/bin/sh', '-c', 'ulimit -c 0; "$@"; exit $?', 'infer-engine']
 
 /** Where the wrapper brings a first process of its own: no core file of 100 GB, and out of the way. */
 const replaced = ['/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine']

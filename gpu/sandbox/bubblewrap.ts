@@ -1,0 +1,44 @@
+import type { Wrapper } from '../launcher/wrapper.ts'
+import { kept, type SandboxTool } from './level.ts'
+import type { Mount } from './mount.ts'
+
+/** How an engine is started in this view of the file system by bubblewrap. Pure. */
+export function bubblewrapped(
+  { programs, userNamespace }: Pick<SandboxTool, 'programs' | 'userNamespace'>,
+  mounts: readonly Mount[],
+  { network }: { network: boolean },
+): Wrapper {
+  return {
+    name: 'bubblewrap',
+    programs: ['bwrap'],
+    prefix: [
+      [programs.bwrap ?? 'bwrap', '--die-with-parent', '--unshare-pid', '--unshare-ipc', '--unshare-uts'],
+      network ? [] : ['--unshare-net'],
+      userNamespace ? ['--unshare-user'] : [],
+      mounts.flatMap(argumentsOf),
+      mounts.flatMap(mount => (mount.kind === 'empty' && mount.sealed ? ['--remount-ro', mount.to] : [])),
+      ['--remount-ro', '/', '--cap-drop', 'ALL'],
+      // In a user namespace these would be privileges over nothing but itself.
+      userNamespace ? [] : kept.flatMap(name => ['--cap-add', `CAP_${name.toUpperCase()}`]),
+      ['--', '/bin/sh', '-c', 'ulimit -c 0; exec "$@"', 'infer-engine'],
+    ].flat(),
+    signals: 'inside',
+    depth: 2,
+    promise: 'Engines and everything they start end with this process, however it ends (bubblewrap).',
+  }
+}
+
+const binds = { read: '--ro-bind', write: '--bind', device: '--dev-bind' }
+
+function argumentsOf(mount: Mount): string[] {
+  switch (mount.kind) {
+    case 'bind':
+      return [binds[mount.mode], mount.from, mount.to]
+    case 'empty':
+      return ['--perms', '1777', '--tmpfs', mount.to]
+    case 'proc':
+      return mount.own ? ['--proc', mount.to] : ['--bind', '/proc', mount.to]
+    case 'dev':
+      return ['--dev', mount.to]
+  }
+}

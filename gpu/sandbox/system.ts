@@ -1,0 +1,74 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Place } from './mount.ts'
+import { placeAt } from './places.ts'
+
+/** What there is on this machine that engines may need, read from it at each launch. */
+export interface System {
+  /** Folders at the root. */
+  roots: readonly Place[]
+  /** Files of /etc without which programs do not run. */
+  configuration: readonly Place[]
+  /** What else lies where nothing is shown by default. */
+  runtime: readonly Place[]
+  /** Graphics and compute devices. */
+  devices: readonly Place[]
+  /** Parts of /proc by which the machine is controlled. */
+  controls: readonly Place[]
+}
+
+/** Programs and libraries, the same for everybody. /sys tells about devices and memory limits. */
+export const inEveryView: ReadonlySet<string> = new Set(
+  ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32', 'opt', 'nix', 'gnu', 'sys'].map(name => `/${name}`),
+)
+
+/** These hold secrets, users' files or the ways to other services: of them only what is named is shown. */
+const reserved = new Set(
+  ['boot', 'dev', 'etc', 'home', 'lost+found', 'proc', 'root', 'run', 'sys', 'tmp', 'var'].map(name => `/${name}`),
+)
+
+/** Whether a folder at the root is shown at the level `files`: whatever is not reserved, such as /models, /srv and /mnt. */
+export const onlyInFiles = (path: string): boolean => !reserved.has(path)
+
+const configuration = [
+  'alternatives ca-certificates crypto-policies fonts ld.so.cache ld.so.conf ld.so.conf.d locale.alias locale.conf',
+  'localtime machine-id mime.types os-release pki/ca-trust pki/tls/certs ssl/cert.pem ssl/certs ssl/openssl.cnf static',
+  'timezone',
+  // Names of users, hosts and services.
+  'group host.conf hostname hosts nsswitch.conf passwd protocols resolv.conf services',
+  // Drivers of graphics and compute cards.
+  'OpenCL egl glvnd nvidia nvidia-container-runtime vulkan',
+].flatMap(names => names.split(' '))
+const runtime = ['/run/current-system', '/run/opengl-driver', '/run/nvidia-persistenced', '/var/cache/fontconfig']
+
+/**
+ * NVIDIA cards with their slices and links, DRM devices, AMD and Windows (WSL) compute, Tegra, and the network cards by
+ * which cards reach each other.
+ */
+const device = /^(nvidia.*|dri|kfd|dxg|nvhost-.*|nvmap|nvgpu|mali\d*|accel|davinci.*|infiniband)$/
+const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/acpi', '/proc/scsi']
+
+/** Takes less than a millisecond. `dev` is where devices lie. */
+export function readSystem({ dev = '/dev' }: { dev?: string } = {}): System {
+  const present = (paths: string[]) => paths.flatMap(path => placeAt(path) ?? [])
+  return {
+    roots: present(namesIn('/').map(name => `/${name}`)).filter(({ file }) => !file),
+    configuration: present(configuration.map(name => join('/etc', name))),
+    runtime: present(runtime),
+    devices: namesIn(dev)
+      .filter(name => device.test(name))
+      .flatMap(name => {
+        const place = placeAt(join(dev, name))
+        return place ? [{ ...place, path: join('/dev', name) }] : []
+      }),
+    controls: present(controls),
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,95 @@
+import { coverOf, isWithin, type Mount, type Place } from './mount.ts'
+import { inEveryView, onlyInFiles, type System } from './system.ts'
+
+type Mode = 'read' | 'write' | 'device'
+type Hidden = Pick<Place, 'real' | 'file'>
+
+export interface ViewFacts {
+  level: 'strict' | 'files'
+  /** Whether the engine gets a /proc of its own. */
+  ownProc: boolean
+  /** What there is on this machine. */
+  system: System
+  /** What no engine sees, whatever it is given besides: the data directory, files with secrets. */
+  secret: readonly Hidden[]
+  /** Real paths of homes, of which an engine sees only what it is given. */
+  homes: readonly string[]
+  read: readonly Place[]
+  write: readonly Place[]
+}
+
+/** At the same path a higher rank goes over a lower one. */
+type Step = { rank: 0 | 1 | 2 | 3 | 4 } & ({ mount: Mount } | { hide: string; file: boolean })
+
+/**
+ * Decides what an engine sees of the file system, as steps for `bubblewrapped` and `rebuilt`. Pure. Everything that is
+ * not named is absent. Steps are ordered from the root down, so that a path in a hidden folder can be shown. At the same
+ * path, showing a place goes over hiding a home, and hiding a secret goes over both.
+ */
+export function viewOf(facts: ViewFacts): Mount[] {
+  const { system, level } = facts
+  const roots = system.roots.filter(({ path }) => inEveryView.has(path) || (level === 'files' && onlyInFiles(path)))
+  const mounts: Step[] = [
+    ...[...roots, ...system.configuration, ...system.runtime].map(place => bind(0, 'read', place, place.path)),
+    { rank: 0, mount: { kind: 'proc', own: facts.ownProc, to: '/proc' } },
+    { rank: 0, mount: { kind: 'dev', to: '/dev' } },
+    { rank: 0, mount: { kind: 'empty', to: '/tmp', sealed: false } },
+    { rank: 0, mount: { kind: 'empty', to: '/var/tmp', sealed: false } },
+    ...system.devices.map(place => bind(0, 'device', place, place.path)),
+    // Root could change the machine through these, even without privileges.
+    ...system.controls.map(place => bind(0, 'read', place, place.path)),
+    ...facts.read.flatMap(place => named(2, 'read', place)),
+    ...facts.write.flatMap(place => named(3, isWithin(place.real, '/dev') ? 'device' : 'write', place)),
+  ]
+  const steps = [
+    ...mounts,
+    ...facts.homes.flatMap(real => hidden(1, { real, file: false }, mounts)),
+    ...facts.secret.flatMap(place => hidden(4, place, mounts)),
+  ]
+  const made: Mount[] = []
+  for (const step of steps.toSorted((a, b) => depthOf(a) - depthOf(b) || a.rank - b.rank)) {
+    const mount = 'hide' in step ? cover(step, made) : step.mount
+    if (mount && !isNeedless(mount, made)) made.push(mount)
+  }
+  return made
+}
+
+const depthOf = (step: Step): number => ('hide' in step ? step.hide : step.mount.to).split('/').length
+
+const bind = (rank: 0 | 2 | 3, mode: Mode, { real, file }: Place, to: string): Step => ({
+  rank,
+  mount: { kind: 'bind', mode, from: real, to, file },
+})
+
+/** A path that is given to the engine is found where it lies and under the name that was used. */
+const named = (rank: 2 | 3, mode: Mode, place: Place): Step[] =>
+  [...new Set([place.real, place.path])].map(to => bind(rank, mode, place, to))
+
+/** A place is hidden wherever it would be found: a folder above it may be shown under several names. */
+function hidden(rank: 1 | 4, { real, file }: Hidden, mounts: readonly Step[]): Step[] {
+  const found = mounts.flatMap(step => {
+    if ('hide' in step || step.mount.kind !== 'bind' || !isWithin(real, step.mount.from)) return []
+    return [step.mount.to + real.slice(step.mount.from.length)]
+  })
+  return [...new Set(found)].map(path => ({ rank, hide: path, file }))
+}
+
+/** Stands for a file that is not to be read. */
+const nothing = '/dev/null'
+
+/** What hides the path, where something is to be seen there. */
+function cover({ hide, file }: { hide: string; file: boolean }, made: readonly Mount[]): Mount | undefined {
+  if (coverOf(hide, made)?.kind !== 'bind') return undefined
+  return file
+    ? { kind: 'bind', mode: 'read', from: nothing, to: hide, file }
+    : { kind: 'empty', to: hide, sealed: true }
+}
+
+/** Whether the same is there already, and may be written to if that is wanted. */
+function isNeedless(mount: Mount, made: readonly Mount[]): boolean {
+  if (mount.kind !== 'bind' || mount.mode === 'device' || mount.from === nothing) return false
+  const there = coverOf(mount.to, made)
+  if (there?.kind !== 'bind' || there.from === nothing) return false
+  const same = there.from === there.to || there.from + mount.to.slice(there.to.length) === mount.from
+  return same && (mount.mode === 'read' || there.mode === 'write')
+}

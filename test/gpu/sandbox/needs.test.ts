@@ -1,0 +1,168 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { unconfined } from '../../../gpu/sandbox/level.ts'
+import { openSandbox } from '../../../gpu/sandbox/sandbox.ts'
+import { sandboxed } from '../../../gpu/sandbox/sandboxed.ts'
+import { readSystem } from '../../../gpu/sandbox/system.ts'
+import { viewOf } from '../../../gpu/sandbox/view.ts'
+import { temporary } from '../launcher/_launch.ts'
+import { toolsHere } from './_tools.ts'
+
+/** What engines of others need to work, each with a fake of it, in the home of an operator. */
+
+const put = (path: string, text: string, mode = 0o644): string => {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text, { mode })
+  return path
+}
+
+function operator() {
+  const folder = realpathSync(temporary())
+  const home = join(folder, 'operator')
+  const dataDir = join(home, '.local', 'share', 'infer')
+  mkdirSync(dataDir, { recursive: true })
+  put(join(home, '.ssh', 'id_ed25519'), 'private')
+  return { folder, home, dataDir }
+}
+
+interface Options {
+  env?: Record<string, string>
+  level?: 'files' | 'strict'
+  own?: string[]
+  read?: string[]
+  programs?: string[]
+}
+
+describe.each(toolsHere)('with $name', tool => {
+  /** What a command prints that runs in the sandbox of a model, at the level `files` where nothing else is said. */
+  function printed(
+    { home, dataDir }: { home: string; dataDir: string },
+    argv: readonly string[],
+    { env = {}, level = 'files', own = [], read = [], programs = [] }: Options = {},
+  ): string {
+    const sandbox = openSandbox({ dataDir, support: { tool }, host: { HOME: home } })
+    const all = { PATH: '/usr/bin:/bin', HOME: join(dataDir, 'home', 'm'), ...env }
+    const order = { ...unconfined, level, read, programs }
+    const { wrapper } = sandbox.wrapperFor({ order, argv, env: all, own, write: [all.HOME], read: [] })!
+    const [file, ...args] = [...wrapper.prefix, ...argv]
+    const { stdout, stderr } = spawnSync(file!, args, { env: all, encoding: 'utf8' })
+    return `${stdout}${stderr}`.trim()
+  }
+  const show = (...paths: string[]) => ['/bin/sh', '-c', paths.map(path => `cat '${path}' 2>&1`).join('; '), 'sh']
+
+  test('a virtual environment, with the Python that it was made from, and nothing beside them', () => {
+    const { home, ...rest } = operator()
+    // The program is a script whose interpreter is a link to an interpreter elsewhere in the home.
+    const base = join(home, '.local/share/uv/python/cpython-3.12')
+    put(join(base, 'bin', 'python3.12'), '#!/bin/sh\ncat "$(dirname "$0")/../lib/vllm.py" "$1"\n', 0o755)
+    put(join(base, 'lib', 'os.py'), 'os')
+    const environment = join(home, 'venv')
+    put(join(environment, 'pyvenv.cfg'), `home = ${base}/bin\nversion = 3.12\n`)
+    put(join(environment, 'lib', 'vllm.py'), 'library ')
+    symlinkSync(join(base, 'bin', 'python3.12'), join(environment, 'bin-python'))
+    mkdirSync(join(environment, 'bin'))
+    symlinkSync('../bin-python', join(environment, 'bin', 'python'))
+    put(join(environment, 'bin', 'vllm'), `#!${join(environment, 'bin', 'python')}\nprogram`, 0o755)
+    const program = join(environment, 'bin', 'vllm')
+    expect(printed({ home, ...rest }, [program])).toContain('library')
+    expect(printed({ home, ...rest }, [program])).toContain('program')
+    // By its name on the PATH, and by way of a link, as pipx and uv have it.
+    symlinkSync(program, put(join(home, '.local', 'bin', 'x'), '').replace(/x$/, 'vllm'))
+    const env = { PATH: `${join(home, '.local', 'bin')}:/usr/bin:/bin` }
+    expect(printed({ home, ...rest }, ['vllm'], { env })).toContain('program')
+    const seen = printed(
+      { home, ...rest },
+      ['/bin/sh', '-c', `"$1"; cat ${home}/.ssh/id_ed25519; ls -A ${home}`, 'sh', program],
+      {
+        programs: [program],
+      },
+    )
+    expect(seen).not.toContain('private')
+    expect(seen).not.toContain('.ssh\n')
+  })
+
+  test('a script that the command names, with what lies beside it', () => {
+    const facts = operator()
+    const script = put(join(facts.home, 'engine', 'serve.sh'), '. "$(dirname "$0")/beside.sh"\n')
+    put(join(facts.home, 'engine', 'beside.sh'), 'echo both\n')
+    expect(printed(facts, ['/bin/sh', script])).toBe('both')
+    const config = put(join(facts.home, 'engine.conf'), 'configured')
+    expect(
+      printed(facts, ['/bin/sh', '-c', 'cat "${1#*=}"; ls -A "$2"', 'sh', `--config=${config}`, facts.home]),
+    ).toMatch(/^configured/)
+  })
+
+  test('the cache of models, without the token of the hub', () => {
+    const facts = operator()
+    const hub = join(facts.home, '.cache', 'huggingface')
+    put(join(hub, 'hub', 'models--a--b', 'blobs', 'x'), 'weights')
+    mkdirSync(join(hub, 'hub', 'models--a--b', 'snapshots', 'r'), { recursive: true })
+    const model = join(hub, 'hub', 'models--a--b', 'snapshots', 'r', 'model.safetensors')
+    symlinkSync('../../blobs/x', model)
+    put(join(hub, 'token'), 'private')
+    const seen = printed(facts, [...show(model, join(hub, 'token')), 'x'], { env: { HF_HOME: hub } })
+    expect(seen).toMatch(/^weights/)
+    expect(seen).not.toContain('private')
+  })
+
+  test('CUDA and other libraries that the environment names', () => {
+    const facts = operator()
+    const library = put(join(facts.home, 'cuda', 'lib64', 'libcudart.so'), 'library')
+    const shown = show(library)
+    expect(printed(facts, shown)).not.toMatch(/^library/)
+    for (const level of ['strict', 'files'] as const) {
+      const env = { LD_LIBRARY_PATH: `/nowhere:${dirname(library)}` }
+      expect(printed(facts, shown, { level, env })).toBe('library')
+      expect(printed(facts, shown, { level, env: { CUDA_HOME: join(facts.home, 'cuda') } })).toBe('library')
+    }
+    const env = { MINE: dirname(library), CUDA_CACHE_PATH: join(facts.dataDir, 'cache', 'cuda') }
+    expect(printed(facts, shown, { env })).not.toMatch(/^library/)
+    expect(printed(facts, shown, { env, own: ['MINE'] })).toBe('library')
+    const kept = join(env.CUDA_CACHE_PATH, 'kernel')
+    expect(printed(facts, ['/bin/sh', '-c', `echo kernel >${kept}`], { env, level: 'strict' })).toBe('')
+    expect(printed(facts, show(kept), { env, level: 'strict' })).toBe('kernel')
+  })
+
+  test('a model behind links, in parts, in the data directory', () => {
+    const facts = operator()
+    const first = put(join(facts.folder, 'disk', 'big-00001-of-00002.gguf'), 'one')
+    put(join(facts.folder, 'disk', 'big-00002-of-00002.gguf'), 'two')
+    symlinkSync(join(facts.folder, 'disk'), join(facts.folder, 'models'))
+    const name = join(facts.folder, 'models', 'big-00001-of-00002.gguf')
+    const both = show(name, name.replace('00001-', '00002-'))
+    expect(printed(facts, both, { level: 'strict', read: [name, name.replace('00001-', '00002-')] })).toBe('onetwo')
+    expect(printed(facts, show(first), { level: 'strict', read: [name] })).toBe('one')
+    const own = put(join(facts.dataDir, 'models', 'own.gguf'), 'own')
+    put(join(facts.dataDir, 'infer.db'), 'private')
+    const seen = printed(facts, show(own, join(facts.dataDir, 'infer.db')), { level: 'strict', read: [own] })
+    expect(seen).toMatch(/^own/)
+    expect(seen).not.toContain('private')
+  })
+
+  test('cards: what lies in /dev is a device there', () => {
+    const dev = temporary()
+    mkdirSync(join(dev, 'dri'))
+    for (const name of ['nvidia0', 'nvidiactl', 'nvidia-uvm', 'dri/renderD128', 'kfd', 'sda'])
+      symlinkSync(name === 'sda' ? '/dev/null' : '/dev/zero', join(dev, name))
+    const system = readSystem({ dev })
+    const mounts = viewOf({
+      level: 'strict',
+      ownProc: tool.ownProc,
+      system,
+      secret: [],
+      homes: [],
+      read: [],
+      write: [],
+    })
+    const { prefix } = sandboxed(tool, mounts, { network: false, root: realpathSync(temporary()) })
+    const script =
+      'for f in nvidia0 nvidiactl nvidia-uvm kfd; do head -c 3 /dev/$f | wc -c; done; ls -d /dev/dri /dev/shm; ls /dev/sda'
+    const { stdout, stderr } = spawnSync(prefix[0]!, [...prefix.slice(1), '/bin/sh', '-c', script], {
+      encoding: 'utf8',
+    })
+    expect(stderr).toMatch(/\/dev\/sda.*No such file/)
+    expect(stdout).toBe('3\n3\n3\n3\n/dev/dri\n/dev/shm\n')
+  })
+})

@@ -1,0 +1,205 @@
+import { describe, expect, test } from 'vitest'
+import { bubblewrapped } from '../../../gpu/sandbox/bubblewrap.ts'
+import type { Mount, Place } from '../../../gpu/sandbox/mount.ts'
+import { mountTable } from '../../../gpu/sandbox/mount-table.ts'
+import { rebuilt } from '../../../gpu/sandbox/rebuilt.ts'
+import { type ViewFacts, viewOf } from '../../../gpu/sandbox/view.ts'
+
+const folder = (path: string, real = path): Place => ({ path, real, file: false })
+const file = (path: string, real = path): Place => ({ path, real, file: true })
+
+const machine: ViewFacts = {
+  level: 'files',
+  ownProc: true,
+  system: {
+    roots: ['/usr', '/etc', '/home', '/root', '/srv', '/proc', '/dev', '/tmp', '/var', '/run'].map(path =>
+      folder(path),
+    ),
+    configuration: [file('/etc/passwd')],
+    runtime: [],
+    devices: [file('/dev/nvidia0')],
+    controls: [folder('/proc/sys')],
+  },
+  secret: [],
+  homes: [],
+  read: [],
+  write: [],
+}
+
+/** One word for each step: what is done, where, and from where if that is another place. */
+const steps = (facts: Partial<ViewFacts>): string[] =>
+  viewOf({ ...machine, ...facts }).map(mount => {
+    if (mount.kind !== 'bind') return `${mount.kind === 'empty' && mount.sealed ? 'hide' : mount.kind} ${mount.to}`
+    return `${mount.mode} ${mount.to}${mount.from === mount.to ? '' : ` from ${mount.from}`}`
+  })
+const base = ['read /usr', 'read /srv', 'proc /proc', 'dev /dev', 'empty /tmp']
+const below = ['empty /var/tmp', 'read /etc/passwd', 'device /dev/nvidia0', 'read /proc/sys']
+
+const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
+  ['files: the machine without what is reserved', {}, [...base, ...below]],
+  [
+    'strict: programs and libraries alone',
+    { level: 'strict' },
+    [...base.filter(step => step !== 'read /srv'), ...below],
+  ],
+  [
+    'what is shown already is not bound again; what is hidden is',
+    { read: [folder('/srv/model'), folder('/home/u/model'), file('/usr/bin/x')] },
+    [...base, ...below, 'read /home/u/model'],
+  ],
+  [
+    'the data directory is hidden where it would be seen, and the own folders in it are shown',
+    { secret: [folder('/srv/infer')], write: [folder('/srv/infer/home/m')], read: [folder('/srv/infer/in')] },
+    [...base, ...below, 'hide /srv/infer', 'read /srv/infer/in', 'write /srv/infer/home/m'],
+  ],
+  ['it is not hidden where nothing is seen', { secret: [folder('/home/u/data')] }, [...base, ...below]],
+  [
+    'it stays hidden when the configuration shows it, or a folder above it',
+    { secret: [folder('/home/u/data')], read: [folder('/home/u/data'), folder('/home/u')] },
+    [...base, ...below, 'read /home/u', 'hide /home/u/data'],
+  ],
+  [
+    'and under every name of a folder above it',
+    {
+      system: { ...machine.system, roots: [...machine.system.roots, folder('/data', '/srv')] },
+      secret: [folder('/srv/infer')],
+      read: [folder('/home/u/link', '/srv')],
+    },
+    [
+      'read /usr',
+      'read /srv',
+      'read /data from /srv',
+      'proc /proc',
+      'dev /dev',
+      'empty /tmp',
+      'empty /var/tmp',
+      'read /etc/passwd',
+      'device /dev/nvidia0',
+      'read /proc/sys',
+      'hide /srv/infer',
+      'hide /data/infer',
+      'read /home/u/link from /srv',
+      'hide /home/u/link/infer',
+    ],
+  ],
+  [
+    'a home is hidden, but for what is shown of it',
+    { homes: ['/srv/u'], read: [folder('/srv/u/venv')] },
+    [...base, ...below, 'hide /srv/u', 'read /srv/u/venv'],
+  ],
+  [
+    'a home that is shown by name is shown',
+    { homes: ['/srv/u'], read: [folder('/srv/u')] },
+    [...base, ...below, 'hide /srv/u', 'read /srv/u'],
+  ],
+  [
+    'a secret file is empty',
+    { secret: [file('/srv/infer.yaml')] },
+    [...base, ...below, 'read /srv/infer.yaml from /dev/null'],
+  ],
+  [
+    'a path behind a link is found under both names',
+    { read: [file('/home/u/x.gguf', '/home/disk/x.gguf')] },
+    [...base, ...below, 'read /home/disk/x.gguf', 'read /home/u/x.gguf from /home/disk/x.gguf'],
+  ],
+  [
+    'what may be written is bound even where it can be read',
+    { write: [folder('/srv/cache')], read: [folder('/srv/cache')] },
+    [...base, ...below, 'write /srv/cache'],
+  ],
+  ['a device that is to be written is a device', { write: [file('/dev/x')] }, [...base, ...below, 'device /dev/x']],
+]
+
+test.each(cases)('%s', (_what, facts, expected) => {
+  expect(steps(facts).toSorted()).toEqual(expected.toSorted())
+  const depths = viewOf({ ...machine, ...facts }).map(({ to }) => to.split('/').length)
+  expect(depths).toEqual(depths.toSorted((a, b) => a - b))
+})
+
+const mounts: Mount[] = viewOf({
+  ...machine,
+  level: 'strict',
+  secret: [folder('/usr/data')],
+  read: [file('/tmp/a b/model.gguf')],
+  write: [folder('/usr/data/home')],
+})
+
+describe('bubblewrap', () => {
+  const { prefix } = bubblewrapped({ programs: { bwrap: '/usr/bin/bwrap' }, userNamespace: false }, mounts, {
+    network: false,
+  })
+  const text = prefix.join(' ')
+
+  test('every step is an option, in their order, and then nothing can be changed', () => {
+    expect(text).toContain('--ro-bind /usr /usr --proc /proc --dev /dev --perms 1777 --tmpfs /tmp')
+    expect(text).toContain('--dev-bind /dev/nvidia0 /dev/nvidia0 --ro-bind /proc/sys /proc/sys')
+    expect(text).toContain('--tmpfs /usr/data --ro-bind /tmp/a b/model.gguf /tmp/a b/model.gguf --bind /usr/data/home')
+    expect(text).toContain('--remount-ro /usr/data --remount-ro / --cap-drop ALL --cap-add CAP_DAC_OVERRIDE')
+    expect(text).toMatch(
+      /^\/usr\/bin\/bwrap --die-with-parent --unshare-pid --unshare-ipc --unshare-uts --unshare-net /,
+    )
+  })
+
+  test('in a user namespace no privilege is kept', () => {
+    const own = bubblewrapped({ programs: {}, userNamespace: true }, mounts, { network: true }).prefix
+    expect(own).toContain('--unshare-user')
+    expect(own).not.toContain('--cap-add')
+    expect(own).not.toContain('--unshare-net')
+  })
+
+  test('the /proc of the machine is shown where no other can be had', () => {
+    const view = viewOf({ ...machine, ownProc: false })
+    const all = bubblewrapped({ programs: {}, userNamespace: true }, view, { network: true }).prefix.join(' ')
+    expect(all).toContain('--bind /proc /proc')
+    expect(all).toContain('--ro-bind /proc/sys /proc/sys')
+  })
+})
+
+describe('the tools of util-linux', () => {
+  const table = mountTable(
+    [
+      '22 1 254:0 / / rw,relatime - ext4 /dev/vda rw',
+      '23 22 0:21 / /usr/local rw,nosuid,noatime shared:1 - ext4 /dev/vdb rw',
+      '24 22 0:22 / /usr/my\\040disk rw,relatime - fuse.sshfs x rw',
+      '25 22 0:23 / /tmp/a\\040b rw,nodev,noexec - tmpfs x rw',
+      '',
+    ].join('\n'),
+  )
+  const options = { network: false, root: '/data/run/root', uid: 1000, gid: 100, table }
+  const { prefix } = rebuilt({ programs: {}, userNamespace: true }, mounts, options)
+  const phases = prefix.slice(
+    prefix.indexOf('/data/run/root') + 1,
+    prefix.indexOf('--', prefix.indexOf('/data/run/root')),
+  )
+
+  test('what is mounted is mounted again below the new root, read-only with what is mounted below it', () => {
+    expect(phases[2]).toContain('/usr /data/run/root/usr none rbind,ro,nosuid,nodev,relatime 0 0')
+    expect(phases[2]).toContain('again /data/run/root/usr/local none remount,bind,ro,nosuid,nodev,noatime 0 0')
+    expect(phases[2]).not.toContain('sshfs')
+    expect(phases.join('\n')).toContain(
+      '/tmp/a\\040b/model.gguf /data/run/root/tmp/a\\040b/model.gguf none rbind,ro,nosuid,nodev,noexec,strictatime 0 0',
+    )
+  })
+
+  test('what lies on something that is mounted is made when that is mounted', () => {
+    expect(phases[0]!.split('\n').toSorted()).toEqual(['.old', 'dev', 'etc', 'proc', 'tmp', 'usr', 'var/tmp'])
+    expect(phases[1]).toBe('etc/passwd')
+    expect(phases).toHaveLength(9)
+    expect(phases[3]!.split('\n').toSorted()).toEqual(['dev', 'tmp/a b'])
+    expect(phases[4]!.split('\n').toSorted()).toEqual(['dev/nvidia0', 'tmp/a b/model.gguf'])
+    expect(phases[6]!.split('\n').toSorted()).toEqual(['dev', 'dev/pts', 'dev/shm', 'usr/data/home'])
+    expect(phases[8]!.split('\n').slice(-2)).toEqual([
+      'again /data/run/root/usr/data none remount,bind,ro,nosuid,nodev 0 0',
+      'again /data/run/root none remount,bind,ro,nosuid,nodev 0 0',
+    ])
+  })
+
+  test('the engine runs as the user that infer runs as, without privileges', () => {
+    expect(prefix.join(' ')).toContain('--user --map-user=1000 --map-group=100 -- setpriv --bounding-set=-all')
+    expect(prefix).toContain('--net')
+    const direct = rebuilt({ programs: {}, userNamespace: false }, mounts, { ...options, network: true }).prefix
+    expect(direct.join(' ')).toContain('-- setpriv --bounding-set=-all,+dac_override,+ipc_lock')
+    expect(direct).not.toContain('--user')
+    expect(direct).not.toContain('--net')
+  })
+})
