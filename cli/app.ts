@@ -93,6 +93,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     dataDir,
     bootId: store.recovery.bootId,
     machine: await looking,
+    secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
     log,
     limits: config.limits,
     onLoaded: (modelId, ms) => timings.took('load', modelId, ms),

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire, registerHooks } from 'node:module'
 import { isAbsolute, join, sep } from 'node:path'
 import { getRawAsset, isSea } from 'node:sea'
@@ -68,6 +68,27 @@ export function selfCommand(args: readonly string[]): { file: string; args: stri
   const entry = form === 'built' ? join(dist, 'main.cjs') : join(root, 'cli', 'main.ts')
   return { file: process.execPath, args: [entry, ...args], env: {} }
 }
+
+/** Files and folders that such a child reads. It writes none of them once they are unpacked. */
+export const selfFiles = (): string[] => [
+  process.execPath,
+  form === 'source' ? root : form === 'built' ? dist : cacheFolder(),
+]
+
+/** Whether the packages that a child needs lie on disk. */
+export const isUnpacked = (): boolean =>
+  !packaged || [...trees, `assets/${font}`].every(name => existsSync(join(cacheFolder(), name)))
+
+/** Puts them there, and replaces what is not as it should be. Takes a second when they have to be extracted. */
+export function unpack(): void {
+  for (const name of trees) treeFolder(name)
+  assetPath(font)
+}
+
+const trees = ['vendor', 'vendor-sharp'] as const
+
+/** What the demo engine writes with. */
+export const font = 'fonts/DejaVuSans.ttf'
 
 const threads = {
   'store-writer': 'core/store/sqlite/writer.ts',
@@ -155,7 +176,7 @@ export async function loadSoundDecoders<T>(): Promise<T> {
 }
 
 /** A folder of packages below which there is a node_modules. */
-function treeFolder(name: 'vendor' | 'vendor-sharp'): string {
+function treeFolder(name: (typeof trees)[number]): string {
   if (!packaged) return join(dist, name)
   const files = JSON.parse(Buffer.from(readAsset(`${name}.json`)).toString('utf8')) as TreeFile[]
   return placeTree(cacheFolder(), name, files, () => zstdDecompressSync(readAsset(`${name}.zst`)))

@@ -43,7 +43,7 @@ export function openCardBackends({
       const gpu = useOf[name]
       if (state === 'works' && gpu !== 'off' && at !== null) {
         log.info('The built-in engine can use the GPUs', { backend: name, detail })
-        return { gpu, folder: at }
+        return { gpu, folder: at, linked: folder }
       }
       if (state === 'fails') log.warn('A backend does not work here', { backend: name, reason: detail, advice })
     }

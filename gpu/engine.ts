@@ -179,8 +179,8 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
 }
 
 /** How an engine ended, as a sentence: `Engine exited (3): CUDA out of memory`. */
-export const reasonOfDeath = ({ status, lastWords }: Exit): string =>
-  `Engine exited (${status})${lastWords ? `: ${lastWords}` : ''}`
+export const reasonOfDeath = ({ status, lastWords, hint }: Exit): string =>
+  `Engine exited (${status})${lastWords ? `: ${lastWords}` : ''}${hint ? `. ${hint}` : ''}`
 
 const seconds = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`)
 

@@ -17,9 +17,11 @@ import { lookAtMachine, type Machine } from './machine.ts'
 import { openMemory } from './memory.ts'
 import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
+import { wantedLevel } from './presets/sandbox-order.ts'
 import { openResidency, type Residency } from './residency.ts'
 import { ofUnknownSize, roomFor, whereFor } from './room.ts'
 import { openRunning } from './running.ts'
+import { sandboxRefusal, sandboxWarning } from './sandbox/level.ts'
 
 export interface FleetOptions {
   /** The models as they are configured now; asked again whenever it matters. */
@@ -34,6 +36,8 @@ export interface FleetOptions {
   clock?: Clock
   /** What an engine's environment is built from; this process's own where not given. */
   environment?: Readonly<Record<string, string | undefined>>
+  /** Files outside of the data directory that no engine may read: the configuration, keys of certificates. */
+  secrets?: readonly string[]
   /** Found out where not given. */
   machine?: Machine
 }
@@ -44,8 +48,14 @@ export interface FleetOptions {
  */
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
-  const { wrapper, devices: source } = options.machine ?? (await lookAtMachine(environment))
-  const launcher = await openLocalLauncher({ ...options, host: environment, wrapper })
+  const { wrapper, sandbox, devices: source } = options.machine ?? (await lookAtMachine(environment))
+  const launcher = await openLocalLauncher({
+    ...options,
+    host: environment,
+    wrapper,
+    support: sandbox,
+    secrets: options.secrets ?? [],
+  })
   // The three below need each other: the residency decides, the engines do, the memory knows what there is.
   let opened: Residency | undefined
   const memory = await openMemory({
@@ -66,6 +76,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     events: () => opened!,
   })
   if (wrapper.name === 'plain') log.warn(wrapper.promise)
+  if (sandboxWarning(sandbox)) log.warn(sandboxWarning(sandbox)!)
   let cancelWake = () => {}
   let queue: SlotQueue | undefined
   const residency = openResidency(
@@ -113,7 +124,12 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const slots = model.concurrency ?? preset.slots
       const known = find(modelId)
       const runsOn = preset.needsBackend && !(await backends.of(model)) ? 'cpu' : preset.runsOn
-      const wanted: ModelState['wanted'] = { modelId, bytes: 0, ...whereFor(model, runsOn, memory.devices()) }
+      const wanted: ModelState['wanted'] = {
+        modelId,
+        bytes: 0,
+        ...whereFor(model, runsOn, memory.devices()),
+        impossible: sandboxRefusal(modelId, wantedLevel(model, preset), sandbox),
+      }
       if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
       else {
         const room = roomFor(wanted, slots, memory.places())

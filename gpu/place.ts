@@ -27,6 +27,8 @@ export interface Wanted {
   /** How many devices of the kind it spreads over; `none` is for engines that run elsewhere. */
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'
+  /** Why it cannot run on this machine at all, as a sentence. */
+  impossible?: string | undefined
   /** False for a further replica: that takes room nobody uses and stops nobody. */
   mayEvict: boolean
 }
@@ -49,6 +51,7 @@ interface Option {
  * killed; a pinned one stays. A model that spreads over several devices takes an even share of each.
  */
 export function place(want: Wanted, occupants: readonly Occupant[], places: readonly Place[]): Decision {
+  if (want.impossible !== undefined) return { do: 'refuse', reason: want.impossible }
   if (want.kind === 'none') return { do: 'load', devices: [], evict: [] }
   const of = places.filter(device => device.kind === want.kind)
   const name = `'${want.modelId}'`

@@ -12,7 +12,9 @@ import type { Memory } from './memory.ts'
 import type { Resident } from './model-state.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
+import { sandboxOrderOf } from './presets/sandbox-order.ts'
 import type { Residency } from './residency.ts'
+import { unpackOwn } from './unpack-own.ts'
 
 interface Running {
   engine: Engine
@@ -84,6 +86,7 @@ export function openRunning({
         channel: preset.channel(model),
         address,
         argv: preset.command(model, facts),
+        sandbox: sandboxOrderOf(model, preset, facts),
         env: { ...preset.env(model, launchKey), ...model.env },
         visibleDevices: memory.visibleTo(resident),
         healthPath: preset.healthPath(model),
@@ -128,6 +131,7 @@ export function openRunning({
     const name = { model: serves.model.id, engine: engineId }
     const startedAt = performance.now()
     try {
+      if (presetOf(serves.model).sandbox?.isOwn) await unpackOwn()
       const engine = make(resident)
       const one: Running = { engine, link: undefined }
       running.set(engineId, one)
@@ -146,6 +150,9 @@ export function openRunning({
       const reason = thrown instanceof Error ? thrown.message : String(thrown)
       const output = running.get(engineId)?.engine.logs().slice(-10).join('\n')
       if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...name, reason, output })
+      // It found its own files changed and cannot replace them, so the next start would fail too.
+      if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
+        await unpackOwn({ again: true }).catch((cause: unknown) => log.warn('Unpacking failed', name, cause))
       running.delete(engineId)
       events().startFailed(engineId, reason)
       part(engineId)

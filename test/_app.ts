@@ -8,12 +8,16 @@ import { openLog } from '../core/log.ts'
 const node = process.execPath
 export const fakeEngine = join(import.meta.dirname, 'fixtures', 'engine.ts')
 
+/** What the fake engine is made of: it imports from the whole repository. */
+export const fakeNeeds = { sandbox_read: [join(import.meta.dirname, '..')] }
+
 /** A model that the fake engine plays, as an entry of infer.yaml. */
 export const fakeModel = (id: string, flags: string[] = [], more: object = {}) => ({
   id,
   engine: 'custom',
   command: [node, fakeEngine, '--port', '{port}', ...flags],
   health_path: '/health',
+  ...fakeNeeds,
   devices: 'cpu',
   memory: '16MiB',
   tasks: ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/score'],

@@ -77,6 +77,14 @@ export function define(command: Command, terminal: Terminal): void {
       const { tryBackend } = await import('../../gpu/engines/gguf/trial.ts')
       terminal.print(JSON.stringify(await tryBackend(gpu, backends)))
     })
+  command
+    .command('unpack', { hidden: true })
+    .summary('put the parts of this program on disk')
+    .description('Puts the parts of this program that engines need on disk, where they read them.')
+    .action(async () => {
+      const { unpack } = await import('../../core/assets.ts')
+      unpack()
+    })
   withExamples(gguf, [
     ['infer engine gguf --model qwen3-8b.gguf --id qwen3-8b --port 9001 --threads 8', 'a chat model on port 9001'],
     ['infer engine gguf --model m.gguf --id m --port 9001 --kv-type q8_0', 'the cache in half the memory'],

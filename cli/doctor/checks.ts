@@ -13,7 +13,9 @@ import type { BackendReport } from '../../gpu/engines/gguf/backend.ts'
 import { backendsFolder } from '../../gpu/engines/gguf/backend-choice.ts'
 import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { probeWrapper } from '../../gpu/launcher/probe.ts'
-import { traitsOf } from '../../gpu/presets/presets.ts'
+import { presetOf, traitsOf } from '../../gpu/presets/presets.ts'
+import { wantedLevel } from '../../gpu/presets/sandbox-order.ts'
+import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { failureOf } from '../exit-codes.ts'
 import { judgeBackend } from './backends.ts'
 import { broken, type Finding, fine } from './finding.ts'
@@ -29,6 +31,7 @@ import {
 } from './machine.ts'
 import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText } from './measure.ts'
 import { judgeFfmpeg, judgePictures } from './media.ts'
+import { judgeSandbox, type SandboxedModel } from './sandbox.ts'
 
 export interface Examined {
   dataDir: string
@@ -59,6 +62,7 @@ export async function* examine({
     ['database', () => judgeDatabase(dataDir)],
     ['address', async () => judgeAddress(await addressFacts(config.listen, dataDir))],
     ['engine wrapper', async () => judgeWrapper(await probeWrapper(environment))],
+    ['engine sandbox', async () => judgeSandbox(await probeSandbox(environment), sandboxedModels(config))],
     ['open files', () => judgeOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
     ['memory', judgeThisMemory],
     ['pictures', async () => judgePictures(await pictureFault())],
@@ -119,6 +123,15 @@ function modelFiles(config: Config): { id: string; source: string; exists: boole
       ? [{ id, source, exists: existsSync(source) }]
       : [],
   )
+}
+
+/** The models whose engines are started here. */
+function sandboxedModels(config: Config): SandboxedModel[] {
+  return (config.models.length > 0 ? config.models : defaultModels()).flatMap(model => {
+    if (!model.enabled) return []
+    const preset = presetOf(model)
+    return preset.sandbox ? [{ id: model.id, ...wantedLevel(model, preset) }] : []
+  })
 }
 
 async function judgeDatabase(dataDir: string): Promise<Finding> {

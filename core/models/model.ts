@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Bytes, Duration } from '../quantities.ts'
 import { resolutions } from '../schemas/resolution.ts'
+import { sandboxLevels } from '../schemas/sandbox-level.ts'
 import { speechFormats } from '../schemas/speech-format.ts'
 import { longestSpeechInput } from '../schemas/speech-input.ts'
 import { impliedBy, Task, withImplied } from '../schemas/task.ts'
@@ -38,6 +39,10 @@ export const Price = z.strictObject({
   input_per_million_tokens: z.number().min(0).default(0),
   output_per_million_tokens: z.number().min(0).default(0),
 })
+
+const SandboxPath = z
+  .string()
+  .regex(/^\/[^\0\n]*[^/\0\n]$/, 'Write an absolute path such as /srv/engine, and not the root folder.')
 
 /** One entry under `models:` in infer.yaml. */
 export const Model = z
@@ -87,6 +92,20 @@ export const Model = z
       .record(z.string(), z.string())
       .default({})
       .describe('Added to the environment that infer builds for the engine.'),
+    sandbox: z
+      .enum(sandboxLevels)
+      .optional()
+      .describe(
+        'What the engine can reach. strict: its model and its own folders, and no network; for engines on a Unix socket. files: the network, and no files of the server or of users. none: everything. When absent: strict for built-in engines, files for others, and less where this machine cannot enforce it.',
+      ),
+    sandbox_read: z
+      .array(SandboxPath)
+      .default([])
+      .describe('Files and folders that the engine reads besides its model, its program and what its command names.'),
+    sandbox_write: z
+      .array(SandboxPath)
+      .default([])
+      .describe('Files, folders and devices that the engine writes besides its own folders.'),
     health_path: z.string().startsWith('/').optional().describe('custom: answers 2xx once the engine can work.'),
     url: z.url().optional().describe('remote: the base address, including /v1 where the server has it.'),
     api_key_env: z.string().optional().describe('remote: the environment variable that holds its key.'),

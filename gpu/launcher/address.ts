@@ -1,14 +1,16 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { removeTree } from '../../core/files/remove-tree.ts'
 import type { Endpoint } from './launcher.ts'
 
 /** The kernel's bound for the path of a socket file is 108 bytes with its final zero. */
 const longestSocketPath = 104
 
 /**
- * Hands out addresses for engines: a socket file in a directory that only we may enter, or a free loopback port.
+ * Hands out addresses for engines: a socket file in a directory of its own that only we may enter, or a free loopback
+ * port. A sandbox shows an engine its own directory and not those of others.
  * A port is free when it is looked up and may be taken a moment later; whoever starts an engine tries again then.
  */
 export function openAddresses(runDirectory: string) {
@@ -20,7 +22,7 @@ export function openAddresses(runDirectory: string) {
     if (sockets) return sockets
     mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
     const fits = Buffer.byteLength(join(runDirectory, 'x'.repeat(24))) <= longestSocketPath
-    if (!fits) temporary = mkdtempSync(join(tmpdir(), 'infer-'))
+    if (!fits) temporary = realpathSync(mkdtempSync(join(tmpdir(), 'infer-')))
     sockets = temporary ?? runDirectory
     return sockets
   }
@@ -28,8 +30,10 @@ export function openAddresses(runDirectory: string) {
   return {
     async take(channel: 'port' | 'socket', launchId: string): Promise<{ endpoint: Endpoint; port: number | null }> {
       if (channel === 'socket') {
-        const socketPath = join(socketDirectory(), `${launchId.slice(-18)}.sock`)
+        const directory = join(socketDirectory(), launchId.slice(-18))
+        const socketPath = join(directory, 's')
         rmSync(socketPath, { force: true })
+        mkdirSync(directory, { recursive: true, mode: 0o700 })
         return { endpoint: { origin: 'http://engine', socketPath }, port: null }
       }
       let port = await freePort()
@@ -39,11 +43,21 @@ export function openAddresses(runDirectory: string) {
     },
     give(endpoint: Endpoint, port: number | null): void {
       if (port !== null) taken.delete(port)
-      if (endpoint.socketPath) rmSync(endpoint.socketPath, { force: true })
+      if (endpoint.socketPath) removeDirectory(dirname(endpoint.socketPath), endpoint.socketPath)
     },
     close(): void {
       if (temporary) rmSync(temporary, { recursive: true, force: true })
     },
+  }
+}
+
+/** The engine may have put other files there, which then go a moment later. */
+function removeDirectory(directory: string, socket: string): void {
+  try {
+    rmSync(socket, { force: true })
+    rmdirSync(directory)
+  } catch {
+    void removeTree(directory).catch(() => {})
   }
 }
 

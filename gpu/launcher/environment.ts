@@ -30,6 +30,9 @@ export function engineEnvironment(order: EnvironmentOrder): Record<string, strin
     HOME: home,
     LANG: 'C.UTF-8',
     HF_HUB_OFFLINE: '1',
+    // Code and kernels that are made at run time: by default below HF_HOME and /tmp, which a sandbox does not keep.
+    HF_MODULES_CACHE: join(home, '.cache', 'huggingface', 'modules'),
+    TORCHINDUCTOR_CACHE_DIR: join(home, '.cache', 'torchinductor'),
     VLLM_HOST_IP: '127.0.0.1',
     OMP_WAIT_POLICY: 'PASSIVE',
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',

@@ -1,3 +1,5 @@
+import type { SandboxOrder } from '../sandbox/level.ts'
+
 /**
  * The seam behind which engines are started. Today a child process of this machine or an address elsewhere; later a
  * batch job or a pod. Launch ids are ours; addresses, ports and process ids are results, never inputs.
@@ -21,6 +23,8 @@ export interface Launcher {
 
 export interface LaunchOrder {
   launchId: string
+  /** Of all launches of one engine. */
+  engineId: string
   modelId: string
   /** Program and arguments; `{port}` and `{socket}` are filled in where it is started. Empty for an address elsewhere. */
   argv: readonly string[]
@@ -30,6 +34,8 @@ export interface LaunchOrder {
   env: Readonly<Record<string, string>>
   /** What CUDA_VISIBLE_DEVICES says: indexes or slices, empty for the processor alone. */
   visibleDevices: string
+  /** What it can reach of this machine. */
+  sandbox: SandboxOrder
   /** Set for an engine that runs elsewhere: where it answers. */
   address?: string
 }
@@ -56,6 +62,8 @@ export interface Exit {
   status: string
   /** The line of its output that says why best, or an empty string. */
   lastWords: string
+  /** What to do when its sandbox may be the cause, as a sentence, or an empty string. */
+  hint?: string
 }
 
 export interface Launch {

@@ -1,16 +1,19 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, realpathSync } from 'node:fs'
 import { constants } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '../../core/failure.ts'
 import type { Log } from '../../core/log.ts'
+import { openSandbox, type SandboxOptions, sandboxHint } from '../sandbox/sandbox.ts'
 import { openAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
 import { engineEnvironment } from './environment.ts'
+import { openLaunchFolders } from './launch-folders.ts'
 import type { Exit, Launch, Launched, Launcher, LaunchOrder } from './launcher.ts'
+import { locate } from './locate.ts'
 import { lastWords } from './output.ts'
 import { type Outputs, openOutputs } from './outputs.ts'
-import { childrenOf, descendantsOf, identityOf, send } from './processes.ts'
+import { descendantsOf, identityOf, send } from './processes.ts'
 import { findProgram } from './program.ts'
 import { endAll, openRecord, type Sweep, sweep } from './reap.ts'
 import { statusOf, type Wrapper, wrapped } from './wrapper.ts'
@@ -22,6 +25,7 @@ interface Child extends Launch {
   stopping: Promise<void> | undefined
   /** Set once it has been killed by us: wrappers differ in what they make of that. */
   killed: boolean
+  wrapper: Wrapper
 }
 
 /**
@@ -34,16 +38,23 @@ export async function openLocalLauncher({
   host,
   wrapper,
   log,
+  ...sandboxing
 }: {
   dataDir: string
   bootId: string
   host: Readonly<Record<string, string | undefined>>
+  /** How engines without a sandbox are started. */
   wrapper: Wrapper
   log: Log
-}): Promise<Launcher & { swept: Sweep; outputs: Outputs; close(): void }> {
-  const run = join(dataDir, 'run')
-  const home = join(dataDir, 'home')
-  for (const directory of [run, home]) mkdirSync(directory, { recursive: true, mode: 0o700 })
+} & Pick<SandboxOptions, 'support' | 'secrets'>): Promise<
+  Launcher & { swept: Sweep; outputs: Outputs; close(): void }
+> {
+  for (const name of ['run', 'home']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 })
+  // Engines get paths in it, and in a sandbox there may be no link that leads to them.
+  const data = realpathSync(dataDir)
+  const run = join(data, 'run')
+  const sandbox = openSandbox({ ...sandboxing, dataDir: data, host })
+  const folders = openLaunchFolders(data)
   const record = openRecord(join(run, 'launches.json'))
   const addresses = openAddresses(run)
   const children = new Map<string, Child>()
@@ -55,13 +66,15 @@ export async function openLocalLauncher({
 
   async function start(order: LaunchOrder): Promise<Launched> {
     const { launchId, modelId } = order
+    const shared = folders.make(order)
     const { endpoint, port } = await addresses.take(order.channel, launchId)
     const giveUp = (why: string): never => {
       forget(launchId)
       addresses.give(endpoint, port)
+      folders.release(order)
       throw new Failure('worker_error', why)
     }
-    const env = engineEnvironment({ ...order, host, home, bootId, more: order.env })
+    const env = engineEnvironment({ ...order, host, home: shared.home, bootId, more: order.env })
     const argv = order.argv.map(part =>
       part.replaceAll('{port}', String(port ?? '')).replaceAll('{socket}', endpoint.socketPath ?? ''),
     )
@@ -69,7 +82,16 @@ export async function openLocalLauncher({
       giveUp(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
     record.put({ launchId, bootId, modelId, process: null })
     const output = outputs.open({ launchId, modelId, secrets: secretsIn(order.env) })
-    const spawned = await spawnChild({ ...wrapped(wrapper, argv), env, cwd: home, output })
+    const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]
+    const own = Object.keys(order.env)
+    let confined: ReturnType<typeof sandbox.wrapperFor>
+    try {
+      confined = sandbox.wrapperFor({ order: order.sandbox, argv, env, own, write, read: [shared.inputs] })
+    } catch (cause) {
+      return giveUp(`The sandbox of '${modelId}' cannot be made: ${(cause as Error).message}.`)
+    }
+    const used = confined?.wrapper ?? wrapper
+    const spawned = await spawnChild({ ...wrapped(used, argv), env, cwd: shared.home, output })
     if (typeof spawned === 'string') return giveUp(spawned)
     const { pid, lastOutputAt } = spawned
     const child: Child = {
@@ -79,6 +101,7 @@ export async function openLocalLauncher({
       startedAt: Date.now(),
       stopping: undefined,
       killed: false,
+      wrapper: used,
       exited: undefined,
     }
     children.set(launchId, child)
@@ -87,12 +110,14 @@ export async function openLocalLauncher({
       children.delete(launchId)
       addresses.give(endpoint, port)
       forget(launchId)
-      const status = child.killed ? 'SIGKILL' : statusOf(wrapper, code, signal, constants.signals)
-      return { status, lastWords: lastWords(output.lines()) }
+      folders.release(order)
+      const status = child.killed ? 'SIGKILL' : statusOf(used, code, signal, constants.signals)
+      const words = lastWords(output.lines())
+      return { status, lastWords: words, hint: sandboxHint(confined?.level ?? 'none', status, words) }
     })
     child.exited = exited
     let engine = pid
-    void locate(pid, wrapper.depth, found => {
+    void locate(pid, used, found => {
       engine = found
     })
     const identity = await identityOf(pid)
@@ -122,7 +147,7 @@ export async function openLocalLauncher({
 
   async function end(child: Child, graceMs: number): Promise<void> {
     if (graceMs > 0) {
-      if (wrapper.signals === 'group') send(-child.pid, 'SIGTERM')
+      if (child.wrapper.signals === 'group') send(-child.pid, 'SIGTERM')
       else for (const pid of await descendantsOf(child.pid)) send(pid, 'SIGTERM')
       if (await within(child.exited!, graceMs)) return
     }
@@ -135,7 +160,7 @@ export async function openLocalLauncher({
   /** From the inside out: the wrapper ends by itself once its namespace is empty, which is how we know that it is. */
   async function kill(child: Child): Promise<void> {
     child.killed = true
-    const inside = wrapper.depth > 0 ? await descendantsOf(child.pid) : []
+    const inside = child.wrapper.depth > 0 ? await descendantsOf(child.pid) : []
     for (const pid of inside) send(pid, 'SIGKILL')
     if (inside.length > 0 && (await within(child.exited!, 2_000))) return
     send(-child.pid, 'SIGKILL')
@@ -151,17 +176,6 @@ export async function openLocalLauncher({
     outputs,
     swept,
     close: () => addresses.close(),
-  }
-}
-
-/** Finds the engine's own process below the wrapper, for showing; it appears a few milliseconds after the wrapper. */
-async function locate(pid: number, depth: number, found: (pid: number) => void): Promise<void> {
-  if (depth === 0) return
-  for (let attempt = 0; attempt < 50; attempt++) {
-    let at: number | undefined = pid
-    for (let level = 0; level < depth && at !== undefined; level++) at = (await childrenOf(at))[0]
-    if (at !== undefined) return found(at)
-    await pause(20)
   }
 }
 

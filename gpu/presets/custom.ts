@@ -18,6 +18,7 @@ export const custom: Preset = {
       : "it needs 'command', which says where to listen with {port} or {socket}.",
   slots: 16,
   channel: model => (model.command?.some(part => part.includes('{socket}')) ? 'socket' : 'port'),
+  sandbox: { level: 'files' },
   command: (model, { threads }) =>
     [...(model.command ?? []), ...model.args].map(part =>
       part.replaceAll(/\{(model|id|threads)\}/g, (_all, name: 'model' | 'id' | 'threads') =>

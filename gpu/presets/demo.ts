@@ -18,6 +18,7 @@ export const demo: Preset = {
   memory: 768 * 2 ** 20,
   slots: 2,
   channel: () => 'socket',
+  sandbox: { level: 'strict', isOwn: true, programs: ['ffmpeg'] },
   command(model) {
     const own = [
       'engine',

@@ -24,6 +24,11 @@ export const gguf: Preset = {
   },
   slots: 4,
   channel: () => 'socket',
+  sandbox: {
+    level: 'strict',
+    isOwn: true,
+    reads: (_model, { backend }) => [backend?.folder, backend?.linked].filter(path => path !== undefined),
+  },
   command(model, { slots, threads, gpus, backend, bytes }) {
     const own = besides[gpus > 0 ? 'nvidia' : 'cpu'] * Math.max(1, gpus)
     const option = (name: string, value: string | number | undefined) =>

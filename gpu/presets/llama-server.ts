@@ -40,6 +40,7 @@ export const llamaServer: Preset = {
   lacks: model => (model.source ? undefined : "it needs 'source', the GGUF file."),
   slots: 4,
   channel: () => 'port',
+  sandbox: { level: 'files' },
   command: (model, { slots, threads, gpus }) =>
     [
       ['llama-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],

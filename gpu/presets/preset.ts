@@ -24,6 +24,8 @@ export interface LaunchFacts {
 export interface Backend {
   gpu: 'cuda' | 'vulkan'
   folder: string
+  /** What links in that folder lead to. */
+  linked?: string
 }
 
 /**
@@ -45,6 +47,17 @@ export interface Preset {
   /** Requests at once where the model's configuration does not say. */
   slots: number
   channel(model: Model): 'port' | 'socket'
+  /** What its sandbox shows besides its model and its program; absent where nothing is started here. */
+  sandbox?: {
+    /** Where the model's configuration does not say. */
+    level: 'strict' | 'files'
+    /** Absolute paths that it reads. */
+    reads?(model: Model, facts: LaunchFacts): readonly string[]
+    /** Programs that it starts, by name or path. */
+    programs?: readonly string[]
+    /** Whether it is this program, run again. */
+    isOwn?: boolean
+  }
   /** Program and arguments; `{port}` and `{socket}` stand for what the launcher finds. Empty when it runs elsewhere. */
   command(model: Model, facts: LaunchFacts): string[]
   /** Added to the environment that every engine gets. `key` is the secret of this launch. */

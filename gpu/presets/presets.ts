@@ -28,6 +28,12 @@ export function presetOf(model: Model): Preset {
   if (foreign) throw wrong(`'${foreign}' means nothing to the engine '${preset.name}'. Use 'args' for its own options.`)
   const lacks = preset.lacks(model)
   if (lacks) throw wrong(`the engine '${preset.name}' cannot run it: ${lacks}`)
+  if (!preset.sandbox && (model.sandbox ?? 'none') !== 'none')
+    throw wrong(`'sandbox' means nothing to the engine '${preset.name}', which infer does not start.`)
+  if (model.sandbox === 'strict' && preset.channel(model) !== 'socket')
+    throw wrong(
+      "'sandbox: strict' takes the network away, and this engine listens on a port. Let it listen on a Unix socket ({socket} in 'command'), or choose 'sandbox: files'.",
+    )
   const { routes, scoreBy } = preset.traits(model)
   // Scores can be had by other means than a path of their own.
   const able = (task: Task) =>

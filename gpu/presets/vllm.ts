@@ -15,6 +15,7 @@ export const vllm: Preset = {
   lacks: () => undefined,
   slots: 256,
   channel: () => 'port',
+  sandbox: { level: 'files' },
   command: (model, { gpus, memoryShare, slots }) =>
     [
       ['vllm', 'serve', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],

@@ -26,6 +26,7 @@ export const whisperServer: Preset = {
   },
   slots: 1,
   channel: () => 'port',
+  sandbox: { level: 'files' },
   command: (model: Model, { threads, gpus }) =>
     [
       ['whisper-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],

@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, rmSync, statfsSync, write
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { fakeEngine } from '../_app.ts'
+import { fakeEngine, fakeNeeds } from '../_app.ts'
 import { startEngine } from '../_engine.ts'
 import { metric, openHome, say, until } from './_home.ts'
 
@@ -52,7 +52,7 @@ test('a full disk refuses new work and nothing else, and is forgotten as soon as
   if (!disk) return context.skip('No tmpfs can be mounted here: that takes root with CAP_SYS_ADMIN.')
   await using engine = await startEngine()
   await using home = openHome({ dataDir: disk.path })
-  const custom = { engine: 'custom', devices: 'cpu', memory: '16MiB' }
+  const custom = { engine: 'custom', ...fakeNeeds, devices: 'cpu', memory: '16MiB' }
   home.configure({
     models: [
       { id: 'near', ...custom, command: [process.execPath, fakeEngine, '--port', '{port}'] },

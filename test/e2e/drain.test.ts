@@ -3,7 +3,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { fakeEngine } from '../_app.ts'
+import { fakeEngine, fakeNeeds } from '../_app.ts'
 import { startEngine } from '../_engine.ts'
 import { type Home, metric, openHome, type Server, say, until } from './_home.ts'
 
@@ -15,6 +15,7 @@ const models = (farUrl: string) => [
   {
     id: 'near',
     engine: 'custom',
+    ...fakeNeeds,
     command: [process.execPath, fakeEngine, '--port', '{port}', '--grandchild'],
     devices: 'cpu',
     memory: '16MiB',

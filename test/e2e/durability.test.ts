@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { fakeEngine } from '../_app.ts'
+import { fakeEngine, fakeNeeds } from '../_app.ts'
 import { startEngine } from '../_engine.ts'
 import { lastingPort, metric, openHome, percentile, type Server, say, until } from './_home.ts'
 
@@ -166,7 +166,7 @@ test(`${kills} kill -9 under load: nothing lost, nothing invented, everything bi
 test('a server that is killed leaves no engine and no grandchild behind', { timeout: 120_000 }, async context => {
   await using home = openHome()
   const command = [process.execPath, fakeEngine, '--port', '{port}', '--grandchild', '--ignore-term']
-  home.configure({ models: [{ id: 'mine', engine: 'custom', command, devices: 'cpu', memory: '16MiB' }] })
+  home.configure({ models: [{ id: 'mine', engine: 'custom', ...fakeNeeds, command, devices: 'cpu', memory: '16MiB' }] })
   const { out } = await home.run(['doctor', '--json'])
   const wrapper = (JSON.parse(out) as { findings: { name: string; state: string; detail: string }[] }).findings.find(
     ({ name }) => name === 'engine wrapper',

@@ -6,7 +6,7 @@ import { type Device, noReadings } from '../../gpu/devices/device.ts'
 import { type FleetOptions, openFleet } from '../../gpu/fleet.ts'
 import type { Machine } from '../../gpu/machine.ts'
 import { type LeasingFleet, leasing } from './_leasing.ts'
-import { fakeEngine, keptLog, temporary, wrappersHere } from './launcher/_launch.ts'
+import { fakeEngine, keptLog, noSandbox, temporary, wrappersHere } from './launcher/_launch.ts'
 
 /** A model that the fake engine serves. It needs 4 of the 10 GiB that the test's processor has, 8 of them bookable. */
 export const fake = (id: string, flags: string[] = [], of: object = {}): Model =>
@@ -33,7 +33,10 @@ export const cpu: Device = {
 }
 
 /** A fleet of its own that ends with the test. */
-export async function fleetOf(models: Model[], { wrapper, devices, ...of }: Partial<FleetOptions & Machine> = {}) {
+export async function fleetOf(
+  models: Model[],
+  { wrapper, sandbox, devices, ...of }: Partial<FleetOptions & Machine> = {},
+) {
   const log = keptLog()
   const dataDir = temporary()
   const fleet = await openFleet({
@@ -45,6 +48,7 @@ export async function fleetOf(models: Model[], { wrapper, devices, ...of }: Part
     environment: process.env,
     machine: {
       wrapper: wrapper ?? wrappersHere[0]!,
+      sandbox: sandbox ?? noSandbox,
       devices: devices ?? {
         cards: async () => ({ devices: [], reason: null, broken: false }),
         processes: async () => null,

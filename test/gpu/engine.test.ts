@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Engine, type EngineOrder } from '../../gpu/engine.ts'
+import { unconfined } from '../../gpu/sandbox/level.ts'
 import { fakeEngine, launcherIn, survivors, temporary, until, wrappersHere } from './launcher/_launch.ts'
 
 const [wrapper] = wrappersHere
@@ -16,6 +17,7 @@ async function engineWith(flags: string[], of: Partial<EngineOrder> = {}) {
       engineId,
       modelId: 'fake',
       channel,
+      sandbox: unconfined,
       env: {},
       visibleDevices: '',
       headers: [],

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { assetPath } from '../../../core/assets.ts'
+import { assetPath, font } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import { type Canvas, lay, type Stamp, shade } from './canvas.ts'
 import { type Size, sharp } from './images.ts'
@@ -61,7 +61,7 @@ async function set(
   const width = Math.floor(size.width)
   const height = Math.floor(size.height)
   if (words === '' || width < 8 || height < 4) return undefined
-  const fontfile = assetPath('fonts/DejaVuSans.ttf')
+  const fontfile = assetPath(font)
   if (!existsSync(fontfile)) throw new Failure('internal_error', `${fontfile} is missing. Run: npm run build`)
   try {
     const { data, info } = await sharp()({

@@ -8,6 +8,7 @@ import { openLocalLauncher } from '../../../gpu/launcher/local.ts'
 import { probeWrapper } from '../../../gpu/launcher/probe.ts'
 import { processesWith } from '../../../gpu/launcher/processes.ts'
 import { plain, type Wrapper } from '../../../gpu/launcher/wrapper.ts'
+import { type SandboxSupport, unconfined } from '../../../gpu/sandbox/level.ts'
 
 export const fakeEngine = join(import.meta.dirname, '../../fixtures/engine.ts')
 
@@ -15,6 +16,8 @@ export const fakeEngine = join(import.meta.dirname, '../../fixtures/engine.ts')
 export const wrappersHere: Wrapper[] = [
   ...new Map([(await probeWrapper(process.env)).wrapper, plain].map(wrapper => [wrapper.name, wrapper])).values(),
 ]
+
+export const noSandbox: SandboxSupport = { tool: null, why: 'not in this test' }
 
 export const temporary = (): string => {
   const directory = mkdtempSync(join(tmpdir(), 'infer-gpu-'))
@@ -33,9 +36,14 @@ export function keptLog(): Log & { lines: string[] } {
 }
 
 /** A launcher in a directory of its own; what it started is ended with the test. */
-export async function launcherIn(dataDir: string, wrapper: Wrapper, bootId = 'boot-1') {
+export async function launcherIn(
+  dataDir: string,
+  wrapper: Wrapper,
+  bootId = 'boot-1',
+  support: SandboxSupport = noSandbox,
+) {
   const log = keptLog()
-  const launcher = await openLocalLauncher({ dataDir, bootId, host: process.env, wrapper, log })
+  const launcher = await openLocalLauncher({ dataDir, bootId, host: process.env, wrapper, support, log })
   onTestFinished(async () => {
     for (const { launchId } of await launcher.list()) await launcher.stop(launchId, 0)
     launcher.close()
@@ -45,7 +53,9 @@ export async function launcherIn(dataDir: string, wrapper: Wrapper, bootId = 'bo
 
 export const order = (launchId: string, flags: string[], more: Partial<LaunchOrder> = {}): LaunchOrder => ({
   launchId,
+  engineId: launchId,
   modelId: 'fake',
+  sandbox: unconfined,
   channel: 'socket',
   env: {},
   visibleDevices: '',

@@ -18,6 +18,8 @@ test('an engine gets what it needs and nothing of ours', () => {
     LANG: 'C.UTF-8',
     HF_HOME: '/home/somebody/.cache/huggingface',
     HF_HUB_OFFLINE: '1',
+    HF_MODULES_CACHE: '/data/home/.cache/huggingface/modules',
+    TORCHINDUCTOR_CACHE_DIR: '/data/home/.cache/torchinductor',
     VLLM_HOST_IP: '127.0.0.1',
     OMP_WAIT_POLICY: 'PASSIVE',
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',

@@ -4,14 +4,32 @@ import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
 import { askHealth } from '../../../gpu/health.ts'
 import { plain } from '../../../gpu/launcher/wrapper.ts'
-import { launcherIn, order, survivors, temporary, until, wrappersHere } from './_launch.ts'
+import { unconfined } from '../../../gpu/sandbox/level.ts'
+import { toolsHere } from '../sandbox/_tools.ts'
+import { launcherIn, noSandbox, order as orderOf, survivors, temporary, until, wrappersHere } from './_launch.ts'
 
 const listening = (lines: string[]) => lines.some(line => line.startsWith('listening'))
 
-describe.each(wrappersHere)('through $name', wrapper => {
+/** Without a sandbox, and with each way to make one. The fake engine imports from the whole repository. */
+const ways = [
+  ...wrappersHere.map(wrapper => ({ name: wrapper.name as string, wrapper, support: noSandbox, sandbox: unconfined })),
+  ...toolsHere.flatMap(tool =>
+    (['strict', 'files'] as const).map(level => ({
+      name: `a sandbox by ${tool.name}, ${level}`,
+      wrapper: plain,
+      support: { tool },
+      sandbox: { ...unconfined, level, read: [join(import.meta.dirname, '../../..')] },
+    })),
+  ),
+]
+
+describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
+  const launcherAt = (dataDir: string) => launcherIn(dataDir, wrapper, 'boot-1', support)
+  const order = (launchId: string, flags: string[]) => orderOf(launchId, flags, { sandbox })
+
   test('an engine is started, answers at its socket and ends when asked', async () => {
     const dataDir = temporary()
-    const launcher = await launcherIn(dataDir, wrapper)
+    const launcher = await launcherAt(dataDir)
     const launched = await launcher.start(order('one', []))
     await until(() => listening(launcher.logs('one')))
     expect((await askHealth(launched.endpoint, '/health', [], 5_000)).health).toBe('ready')
@@ -34,19 +52,19 @@ describe.each(wrappersHere)('through $name', wrapper => {
   })
 
   test('an engine that ends by itself leaves how and why', async () => {
-    const launcher = await launcherIn(temporary(), wrapper)
+    const launcher = await launcherAt(temporary())
     const { exited } = await launcher.start(order('dies', ['--exit', '3']))
-    expect(await exited).toEqual({ status: '3', lastWords: 'RuntimeError: CUDA out of memory' })
+    expect(await exited).toMatchObject({ status: '3', lastWords: 'RuntimeError: CUDA out of memory', hint: '' })
   })
 
   test('a segmentation fault is told as such', async () => {
-    const launcher = await launcherIn(temporary(), wrapper)
+    const launcher = await launcherAt(temporary())
     const { exited } = await launcher.start(order('faults', ['--segfault-after', '50']))
     expect((await exited).status).toBe('SIGSEGV')
   })
 
   test('one that ignores SIGTERM is killed after its grace, with a grandchild in a session of its own', async () => {
-    const launcher = await launcherIn(temporary(), wrapper)
+    const launcher = await launcherAt(temporary())
     const { exited } = await launcher.start(order('stubborn', ['--ignore-term', '--grandchild']))
     await until(() => listening(launcher.logs('stubborn')))
     expect(await survivors('stubborn')).not.toHaveLength(0)
@@ -57,7 +75,7 @@ describe.each(wrappersHere)('through $name', wrapper => {
   })
 
   test('a stopped (SIGSTOP) one is killed all the same', async () => {
-    const launcher = await launcherIn(temporary(), wrapper)
+    const launcher = await launcherAt(temporary())
     const launched = await launcher.start(order('frozen', []))
     await until(() => listening(launcher.logs('frozen')))
     process.kill(launched.pid()!, 'SIGSTOP')
@@ -66,7 +84,7 @@ describe.each(wrappersHere)('through $name', wrapper => {
   })
 
   test('a grandchild does not outlive an engine that ends by itself', async () => {
-    const launcher = await launcherIn(temporary(), wrapper)
+    const launcher = await launcherAt(temporary())
     const { exited } = await launcher.start(order('parent', ['--grandchild', '--exit', '1', '--exit-after', '300']))
     await exited
     expect(launcher.logs('parent').some(line => line.startsWith('grandchild'))).toBe(true)
@@ -74,7 +92,7 @@ describe.each(wrappersHere)('through $name', wrapper => {
   })
 
   test('asking to kill during the grace does not wait for it', async () => {
-    const launcher = await launcherIn(temporary(), wrapper)
+    const launcher = await launcherAt(temporary())
     await launcher.start(order('hurry', ['--ignore-term']))
     await until(() => listening(launcher.logs('hurry')))
     const gentle = launcher.stop('hurry', 3_600_000)
@@ -88,21 +106,21 @@ describe.each(wrappersHere)('through $name', wrapper => {
 test('a port is found for those that cannot listen on a socket', async () => {
   const launcher = await launcherIn(temporary(), plain)
   const argv = [process.execPath, join(import.meta.dirname, '../../fixtures/engine.ts'), '--port', '{port}']
-  const { endpoint } = await launcher.start(order('port', [], { argv, channel: 'port' }))
+  const { endpoint } = await launcher.start(orderOf('port', [], { argv, channel: 'port' }))
   expect(endpoint.origin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
   await until(async () => (await askHealth(endpoint, '/health', [], 5_000)).health === 'ready')
 })
 
 test('a data directory with a long name still gets sockets', async () => {
   const launcher = await launcherIn(join(temporary(), 'x'.repeat(120)), plain)
-  const { endpoint } = await launcher.start(order('long', []))
+  const { endpoint } = await launcher.start(orderOf('long', []))
   expect(endpoint.socketPath!.length).toBeLessThan(108)
   await until(async () => (await askHealth(endpoint, '/health', [], 5_000)).health === 'ready')
 })
 
 test('a program that is not there is named', async () => {
   const launcher = await launcherIn(temporary(), plain)
-  const started = launcher.start(order('none', [], { argv: ['no-such-engine', '{socket}'] }))
+  const started = launcher.start(orderOf('none', [], { argv: ['no-such-engine', '{socket}'] }))
   await expect(started).rejects.toMatchObject({
     code: 'worker_error',
     message: "The program 'no-such-engine' that runs 'fake' is not installed here, or not on PATH.",
@@ -119,8 +137,8 @@ test('engines are not started from a worker thread, with which they would die', 
     `import { parentPort } from 'node:worker_threads'
      import { openLocalLauncher } from ${JSON.stringify(local)}
      import { plain } from ${JSON.stringify(wrapper)}
-     const launcher = await openLocalLauncher({ dataDir: ${JSON.stringify(dataDir)}, bootId: 'b', host: {}, wrapper: plain, log: {} })
-     await launcher.start({ launchId: 'a', modelId: 'm', argv: ['/bin/true'], channel: 'port', env: {}, visibleDevices: '' })
+     const launcher = await openLocalLauncher({ dataDir: ${JSON.stringify(dataDir)}, bootId: 'b', host: {}, wrapper: plain, support: { tool: null, why: '' }, log: {} })
+     await launcher.start({ launchId: 'a', engineId: 'a', sandbox: { level: 'none', required: false, read: [], write: [], programs: [] }, modelId: 'm', argv: ['/bin/true'], channel: 'port', env: {}, visibleDevices: '' })
        .then(() => parentPort.postMessage('started'), error => parentPort.postMessage(error.message))`,
   )
   const worker = new Worker(script)

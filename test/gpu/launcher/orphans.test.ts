@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { plain } from '../../../gpu/launcher/wrapper.ts'
+import { toolsHere } from '../sandbox/_tools.ts'
 import { launcherIn, order, survivors, temporary, until, wrappersHere } from './_launch.ts'
 
 const script = join(import.meta.dirname, '../fixtures/parent.ts')
@@ -29,14 +30,14 @@ async function killed(parent: ChildProcess): Promise<void> {
   await gone
 }
 
-test.skipIf(!protectedHere)(
-  `a server that is killed leaves no engine and no grandchild, ${rounds} times`,
+test.skipIf(!protectedHere).each(toolsHere.length > 0 ? ['', 'sandbox'] : [''])(
+  `a server that is killed leaves no engine and no grandchild, ${rounds} times, how: '%s'`,
   { timeout: 120_000 },
-  async () => {
+  async how => {
     const left: number[] = []
     for (let round = 0; round < rounds; round++) {
-      const launchId = `round-${process.pid}-${round}`
-      const parent = await parentWith(temporary(), `boot-${round}`, launchId)
+      const launchId = `round-${how}-${process.pid}-${round}`
+      const parent = await parentWith(temporary(), `boot-${round}`, launchId, how)
       const before = await survivors(launchId)
       // The engine, its grandchild, and the shell above them; the wrapper itself does not carry the mark everywhere.
       expect(before.length).toBeGreaterThanOrEqual(2)

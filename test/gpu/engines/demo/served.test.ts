@@ -4,7 +4,7 @@ import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { jobIdOf } from '../../../../core/ids.ts'
 import { generationTasks } from '../../../../core/schemas/task.ts'
-import { startApp, type TestApp } from '../../../_app.ts'
+import { fakeNeeds, startApp, type TestApp } from '../../../_app.ts'
 import { hasFfmpeg } from '../../../_ffmpeg.ts'
 
 /** Through the whole server: the preset, the protocol as infer speaks it, and what is left of a refusal. */
@@ -19,6 +19,7 @@ beforeAll(async () => {
         id: 'own',
         engine: 'custom',
         command: [process.execPath, entry, 'engine', 'demo', '--step-ms', '0', '--port', '{port}'],
+        ...fakeNeeds,
         tasks: ['slug/text-to-image'],
         memory: '64MiB',
         devices: 'cpu',

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { judgeSandbox, type SandboxedModel } from '../../../cli/doctor/sandbox.ts'
+import type { SandboxSupport } from '../../../gpu/sandbox/level.ts'
+
+const tool = { name: 'bubblewrap' as const, programs: {}, userNamespace: true, ownProc: true, network: true }
+const none: SandboxSupport = { tool: null, why: 'bwrap is not installed' }
+const strict: SandboxedModel = { id: 'a', level: 'strict', required: false }
+const files: SandboxedModel = { id: 'b', level: 'files', required: false }
+const open: SandboxedModel = { id: 'c', level: 'none', required: true }
+
+const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, says: RegExp[]][] = [
+  [
+    'each level is said with its models and with what it does not stop',
+    { tool },
+    [strict, files, open],
+    'fine',
+    [
+      /^bubblewrap; 'strict' for a does not stop/,
+      /'files' for b does not stop everything on the network/,
+      /'none' for c/,
+    ],
+  ],
+  ['without models the tool is said', { tool }, [], 'fine', [/^bubblewrap$/]],
+  ['without a tool engines reach everything', none, [strict, files], 'warning', [/bwrap is not installed/, /the keys/]],
+  [
+    'a model that names a level which cannot be enforced is unavailable',
+    none,
+    [strict, { ...files, required: true }],
+    'broken',
+    [/^not available: b: 'files' cannot be enforced on this machine: bwrap is not installed$/],
+  ],
+  [
+    'without network namespaces strict is files',
+    { tool: { ...tool, network: false } },
+    [strict],
+    'warning',
+    [/'files' for a does not stop everything on the network/, /no network namespace/],
+  ],
+  [
+    'and a model that names strict is unavailable',
+    { tool: { ...tool, network: false } },
+    [{ ...strict, required: true }],
+    'broken',
+    [/a: 'strict' cannot be enforced/],
+  ],
+  ['root is said', { tool: { ...tool, userNamespace: false } }, [], 'fine', [/engines are root as infer is/]],
+  [
+    'so is a shared list of processes',
+    { tool: { ...tool, ownProc: false } },
+    [],
+    'fine',
+    [/command lines of all processes/],
+  ],
+]
+
+test.each(cases)('%s', (_what, support, models, state, says) => {
+  const finding = judgeSandbox(support, models)
+  expect(finding.state).toBe(state)
+  for (const text of says) expect(finding.detail).toMatch(text)
+  expect(finding.advice === null).toBe(state === 'fine')
+})

@@ -1,0 +1,66 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { presetOf } from '../../../gpu/presets/presets.ts'
+import type { SandboxSupport } from '../../../gpu/sandbox/level.ts'
+import { chat, fake, fleetOf } from '../_fleet.ts'
+import { temporary } from '../launcher/_launch.ts'
+import { toolsHere } from './_tools.ts'
+
+const repository = join(import.meta.dirname, '../../..')
+const none: SandboxSupport = { tool: null, why: 'bwrap is not installed' }
+
+test('a model whose configuration names a sandbox that cannot be enforced is unavailable, and says why', async () => {
+  const model = fake('confined', [], { sandbox: 'files' })
+  const { fleet } = await fleetOf([model], { sandbox: none })
+  const message =
+    "The sandbox 'files' of 'confined' cannot be enforced on this machine: bwrap is not installed. See infer doctor, or change 'sandbox' in infer.yaml."
+  await expect(fleet.load(model)).rejects.toMatchObject({ code: 'no_capacity', message })
+  await expect(fleet.lease(model, { waitMs: 10_000 })).rejects.toMatchObject({ message })
+  expect(fleet.activity(model.id)).toMatchObject({ status: 'unavailable', reason: message, engineStarts: 0 })
+})
+
+test('a model that names none runs without, and the log says so', async () => {
+  const model = fake('open')
+  const { fleet, log } = await fleetOf([model], { sandbox: none })
+  expect((await chat(fleet, model)).text).toContain('Hello')
+  expect(log.lines).toContainEqual(
+    expect.stringMatching(/^warn Engines run without a sandbox .*bwrap is not installed/),
+  )
+})
+
+test('strict needs an engine that listens on a Unix socket', () => {
+  const model = fake('port', [], { sandbox: 'strict', command: ['serve', '{port}'] })
+  expect(() => presetOf(model)).toThrow("'sandbox: strict' takes the network away, and this engine listens on a port")
+  expect(() => presetOf({ ...model, engine: 'remote', url: 'http://x', command: undefined })).toThrow(
+    "'sandbox' means nothing to the engine 'remote'",
+  )
+})
+
+describe.each(toolsHere)('with $name', tool => {
+  test('an engine without a network answers at its socket, and leaves no folder of its own', async () => {
+    const model = fake('strict', [], { sandbox: 'strict', sandbox_read: [repository] })
+    const { fleet, dataDir } = await fleetOf([model], { sandbox: { tool } })
+    expect((await chat(fleet, model)).text).toContain('Hello')
+    expect(existsSync(join(dataDir, 'home', 'strict'))).toBe(true)
+    expect(readdirSync(join(dataDir, 'work'))).toHaveLength(1)
+    await fleet.unload(model.id)
+    expect(readdirSync(join(dataDir, 'work'))).toEqual([])
+  })
+
+  test('an engine that does not find its files says that it runs in a sandbox', async () => {
+    const folder = join(temporary(), 'engine')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'serve'), `#!/bin/sh\nexec ${process.execPath} ${folder}/../hidden.mjs\n`, {
+      mode: 0o755,
+    })
+    const model = fake('lost', [], { command: ['/bin/sh', join(folder, 'serve'), '{socket}'] })
+    const { fleet } = await fleetOf([model], { sandbox: { tool } })
+    await expect(fleet.load(model)).rejects.toMatchObject({
+      code: 'worker_error',
+      message: expect.stringMatching(
+        /It ran in the sandbox 'files': name further paths that it needs in 'sandbox_read'/,
+      ) as string,
+    })
+  })
+})
