@@ -10,6 +10,7 @@ export const failures = {
   invalid_value: { status: 400, type: 'invalid_request_error', retry: false },
   string_above_max_length: { status: 400, type: 'invalid_request_error', retry: false },
   array_above_max_length: { status: 400, type: 'invalid_request_error', retry: false },
+  unknown_parameter: { status: 400, type: 'invalid_request_error', retry: false },
   unsupported_parameter: { status: 400, type: 'invalid_request_error', retry: false },
   invalid_graph: { status: 400, type: 'invalid_request_error', retry: false },
   unresolved_reference: { status: 400, type: 'execution_error', retry: false },

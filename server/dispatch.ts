@@ -52,7 +52,10 @@ export async function dispatch(
         { retryAfterMs: allowance.retryAfterMs },
       )
   }
-  if ('answer' in route) return route.answer(call)
+  if ('answer' in route) {
+    refuseUnknownQuery(route.query, queryOf(call))
+    return route.answer(call)
+  }
   const body = route.body ? await readJson(call, owners) : undefined
   const input = {
     params: check(route.params, params),
@@ -95,7 +98,13 @@ function check(schema: z.ZodType | undefined, value: unknown): unknown {
   if (!schema) return undefined
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw failureOf(result.error, value)
+  throw failureOf(result.error, value, schema)
+}
+
+/** A route that reads its own query still refuses names that it does not know. */
+function refuseUnknownQuery(schema: z.ZodType | undefined, query: Query): void {
+  const issues = schema?.safeParse(query).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? []
+  if (issues.length > 0) throw failureOf({ issues }, query, schema)
 }
 
 type Query = Record<string, string | string[] | Record<string, string>>

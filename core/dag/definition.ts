@@ -13,7 +13,7 @@ const NodeId = z
   .max(64)
   .regex(/^[^\p{Cc}"'\\]+$/u, 'a node id holds no quotes, backslashes and control characters.')
 
-const Retries = z.object({
+const Retries = z.strictObject({
   max: z.int().min(0).max(10).describe('Further attempts after the first.'),
   backoff_ms: z.int().min(0).max(3_600_000).optional().describe('The least time between two attempts.'),
 })
@@ -37,13 +37,13 @@ export type WorkflowNode = z.output<typeof WorkflowNode>
 
 /** Nodes by their ids, and what must be done before what. Whether the graph makes sense is another question (diagnose). */
 export const Dag = z
-  .object({
+  .strictObject({
     nodes: z
       .record(NodeId, WorkflowNode)
       .refine(nodes => Object.keys(nodes).length <= mostNodes, `a workflow has at most ${mostNodes} nodes.`)
       .meta({ maxProperties: mostNodes }),
     edges: z
-      .array(z.object({ from: z.string(), to: z.string() }))
+      .array(z.strictObject({ from: z.string(), to: z.string() }))
       .max(mostEdges)
       .default([]),
   })
@@ -66,7 +66,7 @@ export type ParameterType = (typeof parameterTypes)[number]
 
 /** What a workflow may be given when it is run. */
 export const Parameter = z
-  .object({
+  .strictObject({
     type: z.enum(parameterTypes),
     required: z.boolean().optional().describe('By default where it has no default.'),
     default: z.unknown().optional(),

@@ -90,6 +90,8 @@ interface TaskFacts<Id extends Task> extends TaskName<Id> {
   aliases: readonly string[]
   category: 'text' | 'image' | 'video' | 'audio'
   request: z.ZodType
+  /** Names that its requests may have besides those of the schema: other names of fields, and OpenAI fields without effect here. */
+  otherFields: readonly string[]
   result: z.ZodType
   metering: Metering
   /** Whether its requests name media, which become files of the organization before a job is stored. */

@@ -1,11 +1,20 @@
 import type { WorkflowNode } from '../dag/definition.ts'
 import { failureOf } from '../schemas/issues.ts'
+import {
+  type Found,
+  jsonType,
+  type Kinds,
+  kindsOf,
+  kindsText,
+  mayFit,
+  membersAt,
+  walk,
+} from '../schemas/schema-walk.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import type { TypeIssue } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
 import { checkRequest } from './request-check.ts'
-import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, membersOf, walk } from './schema-walk.ts'
 import { suggested } from './suggested.ts'
 
 /** So many references or fields are one step: each takes some microseconds, and so does it to begin a step. */
@@ -59,7 +68,7 @@ export function* diagnoseInputs(
         message: `Node '${id}': ${node.task} has no input '${field}'.`,
         node_id: id,
         path: `inputs.${field}`,
-        ...suggested(field, membersOf(type.request)),
+        ...suggested(field, membersAt(type.request)),
       })
     if (++looked % atOneStep === 0) yield
   }

@@ -1,12 +1,12 @@
 import type { z } from 'zod'
 import type { Dag, Parameters, WorkflowNode } from '../dag/definition.ts'
+import { type Kinds, kindsOf, walk } from '../schemas/schema-walk.ts'
 import { referencesIn } from './bind.ts'
 import { atOneStep, diagnoseInputs, type Given } from './diagnose-inputs.ts'
 import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { type Reference, ReferenceFault, type Segment } from './references.ts'
-import { type Kinds, kindsOf, walk } from './schema-walk.ts'
 import { suggested } from './suggested.ts'
 
 /** What a task takes and gives, as far as a diagnosis has to know. */

@@ -21,7 +21,7 @@ const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAns
 const priorities = { low: -10, normal: 0, high: 10 } as const
 const InputParams = z.record(z.string(), z.unknown()).default({})
 
-const Terms = z.object({
+const Terms = z.strictObject({
   input_params: InputParams,
   priority: z.union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])]).default(0),
   timeout: z.int().min(1).max(86_400).optional().describe('Seconds; what the workflow says when absent.'),
@@ -86,7 +86,7 @@ const Run = Terms.extend({
 const Nodes = z.object({ nodes: z.array(ExecutionNodeObject) }).meta({ id: 'ExecutionNodes' })
 const OneNode = z.object({ node: ExecutionNodeObject }).meta({ id: 'ExecutionNodeAnswer' })
 const Retry = z
-  .object({
+  .strictObject({
     from: z.string().max(64).default('failed').describe('`failed`, `start`, or the id of a node.'),
     input_params: z.record(z.string(), z.unknown()).optional().describe('Those of the first when absent.'),
   })
@@ -153,7 +153,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     summary: 'Read an execution with its nodes',
     description: 'With `?wait=30` the answer comes when it has ended, or after that many seconds.',
     params: One,
-    query: z.object({
+    query: z.strictObject({
       include: z
         .enum(['nodes', 'dag', 'none'])
         .default('nodes')

@@ -15,7 +15,7 @@ const longestTimeout = 86_400
 
 /** What a workflow is made of, as it is sent; every field but the name and the graph has a default. */
 export const WorkflowFields = z
-  .object({
+  .strictObject({
     name: z.string().trim().min(1).max(256),
     description: z.string().max(4096).nullish(),
     region: z.enum(regions).optional().describe('A label: this server has no regions of its own.'),

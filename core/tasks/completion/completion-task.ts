@@ -14,6 +14,7 @@ export const completionTask: TextTaskRecord = {
   aliases: ['std/completions'],
   category: 'text',
   request: CompletionRequest,
+  otherFields: [],
   result: CompletionResponse,
   metering: tokens,
   isMediaPath: () => false,

@@ -14,6 +14,7 @@ export const embeddingsTask: TextTaskRecord = {
   aliases: ['std/embedding'],
   category: 'text',
   request: EmbeddingsRequest,
+  otherFields: [],
   result: EmbeddingsResponse,
   metering: tokens,
   isMediaPath: () => false,

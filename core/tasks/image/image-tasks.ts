@@ -27,6 +27,7 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
     aliases,
     category: 'image',
     request: imageRequests[id],
+    otherFields: ['moderation'],
     result: ImagesResponse,
     metering: generationMetering,
     takesFiles: true,

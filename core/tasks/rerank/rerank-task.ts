@@ -14,6 +14,7 @@ export const rerankTask: TextTaskRecord = {
   aliases: ['std/reranking'],
   category: 'text',
   request: RerankRequest,
+  otherFields: ['max_tokens_per_doc'],
   result: RerankResponse,
   metering: tokens,
   isMediaPath: () => false,

@@ -14,6 +14,7 @@ export const scoreTask: TextTaskRecord = {
   aliases: [],
   category: 'text',
   request: ScoreRequest,
+  otherFields: [],
   result: ScoreResponse,
   metering: tokens,
   isMediaPath: () => false,

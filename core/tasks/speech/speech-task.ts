@@ -15,6 +15,7 @@ export const speechTask: SpeechTaskRecord = {
   aliases: ['std/speech'],
   category: 'audio',
   request: SpeechRequest,
+  otherFields: [],
   result: SpeechAnswer,
   metering: characters,
   isMediaPath: () => false,

@@ -28,6 +28,7 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
   aliases: aliases[task],
   category: 'audio',
   request: transcriptionRequests[task],
+  otherFields: ['known_speaker_names', 'known_speaker_references'],
   result: Transcription,
   metering: tokens,
   takesFiles: true,
