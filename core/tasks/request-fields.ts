@@ -8,7 +8,7 @@ type Fields = Pick<TaskRecord, 'request' | 'otherFields'>
 /** Returns the names that the inputs of a task may have for a model with these `extra_params`. */
 export const requestFields = ({ request, otherFields }: Fields, extraParams: readonly string[]): string[] => [
   ...membersAt(request),
-  ...otherFields,
+  ...Object.keys(otherFields),
   ...extraParams,
 ]
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
+import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
@@ -13,7 +14,6 @@ import {
   findWorkflow,
   shownWorkflow,
   surveyFor,
-  WorkflowFields,
   WorkflowObject,
 } from './workflow-record.ts'
 

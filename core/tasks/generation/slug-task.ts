@@ -6,7 +6,7 @@ import { withFiles } from './fill.ts'
 import { GeneratedImages, GeneratedVideo } from './generated.ts'
 import { linked } from './linked.ts'
 import { generationMetering } from './metering.ts'
-import { prepareGeneration } from './prepare.ts'
+import { prepareGeneration, sizeFaults } from './prepare.ts'
 import { generationRequests, otherNames } from './request.ts'
 import { type GenerationResult, resultOf } from './result.ts'
 
@@ -30,7 +30,8 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
     aliases: [],
     category: makes === 'images' ? 'image' : 'video',
     request: generationRequests[id],
-    otherFields: fields.flatMap(field => otherNames[field] ?? []),
+    otherFields: Object.fromEntries(fields.flatMap(field => (otherNames[field] ?? []).map(other => [other, field]))),
+    modelFaults: (inputs, model) => sizeFaults(id, inputs, model),
     result: makes === 'images' ? GeneratedImages : GeneratedVideo,
     metering: generationMetering,
     takesFiles: true,
