@@ -15,7 +15,7 @@ import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './d
 import { unproxied } from './fal/proxy.ts'
 import { type Handshakes, openHandshakes } from './handshakes.ts'
 import { commonHeaders } from './head.ts'
-import { hostAllowed, hostName } from './host.ts'
+import { hostFault, hostName } from './host.ts'
 import { openHttpApp } from './http-app.ts'
 import { openReplies } from './idempotency.ts'
 import type { Owners } from './owners.ts'
@@ -73,8 +73,9 @@ export async function openServer({
   let handshakes: Handshakes | undefined
   const calls = new SwapSet<Call>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
-  const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
-  if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
+  const allowed = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
+  if (config.public_url) allowed.add(hostName(new URL(config.public_url).host) ?? '')
+  const hosts = { allowed, defaultPort: https ? 443 : 80 }
 
   /** Without owners there are no routes: until `serve` every request is refused. */
   function openApp(opened: Owners | undefined) {
@@ -92,17 +93,8 @@ export async function openServer({
   const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
     // Node says `Connection: close` with the last answer of a connection, and leaves it open all the same.
     if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
-    if (!hostAllowed(req.rawHeaders, hosts)) {
-      app.refuse(
-        req,
-        res,
-        new Failure(
-          'invalid_host',
-          `This server does not answer under the name '${(req.headers.host ?? '').slice(0, 100)}'. Add it to allowed_hosts in infer.yaml.`,
-        ),
-      )
-      return
-    }
+    const fault = hostFault(req, hosts)
+    if (fault) return app.refuse(req, res, fault)
     req.url = tidy(unproxied(tidy(req.url ?? '/'), req.headers))
     if (state !== 'ready' && !(owners && alive.test(req.url))) {
       if (alive.test(req.url)) plain(res, 200, 'ok\n')

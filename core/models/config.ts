@@ -14,9 +14,11 @@ export const Config = z
     listen: z.string().default('127.0.0.1:8787'),
     public_url: z.url().optional(),
     allowed_hosts: z
-      .array(z.string())
+      .array(z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port'))
       .default([])
-      .describe('Host names besides loopback and IP literals under which the server answers.'),
+      .describe(
+        'Host names besides loopback and IP literals under which the server answers; with a port (`gpu.lan:8443`) only on that one.',
+      ),
     models: z
       .array(Model)
       .nullish()

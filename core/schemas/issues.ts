@@ -107,6 +107,8 @@ function finding(issue: Issue, input: unknown, schema: z.core.$ZodType | undefin
       const parent = issue.path.slice(0, -1) as (string | number)[]
       return unknownField(placeOf(parent), issue.keys[0]!, schema ? membersAt(schema, parent) : [])
     }
+    case 'invalid_key':
+      return say('invalid_value', `${name}: ${issue.issues[0]?.message ?? issue.message}`)
     case 'invalid_union':
       // No branches: a discriminated union whose discriminator has a value that none of them knows.
       if (issue.errors.length === 0)

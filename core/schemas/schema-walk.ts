@@ -154,8 +154,10 @@ function resolved(schema: Schema, depth: number): readonly Schema[] | 'unknown' 
       }
       return found
     }
-    case 'intersection':
     case 'pipe':
+      // What a preprocessed value must be is said by the schema behind it.
+      return defOf(def.in).type === 'transform' ? resolved(def.out, depth + 1) : 'unknown'
+    case 'intersection':
     case 'promise':
       return 'unknown'
     default:

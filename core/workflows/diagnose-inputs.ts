@@ -1,16 +1,7 @@
 import type { WorkflowNode } from '../dag/definition.ts'
 import type { FailureDetail } from '../failure.ts'
 import { failureOf } from '../schemas/issues.ts'
-import {
-  type Found,
-  jsonType,
-  type Kinds,
-  kindsOf,
-  kindsText,
-  mayFit,
-  membersAt,
-  walk,
-} from '../schemas/schema-walk.ts'
+import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, walk } from '../schemas/schema-walk.ts'
 import { requestFields } from '../tasks/request-fields.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import type { TypeIssue } from './diagnostics.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Dag, Parameter } from '../dag/definition.ts'
+import { Dag, ParameterRecord } from '../dag/definition.ts'
 import { regions } from '../store/workflows.ts'
 
 const ignored = z
@@ -29,10 +29,9 @@ export const WorkflowFields = z
       .enum(['fail_fast', 'continue'])
       .optional()
       .describe('Whether the first failure ends what has not begun, or only what comes after it.'),
-    parameters: z
-      .record(z.string().max(64), Parameter)
-      .nullish()
-      .describe('What may be given to a run. Where nothing is declared, anything may be.'),
+    parameters: ParameterRecord.nullish().describe(
+      'What may be given to a run. Where nothing is declared, anything may be.',
+    ),
     dag: Dag,
     ...readOnly,
   })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
+import { Dag, mostMembers, ParameterRecord } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
@@ -80,7 +80,7 @@ const Execute = Terms.extend({ version: z.int().min(1).optional().describe('The 
 })
 const Run = Terms.extend({
   dag: Dag,
-  parameters: z.record(z.string(), Parameter).nullish(),
+  parameters: ParameterRecord.nullish(),
   name: WorkflowFields.shape.name.optional(),
   on_failure: WorkflowFields.shape.on_failure,
 }).meta({ id: 'RunWorkflow' })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
+import { Dag, mostMembers, ParameterRecord } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
@@ -77,7 +77,7 @@ async function create(call: Call, fields: WorkflowFields, owners: WorkflowOwners
 }
 
 const ToValidate = z
-  .strictObject({ dag: Dag, parameters: z.record(z.string(), Parameter).nullish() })
+  .strictObject({ dag: Dag, parameters: ParameterRecord.nullish() })
   .meta({ id: 'WorkflowToValidate' })
 const Validation = z
   .object({
