@@ -19,6 +19,10 @@ export const Config = z
       .describe(
         'Host names besides loopback and IP literals under which the server answers; with a port (`gpu.lan:8443`) only on that one.',
       ),
+    metrics: z
+      .enum(['local', 'token'])
+      .default('local')
+      .describe('Who reads /metrics without a token: `local`, direct connections from this machine; `token`, nobody.'),
     models: z
       .array(Model)
       .nullish()
