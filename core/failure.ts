@@ -86,6 +86,8 @@ export interface FailureMore {
   details?: FailureDetail[]
   /** The same, of one wrong field too, for the surfaces that speak FastAPI's words. */
   validation?: ValidationDetail[]
+  /** The words of an engine, for the log and operators. Never shown to callers. */
+  engineSaid?: string | undefined
   /** Logged, never shown. */
   cause?: unknown
 }
@@ -99,6 +101,7 @@ export class Failure extends Error {
   readonly facts: Record<string, string | number | boolean | null> | undefined
   readonly details: FailureDetail[] | undefined
   readonly validation: ValidationDetail[] | undefined
+  readonly engineSaid: string | undefined
 
   constructor(code: FailureCode, message: string, more: FailureMore = {}) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause })
@@ -108,6 +111,7 @@ export class Failure extends Error {
     this.facts = more.facts
     this.details = more.details
     this.validation = more.validation
+    this.engineSaid = more.engineSaid
   }
 
   get status(): number {

@@ -3,6 +3,7 @@ import type { Failure } from '../core/failure.ts'
 import { Failure as Fault } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
+import { withoutPlaces } from '../core/tasks/protocols/engine-text.ts'
 import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
 import type { Launcher } from './launcher/launcher.ts'
@@ -131,8 +132,8 @@ export function openRunning({
       const engine = make(resident)
       const one: Running = { engine, link: undefined }
       running.set(engineId, one)
-      engine.once('exit', reason => {
-        log.warn('An engine has ended by itself', { ...name, reason })
+      engine.once('exit', (reason, lastWords) => {
+        log.warn('An engine has ended by itself', { ...name, reason, output: lastWords })
         gone(resident, reason)
       })
       // The client of engines is read with the first of them: it is a large part of the program.
@@ -147,7 +148,7 @@ export function openRunning({
       const output = running.get(engineId)?.engine.logs().slice(-10).join('\n')
       if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...name, reason, output })
       running.delete(engineId)
-      events().startFailed(engineId, reason)
+      events().startFailed(engineId, thrown instanceof Failure ? reason : withoutPlaces(reason))
       part(engineId)
     }
   }
