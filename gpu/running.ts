@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Failure } from '../core/failure.ts'
-import { Failure as Fault } from '../core/failure.ts'
+
+import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
 import { withoutPlaces } from '../core/tasks/protocols/engine-text.ts'
@@ -61,7 +61,7 @@ export function openRunning({
   }
 
   const fault = (resident: Resident, reason: string): Failure =>
-    new Fault('worker_error', `The engine of '${resident.serves.model.id}' is gone. ${reason}`)
+    new Failure('worker_error', `The engine of '${resident.serves.model.id}' is gone. ${reason}`)
 
   function make(resident: Resident): Engine {
     const { serves, engineId, slots } = resident
