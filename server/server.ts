@@ -152,7 +152,7 @@ export async function openServer({
     },
     /** The owners are open: from now on requests are admitted. The store keeps the idempotency records only. */
     serve({ store, ...opened }: Omit<Owners, 'calls' | 'replies'> & { store: Pick<Store, 'replies'> }): void {
-      owners = { ...opened, calls, replies: openReplies({ store, log }) }
+      owners = { ...opened, calls, replies: openReplies({ store, steady: opened.steady, log }) }
       app = openApp(owners)
       state = 'ready'
     },
