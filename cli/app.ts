@@ -15,6 +15,7 @@ import { openMedia } from '../core/media/take.ts'
 import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
+import { openSteadyTime } from '../core/steady-time.ts'
 import { type Store, scopes } from '../core/store/store.ts'
 import { openGenerationRunner } from '../core/tasks/generation/run.ts'
 import { openPreparing } from '../core/tasks/preparing.ts'
@@ -82,6 +83,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     throw thrown
   })
   const keys = openKeys(dataDir, masterKey())
+  const steady = openSteadyTime(dataDir)
   const accounts = openAccounts({ store, keys, log })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
   const registry = openRegistry({ models: config.models, defaults: defaultModels, traits: traitsOf })
@@ -123,6 +125,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     fleet,
     models: registry,
     weightOf: id => shares.of(id),
+    steady,
     log,
     run: openNodeRunner({
       admission,
@@ -168,6 +171,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     timings,
     journal,
     admission,
+    steady,
     log,
   })
   writeServerFile(dataDir, server)

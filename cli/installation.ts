@@ -31,13 +31,13 @@ export async function openInstallation(dataDir: string): Promise<Installation> {
     )
       throw refused(
         'conflict',
-        `There is no master key in ${dataDir}: the server was given one. Set the same INFER_MASTER_KEY here.`,
+        `There is no master key in ${dataDir}: the server was given one. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY here.`,
       )
     const accounts = openAccounts({ store, keys: openKeys(dataDir, given), log })
     if (knowsAnotherKey(dataDir, store, accounts))
       throw refused(
         'conflict',
-        'The master key here is not the one that the server uses. Set the same INFER_MASTER_KEY, or unset it if the server has none.',
+        'The master key here is not the one that the server uses. Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY, or unset it if the server has none.',
       )
     return { accounts, close: () => store.close() }
   } catch (cause) {
@@ -56,7 +56,7 @@ export async function tokenObstacle(dataDir: string): Promise<string | undefined
   if (given === undefined && !existsSync(join(dataDir, 'master-key')))
     return (
       `There is no master-key in ${dataDir}, and without the one of the installation that was copied the server accepts none of its tokens. ` +
-      'Put its master-key and root-token there before the next start, or set its INFER_MASTER_KEY; otherwise that start makes a new key and a new root token.'
+      'Put its master-key and root-token there before the next start, or set its INFER_MASTER_KEY_FILE; otherwise that start makes a new key and a new root token.'
     )
   if (!existsSync(rootToken)) return undefined
   const log = openLog('warn')

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { Failure } from './failure.ts'
 import { Bytes, Duration } from './quantities.ts'
 
 /** Every timeout and bound of the server. All durations can be set down to 100 ms, so that tests need not wait. */
@@ -58,11 +60,26 @@ export const dataDirectory = (flag?: string): string =>
       join(process.env.XDG_DATA_HOME ?? join(homedir(), '.local', 'share'), 'infer'),
   )
 
-/** INFER_MASTER_KEY, which is taken out of the environment so that no child process and no dump shows it. */
+/**
+ * Returns the master key that INFER_MASTER_KEY holds or whose file INFER_MASTER_KEY_FILE names; undefined without either.
+ * INFER_MASTER_KEY is removed from what child processes get, but /proc/<pid>/environ of this process keeps showing it.
+ * Throws Failure `invalid_value` where both are set or the file cannot be read.
+ */
 export function masterKey(): string | undefined {
-  const key = process.env.INFER_MASTER_KEY
+  const { INFER_MASTER_KEY: key, INFER_MASTER_KEY_FILE: path } = process.env
   delete process.env.INFER_MASTER_KEY
-  return key
+  if (path === undefined || path === '') return key
+  if (key !== undefined)
+    throw new Failure('invalid_value', 'INFER_MASTER_KEY and INFER_MASTER_KEY_FILE are both set. Unset one of them.')
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (cause) {
+    throw new Failure(
+      'invalid_value',
+      `The master key in ${path} cannot be read: ${(cause as Error).message}. Check INFER_MASTER_KEY_FILE.`,
+      { cause },
+    )
+  }
 }
 
 /** The environment of this process, for what is built for children out of parts of it. */

@@ -10,6 +10,7 @@ export const failures = {
   invalid_value: { status: 400, type: 'invalid_request_error', retry: false },
   string_above_max_length: { status: 400, type: 'invalid_request_error', retry: false },
   array_above_max_length: { status: 400, type: 'invalid_request_error', retry: false },
+  unknown_parameter: { status: 400, type: 'invalid_request_error', retry: false },
   unsupported_parameter: { status: 400, type: 'invalid_request_error', retry: false },
   invalid_graph: { status: 400, type: 'invalid_request_error', retry: false },
   unresolved_reference: { status: 400, type: 'execution_error', retry: false },
@@ -85,6 +86,8 @@ export interface FailureMore {
   details?: FailureDetail[]
   /** The same, of one wrong field too, for the surfaces that speak FastAPI's words. */
   validation?: ValidationDetail[]
+  /** The words of an engine, for the log and operators. Never shown to callers. */
+  engineSaid?: string | undefined
   /** Logged, never shown. */
   cause?: unknown
 }
@@ -98,6 +101,7 @@ export class Failure extends Error {
   readonly facts: Record<string, string | number | boolean | null> | undefined
   readonly details: FailureDetail[] | undefined
   readonly validation: ValidationDetail[] | undefined
+  readonly engineSaid: string | undefined
 
   constructor(code: FailureCode, message: string, more: FailureMore = {}) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause })
@@ -107,6 +111,7 @@ export class Failure extends Error {
     this.facts = more.facts
     this.details = more.details
     this.validation = more.validation
+    this.engineSaid = more.engineSaid
   }
 
   get status(): number {

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { Failure } from '../core/failure.ts'
+import { faultClass } from '../core/tasks/protocols/engine-text.ts'
 import type { Endpoint, Exit, Launched, Launcher, LaunchOrder } from './launcher/launcher.ts'
 
 export type EngineState = 'stopped' | 'starting' | 'ready' | 'stopping'
@@ -26,9 +27,10 @@ const longestWrongAnswer = 10_000
 /**
  * One engine and the only code that changes its state. Callers never read the state to decide: they ask for `ready()`
  * or `stop()` and the engine decides, because by the time a caller acts on what it read, a crash or an unload has
- * changed it. `exit` is emitted, with the reason as a sentence, when a ready engine ends without having been asked to.
+ * changed it. `exit` is emitted when a ready engine ends without having been asked to: with the reason as a sentence for
+ * callers, and the last words of its output for the log.
  */
-export class Engine extends EventEmitter<{ exit: [reason: string] }> {
+export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: string] }> {
   readonly order: EngineOrder
   #launcher: Launcher
   #state: EngineState = 'stopped'
@@ -125,12 +127,12 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
       return why
     }
     this.#state = 'ready'
-    void exited.then(reason => {
+    void launched.exited.then(exit => {
       if (this.#launched !== launched) return
       this.#launched = undefined
       const unasked = this.#state === 'ready'
       this.#state = 'stopped'
-      if (unasked) this.emit('exit', reason)
+      if (unasked) this.emit('exit', reasonOfDeath(exit), exit.lastWords)
     })
     return undefined
   }
@@ -178,9 +180,14 @@ export class Engine extends EventEmitter<{ exit: [reason: string] }> {
   }
 }
 
-/** How an engine ended, as a sentence: `Engine exited (3): CUDA out of memory`. */
-export const reasonOfDeath = ({ status, lastWords, hint }: Exit): string =>
-  `Engine exited (${status})${lastWords ? `: ${lastWords}` : ''}${hint ? `. ${hint}` : ''}`
+/**
+ * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no line of the output,
+ * which may be about the request of somebody else; after a signal the last line has nothing to do with the end.
+ */
+export function reasonOfDeath({ status, lastWords, hint }: Exit): string {
+  const why = status.startsWith('SIG') ? undefined : faultClass(lastWords)
+  return `Engine exited (${status})${why ? `: ${why}` : ''}${hint ? `. ${hint}` : ''}`
+}
 
 const seconds = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`)
 

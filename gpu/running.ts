@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import type { Failure } from '../core/failure.ts'
-import { Failure as Fault } from '../core/failure.ts'
+
+import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
+import { withoutPlaces } from '../core/tasks/protocols/engine-text.ts'
 import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
 import type { Launcher } from './launcher/launcher.ts'
@@ -62,7 +63,7 @@ export function openRunning({
   }
 
   const fault = (resident: Resident, reason: string): Failure =>
-    new Fault('worker_error', `The engine of '${resident.serves.model.id}' is gone. ${reason}`)
+    new Failure('worker_error', `The engine of '${resident.serves.model.id}' is gone. ${reason}`)
 
   function make(resident: Resident): Engine {
     const { serves, engineId, slots } = resident
@@ -135,8 +136,8 @@ export function openRunning({
       const engine = make(resident)
       const one: Running = { engine, link: undefined }
       running.set(engineId, one)
-      engine.once('exit', reason => {
-        log.warn('An engine has ended by itself', { ...name, reason })
+      engine.once('exit', (reason, lastWords) => {
+        log.warn('An engine has ended by itself', { ...name, reason, output: lastWords })
         gone(resident, reason)
       })
       // The client of engines is read with the first of them: it is a large part of the program.
@@ -154,7 +155,7 @@ export function openRunning({
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
         await unpackOwn({ again: true }).catch((cause: unknown) => log.warn('Unpacking failed', name, cause))
       running.delete(engineId)
-      events().startFailed(engineId, reason)
+      events().startFailed(engineId, thrown instanceof Failure ? reason : withoutPlaces(reason))
       part(engineId)
     }
   }

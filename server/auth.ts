@@ -19,12 +19,13 @@ export function credentialOf(headers: IncomingMessage['headers']): string | unde
 
 const loopback = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
 
-/** Whether a request comes straight from this machine; what a proxy forwarded, or another site's page sent, does not. */
+const byProxy = /^(?:forwarded|x-forwarded(?:-.*)?|x-real-ip|via)$/
+
+/** Whether a request comes directly from this machine: not through a proxy, and not from a page of another site. */
 export const isLocal = (req: IncomingMessage): boolean =>
   loopback.test(req.socket.remoteAddress ?? '') &&
   req.headers['sec-fetch-site'] !== 'cross-site' &&
-  req.headers['x-forwarded-for'] === undefined &&
-  req.headers.forwarded === undefined
+  !Object.keys(req.headers).some(name => byProxy.test(name))
 
 /**
  * The caller, allowed through this door, or undefined where none is needed. Throws Failure: the 401 codes of

@@ -27,6 +27,7 @@ export class Call implements Placed {
   readonly params: Record<string, string>
   /** Watches all streams. */
   readonly streams: Owners['streams']
+  readonly steady: Owners['steady']
   /** The index among the running calls. */
   place = -1
   readonly #publicUrl: string | undefined
@@ -49,13 +50,14 @@ export class Call implements Placed {
     res: ServerResponse,
     route: Route,
     params: Record<string, string>,
-    { config, streams }: Pick<Owners, 'config' | 'streams'>,
+    { config, steady, streams }: Pick<Owners, 'config' | 'steady' | 'streams'>,
   ) {
     this.req = req
     this.res = res
     this.route = route
     this.params = params
     this.streams = streams
+    this.steady = steady
     this.#publicUrl = config.public_url
     this.#proxies = config.trusted_proxies
     this.#headers = commonHeaders(req, this.id)

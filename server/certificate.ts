@@ -112,7 +112,16 @@ function ownNames({ public_url, allowed_hosts, listen }: Config): string[] {
     .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
     .map(({ address }) => address)
   const named = public_url ? hostName(new URL(public_url).host) : undefined
-  const names = ['localhost', '127.0.0.1', '::1', hostname(), hostName(listen), named, ...allowed_hosts, ...addresses]
+  const names = [
+    'localhost',
+    '127.0.0.1',
+    '::1',
+    hostname(),
+    hostName(listen),
+    named,
+    ...allowed_hosts.map(hostName),
+    ...addresses,
+  ]
   return [...new Set(names.flatMap(name => (name && name !== '0.0.0.0' && name !== '::' ? [name] : [])))]
 }
 

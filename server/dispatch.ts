@@ -17,7 +17,7 @@ import { JsonText, type Route } from './route.ts'
 
 interface DispatchOptions {
   /** What the funnel itself needs of each request. */
-  owners: Pick<Owners, 'accounts' | 'admission' | 'config' | 'cpu' | 'limiter' | 'metrics' | 'streams'>
+  owners: Pick<Owners, 'accounts' | 'admission' | 'config' | 'cpu' | 'limiter' | 'metrics' | 'steady' | 'streams'>
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
   /** The calls that are being answered. */
   calls: SwapSet<Call>
@@ -40,7 +40,9 @@ export async function dispatch(
   const { req, res, params } = event
   const call = (event.call = new Call(req, res, route, params, owners))
   calls.add(call)
-  const caller = admit(req, route.scope, owners.accounts, {
+  // With `metrics: token` a connection from this machine is no reason to answer without a token.
+  const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
+  const caller = admit(req, access, owners.accounts, {
     wrong: wrongTokens,
     address: clientAddress(req, owners.config.trusted_proxies),
   })
@@ -56,7 +58,10 @@ export async function dispatch(
         { retryAfterMs: allowance.retryAfterMs },
       )
   }
-  if ('answer' in route) return route.answer(call)
+  if ('answer' in route) {
+    refuseUnknownQuery(route.query, queryOf(call))
+    return route.answer(call)
+  }
   const body = route.body ? await readJson(call, owners) : undefined
   const input = {
     params: check(route.params, params),
@@ -99,7 +104,13 @@ function check(schema: z.ZodType | undefined, value: unknown): unknown {
   if (!schema) return undefined
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw failureOf(result.error, value)
+  throw failureOf(result.error, value, schema)
+}
+
+/** A route that reads its own query still refuses names that it does not know. */
+function refuseUnknownQuery(schema: z.ZodType | undefined, query: Query): void {
+  const issues = schema?.safeParse(query).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? []
+  if (issues.length > 0) throw failureOf({ issues }, query, schema)
 }
 
 type Query = Record<string, string | string[] | Record<string, string>>

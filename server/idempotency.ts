@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { canonicalHash } from '../core/canonical.ts'
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
-import type { Store, StoredReply } from '../core/store/store.ts'
+import type { SteadyTime } from '../core/steady-time.ts'
+import type { IdempotencyKey, Store, StoredReply } from '../core/store/store.ts'
 import type { Call } from './call.ts'
 import type { Owners } from './owners.ts'
 
@@ -23,11 +24,11 @@ export function idempotencyKeyOf(call: Call): string | undefined {
  * The key of a durable job, folded with the endpoint that it is scoped to, and the hash of the body that it stands for;
  * null without one. The hash is taken of `body` unless it was taken when the body was read.
  */
-export function idempotencyOf(call: Call, body: unknown): { key: string; bodyHash: string } | null {
+export function idempotencyOf(call: Call, body: unknown): (IdempotencyKey & { at: number }) | null {
   const given = idempotencyKeyOf(call)
   if (given === undefined) return null
   const { method, path } = call.route
-  return { key: `${method} ${path} ${given}`, bodyHash: call.bodyHash ?? canonicalHash(body) }
+  return { key: `${method} ${path} ${given}`, bodyHash: call.bodyHash ?? canonicalHash(body), at: call.steady.now() }
 }
 
 /** The right to carry out the one request that a key stands for, until it is disposed of. */
@@ -55,7 +56,7 @@ const reused = () =>
   )
 
 /** The requests under way that came with a key, and the stored answers of those before. */
-export function openReplies({ store, log }: { store: Pick<Store, 'replies'>; log: Log }) {
+export function openReplies({ store, steady, log }: { store: Pick<Store, 'replies'>; steady: SteadyTime; log: Log }) {
   const running = new Map<string, string>()
 
   return {
@@ -83,7 +84,7 @@ export function openReplies({ store, log }: { store: Pick<Store, 'replies'>; log
           reply,
           async keep(answer) {
             try {
-              await store.replies.keep(digest, { ...answer, bodyHash, createdAt: Date.now() })
+              await store.replies.keep(digest, { ...answer, bodyHash, createdAt: steady.now() })
             } catch (thrown) {
               log.warn('An answer could not be kept for its idempotency key', { job: answer.jobId }, thrown)
             }

@@ -36,8 +36,11 @@ export function openapi(routes: readonly Route[], version: string) {
     info: {
       title: 'infer',
       version,
-      description:
+      description: [
         'Inference on your own machine: an OpenAI-style API under `/std/v1` and the platform around it under `/api`.',
+        'Unknown fields under `/api` and `/slug`, also in the inputs of jobs, and unknown query parameters are refused with 400 `unknown_parameter`. The message names the nearest known field.',
+        'Extra fields of bodies under `/std/v1` and `/fal` are ignored, as official clients expect.',
+      ].join(' '),
     },
     servers: [{ url: '/' }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map(name => ({ name })),

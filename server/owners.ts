@@ -11,6 +11,7 @@ import type { Config } from '../core/models/config.ts'
 import type { Fleet } from '../core/models/fleet.ts'
 import type { Registry } from '../core/models/registry.ts'
 import type { Reload } from '../core/models/reload.ts'
+import type { SteadyTime } from '../core/steady-time.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import type { Preparing } from '../core/tasks/preparing.ts'
 import type { Conversion } from '../core/tasks/speech/conversion.ts'
@@ -46,6 +47,8 @@ export interface Owners {
   streams: Streams
   throughput: Throughput
   timings: Timings
+  /** The time by which idempotency keys are kept. */
+  steady: SteadyTime
   /** The end of the server's own log. */
   journal: Journal
   admission: Admission

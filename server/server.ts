@@ -16,7 +16,7 @@ import { unproxied } from './fal/proxy.ts'
 import { forwardedHost } from './forwarded.ts'
 import { type Handshakes, openHandshakes } from './handshakes.ts'
 import { commonHeaders } from './head.ts'
-import { hostAllowed, hostName } from './host.ts'
+import { hostFault, hostName, nameFault } from './host.ts'
 import { openHttpApp } from './http-app.ts'
 import { openReplies } from './idempotency.ts'
 import type { Owners } from './owners.ts'
@@ -74,8 +74,9 @@ export async function openServer({
   let handshakes: Handshakes | undefined
   const calls = new SwapSet<Call>()
   const wrongTokens = openWrongTokenLimiter(limits.wrong_tokens_per_minute)
-  const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
-  if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
+  const allowed = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
+  if (config.public_url) allowed.add(hostName(new URL(config.public_url).host) ?? '')
+  const hosts = { allowed, defaultPort: https ? 443 : 80 }
 
   /** Without owners there are no routes: until `serve` every request is refused. */
   function openApp(opened: Owners | undefined) {
@@ -94,17 +95,8 @@ export async function openServer({
     // Node says `Connection: close` with the last answer of a connection, and leaves it open all the same.
     if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
     const reported = forwardedHost(req, config.trusted_proxies)
-    if (!hostAllowed(req.rawHeaders, hosts) || (reported !== undefined && !hostAllowed(['host', reported], hosts))) {
-      app.refuse(
-        req,
-        res,
-        new Failure(
-          'invalid_host',
-          `This server does not answer under the name '${(reported ?? req.headers.host ?? '').slice(0, 100)}'. Add it to allowed_hosts in infer.yaml.`,
-        ),
-      )
-      return
-    }
+    const fault = hostFault(req, hosts) ?? (reported === undefined ? undefined : nameFault(reported, hosts))
+    if (fault) return app.refuse(req, res, fault)
     req.url = tidy(unproxied(tidy(req.url ?? '/'), req.headers))
     if (state !== 'ready' && !(owners && alive.test(req.url))) {
       if (alive.test(req.url)) plain(res, 200, 'ok\n')
@@ -162,7 +154,7 @@ export async function openServer({
     },
     /** The owners are open: from now on requests are admitted. The store keeps the idempotency records only. */
     serve({ store, ...opened }: Omit<Owners, 'calls' | 'replies'> & { store: Pick<Store, 'replies'> }): void {
-      owners = { ...opened, calls, replies: openReplies({ store, log }) }
+      owners = { ...opened, calls, replies: openReplies({ store, steady: opened.steady, log }) }
       app = openApp(owners)
       state = 'ready'
     },

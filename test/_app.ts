@@ -58,6 +58,7 @@ export async function startApp(
     allowed_hosts?: string[]
     trusted_proxies?: string[]
     media?: object
+    metrics?: string
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

@@ -29,7 +29,8 @@ import {
   judgeWrapper,
   openFilesLimit,
 } from './machine.ts'
-import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText } from './measure.ts'
+import { judgeMasterKey } from './master-key.ts'
+import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText, masterKeyFacts } from './measure.ts'
 import { judgeFfmpeg, judgePictures } from './media.ts'
 import { judgeSandbox, type SandboxedModel } from './sandbox.ts'
 
@@ -55,6 +56,7 @@ export async function* examine({
     ['configuration', () => judgeConfiguration(facts)],
     ['model files', () => judgeModelFiles(modelFiles(config), config.models.length === 0)],
     ['data directory', () => judgeDirectory(directoryFacts(dataDir))],
+    ['master key', () => judgeMasterKey(masterKeyFacts(dataDir, environment))],
     [
       'disk',
       () => judgeDisk({ path: dataDir, freeBytes: freeBytes(dataDir), minFreeBytes: config.limits.min_free_disk }),

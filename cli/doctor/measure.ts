@@ -5,6 +5,7 @@ import { findPortHolder } from '../../core/port-holder.ts'
 import { send } from '../http.ts'
 import { runningServer } from '../server-file.ts'
 import type { AddressFacts, DirectoryFacts } from './installation.ts'
+import type { MasterKeyFacts } from './master-key.ts'
 
 /** Measurements of this machine for the doctor. None of them changes anything. */
 
@@ -71,3 +72,14 @@ export function kernelText(path: string): string | undefined {
     return undefined
   }
 }
+
+/** Where the master key comes from. An empty variable counts as unset. */
+export const masterKeyFacts = (
+  dataDir: string,
+  { INFER_MASTER_KEY: key, INFER_MASTER_KEY_FILE: file }: Record<string, string | undefined>,
+): MasterKeyFacts => ({
+  dataDir,
+  inEnvironment: key !== undefined,
+  file: file === '' ? undefined : file,
+  mode: file ? statSync(file, { throwIfNoEntry: false })?.mode : undefined,
+})

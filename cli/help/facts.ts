@@ -3,7 +3,9 @@ export const variables = {
   INFER_URL: 'address of a server on another machine, such as https://gpu.example; the local one when unset',
   INFER_TOKEN: 'the token for the server that INFER_URL names',
   INFER_DATA_DIR: 'where the local server keeps everything, instead of ~/.local/share/infer',
-  INFER_MASTER_KEY: 'the key that tokens are derived from, 32 bytes as base64, instead of the file master-key',
+  INFER_MASTER_KEY:
+    'the key that tokens are derived from, 32 bytes as base64; visible in the environment of the process',
+  INFER_MASTER_KEY_FILE: 'a file with that key, instead of the file master-key in the data directory',
   INFER_ENGINE_KEY: 'what every request to this engine must bring as bearer token',
   INFER_BACKENDS_DIR: 'where the builds of the built-in engine for GPUs lie, instead of backends in the data directory',
   INFER_CACHE_DIR: 'where the program unpacks its native code, instead of ~/.cache/infer',
@@ -65,7 +67,7 @@ const generation: Facts = {
   exits: { ...client.exits, 1: `${exits[1]}; a job failed or was cancelled`, 74: exits[74], 75: exits[75] },
 }
 const local: Facts = {
-  environment: ['INFER_URL', 'INFER_DATA_DIR', 'INFER_MASTER_KEY', 'NO_COLOR'],
+  environment: ['INFER_URL', 'INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
   files: ['infer.db', 'master-key', 'root-token'],
   exits: { 0: exits[0], 1: 'it was refused', 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
 }
@@ -88,12 +90,20 @@ const nothing: Facts = { environment: ['NO_COLOR'], files: [], exits: { 0: exits
 /** By the name of the command; what stands below a command has the facts of it. */
 export const factsOf: Record<string, Facts> = {
   infer: {
-    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_CACHE_DIR', 'NO_COLOR'],
+    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'INFER_CACHE_DIR', 'NO_COLOR'],
     files: ['infer.yaml', 'server.json', 'root-token', 'master-key', 'infer.db'],
     exits,
   },
   serve: {
-    environment: ['INFER_DATA_DIR', 'INFER_MASTER_KEY', 'INFER_BACKENDS_DIR', 'INFER_CACHE_DIR', 'HF_HOME', 'NO_COLOR'],
+    environment: [
+      'INFER_DATA_DIR',
+      'INFER_MASTER_KEY',
+      'INFER_MASTER_KEY_FILE',
+      'INFER_BACKENDS_DIR',
+      'INFER_CACHE_DIR',
+      'HF_HOME',
+      'NO_COLOR',
+    ],
     files: ['infer.yaml', 'server.json', 'https/certificate.pem', 'root-token', 'master-key', 'infer.db'],
     exits: { ...local.exits, 0: 'ended by SIGTERM or Ctrl-C, when everything was finished', 130: 'a second Ctrl-C' },
   },
@@ -145,7 +155,7 @@ export const factsOf: Record<string, Facts> = {
   },
   org: local,
   token: {
-    environment: [...remote, 'INFER_MASTER_KEY', 'NO_COLOR'],
+    environment: [...remote, 'INFER_MASTER_KEY', 'INFER_MASTER_KEY_FILE', 'NO_COLOR'],
     files: local.files,
     exits: { ...local.exits, 1: 'it was refused; of scan: a secret was found' },
   },

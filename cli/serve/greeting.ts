@@ -61,7 +61,7 @@ export function greeting(
   return lines.join('\n')
 }
 
-/** The same for a pipe: one fact a line, its name first. */
+/** The same for a pipe: one fact a line, its name first. Without the secret, because pipes end in logs: the path of the token is enough. */
 export function plainGreeting({ url, urls, trust, tokenPath, firstStart, models }: Started): string {
   return [
     `ready ${url}`,
@@ -69,6 +69,6 @@ export function plainGreeting({ url, urls, trust, tokenPath, firstStart, models 
     ...(trust === undefined ? [] : [`certificate ${trust}`]),
     ...models.map(({ id, tasks }) => `model ${id} ${tasks.join(',')}`),
     `root-token ${tokenPath}`,
-    ...(firstStart ? [`organization ${firstStart.organizationId}`, `secret ${firstStart.secret}`] : []),
+    ...(firstStart ? [`organization ${firstStart.organizationId}`] : []),
   ].join('\n')
 }

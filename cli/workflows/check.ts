@@ -3,14 +3,16 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
+import { openRegistry } from '../../core/models/registry.ts'
 import { diagnose } from '../../core/workflows/diagnose.ts'
-import { blockingOf, type Diagnostics } from '../../core/workflows/diagnostics.ts'
+import { blockingOf, type Diagnostic, type Diagnostics } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
 import { openClient } from '../client.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import { readDocument, type WorkflowDocument } from './document.ts'
+import { placesIn, positionOfFinding } from './place.ts'
 import { hasServer } from './server.ts'
 import { admit, Validation } from './workflow.ts'
 
@@ -19,19 +21,27 @@ export function define(command: Command, terminal: Terminal): void {
   const check = withDataDir(withJson(command.command('check')))
     .summary('check a workflow file before it is run')
     .description(
-      'Checks a workflow file: its graph, its references, the models and the types of what flows from node to node. By the models of the server, or of infer.yaml where none runs. Ends with 65 when it cannot be run; what is only odd is said on standard error.',
+      'Checks a workflow file: fields, graph, references, models, voices and sizes that a model lacks, and the types of inputs. Uses the models of the server, or of infer.yaml where no server runs. Each finding has file, line and column. Ends with 65 when the workflow would fail; warnings go to standard error.',
     )
     .argument('<file>', 'the workflow, JSON or YAML')
     .action(async (path: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
-      const document = readDocument(path)
+      const { document, positionOf } = readDocument(path)
       const diagnostics = await diagnosed(document, dataDirectory(dataDir))
       if (json) {
         const valid = blockingOf(diagnostics).length === 0
-        terminal.json({ valid, diagnostics })
+        const placed = <F extends Diagnostic>(found: F) => ({
+          ...found,
+          ...positionOfFinding(found, document, positionOf),
+        })
+        const { type_issues, warnings } = diagnostics
+        terminal.json({
+          valid,
+          diagnostics: { type_issues: type_issues.map(placed), warnings: warnings.map(placed) },
+        })
         if (!valid) terminal.leaveWith(exitCodes.data)
         return
       }
-      admit(terminal, diagnostics)
+      admit(terminal, diagnostics, { placeOf: placesIn(path, document, positionOf) })
       const count = Object.keys(document.dag.nodes).length
       terminal.print(`${path} can be run: ${count === 1 ? 'one node' : `${count} nodes`}.`)
     })
@@ -46,7 +56,6 @@ async function diagnosed({ dag, parameters = null }: WorkflowDocument, dataDir: 
   }
   const { traitsOf } = await import('../../gpu/presets/presets.ts')
   const { models } = readConfig(join(dataDir, 'infer.yaml'), false, traitsOf)
-  const offered = models.length > 0 ? models : defaultModels()
-  const offer = offerOf({ find: id => offered.find(model => model.id === id) }, () => true)
+  const offer = offerOf(openRegistry({ models, defaults: defaultModels, traits: traitsOf }), () => true)
   return diagnose(dag, parameters ?? undefined, offer)
 }

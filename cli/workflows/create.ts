@@ -26,7 +26,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--name <name>', 'another name than the one in the file')
     .option('--replace', 'as a new version of the workflow that has this name, where there is one')
     .action(async (path: string, { name, replace, dataDir, json }: Options) => {
-      const document = readDocument(path)
+      const { document } = readDocument(path)
       const body = { ...document, name: name ?? document.name }
       const client = openClient(dataDirectory(dataDir))
       const [same, ...others] = await namedSo(client, body.name)

@@ -39,7 +39,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action(async (text: string, { svg, mermaid, dot, dataDir }: Options) => {
       if ([svg, mermaid, dot].filter(Boolean).length > 1) throw usage('Choose one of --svg, --mermaid and --dot.')
       const { name, dag } = isFile(text)
-        ? readDocument(text)
+        ? readDocument(text).document
         : (await findWorkflow(openClient(dataDirectory(dataDir)), text, { orFile: true })).workflow
       if (mermaid) return terminal.print(mermaidOf(dag))
       if (dot) return terminal.print(dotOf(name, dag))

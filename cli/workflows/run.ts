@@ -14,6 +14,7 @@ import { readDuration, withDataDir, withExamples, withJson } from '../options.ts
 import type { Terminal } from '../terminal.ts'
 import { isFile, readDocument, readParameters } from './document.ts'
 import { checkNames, checkValues, sendParcels } from './parameters.ts'
+import { placesIn } from './place.ts'
 import { hasServer, withServer } from './server.ts'
 import { type GivenParameter, readParameter, valuesOf } from './values.ts'
 import { admit, findWorkflow, Validation, workflowPath } from './workflow.ts'
@@ -72,7 +73,8 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   const dataDir = dataDirectory(options.dataDir)
   checkFolder(out)
   const fromFile = params === undefined ? {} : readParameters(params)
-  const document = isFile(workflow) ? readDocument(workflow) : undefined
+  const file = isFile(workflow) ? { path: workflow, ...readDocument(workflow) } : undefined
+  const document = file?.document
   const valuesFor = (dag: Dag, declared: Parameters | null) => {
     const values = valuesOf(fromFile, param, declared)
     checkValues(values, dag, declared)
@@ -94,8 +96,8 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   await withServer(terminal, dataDir, connect =>
     withInterrupts(terminal, async interrupts => {
       const { cancel: asked, leave } = interrupts
-      const order = document
-        ? await checkedFile(terminal, connect(), document, json, asked)
+      const order = file
+        ? await checkedFile(terminal, connect(), file, json, asked)
         : await checkedWorkflow(terminal, connect(), workflow, json, asked)
       const { name, dag, parameters, path, body } = order
       if (!document) checkNamesOf(dag, parameters)
@@ -131,14 +133,14 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
 async function checkedFile(
   terminal: Terminal,
   client: Client,
-  document: ReturnType<typeof readDocument>,
+  { path: file, document, positionOf }: { path: string } & ReturnType<typeof readDocument>,
   quiet: boolean,
   signal: AbortSignal,
 ): Promise<Order> {
   const { name, dag, parameters = null, on_failure, timeout } = document
   const path = '/api/workflows/validate'
   const asked = { method: 'POST', path, body: { dag, parameters }, answer: Validation, signal } as const
-  admit(terminal, (await client.ask(asked)).diagnostics, { quiet })
+  admit(terminal, (await client.ask(asked)).diagnostics, { quiet, placeOf: placesIn(file, document, positionOf) })
   const body = {
     name,
     dag,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { isId } from '../../core/ids.ts'
-import { blockingOf, type Diagnostics } from '../../core/workflows/diagnostics.ts'
+import { blockingOf, type Diagnostic, type Diagnostics } from '../../core/workflows/diagnostics.ts'
 import type { Client } from '../client.ts'
 import { CommandFailure, exitCodes, refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
@@ -79,25 +79,39 @@ async function idOf(client: Client, name: string, { signal, orFile }: Looking): 
   )
 }
 
+interface AdmitOptions {
+  /** Whether to print no warnings. */
+  quiet?: boolean
+  /** Names the place of a finding; by default its path in the definition. */
+  placeOf?: (found: Diagnostic) => string
+}
+
+const pathOf = ({ node_id: node, path }: Diagnostic): string =>
+  node === undefined ? (path ?? 'dag') : `nodes.${node}${path === undefined ? '' : `.${path}`}`
+
 /**
- * Throws, with exit code 65, when anything keeps the workflow from being run: each fault as a sentence, with its node
- * and its place. What is only odd is said on standard error.
+ * Prints warnings on standard error. Throws, with exit code 65, when errors keep the workflow from being run: each as a
+ * sentence with its place.
  */
-export function admit(terminal: Terminal, diagnostics: Diagnostics, { quiet = false } = {}): void {
+export function admit(
+  terminal: Terminal,
+  diagnostics: Diagnostics,
+  { quiet = false, placeOf }: AdmitOptions = {},
+): void {
   const blocking = blockingOf(diagnostics)
   if (!quiet)
     for (const one of [...diagnostics.warnings, ...diagnostics.type_issues])
-      if (!blocking.includes(one)) terminal.warn(printable(one.message))
+      if (!blocking.includes(one)) terminal.warn(printable(placeOf ? `${placeOf(one)}: ${one.message}` : one.message))
   if (blocking.length === 0) return
   throw new CommandFailure(
     exitCodes.data,
     'invalid_graph',
     `The workflow cannot run: ${blocking.length === 1 ? 'something is' : `${blocking.length} things are`} wrong.`,
     {
-      details: blocking.map(({ code, message, node_id: node, path }) => ({
-        code,
-        message: printable(message),
-        path: printable(node === undefined ? (path ?? 'dag') : `nodes.${node}${path === undefined ? '' : `.${path}`}`),
+      details: blocking.map(one => ({
+        code: one.code,
+        message: printable(one.message),
+        path: printable((placeOf ?? pathOf)(one)),
       })),
     },
   )

@@ -9,11 +9,28 @@ export const mostMembers = 30_000
 /** A node's name in references: what may follow a dot there, and a little more that has to be quoted. */
 const NodeId = z
   .string()
-  .min(1)
-  .max(64)
-  .regex(/^[^\p{Cc}"'\\]+$/u, 'a node id holds no quotes, backslashes and control characters.')
+  .min(1, 'a name must not be empty.')
+  .max(64, 'a name has at most 64 characters.')
+  .regex(/\S/, 'a name must not be blank.')
+  .regex(
+    /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}"'\\]+$/u,
+    'a name holds no quotes, backslashes, line breaks or control characters.',
+  )
 
-const Retries = z.object({
+/** Members that every object has: JSON drops a node `__proto__`, and references never read the others. */
+const reserved = new Set(['__proto__', 'constructor', 'prototype'])
+
+/** Refuses reserved names before the record is read, because a record leaves `__proto__` out. */
+const withoutReserved = <Schema extends z.ZodType>(record: Schema) =>
+  z.preprocess((value, context) => {
+    if (value !== null && typeof value === 'object')
+      for (const name of Object.keys(value))
+        if (reserved.has(name))
+          context.addIssue({ code: 'custom', path: [name], message: 'this name is reserved. Choose another name.' })
+    return value
+  }, record)
+
+const Retries = z.strictObject({
   max: z.int().min(0).max(10).describe('Further attempts after the first.'),
   backoff_ms: z.int().min(0).max(3_600_000).optional().describe('The least time between two attempts.'),
 })
@@ -37,13 +54,15 @@ export type WorkflowNode = z.output<typeof WorkflowNode>
 
 /** Nodes by their ids, and what must be done before what. Whether the graph makes sense is another question (diagnose). */
 export const Dag = z
-  .object({
-    nodes: z
-      .record(NodeId, WorkflowNode)
-      .refine(nodes => Object.keys(nodes).length <= mostNodes, `a workflow has at most ${mostNodes} nodes.`)
-      .meta({ maxProperties: mostNodes }),
+  .strictObject({
+    nodes: withoutReserved(
+      z
+        .record(NodeId, WorkflowNode)
+        .refine(nodes => Object.keys(nodes).length <= mostNodes, `a workflow has at most ${mostNodes} nodes.`)
+        .meta({ maxProperties: mostNodes }),
+    ),
     edges: z
-      .array(z.object({ from: z.string(), to: z.string() }))
+      .array(z.strictObject({ from: z.string(), to: z.string() }))
       .max(mostEdges)
       .default([]),
   })
@@ -66,7 +85,7 @@ export type ParameterType = (typeof parameterTypes)[number]
 
 /** What a workflow may be given when it is run. */
 export const Parameter = z
-  .object({
+  .strictObject({
     type: z.enum(parameterTypes),
     required: z.boolean().optional().describe('By default where it has no default.'),
     default: z.unknown().optional(),
@@ -78,3 +97,6 @@ export const Parameter = z
   .meta({ id: 'WorkflowParameter' })
 export type Parameter = z.output<typeof Parameter>
 export type Parameters = Readonly<Record<string, Parameter>>
+
+/** Parameters by their names. */
+export const ParameterRecord = withoutReserved(z.record(z.string().max(64), Parameter))

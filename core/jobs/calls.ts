@@ -99,6 +99,13 @@ export function openCalls({
   function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
     const usage = end.how === 'retry' ? nothing : end.usage
     const failure = end.how === 'failed' ? end.failure : undefined
+    if (failure?.engineSaid)
+      log.warn('An engine failed a request', {
+        job: call.id,
+        model: call.modelId,
+        engine: call.engineId,
+        words: failure.engineSaid,
+      })
     recorder.record({
       id: call.id,
       task: call.task,

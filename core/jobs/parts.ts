@@ -28,6 +28,8 @@ export interface JobsOptions {
   weightOf: (organizationId: string) => number
   log: Log
   clock?: { now(): number }
+  /** By which idempotency keys are kept; the clock when absent. */
+  steady?: { now(): number }
   /** How many slots are held at once, in all and of one model. */
   slots?: number
   slotsPerModel?: number
@@ -39,6 +41,7 @@ export interface JobsOptions {
 export function openParts(options: JobsOptions) {
   const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = options
   const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
+  const { steady = clock } = options
   const queue = openQueue({ weightOf })
   const waiting = openWaitingCalls({ queue })
   const rankOf = openArrivals(clock)
@@ -84,7 +87,7 @@ export function openParts(options: JobsOptions) {
     slots,
     slotsPerModel,
   })
-  const sweep = openSweep({ store: store.jobs, clock, log, busy: () => runs.size > 0 })
+  const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
   const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, pace, rankOf, log })
   const facts = openFacts({ fleet, models, queue, live, pace, dispatch, clock })
   const tick = setInterval(() => {

@@ -13,11 +13,14 @@ const busyPauseMs = 1_000
 export function openSweep({
   store,
   clock,
+  steady,
   log,
   busy,
 }: {
   store: Pick<Store['jobs'], 'sweep'>
   clock: { now(): number }
+  /** By which idempotency keys are kept. */
+  steady: { now(): number }
   log: Log
   busy: () => boolean
 }) {
@@ -29,7 +32,7 @@ export function openSweep({
     while (!signal.aborted) {
       await pause(everyMs)
       try {
-        while ((await store.sweep(clock.now(), bite)) > 0) await pause(busy() ? busyPauseMs : idlePauseMs)
+        while ((await store.sweep(clock.now(), bite, steady.now())) > 0) await pause(busy() ? busyPauseMs : idlePauseMs)
       } catch (thrown) {
         if (signal.aborted) return
         if (!Failure.from(thrown).retryable) log.error('What is over could not be forgotten', {}, thrown)

@@ -54,8 +54,18 @@ function findings(
   return [{ at: issue.path, message: failure.message.replace(/^Missing required parameter: /, 'Missing: ') }]
 }
 
-/** `path:line:column` of what stands at a place; of what it should stand in, where it is missing. */
+/** Returns `path:line:column` of what stands at a place; of what it should stand in, where it is missing. */
 export function placeIn(document: Document, text: string, path: string, at: readonly PropertyKey[]): string {
+  const position = positionIn(document, text, at)
+  return position ? `${path}:${position.line}:${position.column}` : path
+}
+
+/** Returns line and column, counted from 1, of what stands at a place; of what it should stand in, where it is missing. */
+export function positionIn(
+  document: Document,
+  text: string,
+  at: readonly PropertyKey[],
+): { line: number; column: number } | undefined {
   let node: unknown = document.contents
   let offset = startOf(node)
   for (const part of at) {
@@ -68,9 +78,9 @@ export function placeIn(document: Document, text: string, path: string, at: read
     offset = startOf(isPair(pair) ? pair.key : pair) ?? offset
     node = isPair(pair) ? pair.value : pair
   }
-  if (offset === undefined) return path
+  if (offset === undefined) return undefined
   const before = text.slice(0, offset).split('\n')
-  return `${path}:${before.length}:${before.at(-1)!.length + 1}`
+  return { line: before.length, column: before.at(-1)!.length + 1 }
 }
 
 const startOf = (node: unknown): number | undefined => (node as { range?: [number] } | null | undefined)?.range?.[0]

@@ -22,10 +22,10 @@ export const Config = z
         'The address under which clients reach the server, where a proxy or a tunnel is before it. All addresses in answers begin with it, those of files too; its host name is allowed.',
       ),
     allowed_hosts: z
-      .array(z.string())
+      .array(z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port'))
       .default([])
       .describe(
-        'Host names besides loopback and IP addresses under which the server answers; others are refused with `invalid_host`.',
+        'Host names besides loopback and IP addresses under which the server answers, each alone or with a port (`gpu.lan:8443`); others are refused with `invalid_host`.',
       ),
     trusted_proxies: z
       .array(z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16'))
@@ -33,6 +33,10 @@ export const Config = z
       .describe(
         'Addresses or networks (CIDR) of proxies whose X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For are believed.',
       ),
+    metrics: z
+      .enum(['local', 'token'])
+      .default('local')
+      .describe('Who reads /metrics without a token: `local`, direct connections from this machine; `token`, nobody.'),
     models: z
       .array(Model)
       .nullish()

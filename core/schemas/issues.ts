@@ -1,16 +1,23 @@
 import type { z } from 'zod'
 import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
+import { membersAt } from './schema-walk.ts'
+import { unknownField } from './unknown-field.ts'
 import { validationDetail } from './validation.ts'
 
 type Issue = z.core.$ZodIssue
 
 /**
  * Turns zod's findings into one Failure with the code names that OpenAI clients know. The message speaks of the first
- * finding; `details` lists all of them when there are several.
+ * finding; `details` lists all of them when there are several. With the `schema` that was checked, unknown members are
+ * reported with the nearest known name.
  */
-export function failureOf(error: { issues: Issue[] }, input: unknown): Failure {
-  const issues = error.issues.slice(0, 20).map(issue => deepest(issue))
-  const found = issues.map(issue => finding(issue, input))
+export function failureOf(error: { issues: Issue[] }, input: unknown, schema?: z.core.$ZodType): Failure {
+  const issues = error.issues
+    .slice(0, 20)
+    .map(issue => deepest(issue))
+    .flatMap(eachKey)
+    .slice(0, 20)
+  const found = issues.map(issue => finding(issue, input, schema))
   const [first] = found
   return new Failure(first!.code, first!.message, {
     param: first!.path || undefined,
@@ -42,6 +49,12 @@ function deepest(issue: Issue, base: readonly PropertyKey[] = []): Issue {
   return best && rank(best) > here.path.length ? best : here
 }
 
+/** Splits a finding about several unknown members into one for each, whose path includes the member. */
+const eachKey = (issue: Issue): Issue[] =>
+  issue.code === 'unrecognized_keys'
+    ? issue.keys.map(key => ({ ...issue, keys: [key], path: [...issue.path, key] }))
+    : [issue]
+
 const nameOf = (value: unknown): string =>
   value === null
     ? 'null'
@@ -60,7 +73,7 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return value
 }
 
-function finding(issue: Issue, input: unknown): FailureDetail<FailureCode> {
+function finding(issue: Issue, input: unknown, schema: z.core.$ZodType | undefined): FailureDetail<FailureCode> {
   const path = placeOf(issue.path)
   const name = path ? `'${path}'` : 'The body'
   const value = valueAt(input, issue.path)
@@ -90,8 +103,12 @@ function finding(issue: Issue, input: unknown): FailureDetail<FailureCode> {
       )
     case 'invalid_value':
       return say('invalid_value', `${name} must be one of: ${issue.values.map(String).join(', ')}.`)
-    case 'unrecognized_keys':
-      return say('invalid_value', `${name} has unknown members: ${issue.keys.join(', ')}.`)
+    case 'unrecognized_keys': {
+      const parent = issue.path.slice(0, -1) as (string | number)[]
+      return unknownField(placeOf(parent), issue.keys[0]!, schema ? membersAt(schema, parent) : [])
+    }
+    case 'invalid_key':
+      return say('invalid_value', `${name}: ${issue.issues[0]?.message ?? issue.message}`)
     case 'invalid_union':
       // No branches: a discriminated union whose discriminator has a value that none of them knows.
       if (issue.errors.length === 0)

@@ -41,6 +41,8 @@ export function validationDetail(issue: z.core.$ZodIssue, value: unknown, messag
         { [big ? 'le' : 'ge']: bound },
       )
     }
+    case 'unrecognized_keys':
+      return detail('extra_forbidden', 'Extra inputs are not permitted')
     case 'invalid_value': {
       const expected = issue.values.map(one => `'${String(one)}'`).join(', ')
       return detail('literal_error', `Input should be ${expected}`, { expected })

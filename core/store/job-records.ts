@@ -8,6 +8,14 @@ import type { LargeResult } from './large-result.ts'
 export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
 export type JobStatus = (typeof jobStatuses)[number]
 
+/** What a repeated submission is recognized by. */
+export interface IdempotencyKey {
+  key: string
+  bodyHash: string
+  /** Steady time (core/steady-time.ts), so that a clock that is set forward ends no window; `createdAt` when absent. */
+  at?: number | undefined
+}
+
 export interface NewJob {
   id: string
   organizationId: string
@@ -40,7 +48,7 @@ export interface NewJob {
   createdAt: number
   metadata: string | null
   /** Scope of the key is organization, method and route: the caller has folded those in. */
-  idempotency: { key: string; bodyHash: string } | null
+  idempotency: IdempotencyKey | null
 }
 
 export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {

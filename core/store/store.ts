@@ -125,8 +125,11 @@ export interface Store {
      * Throws Failure `conflict` while it is pending or processing.
      */
     remove(organizationId: string, id: string, at: number): Promise<true | undefined>
-    /** Forgets jobs, events and idempotency keys whose time is over, at most `limit` of each; how many. */
-    sweep(now: number, limit: number): Promise<number>
+    /**
+     * Forgets jobs, events and idempotency keys whose time is over, at most `limit` of each; how many. `keysNow` is the
+     * steady time, by which keys are kept; `now` when absent.
+     */
+    sweep(now: number, limit: number, keysNow?: number): Promise<number>
     /**
      * Finished synchronous calls, many at a time: one ledger row each. When it resolves, `find` finds them: whoever keeps
      * the records until then and is asked before the store never misses one. Those that are there already are passed

@@ -1,6 +1,15 @@
 import type { ExecutionStatus, NodeStatus } from '../dag/advance.ts'
 import type { Dag, Parameters } from '../dag/definition.ts'
-import type { JobClaim, JobError, JobEventType, JobRecord, LargeResult, Usage, WaitingJob } from './store.ts'
+import type {
+  IdempotencyKey,
+  JobClaim,
+  JobError,
+  JobEventType,
+  JobRecord,
+  LargeResult,
+  Usage,
+  WaitingJob,
+} from './store.ts'
 
 /** A workflow as it is written down. Every version is kept as long as the workflow. */
 export interface WorkflowDefinition {
@@ -69,7 +78,7 @@ export interface NewExecution {
   origin: string
   createdAt: number
   nodes: NewExecutionNode[]
-  idempotency: { key: string; bodyHash: string } | null
+  idempotency: IdempotencyKey | null
 }
 
 /** In the order of the definition; its place in this list is its number. */

@@ -5,14 +5,29 @@ import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
 import { taskRecord } from './registry.ts'
+import { checkRequestFields } from './request-fields.ts'
+
+export interface PrepareOptions {
+  /** Whether to compute the hash of the body. */
+  hash?: boolean
+  /** Whether to refuse fields that the task does not know. OpenAI-compatible endpoints ignore such fields. */
+  strict?: boolean
+}
 
 /**
- * A caller's body, as it came, into what the engine of the chosen model is to be sent. Pure, and its input and output
- * are plain data: it runs inline for ordinary bodies and in a worker thread for large ones.
- * With `hash` the body's hash is found as well. Throws Failure for everything that is wrong with the body.
+ * Checks the body of a request and translates it for the engine of its model. Pure, and its input and output are plain
+ * data: it runs inline for ordinary bodies and in a worker thread for large ones. Throws Failure for an invalid body.
  */
-export const prepare = (task: TextTask, body: Buffer, catalog: Catalog, bounds: JsonBounds, hash = false): Prepared => {
+export const prepare = (
+  task: TextTask,
+  body: Buffer,
+  catalog: Catalog,
+  bounds: JsonBounds,
+  { hash = false, strict = false }: PrepareOptions = {},
+): Prepared => {
   const raw = parseJson(body, bounds)
+  const model = strict ? catalog.get(String((raw as { model?: unknown } | null)?.model)) : undefined
+  if (model) checkRequestFields(taskRecord(task), raw, model.extraParams)
   const bodyHash = hash ? canonicalHash(raw) : undefined
   return { ...taskRecord(task).prepare(raw, catalog), ...(bodyHash === undefined ? {} : { bodyHash }) }
 }

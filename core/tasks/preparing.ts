@@ -3,7 +3,7 @@ import { hasMore, inlineBytes, isSmallBody } from '../cpu/small-body.ts'
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import { prepare, shape } from './prepare.ts'
+import { type PrepareOptions, prepare, shape } from './prepare.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
 import type { taskWork } from './task-work.ts'
 import { showsCompression } from './transcription/transcription.ts'
@@ -21,17 +21,17 @@ export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
   const call = calling<typeof taskWork>()
 
   return {
-    /** `prepare` of a caller's body. With `hash` the body's hash is found as well. */
+    /** `prepare` of a caller's body. */
     prepare(
       task: TextTask,
       body: Buffer,
       catalog: Catalog,
       bounds: JsonBounds,
-      hash = false,
+      options: PrepareOptions = {},
     ): Prepared | Promise<Prepared> {
       return isSmallBody(body)
-        ? prepare(task, body, catalog, bounds, hash)
-        : call('requests', 'prepare', { task, body, catalog, bounds, hash }, { give: [body] })
+        ? prepare(task, body, catalog, bounds, options)
+        : call('requests', 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
     },
     /** `shape` of an engine's answers. */
     shape(answers: Buffer[], want: Want): Shaped | Promise<Shaped> {

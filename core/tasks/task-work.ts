@@ -2,7 +2,7 @@ import { bufferOf, type Done, type ThreadWork } from '../cpu/thread-work.ts'
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import { prepare, shape } from './prepare.ts'
+import { type PrepareOptions, prepare, shape } from './prepare.ts'
 import type { Prepared, Shaped, Want } from './prepared.ts'
 
 const encoded = (text: string | Uint8Array): Uint8Array =>
@@ -15,15 +15,15 @@ export const taskWork = {
     body,
     catalog,
     bounds,
-    hash,
+    options,
   }: {
     task: TextTask
     body: Uint8Array
     catalog: Catalog
     bounds: JsonBounds
-    hash: boolean
+    options: PrepareOptions
   }): Done<Prepared> {
-    const prepared = prepare(task, bufferOf(body), catalog, bounds, hash)
+    const prepared = prepare(task, bufferOf(body), catalog, bounds, options)
     const bodies = prepared.bodies.map(encoded)
     return { value: { ...prepared, bodies }, give: bodies }
   },

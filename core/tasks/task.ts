@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { FailureDetail } from '../failure.ts'
 import type { MediaKind } from '../media/take.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
@@ -84,12 +85,24 @@ export type RecordOf<Id extends Task> = Id extends TextTask
 /** Which runner runs the jobs of a task; the runners are opened with their owners and bound by this name. */
 export type RunnerName = TaskRecord['runner']
 
+/** What a model offers, as far as inputs depend on it. */
+export interface ModelFacts {
+  id: string
+  /** Undefined where only the engine knows them. */
+  voices: readonly string[] | undefined
+  resolutions: Model['resolutions']
+}
+
 interface TaskFacts<Id extends Task> extends TaskName<Id> {
   family: TaskFamily
   /** Names that are accepted for the task besides its id. */
   aliases: readonly string[]
   category: 'text' | 'image' | 'video' | 'audio'
   request: z.ZodType
+  /** Names that requests may have besides those of the schema, each with the field that it stands for; null for OpenAI fields without effect here. */
+  otherFields: Readonly<Record<string, string | null>>
+  /** Returns what the inputs ask for that the model lacks, such as a voice. Fields that are not known yet are absent. */
+  modelFaults(inputs: Readonly<Record<string, unknown>>, model: ModelFacts): FailureDetail[]
   result: z.ZodType
   metering: Metering
   /** Whether its requests name media, which become files of the organization before a job is stored. */

@@ -1,27 +1,33 @@
 import type { z } from 'zod'
 import type { Dag, Parameters, WorkflowNode } from '../dag/definition.ts'
+import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
+import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesIn } from './bind.ts'
 import { atOneStep, diagnoseInputs, type Given } from './diagnose-inputs.ts'
 import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { type Reference, ReferenceFault, type Segment } from './references.ts'
-import { type Kinds, kindsOf, walk } from './schema-walk.ts'
 import { suggested } from './suggested.ts'
 
 /** What a task takes and gives, as far as a diagnosis has to know. */
-export interface TaskType {
-  request: z.ZodType
-  result: z.ZodType
-  /** Whether the address of a media file belongs at this place of a request. */
-  isMediaPath: (path: readonly Segment[]) => boolean
+export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults'>
+
+/** A model, as far as a diagnosis has to know. */
+export interface OfferedModel extends ModelFacts {
+  enabled: boolean
+  tasks: readonly string[]
+  /** Further request fields that it is configured to take. */
+  extraParams: readonly string[]
 }
 
 /** What workflows may be made of. */
 export interface Offer {
   /** By its name or an alias of it; undefined: there is no such task. */
   task(name: string): { name: string; type: TaskType } | undefined
-  model(id: string): { enabled: boolean; tasks: readonly string[] } | undefined
+  taskNames(): readonly string[]
+  model(id: string): OfferedModel | undefined
+  modelIds(): readonly string[]
 }
 
 const known = new Set([
@@ -57,19 +63,21 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
       message: `Node '${id}': there is no task '${node.task}'.`,
       node_id: id,
       path: 'task',
+      ...suggested(node.task, offer.taskNames()),
     })
   diagnoseModel(id, node, task?.name, context)
   for (const field of Object.keys(node))
     if (!known.has(field))
       warn({
         code: 'unknown_field',
-        message: `Node '${id}': '${field}' means nothing here.`,
+        message: `Node '${id}': '${field}' has no meaning here.`,
         node_id: id,
         path: field,
         ...suggested(field, known),
       })
 
   const given: Given[] = []
+  const templates: string[] = []
   let looked = 0
   for (const { at, path, whole, reference } of referencesIn(node.inputs)) {
     if (reference instanceof ReferenceFault)
@@ -77,11 +85,12 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
     else {
       const kinds = diagnoseReference(id, path, reference, context)
       if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
+      else templates.push(path)
     }
     if (++looked % atOneStep === 0) yield
   }
   if (!task) return
-  yield* diagnoseInputs(id, node, task.type, given, context)
+  yield* diagnoseInputs(id, node, task.type, { given, templates }, context)
   for (const [at, output] of node.outputs.entries()) {
     const path = outputPath(output)
     if (path && walk(task.type.result, path) !== 'missing') continue
@@ -90,6 +99,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
       message: `Node '${id}' has no output '${output}': results of ${task.name} have no such member.`,
       node_id: id,
       path: `outputs[${at}]`,
+      ...(path ? memberMeant(task.type.result, path) : {}),
     })
   }
 }
@@ -105,7 +115,12 @@ function diagnoseModel(
   const model = offer.model(model_id)
   const at = { node_id: id, path: 'model_id' }
   if (!model)
-    warn({ code: 'unknown_model', message: `Node '${id}': the model '${model_id}' does not exist here.`, ...at })
+    warn({
+      code: 'unknown_model',
+      message: `Node '${id}': the model '${model_id}' does not exist here.`,
+      ...at,
+      ...suggested(model_id, offer.modelIds()),
+    })
   else if (!model.enabled)
     warn({ code: 'model_disabled', message: `Node '${id}': the model '${model_id}' is disabled.`, ...at })
   else if (task !== undefined && !model.tasks.includes(task))
@@ -114,6 +129,12 @@ function diagnoseModel(
       message: `Node '${id}': the model '${model_id}' does ${model.tasks.join(', ')}, not ${task}.`,
       ...at,
     })
+}
+
+/** Suggests a name for the first member of the path that the schema does not have. */
+function memberMeant(schema: z.ZodType, path: readonly Segment[]): { suggestion?: string } {
+  const wrong = path.findIndex((_, at) => walk(schema, path.slice(0, at + 1)) === 'missing')
+  return wrong < 0 ? {} : suggested(String(path[wrong]), membersAt(schema, path.slice(0, wrong)))
 }
 
 /** What a reference gives, as far as it can be known. */
@@ -135,12 +156,12 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   if (root === 'input') {
     used.add(String(first))
     const parameter = parameters && Object.hasOwn(parameters, String(first)) ? parameters[String(first)] : undefined
-    if (parameters && !parameter)
-      warn({
-        code: 'undeclared_input',
-        ...say(`no parameter '${String(first)}' is declared`),
-        ...suggested(String(first), Object.keys(parameters)),
-      })
+    if (parameters && !parameter) {
+      const meant = suggested(String(first), Object.keys(parameters))
+      // The parameter that was meant is not reported as unused as well.
+      if (meant.suggestion !== undefined) used.add(meant.suggestion)
+      warn({ code: 'undeclared_input', ...say(`no parameter '${String(first)}' is declared`), ...meant })
+    }
     return parameter && what === undefined ? kindsOfParameter(parameter.type) : 'anything'
   }
   const target = Object.hasOwn(dag.nodes, String(first)) ? dag.nodes[String(first)] : undefined
@@ -160,6 +181,11 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
   const type = offer.task(target!.task)
   if (!type || (what !== 'result' && what !== 'outputs')) return 'anything'
   const found = walk(type.type.result, rest)
-  if (found === 'missing') issue({ code: 'unknown_output_path', ...say(`results of ${type.name} have no such member`) })
+  if (found === 'missing')
+    issue({
+      code: 'unknown_output_path',
+      ...say(`results of ${type.name} have no such member`),
+      ...memberMeant(type.type.result, rest),
+    })
   return kindsOf(found)
 }

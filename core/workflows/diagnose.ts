@@ -32,9 +32,9 @@ export const surveyInTurns = (dag: Dag, parameters: Parameters | undefined, offe
 function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Survey> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
   const warn = ({ code, ...more }: Finding<Warning>) =>
-    void found.warnings.push({ code, severity: severityOf(code), ...more })
+    void found.warnings.push({ code, severity: severityOf(code), ...withSuggestion(more) })
   const issue = ({ code, ...more }: Finding<TypeIssue>) =>
-    void found.type_issues.push({ code, severity: severityOf(code), ...more })
+    void found.type_issues.push({ code, severity: severityOf(code), ...withSuggestion(more) })
   if (Object.keys(dag.nodes).length === 0) warn({ code: 'empty_graph', message: 'The workflow has no nodes.' })
   const order = yield* diagnoseGraph(dag, warn)
   const used = new Set<string>()
@@ -62,6 +62,10 @@ function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer)
   return { diagnostics: found, order }
 }
 
+/** Ends the sentence of a finding with the name that was probably meant. */
+const withSuggestion = <F extends { message: string; suggestion?: string }>(found: F): F =>
+  found.suggestion === undefined ? found : { ...found, message: `${found.message} Did you mean '${found.suggestion}'?` }
+
 function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Generator<void, Survey['order']> {
   const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
   yield
@@ -77,16 +81,8 @@ function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Ge
   }
   const references = nodeReferences(dag)
   yield
-  const { implied, circular, whole } = impliedEdges(drawn, references)
+  const { circular, whole } = impliedEdges(drawn, references)
   yield
-  for (const { from, to, by } of implied)
-    warn({
-      code: 'implicit_dependency',
-      message: `Node '${to}' runs after '${from}', because ${by.path} refers to it; no edge says so.`,
-      node_id: to,
-      path: by.path,
-      edge: { from, to },
-    })
   for (const { node, path, reference, target } of circular)
     warn({
       code: 'reference_not_upstream',

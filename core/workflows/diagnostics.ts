@@ -5,6 +5,7 @@ export const typeIssueCodes = [
   'unknown_output_path',
   'model_task_mismatch',
   'unknown_task',
+  'unknown_input',
   'value_out_of_range',
   'input_param_type',
 ] as const
@@ -16,7 +17,6 @@ export const warningCodes = [
   'model_disabled',
   'unknown_reference',
   'reference_not_upstream',
-  'implicit_dependency',
   'duplicate_edge',
   'self_edge',
   'undeclared_input',
@@ -54,7 +54,7 @@ export interface Diagnostics {
   warnings: Warning[]
 }
 
-/** With one of these nothing can run: values may still fit when they are there, a node without a model never does. */
+/** Findings with which an execution is certain to fail, or to do something else than what is written. */
 const blocking: ReadonlySet<string> = new Set([
   'cycle',
   'edge_unknown_node',
@@ -69,6 +69,12 @@ const blocking: ReadonlySet<string> = new Set([
   'unknown_model',
   'model_disabled',
   'model_task_mismatch',
+  'type_mismatch',
+  'value_out_of_range',
+  'unknown_input',
+  'unknown_output_path',
+  'input_param_type',
+  'undeclared_input',
 ])
 
 export const severityOf = (code: string): Diagnostic['severity'] => (blocking.has(code) ? 'error' : 'warning')

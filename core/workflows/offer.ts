@@ -1,15 +1,38 @@
-import type { Registry } from '../models/registry.ts'
-import { taskNamed } from '../tasks/registry.ts'
+import type { Catalog } from '../models/catalog.ts'
+import type { Model } from '../models/model.ts'
+import { taskNamed, taskRecords } from '../tasks/registry.ts'
 import type { Offer } from './diagnose-node.ts'
 
-/** What workflows may be made of here. `allowed` says which models the caller may use; others are not there for him. */
-export const offerOf = (registry: Pick<Registry, 'find'>, allowed: (modelId: string) => boolean): Offer => ({
+/** The models of a server, or of a configuration file. */
+export interface Models {
+  all(): readonly Model[]
+  find(id: string): Model | undefined
+  catalog(): Catalog
+}
+
+/** Returns what workflows may be made of. Models that `allowed` refuses do not exist for the caller. */
+export const offerOf = (models: Models, allowed: (modelId: string) => boolean): Offer => ({
   task(name) {
     const task = taskNamed(name)
     return task && { name: task.id, type: task }
   },
+  taskNames: () => taskRecords.map(({ id }) => id),
   model(id) {
-    const model = allowed(id) ? registry.find(id) : undefined
-    return model && { enabled: model.enabled, tasks: model.tasks }
+    const model = allowed(id) ? models.find(id) : undefined
+    return (
+      model && {
+        id,
+        enabled: model.enabled,
+        tasks: model.tasks,
+        extraParams: model.extra_params,
+        resolutions: model.resolutions,
+        voices: models.catalog().get(id)?.traits.speech?.voices ?? undefined,
+      }
+    )
   },
+  modelIds: () =>
+    models
+      .all()
+      .filter(({ id }) => allowed(id))
+      .map(({ id }) => id),
 })

@@ -1,6 +1,6 @@
 import type { Parameter, Parameters, ParameterType } from '../dag/definition.ts'
 import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
-import { jsonType, type Kinds, mayFit } from './schema-walk.ts'
+import { jsonType, type Kinds, mayFit } from '../schemas/schema-walk.ts'
 
 const media: ReadonlySet<ParameterType> = new Set(['image', 'audio', 'video', 'file'])
 /** What a parameter of the type holds, as JSON types: media come as addresses or ids of files. */

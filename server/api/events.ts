@@ -163,7 +163,7 @@ export const eventRoutes = (owners: EventOwners) => [
     summary: 'Follow a job until its end',
     description: `${resuming}Its progress comes as \`job.progress\`, without an id. The stream ends behind the event that tells of the job's end.`,
     params: z.object({ id: z.string() }),
-    query: z.object({ after: z.string().optional() }),
+    query: z.strictObject({ after: z.string().optional() }),
     answer: call => followJob(call, owners),
   }),
   route({
@@ -173,7 +173,7 @@ export const eventRoutes = (owners: EventOwners) => [
     tag,
     summary: 'Follow all jobs and executions of the organization',
     description: `${resuming}\`?types=job.completed,job.failed\` leaves out what is not named; \`job.*\` is every type of jobs, \`workflow_execution.*\` every one of executions and their nodes.`,
-    query: z.object({ types: z.string().optional(), after: z.string().optional() }),
+    query: z.strictObject({ types: z.string().optional(), after: z.string().optional() }),
     answer: call => followOrganization(call, owners),
   }),
 ]

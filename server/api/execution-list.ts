@@ -9,7 +9,7 @@ import { ExecutionSummary, executionSummary } from './execution-record.ts'
 import { findWorkflow } from './workflow-record.ts'
 
 const tag = 'Workflow executions'
-const Filter = z.object({
+const Filter = z.strictObject({
   status: z.enum(executionStatuses).optional(),
   created_after: z.coerce.number().int().min(0).optional().describe('Unix seconds.'),
   metadata: z.record(z.string(), z.string()).optional(),

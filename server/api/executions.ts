@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
+import { Dag, mostMembers, ParameterRecord } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionWish } from '../../core/workflows/executions.ts'
+import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
 import { idempotencyOf } from '../idempotency.ts'
@@ -13,7 +14,7 @@ import { JsonText, route } from '../route.ts'
 import { ExecutionNodeObject, shownNode, shownNodes, standingsOf } from './execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from './execution-record.ts'
 import { shownResult } from './execution-results.ts'
-import { definitionOf, findWorkflow, offerFor, WorkflowFields } from './workflow-record.ts'
+import { definitionOf, findWorkflow, offerFor } from './workflow-record.ts'
 
 const tag = 'Workflow executions'
 const One = z.object({ id: z.string() })
@@ -21,7 +22,7 @@ const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAns
 const priorities = { low: -10, normal: 0, high: 10 } as const
 const InputParams = z.record(z.string(), z.unknown()).default({})
 
-const Terms = z.object({
+const Terms = z.strictObject({
   input_params: InputParams,
   priority: z.union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])]).default(0),
   timeout: z.int().min(1).max(86_400).optional().describe('Seconds; what the workflow says when absent.'),
@@ -79,14 +80,14 @@ const Execute = Terms.extend({ version: z.int().min(1).optional().describe('The 
 })
 const Run = Terms.extend({
   dag: Dag,
-  parameters: z.record(z.string(), Parameter).nullish(),
+  parameters: ParameterRecord.nullish(),
   name: WorkflowFields.shape.name.optional(),
   on_failure: WorkflowFields.shape.on_failure,
 }).meta({ id: 'RunWorkflow' })
 const Nodes = z.object({ nodes: z.array(ExecutionNodeObject) }).meta({ id: 'ExecutionNodes' })
 const OneNode = z.object({ node: ExecutionNodeObject }).meta({ id: 'ExecutionNodeAnswer' })
 const Retry = z
-  .object({
+  .strictObject({
     from: z.string().max(64).default('failed').describe('`failed`, `start`, or the id of a node.'),
     input_params: z.record(z.string(), z.unknown()).optional().describe('Those of the first when absent.'),
   })
@@ -153,7 +154,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     summary: 'Read an execution with its nodes',
     description: 'With `?wait=30` the answer comes when it has ended, or after that many seconds.',
     params: One,
-    query: z.object({
+    query: z.strictObject({
       include: z
         .enum(['nodes', 'dag', 'none'])
         .default('nodes')

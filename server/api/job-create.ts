@@ -17,7 +17,7 @@ const aWeek = 7 * 86_400
 const tenYears = 3_650 * 86_400
 
 const Create = z
-  .object({
+  .strictObject({
     task: z
       .preprocess(name => (typeof name === 'string' ? (taskNamed(name)?.id ?? name) : name), Task.optional())
       .describe('Together with `model_id`; or a `slug` alone.'),
@@ -127,7 +127,7 @@ async function create(body: Create, call: Call, owners: SubmitterOwners): Promis
   try {
     if ('slug' in target) {
       const sent = parsedInputs(call, `'${target.slug}'`, inputs, owners)
-      return (await submitGeneration(call, { target, body: sent, terms }, owners)).job
+      return (await submitGeneration(call, { target, body: sent, terms, strict: true }, owners)).job
     }
     const { task, modelId } = target
     return await submitters[taskRecord(task).runner].create(call, { task, modelId, inputs, terms, body }, owners)

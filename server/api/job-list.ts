@@ -7,7 +7,7 @@ import { isJobId, JobSummary, summaryText } from './job-record.ts'
 
 const when = z.coerce.number().int().min(0).optional()
 
-const Query = z.object({
+const Query = z.strictObject({
   status: z.enum(jobStatuses).optional(),
   task: Task.optional(),
   model_id: z.string().max(128).optional(),

@@ -4,6 +4,7 @@ import { isId, queueIdOf } from '../../core/ids.ts'
 import { type Standing, waitingReasons } from '../../core/jobs/standing.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import { taskRecord } from '../../core/tasks/registry.ts'
 import { hasFiles, shownResult } from '../../core/tasks/result-files.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
@@ -130,11 +131,17 @@ export function resultText(task: Task, result: string, { origin }: Call, { files
 export const summaryText = (job: JobRecord, owners: Pick<Owners, 'jobs'>): string =>
   `${JSON.stringify(facts(job, owners)).slice(0, -1)},"metadata":${job.metadata ?? 'null'}}`
 
+/** Returns the inputs of a job as JSON text that can be submitted again. Only those with files are stored in another form. */
+const inputsText = ({ task, inputs }: JobRecord): string =>
+  inputs !== 'null' && taskRecord(task).takesFiles
+    ? JSON.stringify(taskRecord(task).requestAgain(JSON.parse(inputs) as never))
+    : inputs
+
 /** Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result. */
 export async function jobAnswer(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<JsonText> {
   const embedded: Embedded[] = []
   const head = summaryText(job, owners).slice(0, -1)
-  const inputs = job.kind === 'async' ? job.inputs : 'null'
+  const inputs = job.kind === 'async' ? inputsText(job) : 'null'
   const result = await shown(job, call, owners, embedded)
   return new JsonText(`${head},"inputs":${inputs},"result":${result}}`, undefined, embedded)
 }

@@ -62,7 +62,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     description:
       'With `?wait=30` the answer comes when the job has ended, or after that many seconds. Addresses of files in the result work for a day; look again for new ones.',
     params: One,
-    query: z.object({ wait: z.coerce.number().min(0).max(120).default(0) }),
+    query: z.strictObject({ wait: z.coerce.number().min(0).max(120).default(0) }),
     response: JobObject,
     handle: async ({ params, query }, call) => {
       let job = await findJob(params.id, call, owners)

@@ -84,7 +84,7 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     tag,
     summary: 'List and search the videos that were made, newest first',
     description: '`q` are words that the prompt holds; times are Unix seconds.',
-    query: z.object({
+    query: z.strictObject({
       q: z.string().max(500).optional(),
       model_id: z.string().max(128).optional(),
       created_after: Time,

@@ -11,7 +11,7 @@ import { LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
 const tag = 'System'
 const most = 10_000
 
-const Query = z.object({
+const Query = z.strictObject({
   model: z.string().max(256).optional().describe('Only what concerns this model.'),
   source: z.enum(['server', 'engine']).optional().describe("The server's own log, or what engines print."),
   lines: z.coerce.number().int().min(0).max(most).default(200).describe('How many of the newest lines.'),
@@ -53,7 +53,7 @@ function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[
 function queryOf(call: Call): Query {
   const given = Object.fromEntries(call.query)
   const read = Query.safeParse(given)
-  if (!read.success) throw failureOf(read.error, given)
+  if (!read.success) throw failureOf(read.error, given, Query)
   return read.data
 }
 

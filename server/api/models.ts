@@ -12,7 +12,7 @@ import { EngineStatus, engineOf } from './status.ts'
 
 const tag = 'Models'
 const One = z.object({ id: z.string() })
-const Wait = z.object({
+const Wait = z.strictObject({
   wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds after which the answer comes in any case.'),
 })
 

@@ -1,6 +1,7 @@
 import type { GenerationTask, ImageTask, Task, TextTask, TranscriptionTask } from '../../core/schemas/task.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
+import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { RunnerName } from '../../core/tasks/task.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
@@ -35,14 +36,14 @@ interface Submitter {
 
 const text: Submitter = {
   create: (call, { task, modelId, inputs, ...terms }, owners) =>
-    submitText(call, { task: task as TextTask, text: requestText(inputs, modelId), ...terms }, owners),
+    submitText(call, { task: task as TextTask, text: requestText(inputs, modelId), ...terms, strict: true }, owners),
   repeat: (call, { task, inputs }, terms, owners) =>
     submitText(call, { task: task as TextTask, text: inputs, ...terms }, owners),
 }
 
 const speech: Submitter = {
   create: (call, { task, modelId, inputs, ...terms }, owners) =>
-    submitSpeech(call, { inputs: { ...parsedInputs(call, task, inputs, owners), model: modelId }, ...terms }, owners),
+    submitSpeech(call, { inputs: checkedInputs(call, task, modelId, inputs, owners), ...terms }, owners),
   repeat: (call, { inputs }, terms, owners) =>
     submitSpeech(call, { inputs: JSON.parse(inputs) as object, ...terms }, owners),
 }
@@ -53,7 +54,7 @@ const transcription: Submitter = {
       call,
       {
         task: task as TranscriptionTask,
-        inputs: { ...parsedInputs(call, task, inputs, owners), model: modelId },
+        inputs: checkedInputs(call, task, modelId, inputs, owners),
         ...terms,
       },
       owners,
@@ -70,7 +71,7 @@ const generation: Submitter = {
   async create(call, { task, modelId, inputs, terms }, owners) {
     const target = { modelId, task: task as GenerationTask | ImageTask }
     const body = parsedInputs(call, task, inputs, owners)
-    return (await submitGeneration(call, { target, body, terms }, owners)).job
+    return (await submitGeneration(call, { target, body, terms, strict: true }, owners)).job
   },
   async repeat(call, { task, modelId, slug, inputs }, { terms }, owners) {
     const found = slug === null ? undefined : owners.registry.bySlug(slug)
@@ -89,6 +90,20 @@ export function parsedInputs(call: Call, of: string, inputs: object | string, ow
   if (typeof inputs !== 'string') return inputs
   boundInputs(call, of, inputs, owners)
   return JSON.parse(inputs) as object
+}
+
+/** Returns inputs with their model. Throws Failure `unknown_parameter` for fields that the task does not know. */
+function checkedInputs(
+  call: Call,
+  task: Task,
+  modelId: string,
+  inputs: object | string,
+  owners: Pick<Owners, 'config' | 'registry'>,
+): object {
+  const request = { ...parsedInputs(call, task, inputs, owners), model: modelId }
+  const model = owners.registry.find(modelId)
+  if (model) checkRequestFields(taskRecord(task), request, model.extra_params)
+  return request
 }
 
 /** A job is not streamed, and its model is the one that it was submitted for. What is text already has neither. */

@@ -46,7 +46,8 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       scope: 'loopback',
       tag,
       summary: 'Numbers for Prometheus',
-      description: 'From this machine without a token, otherwise with the scope admin:read.',
+      description:
+        'Direct connections from this machine need no token, unless `metrics: token` is set in infer.yaml. Everybody else, also a proxy on this machine (`Forwarded`, `X-Forwarded-*`, `X-Real-IP` or `Via`), needs the scope admin:read.',
       answer: async call => call.send(200, await metrics.text(), metrics.contentType),
     }),
     route({

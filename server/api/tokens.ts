@@ -5,7 +5,6 @@ import { TokenView, tokenView } from '../../core/accounts/token-view.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { unbuilt } from '../../core/schemas/unbuilt.ts'
-import { plans } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import { once, type Unrepeatable } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
@@ -19,7 +18,7 @@ const Scopes = z.array(z.string()).min(1).max(4)
 const patterns = z.array(z.string().min(1).max(128)).min(1).max(100)
 
 const Create = z
-  .object({
+  .strictObject({
     name,
     scopes: Scopes.default(['user:read', 'user:write']),
     expires_at: z.int().nullish(),
@@ -31,7 +30,7 @@ const Create = z
   })
   .meta({ id: 'TokenCreate' })
 const Change = z
-  .object({
+  .strictObject({
     name: name.optional(),
     scopes: Scopes.optional(),
     status: z.enum(['active', 'disabled']).optional(),
@@ -43,7 +42,7 @@ const Change = z
   })
   .meta({ id: 'TokenChange' })
 const Rotate = z
-  .object({
+  .strictObject({
     overlap_seconds: z
       .int()
       .min(0)
@@ -63,6 +62,9 @@ const Deleted = z
   .object({ id: z.string(), object: z.literal('token'), deleted: z.boolean() })
   .meta({ id: 'TokenDeleted' })
 
+const Force = z.strictObject({
+  force: z.string().optional().describe('`true`: also where it locks the caller out.'),
+})
 const Organization = z.object({ organization: z.string() })
 const OneToken = z.object({ organization: z.string(), id: z.string() })
 
@@ -155,6 +157,7 @@ const revokeFacts = {
   summary: 'Revoke a token, at once',
   description: takenBack,
   params: OneToken,
+  query: Force,
   response: Deleted,
 } as const
 
@@ -180,7 +183,7 @@ export const tokenRoutes = (owners: TokenOwners) => [
     tag,
     summary: 'List tokens, newest first',
     params: Organization,
-    query: z.object({
+    query: z.strictObject({
       limit: z.coerce.number().int().min(1).max(100).default(20),
       after: z
         .string()
@@ -218,6 +221,7 @@ export const tokenRoutes = (owners: TokenOwners) => [
     summary: 'Rename, disable, enable or narrow a token',
     description: takenBack,
     params: OneToken,
+    query: Force,
     body: Change,
     example: { name: 'notebook', status: 'disabled' },
     response: One,
@@ -260,41 +264,5 @@ export const tokenRoutes = (owners: TokenOwners) => [
     example: { overlap_seconds: 3600 },
     response: Rotated,
     handle: (input, call) => once(call, input, () => rotate(input, call, owners), shownOnce, owners),
-  }),
-]
-
-const Me = z
-  .object({
-    token: TokenView,
-    organization: z.object({
-      id: z.string(),
-      name: z.string(),
-      plan: z.enum(plans),
-      limits: z.object({ api_requests_per_minute: z.int().nullable(), job_submissions_per_minute: z.int().nullable() }),
-    }),
-  })
-  .meta({ id: 'Me' })
-
-export const meRoutes = ({ accounts }: Pick<Owners, 'accounts'>) => [
-  route({
-    method: 'GET',
-    path: '/api/me',
-    scope: 'user:read',
-    tag,
-    summary: 'Who this token is, and what its organization may do',
-    description: 'A limit of null means unlimited.',
-    response: Me,
-    handle: async (_, { caller }) => ({
-      token: tokenView((await accounts.token(caller.organizationId, caller.tokenId))!),
-      organization: {
-        id: caller.organizationId,
-        name: caller.token.organizationName,
-        plan: caller.token.plan,
-        limits: {
-          api_requests_per_minute: caller.requestsPerMinute || null,
-          job_submissions_per_minute: caller.jobsPerMinute || null,
-        },
-      },
-    }),
   }),
 ]

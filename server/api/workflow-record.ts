@@ -7,31 +7,10 @@ import { type Survey, surveyInTurns } from '../../core/workflows/diagnose.ts'
 import type { Offer } from '../../core/workflows/diagnose-node.ts'
 import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
+import type { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { seconds } from './job-record.ts'
-
-const longestTimeout = 86_400
-
-/** What a workflow is made of, as it is sent; every field but the name and the graph has a default. */
-export const WorkflowFields = z
-  .object({
-    name: z.string().trim().min(1).max(256),
-    description: z.string().max(4096).nullish(),
-    region: z.enum(regions).optional().describe('A label: this server has no regions of its own.'),
-    timeout: z.int().min(1).max(longestTimeout).optional().describe('Seconds that a run may take; 3600 when absent.'),
-    on_failure: z
-      .enum(['fail_fast', 'continue'])
-      .optional()
-      .describe('Whether the first failure ends what has not begun, or only what comes after it.'),
-    parameters: z
-      .record(z.string().max(64), Parameter)
-      .nullish()
-      .describe('What may be given to a run. Where nothing is declared, anything may be.'),
-    dag: Dag,
-  })
-  .meta({ id: 'WorkflowFields' })
-export type WorkflowFields = z.output<typeof WorkflowFields>
 
 const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
   z.object({

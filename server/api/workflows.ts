@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
+import { Dag, mostMembers, ParameterRecord } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
+import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
@@ -13,7 +14,6 @@ import {
   findWorkflow,
   shownWorkflow,
   surveyFor,
-  WorkflowFields,
   WorkflowObject,
 } from './workflow-record.ts'
 
@@ -77,7 +77,7 @@ async function create(call: Call, fields: WorkflowFields, owners: WorkflowOwners
 }
 
 const ToValidate = z
-  .object({ dag: Dag, parameters: z.record(z.string(), Parameter).nullish() })
+  .strictObject({ dag: Dag, parameters: ParameterRecord.nullish() })
   .meta({ id: 'WorkflowToValidate' })
 const Validation = z
   .object({
@@ -93,7 +93,7 @@ const Change = WorkflowFields.partial().meta({ id: 'WorkflowChange' })
 const Deleted = z
   .object({ id: z.string(), object: z.literal('workflow'), deleted: z.literal(true) })
   .meta({ id: 'WorkflowDeleted' })
-const Copy = z.object({ name: WorkflowFields.shape.name.optional() }).meta({ id: 'WorkflowCopy' })
+const Copy = z.strictObject({ name: WorkflowFields.shape.name.optional() }).meta({ id: 'WorkflowCopy' })
 
 /** Workflows as they are written down. Every change is a version; executions keep the one that they began with. */
 export const workflowRoutes = (owners: WorkflowOwners) => [
@@ -119,7 +119,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     scope: 'user:read',
     tag,
     summary: 'List workflows, the one that was changed last first',
-    query: z.object({
+    query: z.strictObject({
       q: z.string().max(256).optional().describe('Words that the name holds.'),
       include: z.enum(['dag']).optional(),
       limit: z.coerce.number().int().min(1).max(100).default(20),
@@ -167,7 +167,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     tag,
     summary: 'Read a workflow, or an earlier version of it',
     params: One,
-    query: z.object({ version: z.coerce.number().int().min(1).optional() }),
+    query: z.strictObject({ version: z.coerce.number().int().min(1).optional() }),
     response: Diagnosed,
     handle: async ({ params, query }, call) => {
       const workflow = await findWorkflow(params.id, call, owners, query.version)
@@ -215,7 +215,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     summary: 'Delete a workflow; its executions stay',
     description: 'Refused while one of its executions goes on, unless `?force=true` cancels them.',
     params: One,
-    query: z.object({ force: z.enum(['true', 'false']).default('false') }),
+    query: z.strictObject({ force: z.enum(['true', 'false']).default('false') }),
     response: Deleted,
     handle: async ({ params, query }, call) => {
       const { id } = await findWorkflow(params.id, call, owners)

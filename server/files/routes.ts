@@ -7,6 +7,7 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { piecesOf, pour } from './pour.ts'
 import { noneMatch, rangeApplies, rangeOf } from './range.ts'
+import { refuseRepeated } from './repeated.ts'
 import { joinParts, receivePart, receiveUpload, UploadedFile, UploadedPart, UploadParts } from './upload.ts'
 
 const tag = 'Files'
@@ -35,6 +36,7 @@ const maxAge = (file: FileRecord, expires: number, now = Date.now()): number =>
 async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): Promise<void> {
   open(call)
   const { req, res, query } = call
+  refuseRepeated(query)
   const id = call.params.id ?? ''
   if (!files.verify(id, query.get('exp') ?? '', query.get('sig') ?? ''))
     throw new Failure(

@@ -8,6 +8,7 @@ import type { FileRecord } from '../../core/store/store.ts'
 import { readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
+import { refuseRepeated } from './repeated.ts'
 
 export const UploadedFile = z
   .object({ id: z.string(), name: z.string(), content_type: z.string(), bytes: z.int(), sha256: z.string() })
@@ -48,6 +49,7 @@ type UploadOwners = Pick<Owners, 'config' | 'files'>
 
 /** What the address says that the file will be. Throws Failure `invalid_signature`. */
 function allowed({ params, query }: Call, { files }: UploadOwners): Upload {
+  refuseRepeated(query)
   const upload = files.verifyUpload(params.id ?? '', params.name ?? '', query)
   if (upload) return upload
   throw new Failure(

@@ -9,7 +9,7 @@ const most = 50
 
 const Ids = z.array(z.string().max(128)).max(1_000)
 const BatchQuery = z
-  .object({
+  .strictObject({
     request_ids: Ids.optional().describe(`1 to ${most} ids.`),
     ids: Ids.optional().describe('The same as `request_ids`.'),
   })
@@ -64,7 +64,7 @@ export const batchRoutes = (owners: ViewOwners) => [
     tag: 'Generation',
     summary: 'Ask about up to 50 requests at once',
     description: 'In the order of the ids, each once. With `?fields=status` without what was made.',
-    query: z.object({ fields: z.enum(['status']).optional() }),
+    query: z.strictObject({ fields: z.enum(['status']).optional() }),
     body: BatchQuery,
     example: { request_ids: ['q_01K0000000000000000000000A'] },
     response: BatchView,

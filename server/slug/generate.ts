@@ -50,7 +50,7 @@ function accepted(call: Call, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z
 
 async function submit(call: Call, slug: string, body: unknown, owners: GenerateOwners): Promise<SubmittedGeneration> {
   const terms = termsOf(call)
-  const submitted = await submitGeneration(call, { target: { slug }, body, terms }, owners)
+  const submitted = await submitGeneration(call, { target: { slug }, body, terms, strict: true }, owners)
   const { id, modelId } = submitted.job
   call.header('x-fal-request-id', queueIdOf(id))
   const { status } = owners.fleet.snapshot().models[modelId] ?? { status: 'cold' }

@@ -158,7 +158,7 @@ export const requestRoutes = (owners: ViewOwners) => [
     tag,
     summary: 'How a request is doing',
     params: One,
-    query: z.object({ logs: z.string().optional().describe('`1`: with what its engine has said.') }),
+    query: z.strictObject({ logs: z.string().optional().describe('`1`: with what its engine has said.') }),
     response: Status,
     errors: slugErrors,
     handle: async ({ params }, call) => {

@@ -73,7 +73,7 @@ export const streamRoutes = (owners: ViewOwners) => [
     summary: 'Follow a request to its end as server-sent events',
     description: 'The objects of `…/status`, one for each change; the stream ends after the last.',
     params: z.object({ id: z.string() }),
-    query: z.object({ logs: z.string().optional() }),
+    query: z.strictObject({ logs: z.string().optional() }),
     errors: slugErrors,
     answer: async call => {
       const job = await findRequest(call.params.id!, call, owners)

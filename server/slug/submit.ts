@@ -11,6 +11,7 @@ import { modelFor } from '../../core/tasks/catalog.ts'
 import { withMedia } from '../../core/tasks/generation/media.ts'
 import type { MediaWish } from '../../core/tasks/generation/prepare.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
+import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { type JobTerms, submitJob, submittedBefore } from '../submit.ts'
@@ -23,6 +24,8 @@ export interface GenerationOptions {
   /** The inputs as they were sent. */
   body: unknown
   terms?: JobTerms
+  /** Whether to refuse inputs that the task does not know. fal-compatible and OpenAI-compatible routes ignore them. */
+  strict?: boolean
 }
 
 export interface SubmittedGeneration {
@@ -43,13 +46,14 @@ export type SubmitOwners = Pick<Owners, 'admission' | 'config' | 'files' | 'jobs
  */
 export async function submitGeneration(
   call: Call,
-  { target, body, terms }: GenerationOptions,
+  { target, body, terms, strict = false }: GenerationOptions,
   owners: SubmitOwners,
 ): Promise<SubmittedGeneration> {
   const { admission } = owners
   const { model, task, slug } = offered(call, target, owners)
   const param = slug === null ? 'model' : null
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId: model.id, param })
+  if (strict) checkRequestFields(taskRecord(task), body, model.extra_params)
   const prepared = taskRecord(task).prepare(body, model)
   // A model that edits images may do so with a mask only, or without one only.
   if (prepared.task !== task) admission.admit(call.caller, { kind: 'job', task: prepared.task, modelId: model.id })

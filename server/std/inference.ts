@@ -45,7 +45,7 @@ async function answerInference(task: TextTask, call: Call, owners: InferenceOwne
   // Before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
   const kept = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const keyed = idempotencyKeyOf(call) !== undefined
-  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, keyed)
+  const ready = cpu.prepare(task, body, registry.catalog(), config.limits, { hash: keyed })
   const checked = ready instanceof Promise ? await ready : ready
   call.bodyHash = checked.bodyHash
   const later = kept !== undefined && !checked.stream

@@ -12,6 +12,8 @@ export interface TextJobOptions {
   terms: JobTerms
   /** The body that an idempotency key stands for. */
   body: unknown
+  /** Whether to refuse inputs that the task does not know. */
+  strict?: boolean
 }
 
 /** What the submission of a text task needs. */
@@ -20,7 +22,7 @@ export type TextJobOwners = Pick<Owners, 'admission' | 'config' | 'cpu' | 'jobs'
 /** Submits a text task as a durable job. Validates its inputs first: throws Failure for invalid ones. */
 export async function submitText(
   call: Call,
-  { task, text, terms, body }: TextJobOptions,
+  { task, text, terms, body, strict = false }: TextJobOptions,
   owners: TextJobOwners,
 ): Promise<JobRecord> {
   const { admission, config, cpu, registry } = owners
@@ -31,7 +33,7 @@ export async function submitText(
       'payload_too_large',
       `The inputs of a job of ${task} may have ${Math.floor(config.limits.json_body / 1024)} KiB. Send a larger request to the endpoint of the task.`,
     )
-  const { modelId } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits)
+  const { modelId } = await cpu.prepare(task, Buffer.from(text), registry.catalog(), config.limits, { strict })
   const admitted = admission.admit(call.caller, { kind: 'job', task, modelId })
   return (await submitJob(call, body, { admitted, inputs: text, terms }, owners)).job
 }

@@ -55,9 +55,13 @@ function definition(): string {
 const text = Buffer.from(definition())
 const Body = z.object({ dag: Dag, parameters: z.record(z.string(), Parameter).nullish() })
 const offer = {
-  ...offerOf({ find: () => undefined }, () => false),
-  model: () => ({
+  ...offerOf({ all: () => [], find: () => undefined, catalog: () => new Map() }, () => false),
+  model: (id: string) => ({
+    id,
     enabled: true,
+    extraParams: [],
+    resolutions: undefined,
+    voices: undefined,
     tasks: ['std/chat-completion', 'slug/text-to-image', 'slug/image-to-video', 'std/rerank'],
   }),
 }

@@ -101,7 +101,18 @@ const run = openNodeRunner({
 })
 const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, slots, slotsPerModel: slots, run })
 const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
-const offer = { ...offerOf(models, () => true), model: () => ({ enabled: true, tasks: ['std/chat-completion'] }) }
+const offered = { all: () => [], find: () => undefined, catalog: () => new Map() }
+const offer = {
+  ...offerOf(offered, () => true),
+  model: (id: string) => ({
+    id,
+    enabled: true,
+    tasks: ['std/chat-completion'],
+    extraParams: [],
+    resolutions: undefined,
+    voices: undefined,
+  }),
+}
 
 async function ours(dag: Dag): Promise<{ ms: number; busy: number }> {
   const facts = { name: 'bench', description: null, region: 'Global' as const, timeout: 600, parameters: null }

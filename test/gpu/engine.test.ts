@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Engine, type EngineOrder } from '../../gpu/engine.ts'
+import { Engine, type EngineOrder, reasonOfDeath } from '../../gpu/engine.ts'
 import { unconfined } from '../../gpu/sandbox/level.ts'
 import { fakeEngine, launcherIn, survivors, temporary, until, wrappersHere } from './launcher/_launch.ts'
 
@@ -58,8 +58,8 @@ test('one that does not listen at first is loading, not broken', async () => {
 
 describe('a start that fails says why and leaves nothing behind', () => {
   const cases: [name: string, flags: string[], of: Partial<EngineOrder>, message: RegExp][] = [
-    ['it ends at once', ['--exit', '3'], {}, /^Engine exited \(3\): RuntimeError: CUDA out of memory$/],
-    ['it ends while loading', ['--hang', '--exit', '1', '--exit-after', '200'], {}, /^Engine exited \(1\): /],
+    ['it ends at once', ['--exit', '3'], {}, /^Engine exited \(3\): out of memory$/],
+    ['it ends while loading', ['--hang', '--exit', '1', '--exit-after', '200'], {}, /^Engine exited \(1\)/],
     ['a segmentation fault', ['--hang', '--segfault-after', '100'], {}, /^Engine exited \(SIGSEGV\)/],
     ['it hangs', ['--hang'], { loadStallMs: 300 }, /^Engine made no progress in loading for 300 ms\.$/],
     ['it stops itself', ['--hang', '--freeze-after', '50'], { loadStallMs: 500 }, /no progress in loading/],
@@ -78,7 +78,7 @@ describe('a start that fails says why and leaves nothing behind', () => {
 test('it can be started again after a failure', async () => {
   const file = join(temporary(), 'started')
   const { engine } = await engineWith(['--port-race', file])
-  await expect(engine.ready()).rejects.toThrow(/EADDRINUSE/)
+  await expect(engine.ready()).rejects.toThrow(/its port is in use/)
   await engine.ready()
   expect(engine.state).toBe('ready')
 })
@@ -94,7 +94,7 @@ test('one that dies while ready says so once, with the reason', async () => {
   const { engine, exits } = await engineWith(['--exit', '3', '--exit-after', '700'])
   await engine.ready()
   await until(() => exits.length > 0)
-  expect(exits).toEqual(['Engine exited (3): RuntimeError: CUDA out of memory'])
+  expect(exits).toEqual(['Engine exited (3): out of memory'])
   expect(engine.state).toBe('stopped')
   await engine.stop('again')
   expect(exits).toHaveLength(1)
@@ -146,3 +146,13 @@ test('one that ignores SIGTERM is killed after its grace, and at once when there
   await gentle
   expect(await survivors(launchId)).toEqual([])
 })
+
+test.for<[status: string, lastWords: string, reason: string]>([
+  ['SIGKILL', "error: the prompt 'my diagnosis is …' is too long: out of memory", 'Engine exited (SIGKILL)'],
+  ['SIGSEGV', 'failed to decode /home/ann/letter.txt', 'Engine exited (SIGSEGV)'],
+  ['1', "error: the prompt 'my diagnosis is …' is too long", 'Engine exited (1)'],
+  ['1', 'CUDA error: out of memory for the request of org_2', 'Engine exited (1): out of memory'],
+  ['127', '/bin/sh: vllm: command not found', 'Engine exited (127): a program or file is missing'],
+])('an engine that ended with %s after %j is told as %j', ([status, lastWords, reason]) =>
+  expect(reasonOfDeath({ status, lastWords })).toBe(reason),
+)

@@ -1,6 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
-import { credentialOf } from '../../server/auth.ts'
+import { credentialOf, isLocal } from '../../server/auth.ts'
 import { durationText } from '../../server/call.ts'
 import { tidy } from '../../server/path.ts'
 
@@ -30,3 +30,18 @@ test.each([
   [6000, '6s'],
   [90_000, '1m30s'],
 ])('%i ms is written %s', (ms, text) => expect(durationText(ms)).toBe(text))
+
+test.each<[headers: Record<string, string>, address: string, local: boolean]>([
+  [{}, '127.0.0.1', true],
+  [{ 'user-agent': 'prometheus' }, '::1', true],
+  [{}, '10.0.0.1', false],
+  [{ 'x-forwarded-for': '10.0.0.1' }, '127.0.0.1', false],
+  [{ 'x-forwarded-proto': 'https' }, '127.0.0.1', false],
+  [{ 'x-forwarded-host': 'a' }, '127.0.0.1', false],
+  [{ forwarded: 'for=a' }, '127.0.0.1', false],
+  [{ 'x-real-ip': '10.0.0.1' }, '127.0.0.1', false],
+  [{ via: '1.1 proxy' }, '127.0.0.1', false],
+  [{ 'sec-fetch-site': 'cross-site' }, '127.0.0.1', false],
+])('%j from %s is local: %j', (headers, remoteAddress, local) =>
+  expect(isLocal({ headers, socket: { remoteAddress } } as unknown as IncomingMessage)).toBe(local),
+)

@@ -391,3 +391,13 @@ describe('x-request-id', () => {
     }
   })
 })
+
+test('metrics need a token behind a proxy, and with `metrics: token` always', { timeout: 60_000 }, async () => {
+  const status = async (at: TestApp, headers: Record<string, string>, token: string | null = null) =>
+    (await at.fetch('/metrics', { headers, token })).status
+  expect(await status(app, {})).toBe(200)
+  expect(await status(app, { 'x-real-ip': '10.0.0.1' })).toBe(401)
+  await using strict = await startApp({ metrics: 'token' })
+  expect(await status(strict, {})).toBe(401)
+  expect(await status(strict, {}, strict.secret)).toBe(200)
+})

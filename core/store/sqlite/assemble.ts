@@ -121,7 +121,7 @@ export function assemble(parts: {
         sweep?.look()
         return removed || undefined
       },
-      sweep: (now, limit) => ask('jobs.sweep', { now, limit }),
+      sweep: (now, limit, keysNow = now) => ask('jobs.sweep', { now, keysNow, limit }),
       // As one text: cloning eighteen members a record cost the main thread twice as much as writing them down.
       record: finished => ask('jobs.record', JSON.stringify(finished)),
       counts: async () => reader.jobs.counts(),

@@ -1,3 +1,4 @@
+import { closeSync, openSync, readSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
 import { sqliteBinding } from '../../assets.ts'
 
@@ -64,10 +65,31 @@ export function structuralFault(path: string, look: (connection: Connection) => 
   const connection = openAsIs(path, { readonly: true })
   try {
     look(connection)
+    // 70,000 pending jobs are 80,000 pages: a system call for each took half of the time of the check.
+    if (isReadable(path)) connection.pragma('mmap_size = 2147418112')
     const finding = connection.pragma('quick_check(1)', { simple: true })
     return finding === 'ok' ? undefined : String(finding)
   } finally {
     connection.close()
+  }
+}
+
+/**
+ * Reads a file from its beginning to its end. A page of a mapped file that the disk cannot read ends the process by a
+ * signal, without a sentence; a file that was just read whole is in memory. It is also the fastest way to get it there.
+ */
+function isReadable(path: string): boolean {
+  let file: number | undefined
+  try {
+    file = openSync(path, 'r')
+    const block = Buffer.allocUnsafeSlow(1 << 20)
+    while (readSync(file, block) > 0);
+    return true
+  } catch {
+    // SQLite finds the same, and says which page it is.
+    return false
+  } finally {
+    if (file !== undefined) closeSync(file)
   }
 }
 

@@ -64,10 +64,10 @@ export function forgetCommands(connection: Connection, { tally }: Pick<Writing, 
     },
 
     /** How many rows of each kind went, added up. */
-    'jobs.sweep'({ now, limit }: { now: number; limit: number }): number {
+    'jobs.sweep'({ now, keysNow, limit }: { now: number; keysNow: number; limit: number }): number {
       const ended = over.all(now, limit)
       for (const row of ended) forget(row, now)
-      return ended.length + events(now - eventLifetimeMs, limit) + keys(now - keyLifetimeMs, limit)
+      return ended.length + events(now - eventLifetimeMs, limit) + keys(keysNow - keyLifetimeMs, limit)
     },
   }
 }

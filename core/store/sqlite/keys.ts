@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
-import type { NewJob, StoredReply } from '../store.ts'
+import type { IdempotencyKey, NewJob, StoredReply } from '../store.ts'
 import type { Connection } from './database.ts'
 
 /** How long an idempotency key is remembered. */
@@ -52,16 +52,16 @@ export function openKeys(connection: Connection) {
 
   return (
     job: Pick<NewJob, 'organizationId' | 'id' | 'createdAt'>,
-    { key, bodyHash }: { key: string; bodyHash: string },
+    { key, bodyHash, at = job.createdAt }: IdempotencyKey,
   ): string | undefined => {
-    const { organizationId, id, createdAt } = job
+    const { organizationId, id } = job
     const digest = digestOf(organizationId, key)
-    if (insert.run(digest, bodyHash, id, createdAt).changes === 1) return undefined
-    const holder = holderOf(organizationId, digest, bodyHash, createdAt)
+    if (insert.run(digest, bodyHash, id, at).changes === 1) return undefined
+    const holder = holderOf(organizationId, digest, bodyHash, at)
     if (holder !== undefined) return holder
     // A new row and not the old one changed: they are forgotten in the order of their rows.
     drop.run(digest)
-    insert.run(digest, bodyHash, id, createdAt)
+    insert.run(digest, bodyHash, id, at)
     return undefined
   }
 }

@@ -14,6 +14,8 @@ export const completionTask: TextTaskRecord = {
   aliases: ['std/completions'],
   category: 'text',
   request: CompletionRequest,
+  otherFields: {},
+  modelFaults: () => [],
   result: CompletionResponse,
   metering: tokens,
   isMediaPath: () => false,

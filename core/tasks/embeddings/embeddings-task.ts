@@ -14,6 +14,8 @@ export const embeddingsTask: TextTaskRecord = {
   aliases: ['std/embedding'],
   category: 'text',
   request: EmbeddingsRequest,
+  otherFields: {},
+  modelFaults: () => [],
   result: EmbeddingsResponse,
   metering: tokens,
   isMediaPath: () => false,

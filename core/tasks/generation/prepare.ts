@@ -1,10 +1,12 @@
 import { randomInt } from 'node:crypto'
 import type { z } from 'zod'
+import { Failure, type FailureDetail } from '../../failure.ts'
 import type { MediaKind } from '../../media/take.ts'
 import type { Model } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
+import type { ModelFacts } from '../task.ts'
 import { type GenerationRequest, generationRequests, mostFrames, otherNames, presets } from './request.ts'
 import { pictureSize, rounded, type Size, sizeOf, usualResolutions } from './size.ts'
 
@@ -110,6 +112,18 @@ export function prepareGeneration(
     sizeFromMedia: fromMedia,
     lengthFromMedia: length.fromMedia,
     syncMode: request.sync_mode ?? false,
+  }
+}
+
+/** Returns which sizes and lengths of these inputs the model cannot make. */
+export function sizeFaults(task: GenerationTask, inputs: Body, { resolutions }: ModelFacts): FailureDetail[] {
+  try {
+    prepareGeneration(task, inputs, { extra_params: [], resolutions }, () => 0)
+    return []
+  } catch (thrown) {
+    const { code, message, param = '', details } = Failure.from(thrown)
+    const found = details ?? [{ code, message, path: param }]
+    return found.filter(({ path }) => path === 'resolution' || path === 'duration')
   }
 }
 

@@ -5,7 +5,7 @@ import { pictureSizes } from './size.ts'
 
 /**
  * The wire shapes of requests for pictures and videos, one for each task, under one name for each field. Bounds are
- * the specification's; names are fal's where the specification has none. Unknown members are passed over.
+ * the specification's; names are fal's where the specification has none.
  */
 
 /** Of a video that is made. */

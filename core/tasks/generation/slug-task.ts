@@ -6,8 +6,8 @@ import { withFiles } from './fill.ts'
 import { GeneratedImages, GeneratedVideo } from './generated.ts'
 import { linked } from './linked.ts'
 import { generationMetering } from './metering.ts'
-import { prepareGeneration } from './prepare.ts'
-import { generationRequests } from './request.ts'
+import { prepareGeneration, sizeFaults } from './prepare.ts'
+import { generationRequests, otherNames } from './request.ts'
 import { type GenerationResult, resultOf } from './result.ts'
 
 const mediaField = /^(image|mask|video|audio)(_url)?$/
@@ -20,6 +20,8 @@ const isMediaPath = (path: Path): boolean =>
 export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'video'): GenerationTaskRecord {
   const prepare: GenerationTaskRecord['prepare'] = (request, model, drawSeed) =>
     prepareGeneration(id, request, model, drawSeed)
+  const fields = Object.keys(generationRequests[id].shape)
+  const kept = new Set([...fields, 'image', 'mask', 'video', 'audio'])
   return {
     id,
     title,
@@ -28,6 +30,8 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
     aliases: [],
     category: makes === 'images' ? 'image' : 'video',
     request: generationRequests[id],
+    otherFields: Object.fromEntries(fields.flatMap(field => (otherNames[field] ?? []).map(other => [other, field]))),
+    modelFaults: (inputs, model) => sizeFaults(id, inputs, model),
     result: makes === 'images' ? GeneratedImages : GeneratedVideo,
     metering: generationMetering,
     takesFiles: true,
@@ -40,7 +44,7 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
     isRepeatable: isSeeded,
     fill: (inputs, context) => withFiles(prepare, inputs, context),
     requestAgain({ extra, ...stored }: GenerationInputs) {
-      const sent = Object.entries(stored).filter(([, value]) => value !== null && value !== '')
+      const sent = Object.entries(stored).filter(([name, value]) => kept.has(name) && value !== null && value !== '')
       return { ...Object.fromEntries(sent), ...extra }
     },
     prepare,

@@ -27,6 +27,8 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
     aliases,
     category: 'image',
     request: imageRequests[id],
+    otherFields: { moderation: null },
+    modelFaults: () => [],
     result: ImagesResponse,
     metering: generationMetering,
     takesFiles: true,

@@ -1,4 +1,5 @@
 import { Failure, type FailureCode, failures } from '../../failure.ts'
+import { faultClass, withoutPlaces } from './engine-text.ts'
 
 /** What an engine says is wrong. */
 export interface EngineWords {
@@ -120,19 +121,23 @@ const tidy = (message: string): string =>
     .slice(0, 500)
 
 /**
- * An engine's refusal as ours. A caller's mistake keeps its 4xx and the engine's words, because only the engine knows
- * what is wrong with a value; anything else is the engine's fault and may be tried again. A 401 or 404 from an engine
- * is never the caller's: the caller has shown us another key, and we chose the path.
+ * An engine's refusal as ours. A caller's mistake keeps its 4xx and the engine's words without places, because only the
+ * engine knows what is wrong with a value; of anything else callers get the class, and the log gets the words. A 401 or 404
+ * from an engine is never the caller's: the caller has shown us another key, and we chose the path.
  */
 export function refused(status: number, words: EngineWords, code = codeOf(status, words)): Failure {
-  const said = tidy(words.message)
-  if (code === 'worker_error')
-    return new Failure(code, `The engine answered ${status}${said ? `: ${said}` : ''}. Trying again may help.`)
-  if (code === 'model_warming_up' || code === 'no_capacity')
-    return new Failure(
-      code,
-      `The engine ${code === 'no_capacity' ? 'takes no more requests' : 'is still loading'}${said ? `: ${said}` : ''}. Try again later.`,
-    )
+  const engineSaid = tidy(words.message)
+  const said = withoutPlaces(engineSaid)
+  if (code === 'worker_error') {
+    const why = faultClass(engineSaid)
+    return new Failure(code, `The engine answered ${status}${why ? `: ${why}` : ''}. Trying again may help.`, {
+      engineSaid,
+    })
+  }
+  if (code === 'model_warming_up' || code === 'no_capacity') {
+    const what = code === 'no_capacity' ? 'takes no more requests' : 'is still loading'
+    return new Failure(code, `The engine ${what}. Try again later.`, { engineSaid })
+  }
   const param = words.param ?? undefined
   if (code === 'context_length_exceeded' && words.tokens !== null && words.context !== null) {
     const { tokens, context } = words
@@ -167,5 +172,13 @@ export function errorIn(value: Record<string, unknown>, event?: string): Failure
   const code =
     status >= 400 && status < 600 ? codeOf(status, words) : codeOf(callersCode(words.code) ? 400 : 500, words)
   if (code !== 'worker_error') return refused(status || 400, words, code)
-  return new Failure('worker_error', `The engine gave up on its answer: ${tidy(words.message) || 'no reason given'}`)
+  const engineSaid = tidy(words.message)
+  const why = faultClass(engineSaid)
+  return new Failure(
+    'worker_error',
+    `The engine gave up on its answer${why ? `: ${why}` : ''}. Trying again may help.`,
+    {
+      engineSaid,
+    },
+  )
 }

@@ -14,6 +14,8 @@ export const rerankTask: TextTaskRecord = {
   aliases: ['std/reranking'],
   category: 'text',
   request: RerankRequest,
+  otherFields: { max_tokens_per_doc: null },
+  modelFaults: () => [],
   result: RerankResponse,
   metering: tokens,
   isMediaPath: () => false,

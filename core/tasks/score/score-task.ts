@@ -14,6 +14,8 @@ export const scoreTask: TextTaskRecord = {
   aliases: [],
   category: 'text',
   request: ScoreRequest,
+  otherFields: {},
+  modelFaults: () => [],
   result: ScoreResponse,
   metering: tokens,
   isMediaPath: () => false,

@@ -2,7 +2,7 @@ import { characters } from '../metering.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { SpeechTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
-import { prepareSpeech, speech } from './speech.ts'
+import { prepareSpeech, speech, voiceFaults } from './speech.ts'
 import { SpeechAnswer, SpeechRequest } from './speech-request.ts'
 import { linkedSpeech, type SpeechResult } from './speech-result.ts'
 
@@ -15,6 +15,8 @@ export const speechTask: SpeechTaskRecord = {
   aliases: ['std/speech'],
   category: 'audio',
   request: SpeechRequest,
+  otherFields: {},
+  modelFaults: voiceFaults,
   result: SpeechAnswer,
   metering: characters,
   isMediaPath: () => false,

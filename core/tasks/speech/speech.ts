@@ -1,11 +1,12 @@
-import { Failure } from '../../failure.ts'
+import { Failure, type FailureDetail } from '../../failure.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { EngineRoute, SpeechTraits } from '../../models/fleet.ts'
+import { nearest } from '../../nearest.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { SpeechFormat } from '../../schemas/speech-format.ts'
 import { longestSpeechInput, usualSpeechInput } from '../../schemas/speech-input.ts'
 import { extraFields, modelFor } from '../catalog.ts'
-import type { TaskName } from '../task.ts'
+import type { ModelFacts, TaskName } from '../task.ts'
 import { SpeechRequest } from './speech-request.ts'
 
 /** Names the task. */
@@ -85,11 +86,21 @@ function voiceFor(entry: CatalogEntry, { voices }: SpeechTraits, voice: SpeechRe
   const id = typeof voice === 'string' ? voice : voice.id
   if (voices === null) return voice
   if (voices.includes(id)) return id
-  throw new Failure(
-    'invalid_value',
-    `'voice': '${entry.id}' has no voice '${id.slice(0, 64)}'. It has: ${voices.slice(0, 100).join(', ')}.`,
-    { param: 'voice' },
-  )
+  throw new Failure('invalid_value', noVoice(entry.id, id, voices), { param: 'voice' })
+}
+
+const noVoice = (modelId: string, voice: string, voices: readonly string[]): string => {
+  const meant = nearest(voice.slice(0, 64), voices)
+  const hint = meant === undefined ? '' : ` Did you mean '${meant}'?`
+  return `'voice': '${modelId}' has no voice '${voice.slice(0, 64)}'.${hint} It has: ${voices.slice(0, 100).join(', ')}.`
+}
+
+/** Returns the voice of these inputs as a fault where the model is known to lack it. */
+export function voiceFaults({ voice }: Readonly<Record<string, unknown>>, { id, voices }: ModelFacts): FailureDetail[] {
+  const { data } = SpeechRequest.shape.voice.safeParse(voice)
+  const name = data == null || typeof data === 'string' ? data : data.id
+  if (name == null || voices === undefined || voices.includes(name)) return []
+  return [{ code: 'invalid_value', path: 'voice', message: noVoice(id, name, voices) }]
 }
 
 /** What the engine is asked for: the format itself, or WAV, of which the others are made. */

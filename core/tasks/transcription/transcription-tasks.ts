@@ -28,6 +28,8 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
   aliases: aliases[task],
   category: 'audio',
   request: transcriptionRequests[task],
+  otherFields: { known_speaker_names: null, known_speaker_references: null },
+  modelFaults: () => [],
   result: Transcription,
   metering: tokens,
   takesFiles: true,

@@ -149,7 +149,7 @@ test('a master key other than that of the server is refused before a useless tok
   const { secret } = await create()
   const absent = await infer(['token', 'create', '--data-dir', dataDir])
   expect(absent.exitCode).toBe(1)
-  expect(absent.stderr).toContain('Set the same INFER_MASTER_KEY here')
+  expect(absent.stderr).toContain('Set the same INFER_MASTER_KEY_FILE or INFER_MASTER_KEY here')
 
   writeFileSync(join(dataDir, 'root-token'), `${secret}\n`)
   expect((await run('token', 'list')).exitCode).toBe(0)

@@ -15,11 +15,13 @@ function written(name: string, text: string): string {
 const node = { task: 'std/completion', inputs: {} }
 
 test('a whole workflow, and a graph alone that is named after its file', () => {
-  const whole = readDocument(
+  const { document: whole } = readDocument(
     written('a.json', JSON.stringify({ name: 'Story', timeout: 5, dag: { nodes: { a: node } } })),
   )
   expect([whole.name, whole.timeout, whole.dag.edges]).toEqual(['Story', 5, []])
-  const alone = readDocument(written('my flow.yaml', 'nodes: { a: { task: std/completion, inputs: {} } }'))
+  const { document: alone } = readDocument(
+    written('my flow.yaml', 'nodes: { a: { task: std/completion, inputs: {} } }'),
+  )
   expect([alone.name, Object.keys(alone.dag.nodes)]).toEqual(['my flow', ['a']])
 })
 
@@ -29,8 +31,11 @@ test.each<[name: string, text: string, message: RegExp, exitCode: number]>([
   ['a.yaml', 'hello', /a\.yaml is no workflow\. Write an object with the graph as 'dag'/, 65],
   ['a.yaml', '', /a\.yaml is no workflow\. Write an object/, 65],
   ['a.json', '{"name": "x"}', /a\.json is no workflow\. Write an object/, 65],
-  ['a.yaml', 'dag: { nodes: { a: {} } }', /a\.yaml is no workflow\. .*dag\.nodes\.a\.task/, 65],
+  ['a.yaml', 'dag: { nodes: { a: { inputs: {} } } }', /a\.yaml:1:17: .*dag\.nodes\.a\.task/, 65],
   ['a.yaml', 'dag: { nodes: { a: { task: x, inputs: {} } }, edges: [a] }', /dag\.edges\[0\]/, 65],
+  ['a.yaml', 'dag: { nodes: {} }\nnmae: x', /a\.yaml:2:1: Unknown parameter: 'nmae'\. Did you mean 'name'\?/, 65],
+  ['a.yaml', 'nodes: {}\nname: a\nparamters: {}', /a\.yaml:3:1: .*'paramters'\. Did you mean 'parameters'\?/, 65],
+  ['a.json', '{"dag": {"nodes": {},\n "edge": []}}', /a\.json:2:2: .*'dag\.edge'\. Did you mean 'edges'\?/, 65],
 ])('%s with %j is refused', (name, text, message, exitCode) => {
   const path = written(name, text)
   expect(() => readDocument(path)).toThrow(

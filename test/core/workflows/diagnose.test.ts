@@ -10,29 +10,52 @@ const Write = z.object({
   prompt: z.string().min(1),
   n: z.int().min(1).max(4).nullish(),
   tags: z.array(z.string()).optional(),
+  style: z.enum(['bold', 'plain']).optional(),
 })
 const Written = z.object({
   choices: z.array(z.object({ message: z.object({ content: z.string().nullable() }) })),
   count: z.int(),
 })
 const Paint = z.object({ model: z.string(), prompt: z.string(), image_url: z.string().optional() })
+const Say = z.object({ model: z.string(), input: z.string(), voice: z.string().nullish(), speed: z.number().nullish() })
+const Said = z.object({ audio_url: z.string(), file_id: z.string() })
 const Painted = z.object({ images: z.array(z.object({ url: z.string() })), more: z.looseObject({}) })
 
+const plain = { otherFields: {}, modelFaults: () => [] }
 const types = {
-  write: { request: Write, result: Written, isMediaPath: () => false },
-  paint: { request: Paint, result: Painted, isMediaPath: (path: readonly unknown[]) => path[0] === 'image_url' },
+  write: { ...plain, request: Write, result: Written, isMediaPath: () => false },
+  paint: {
+    ...plain,
+    otherFields: { image: 'image_url', quality: null },
+    request: Paint,
+    result: Painted,
+    isMediaPath: (path: readonly unknown[]) => path[0] === 'image_url',
+  },
+  say: {
+    ...plain,
+    request: Say,
+    result: Said,
+    isMediaPath: () => false,
+    modelFaults: (inputs: Readonly<Record<string, unknown>>) =>
+      inputs.voice === 'nobody'
+        ? [{ code: 'invalid_value', path: 'voice', message: "'voice': the model has no voice 'nobody'." }]
+        : [],
+  },
+}
+const facts = { id: 'm', extraParams: ['scheduler'], resolutions: undefined, voices: undefined }
+const models = {
+  m: { ...facts, enabled: true, tasks: ['write', 'paint', 'say'] },
+  off: { ...facts, enabled: false, tasks: ['write'] },
+  w: { ...facts, enabled: true, tasks: ['write'] },
 }
 const offer: Offer = {
   task: name => {
     const type = types[(name === 'std/write' ? 'write' : name) as keyof typeof types]
     return type && { name, type }
   },
-  model: id =>
-    ({
-      m: { enabled: true, tasks: ['write', 'paint'] },
-      off: { enabled: false, tasks: ['write'] },
-      w: { enabled: true, tasks: ['write'] },
-    })[id],
+  taskNames: () => Object.keys(types),
+  model: id => models[id as keyof typeof models],
+  modelIds: () => Object.keys(models),
 }
 
 type Nodes = Record<string, object>
@@ -90,13 +113,12 @@ describe('codes', () => {
       { a: write('n: ${nodes.b.result.count}'), b: write('y') },
       ['a>b'],
     ],
-    ['implicit_dependency', "'b' runs after 'a'", { a: write('x'), b: write('n: ${nodes.a.result.count}') }],
     ['invalid_reference_syntax', 'never closed', { a: write('${input.x') }],
     ['undeclared_input', "'topic'", { a: write('${input.topic}') }, [], {}],
     ['unused_parameter', "'topic'", { a: write('x') }, [], { topic: { type: 'string' } }],
     ['input_param_type', 'is string', { a: write('n: ${input.n}') }, [], { n: { type: 'integer', default: 'three' } }],
     ['unknown_field', "'colour'", { a: write('x', { colour: 'red' }) }],
-    ['unknown_field', "no input 'colour'", { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', colour: 1 } } }],
+    ['unknown_input', "no input 'colour'", { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', colour: 1 } } }],
     ['missing_input', "'prompt'", { a: { model_id: 'm', task: 'write', inputs: {} } }],
     ['type_mismatch', "'prompt'", { a: write(3) }],
     ['type_mismatch', 'expects string', { a: write('x'), b: paint('${nodes.a.result.count}') }, ['a>b']],
@@ -146,6 +168,15 @@ describe('codes', () => {
       [],
     ],
     ['an alias of a task', { a: write('x', { task: 'std/write', model_id: 'm' }) }, []],
+    ['an edge that a reference implies', { a: write('x'), b: write('n: ${nodes.a.result.count}') }, []],
+    ['another name of an input', { a: paint('x', {}, { image: 'https://example.com/a.png' }) }, []],
+    ['an input without effect', { a: paint('x', {}, { quality: 'high' }) }, []],
+    ['a parameter that the model is configured to take', { a: paint('x', {}, { scheduler: 'x' }) }, []],
+    [
+      'a text with a reference where only some texts are right',
+      { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', style: '${input.style}d' } } },
+      [],
+    ],
     ['what an editor keeps', { a: write('x', { position: { x: 1, y: 2 }, name: 'Writer' }) }, []],
   ])('%s is fine', ([, nodes, edges, parameters]) => {
     const { type_issues, warnings } = found(nodes, edges, parameters)
@@ -171,7 +202,54 @@ test.for<
   ],
   ['what is expected of a value', 'type_mismatch', { expected: 'string', actual: 'integer' }, { a: write(3) }],
   ['that it keeps it from running', 'unknown_model', { severity: 'error' }, { a: write('x', { model_id: 'other' }) }],
-  ['that it may run all the same', 'type_mismatch', { severity: 'warning' }, { a: write(3) }],
+  ['that a value of a wrong type keeps it from running', 'type_mismatch', { severity: 'error' }, { a: write(3) }],
+  [
+    'that it may run all the same',
+    'unknown_field',
+    { severity: 'warning', message: "Node 'a': 'colour' has no meaning here." },
+    { a: write('x', { colour: 1 }) },
+  ],
+  [
+    'that a value is out of range',
+    'value_out_of_range',
+    { severity: 'error' },
+    { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', n: 9 } } },
+  ],
+  [
+    'that a text is no number',
+    'type_mismatch',
+    { severity: 'error' },
+    { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', n: '${input.n} or so' } } },
+  ],
+  [
+    'which member of a result is meant',
+    'unknown_output_path',
+    { severity: 'error', suggestion: 'audio_url', message: expect.stringMatching(/Did you mean 'audio_url'\?$/) },
+    {
+      a: { model_id: 'm', task: 'say', inputs: { input: 'x' } },
+      b: write('${nodes.a.result.audiourl}'),
+    },
+  ],
+  [
+    'which output is meant',
+    'unknown_output_path',
+    { severity: 'error', suggestion: 'audio_url' },
+    { a: { model_id: 'm', task: 'say', inputs: { input: 'x' }, outputs: ['audiourl'] } },
+  ],
+  [
+    'which voice the model lacks',
+    'value_out_of_range',
+    { severity: 'error', path: 'inputs.voice' },
+    { a: { model_id: 'm', task: 'say', inputs: { input: '${input.text}', voice: 'nobody' } } },
+  ],
+  ['which task is meant', 'unknown_task', { suggestion: 'paint' }, { a: write('x', { task: 'piant' }) }],
+  ['which model is meant', 'unknown_model', { suggestion: 'off' }, { a: write('x', { model_id: 'offf' }) }],
+  [
+    'once that a required input is misspelt',
+    'unknown_input',
+    { suggestion: 'prompt' },
+    { a: { model_id: 'm', task: 'write', inputs: { promt: 'x' } } },
+  ],
   [
     'which node is meant',
     'unknown_reference',
@@ -196,8 +274,8 @@ test.for<
   ['which field is meant', 'unknown_field', { suggestion: 'timeout' }, { a: write('x', { timeuot: 3 }) }],
   [
     'which input is meant',
-    'unknown_field',
-    { suggestion: 'tags' },
+    'unknown_input',
+    { severity: 'error', suggestion: 'tags' },
     { a: { model_id: 'm', task: 'write', inputs: { prompt: 'x', tag: ['y'] } } },
   ],
   [
@@ -224,7 +302,7 @@ test('the same model in the inputs is fine', () => {
 
 test('with some of them nothing can run, with others it may', () => {
   const { type_issues, warnings } = found({ a: write(3, { colour: 1 }), b: write('x', { model_id: null }) })
-  expect(blockingOf({ type_issues, warnings }).map(({ code }) => code)).toEqual(['node_without_model'])
+  expect(blockingOf({ type_issues, warnings }).map(({ code }) => code)).toEqual(['node_without_model', 'type_mismatch'])
 })
 
 test('200 nodes with 1,000 edges are looked over, at once or in turns', async () => {

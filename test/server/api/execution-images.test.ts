@@ -45,7 +45,7 @@ test.for<[string, object]>([
 ])('what one node paints another one edits: %s', { timeout: 120_000 }, async ([, image]) => {
   const nodes = { paint: paint(), edit: edit(image) }
   const { type_issues, warnings } = await validated(nodes)
-  expect([type_issues, warnings.map(({ code }: Json) => code)]).toEqual([[], ['implicit_dependency']])
+  expect([type_issues, warnings.map(({ code }: Json) => code)]).toEqual([[], []])
   const done = await run({ nodes, edges: [] })
   expect([done.status, done.error]).toEqual(['completed', null])
   const [first, second] = done.nodes as Json[]
@@ -60,10 +60,7 @@ test.for<[string, object]>([
 test('an object where an address belongs is found and read', { timeout: 120_000 }, async () => {
   const nodes = { paint: paint(), edit: edit({ images: [{ image_url: '${nodes.paint.result.images[1]}' }] }) }
   const { type_issues, warnings } = await validated(nodes)
-  expect([type_issues, warnings.map(({ code }: Json) => code)]).toEqual([
-    [],
-    ['implicit_dependency', 'coerced_media_reference'],
-  ])
+  expect([type_issues, warnings.map(({ code }: Json) => code)]).toEqual([[], ['coerced_media_reference']])
   expect((await run({ nodes, edges: [] })).status).toBe('completed')
 })
 

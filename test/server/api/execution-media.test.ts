@@ -83,7 +83,7 @@ test.for([
   const { diagnostics } = (await checked.json()) as { diagnostics: { type_issues: []; warnings: { code: string }[] } }
   expect([diagnostics.type_issues, diagnostics.warnings.map(({ code }) => code)]).toEqual([
     [],
-    ['implicit_dependency', 'coerced_media_reference'],
+    ['coerced_media_reference'],
   ])
   expect((await run(nodes)).nodes[1]).toMatchObject({ status: 'completed', error: null })
 })

@@ -47,10 +47,13 @@ const submit = (task: string, model_id: string, inputs: object) => ask('/api/job
 const inputsOf = async (id: string) => (await ask(`/api/jobs/${id}`)).body.inputs
 
 test.each(Object.entries(audio) as [Audio, string][])(
-  '%s: what nobody knows is not kept, what the model is configured for is',
+  '%s: what nobody knows is refused by a job and not kept by the endpoint, what the model is configured for is kept',
   async (task, model) => {
-    const junk = { junk: 'x', mood: 'glad', stream: false }
-    const made = await submit(task, model, { ...own[task], ...junk })
+    const known = { mood: 'glad', ...(task === 'std/audio-speech' ? {} : { stream: false }) }
+    const junk = { junk: 'x', ...known }
+    const refused = await submit(task, model, { ...own[task], ...junk })
+    expect([refused.status, refused.body.error?.code]).toEqual([400, 'unknown_parameter'])
+    const made = await submit(task, model, { ...own[task], ...known })
     expect(made.status).toBe(202)
     expect(await inputsOf(made.body.id)).toEqual({ ...kept[task], model, mood: 'glad' })
 

@@ -115,7 +115,7 @@ test('what a graph refers to is checked before it runs', async () => {
     code,
   ])
   expect(said).toContainEqual(['speak', 'inputs.input', 'type_mismatch'])
-  expect(said).toContainEqual(['speak', 'inputs.spped', 'unknown_field'])
+  expect(said).toContainEqual(['speak', 'inputs.spped', 'unknown_input'])
   expect(said).toContainEqual(['unknown', 'inputs.url', 'unknown_output_path'])
   expect(said).toContainEqual(['wrong', 'inputs.speed', 'type_mismatch'])
   expect(said.filter(([node]) => node === 'known')).toEqual([])

@@ -245,7 +245,7 @@ test('what comes out of one goes into the next: a film with more frames, a film 
 }) => {
   skip(!hasFfmpeg)
   const film = await until(app, await submitted(app, video, { num_frames: 8, fps: 4 }), 'COMPLETED')
-  const more = { video_url: film.video.url as string, image_size: undefined, num_frames: undefined, fps: 12 }
+  const more = { video_url: film.video.url as string, image_size: undefined, fps: 12 }
   const smooth = await until(app, await submitted(app, 'fake/paint/video-interpolation', more), 'COMPLETED')
   expect(smooth.result).toMatchObject({ num_frames: 24, fps: 12, width: 64, height: 64, duration_seconds: 2 })
   const image = await until(app, await submitted(app, 'fake/paint/text-to-image'), 'COMPLETED')

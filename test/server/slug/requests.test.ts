@@ -83,7 +83,7 @@ test('a video, from the submit to its bytes', async ({ skip }) => {
   expect(await statusOf(app, id)).not.toHaveProperty('logs')
   const logs = await ask(app, `/slug/requests/${id}/logs`)
   expect(logs.body.logs).toEqual(status.logs)
-  const library = await ask(app, '/api/library?search=cat')
+  const library = await ask(app, '/api/library?q=cat')
   expect(library.text).toContain(`"job_id":"${id.replace('q_', 'job_')}"`)
 }, 60_000)
 

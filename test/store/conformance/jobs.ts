@@ -39,6 +39,22 @@ export function jobRules({ store }: Subject): void {
     for (const { id, organizationId } of [first, later.job]) await store.jobs.cancel(organizationId, id, 1)
   })
 
+  test('a clock that is set forward ends the time of no key', async () => {
+    const { submit } = alone()
+    const keyed = (at: number, createdAt: number) => ({
+      createdAt,
+      idempotency: { key: 'POST /api/jobs forward', bodyHash: 'h', at },
+    })
+    const first = await submit(keyed(1_000, 1_000))
+    const jumped = 5_000 + 26 * 3_600_000
+    expect(await store.jobs.submit(newJob(keyed(5_000, jumped)))).toMatchObject({ job: first, replayed: true })
+    await store.jobs.sweep(jumped, 1_000, 6_000)
+    expect(await store.jobs.submit(newJob(keyed(7_000, jumped)))).toMatchObject({ job: first, replayed: true })
+    expect((await store.jobs.submit(newJob(keyed(1_000 + 24 * 3_600_000, jumped)))).replayed).toBe(false)
+    for (const { id } of (await store.jobs.list(organizationId, { limit: 2, modelId: first.modelId })).jobs)
+      await store.jobs.cancel(organizationId, id, 1)
+  })
+
   test('a hundred at once with each of twenty keys make twenty jobs', async () => {
     const { modelId } = alone()
     const submits = Array.from({ length: 20 }, (_, k) =>

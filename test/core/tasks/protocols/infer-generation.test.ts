@@ -67,8 +67,8 @@ test.each<[what: string, answer: Answer, code: string, words: string]>([
     'unsupported_parameter',
     'no masks',
   ],
-  ['500', { status: 500, type: json, body: error('broken') }, 'worker_error', 'broken'],
-  ['503', { status: 503, type: json, body: error('busy') }, 'no_capacity', 'busy'],
+  ['500', { status: 500, type: json, body: error('broken') }, 'worker_error', 'The engine answered 500. Trying'],
+  ['503', { status: 503, type: json, body: error('busy') }, 'no_capacity', 'The engine takes no more requests. Try'],
 ])('%s', async (_, answer, code, words) => {
   const { end } = await generated(answer)
   expect(end).toMatchObject({ code, message: expect.stringContaining(words) as string })

@@ -39,8 +39,16 @@ describe('speech', () => {
     ['more than was allowed', { type: 'audio/wav', body: Buffer.alloc(65) }, failed('worker_error', 'more sound than')],
     ['audio that is cut off', { type: 'audio/wav', body: bytes, cut: true }, failed('worker_error', '')],
     ['400', { status: 400, type: json, body: error('no voice x') }, failed('invalid_value', 'no voice x')],
-    ['500', { status: 500, type: json, body: error('broken') }, failed('worker_error', 'broken')],
-    ['503', { status: 503, type: json, body: error('busy') }, failed('no_capacity', 'busy')],
+    [
+      '500',
+      { status: 500, type: json, body: error('broken') },
+      failed('worker_error', 'The engine answered 500. Trying'),
+    ],
+    [
+      '503',
+      { status: 503, type: json, body: error('busy') },
+      failed('no_capacity', 'The engine takes no more requests. Try'),
+    ],
   ])('%s', async (_, answer, failure) => {
     await expect(spoken(answer)).rejects.toMatchObject(failure)
   })
@@ -92,8 +100,16 @@ describe('transcripts', () => {
     ['more than was allowed', { type: json, body: ' '.repeat(65) }, failed('worker_error', '')],
     ['an answer that is cut off', { type: json, body: '{"te', cut: true }, failed('worker_error', '')],
     ['400', { status: 400, type: json, body: error('too loud') }, failed('invalid_value', 'too loud')],
-    ['500', { status: 500, type: json, body: error('broken') }, failed('worker_error', 'broken')],
-    ['503', { status: 503, type: json, body: error('busy') }, failed('no_capacity', 'busy')],
+    [
+      '500',
+      { status: 500, type: json, body: error('broken') },
+      failed('worker_error', 'The engine answered 500. Trying'),
+    ],
+    [
+      '503',
+      { status: 503, type: json, body: error('busy') },
+      failed('no_capacity', 'The engine takes no more requests. Try'),
+    ],
   ])('%s', async (_, answer, failure) => {
     await expect(transcribed(answer)).rejects.toMatchObject(failure)
   })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { kindsOf, kindsText, membersAt, walk } from '../../../core/schemas/schema-walk.ts'
 import { taskRecords } from '../../../core/tasks/registry.ts'
 import type { Segment } from '../../../core/workflows/references.ts'
-import { kindsOf, kindsText, membersOf, walk } from '../../../core/workflows/schema-walk.ts'
 
 /** What may be at a place, in words; 'missing': there is no such place. */
 function at(schema: z.ZodType, path: readonly Segment[]): string {
@@ -78,7 +78,7 @@ test.for<[about: string, schema: z.ZodType, names: string[]]>([
   ['of each of several', kinds, ['kind', 'radius', 'kind', 'side', 'radius']],
   ['of a text', z.string(), []],
   ['of anything', z.intersection(z.object({}), z.object({})), []],
-])('the members %s', ([, schema, names]) => expect(membersOf(schema)).toEqual(names))
+])('the members %s', ([, schema, names]) => expect(membersAt(schema)).toEqual(names))
 
 interface Json {
   type?: string | string[]

@@ -1,5 +1,7 @@
 import type { z } from 'zod'
-import type { Segment } from './references.ts'
+
+/** One step of a path: the name of a member, or an index of a list. */
+type Segment = string | number
 
 /**
  * What a path into a value leads to, by the schema of the value. The schemas are followed as they are: JSON Schemas of
@@ -152,8 +154,10 @@ function resolved(schema: Schema, depth: number): readonly Schema[] | 'unknown' 
       }
       return found
     }
-    case 'intersection':
     case 'pipe':
+      // What a preprocessed value must be is said by the schema behind it.
+      return defOf(def.in).type === 'transform' ? resolved(def.out, depth + 1) : 'unknown'
+    case 'intersection':
     case 'promise':
       return 'unknown'
     default:
@@ -180,10 +184,10 @@ function member(def: Def, step: Segment): Schema | 'unknown' | 'missing' {
   }
 }
 
-/** What the members of an object that fits are called, as far as its schema lists them. */
-export function membersOf(schema: Schema): string[] {
-  const found = alternatives(schema)
-  return found === 'unknown'
+/** Returns the member names that the schema lists for the object at a path; none where the schema lists none. */
+export function membersAt(root: Schema, path: readonly Segment[] = []): string[] {
+  const found = walk(root, path)
+  return typeof found === 'string'
     ? []
     : found.flatMap(one => {
         const def = defOf(one)

@@ -1,0 +1,36 @@
+/**
+ * What callers may read of an engine's own words. They name files, addresses and other tenants' requests, so a fault of the
+ * engine is told as its class, and only what an engine says about a wrong request is quoted, without places.
+ */
+const classes: readonly [says: RegExp, sentence: string][] = [
+  [/out of (\w+ )?memory|\boom\b|bad_alloc|(cannot|failed to|unable to) allocate|not enough memory/i, 'out of memory'],
+  [/address already in use|EADDRINUSE|failed to bind/i, 'its port is in use'],
+  [/unrecognized arguments?|unknown (argument|option)|invalid (argument|option)|^usage:/i, 'its arguments are wrong'],
+  [
+    /(failed to|cannot|could not|error) load(ing)?\b.*model|invalid magic|unknown model architecture/i,
+    'the model cannot be loaded',
+  ],
+  [
+    /ModuleNotFoundError|cannot open shared object|command not found|\bENOENT\b|no such file/i,
+    'a program or file is missing',
+  ],
+  [/permission denied|\bEACCES\b/i, 'permission denied'],
+  [/\bapi key|unauthori[sz]ed/i, 'it refuses the key of this server'],
+  [/\bquota|billing/i, 'its quota is used up'],
+  [/\b(cuda|cublas|cudnn|nccl|hip|vulkan|driver)\b/i, 'the GPU reported an error'],
+]
+
+/** Returns the class of the fault that an engine's words describe, as the end of a sentence; undefined where unknown. */
+export const faultClass = (words: string): string | undefined => classes.find(([says]) => says.test(words))?.[1]
+
+const address = '[address removed]'
+const path = '[path removed]'
+
+/** Returns the text without URLs, network and memory addresses, and paths of files. */
+export const withoutPlaces = (text: string): string =>
+  text
+    .replaceAll(/\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'<>]+/gi, address)
+    .replaceAll(/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b|\blocalhost:\d{1,5}\b|\[[0-9a-f:]{2,45}\]:\d{1,5}/gi, address)
+    .replaceAll(/\b0x[0-9a-f]{4,16}\b/gi, address)
+    .replaceAll(/(?<![\w/.\]-])(?:~|\.{1,2})?\/[\w.@+~-]+(?:\/[\w.@+~-]+)*\/?/g, path)
+    .replaceAll(/\b[A-Za-z]:\\[^\s"'<>|]+/g, path)

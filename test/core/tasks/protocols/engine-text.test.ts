@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { faultClass, withoutPlaces } from '../../../../core/tasks/protocols/engine-text.ts'
+
+test.for<[text: string, shown: string]>([
+  ['temperature must be below 2', 'temperature must be below 2'],
+  ['cannot open /var/lib/infer/models/a.gguf: denied', 'cannot open [path removed]: denied'],
+  ['File "/usr/lib/python3/a.py", line 3', 'File "[path removed]", line 3'],
+  ['see ~/models/x and ../y', 'see [path removed] and [path removed]'],
+  ['refused by http://10.0.0.3:8000/v1/chat?key=1.', 'refused by [address removed]'],
+  ['connect 127.0.0.1:43121 failed', 'connect [address removed] failed'],
+  ['localhost:8000 and [::1]:80', '[address removed] and [address removed]'],
+  ['pointer 0x7ffd1234abcd', 'pointer [address removed]'],
+  ["model 'org/name' takes 3/4 of it", "model 'org/name' takes 3/4 of it"],
+])('%j is shown as %j', ([text, shown]) => expect(withoutPlaces(text)).toBe(shown))
+
+test('places are removed in linear time', () => {
+  for (const text of ['/'.repeat(1e5), '/a'.repeat(1e5), '1.'.repeat(1e5), 'a:'.repeat(1e5), '['.repeat(1e5)])
+    expect(withoutPlaces(text).length).toBeLessThan(1e6)
+})
+
+test.for<[words: string, sentence: string | undefined]>([
+  ['RuntimeError: CUDA out of memory', 'out of memory'],
+  [
+    'error while loading shared libraries: libcudart.so: cannot open shared object file',
+    'a program or file is missing',
+  ],
+  ['CUDA error: device-side assert', 'the GPU reported an error'],
+  ['error: unknown argument: --foo', 'its arguments are wrong'],
+  ["the prompt 'tell me about my patient' failed", undefined],
+])('%j means %j', ([words, sentence]) => expect(faultClass(words)).toBe(sentence))
