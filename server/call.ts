@@ -27,6 +27,8 @@ export class Call implements Placed {
   readonly params: Record<string, string>
   /** Watches all streams. */
   readonly streams: Owners['streams']
+  /** Watches the tokens of responses that stay open. */
+  readonly access: Owners['access']
   /** The index among the running calls. */
   place = -1
   readonly #publicUrl: string | undefined
@@ -48,13 +50,14 @@ export class Call implements Placed {
     res: ServerResponse,
     route: Route,
     params: Record<string, string>,
-    { config, streams }: Pick<Owners, 'config' | 'streams'>,
+    { access, config, streams }: Pick<Owners, 'access' | 'config' | 'streams'>,
   ) {
     this.req = req
     this.res = res
     this.route = route
     this.params = params
     this.streams = streams
+    this.access = access
     this.#publicUrl = config.public_url
     this.#headers = commonHeaders(req, this.id)
   }

@@ -8,6 +8,7 @@ import type { Log } from '../core/log.ts'
 import type { Config } from '../core/models/config.ts'
 import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
+import { openAccessWatch } from './access-watch.ts'
 import type { Call } from './call.ts'
 import { type KeyPairFiles, openCertificate } from './certificate.ts'
 import { answerClientError } from './client-error.ts'
@@ -159,8 +160,11 @@ export async function openServer({
       if (pair) (server as HttpsServer).setSecureContext(pair)
     },
     /** The owners are open: from now on requests are admitted. The store keeps the idempotency records only. */
-    serve({ store, ...opened }: Omit<Owners, 'calls' | 'replies'> & { store: Pick<Store, 'replies'> }): void {
-      owners = { ...opened, calls, replies: openReplies({ store, log }) }
+    serve({
+      store,
+      ...opened
+    }: Omit<Owners, 'access' | 'calls' | 'replies'> & { store: Pick<Store, 'replies'> }): void {
+      owners = { ...opened, access: openAccessWatch(opened), calls, replies: openReplies({ store, log }) }
       app = openApp(owners)
       state = 'ready'
     },

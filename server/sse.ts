@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http'
+import type { Failure } from '../core/failure.ts'
 import type { Call } from './call.ts'
 import type { Head } from './embedded.ts'
+import { accessEndEvent } from './errors.ts'
 import type { WatchedStream } from './std/streams.ts'
 
 /** One record of a stream of server-sent events; `data` is text on one line, such as JSON. */
@@ -23,11 +25,18 @@ export const eventsHead: Head = [
 /** How long a reader whose stream broke waits before it comes again, milliseconds. */
 const comeAgainMs = 2_000
 
+interface EventStreamOptions {
+  /** The longest silence, milliseconds, where it is not that of all streams. */
+  pingMs?: number
+  /** The request began the work that the stream reports: the stream goes on whatever becomes of its token. */
+  generation?: boolean
+}
+
 /**
  * A response that is a stream of server-sent events. Nothing is queued here: whoever writes asks `keepsUp` before the
  * next record and waits for `caughtUp` where it does not, so a reader that takes nothing costs what its socket holds
- * until it is cut at the write deadline. The watch over all streams pings it; it ends when the reader leaves and when
- * the server begins to stop.
+ * until it is cut at the write deadline. The watch over all streams pings it; it ends when the reader leaves, when its
+ * token loses the right to it, and when the server begins to stop.
  */
 export class EventStream implements WatchedStream {
   place = -1
@@ -39,12 +48,13 @@ export class EventStream implements WatchedStream {
   readonly #res: ServerResponse
   #onChange: (() => void) | undefined
 
-  constructor(call: Call, { pingMs }: { pingMs?: number } = {}) {
+  constructor(call: Call, { pingMs, generation = false }: EventStreamOptions = {}) {
     const { res, streams } = call
     this.#res = res
     this.pingMs = pingMs
     call.head(200, ...eventsHead)
     streams.add(this)
+    const unwatch = generation ? undefined : call.access.watch(call, failure => this.#refuse(failure, call.id))
     res.on('drain', () => {
       this.blockedSince = undefined
       this.#changed()
@@ -52,6 +62,7 @@ export class EventStream implements WatchedStream {
     this.over = new Promise(resolve => {
       const end = () => {
         streams.remove(this)
+        unwatch?.()
         this.#changed()
         resolve()
       }
@@ -100,6 +111,12 @@ export class EventStream implements WatchedStream {
   dismiss(): void {
     if (this.ended) return
     this.#write(': the server is stopping\n\n')
+    this.end()
+  }
+
+  #refuse(failure: Failure, requestId: string): void {
+    if (this.ended) return
+    this.#write(accessEndEvent(failure, requestId))
     this.end()
   }
 

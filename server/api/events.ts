@@ -152,7 +152,7 @@ async function followOrganization(call: Call, owners: EventOwners): Promise<void
 }
 
 const resuming =
-  'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. '
+  'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. A token that is revoked, expires or loses the scope ends the stream within 2 s: the last event is `error`, with the code `invalid_api_key` or `insufficient_scope`. '
 
 export const eventRoutes = (owners: EventOwners) => [
   route({

@@ -95,7 +95,7 @@ export const executionEventRoutes = (owners: FollowOwners) => [
     tag: 'Events',
     summary: 'Follow an execution and its nodes until its end',
     description:
-      'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. How far nodes are comes as `workflow_execution.node.progress`, without an id. Large results are left out: null stands in the snapshot, and an event of a node is without `result`. Read them with their node.',
+      'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. A token that is revoked, expires or loses the scope ends the stream within 2 s: the last event is `error`, with the code `invalid_api_key` or `insufficient_scope`. How far nodes are comes as `workflow_execution.node.progress`, without an id. Large results are left out: null stands in the snapshot, and an event of a node is without `result`. Read them with their node.',
     params: z.object({ id: z.string() }),
     query: z.object({ after: z.string().optional() }),
     answer: call => followExecution(call, owners),
