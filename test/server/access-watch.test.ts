@@ -20,6 +20,8 @@ beforeAll(async () => {
     if (seen.body.stream) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
   })
   app = await startApp({
+    // The first ping sends the head of a chat whose engine says nothing yet.
+    limits: { stream_ping: '200ms' },
     models: [
       engine.model('far', { concurrency: 8 }),
       fakeModel('cold', ['--ready-after', '60000'], { slug: 'fake/cold', tasks: ['slug/text-to-image'] }),
