@@ -29,6 +29,8 @@ export class Call implements Placed {
   readonly streams: Owners['streams']
   /** Watches the tokens of responses that stay open. */
   readonly access: Owners['access']
+  /** Bounds the event streams of its token and organization. */
+  readonly streamLimits: Owners['streamLimits']
   /** The index among the running calls. */
   place = -1
   readonly #publicUrl: string | undefined
@@ -50,7 +52,7 @@ export class Call implements Placed {
     res: ServerResponse,
     route: Route,
     params: Record<string, string>,
-    { access, config, streams }: Pick<Owners, 'access' | 'config' | 'streams'>,
+    { access, config, streamLimits, streams }: Pick<Owners, 'access' | 'config' | 'streamLimits' | 'streams'>,
   ) {
     this.req = req
     this.res = res
@@ -58,6 +60,7 @@ export class Call implements Placed {
     this.params = params
     this.streams = streams
     this.access = access
+    this.streamLimits = streamLimits
     this.#publicUrl = config.public_url
     this.#headers = commonHeaders(req, this.id)
   }

@@ -16,7 +16,10 @@ import { JsonText, type Route } from './route.ts'
 
 interface DispatchOptions {
   /** What the funnel itself needs of each request. */
-  owners: Pick<Owners, 'access' | 'accounts' | 'admission' | 'config' | 'cpu' | 'limiter' | 'metrics' | 'streams'>
+  owners: Pick<
+    Owners,
+    'access' | 'accounts' | 'admission' | 'config' | 'cpu' | 'limiter' | 'metrics' | 'streamLimits' | 'streams'
+  >
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
   /** The calls that are being answered. */
   calls: SwapSet<Call>

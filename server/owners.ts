@@ -22,6 +22,7 @@ import type { Call } from './call.ts'
 import type { Replies } from './idempotency.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
+import type { StreamLimits } from './stream-limits.ts'
 import type { Throughput } from './throughput.ts'
 import type { Timings } from './timings.ts'
 
@@ -52,6 +53,8 @@ export interface Owners {
   admission: Admission
   /** Ends responses that stay open after their token has lost its rights; the server's own. */
   access: AccessWatch
+  /** Bounds the event streams of tokens and organizations; the server's own. */
+  streamLimits: StreamLimits
   /** Requests that came with an idempotency key; the server's own. */
   replies: Replies
   /** The requests that are being answered; the server's own, filled in by it. */

@@ -22,6 +22,7 @@ import { openReplies } from './idempotency.ts'
 import type { Owners } from './owners.ts'
 import { tidy } from './path.ts'
 import { routes } from './routes.ts'
+import { openStreamLimits } from './stream-limits.ts'
 
 /** After the last answer of a drain: how long those who already stand before the door are let in to be told. */
 const lastGuestsMs = 50
@@ -163,8 +164,14 @@ export async function openServer({
     serve({
       store,
       ...opened
-    }: Omit<Owners, 'access' | 'calls' | 'replies'> & { store: Pick<Store, 'replies'> }): void {
-      owners = { ...opened, access: openAccessWatch(opened), calls, replies: openReplies({ store, log }) }
+    }: Omit<Owners, 'access' | 'calls' | 'replies' | 'streamLimits'> & { store: Pick<Store, 'replies'> }): void {
+      owners = {
+        ...opened,
+        access: openAccessWatch(opened),
+        streamLimits: openStreamLimits(limits),
+        calls,
+        replies: openReplies({ store, log }),
+      }
       app = openApp(owners)
       state = 'ready'
     },

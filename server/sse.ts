@@ -13,8 +13,13 @@ export interface SseRecord {
   id?: string
 }
 
-export const sseText = ({ id, event, data }: SseRecord): string =>
-  `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`
+/** A record of which other streams send the end too: the bytes from somewhere in its data to the blank line behind it. */
+export type SharedRecord = SseRecord & { end: Buffer }
+
+const fieldsText = ({ id, event }: Omit<SseRecord, 'data'>): string =>
+  `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}`
+
+export const sseText = (record: SseRecord): string => `${fieldsText(record)}data: ${record.data}\n\n`
 
 /** The head of a response that is such a stream. */
 export const eventsHead: Head = [
@@ -33,7 +38,17 @@ interface EventStreamOptions {
 }
 
 /**
- * A response that is a stream of server-sent events. Nothing is queued here: whoever writes asks `keepsUp` before the
+ * Opens an event stream when it is its turn: a thousand that are opened at once would hold up everybody else. Throws
+ * Failure `rate_limit` where the token or the organization has as many as it may have.
+ */
+export async function openEventStream(call: Call, options: EventStreamOptions = {}): Promise<EventStream> {
+  if (!options.generation) call.streamLimits.take(call)
+  await call.streams.beforeOpening()
+  return new EventStream(call, options)
+}
+
+/**
+ * A response that is a stream of server-sent events, made by `openEventStream`. Nothing is queued here: whoever writes asks `keepsUp` before the
  * next record and waits for `caughtUp` where it does not, so a reader that takes nothing costs what its socket holds
  * until it is cut at the write deadline. The watch over all streams pings it; it ends when the reader leaves, when its
  * token loses the right to it, and when the server begins to stop.
@@ -87,6 +102,20 @@ export class EventStream implements WatchedStream {
     if (!this.ended) this.#write(sseText(record))
   }
 
+  /** The same without a copy of shared bytes. */
+  sendShared(record: SharedRecord): void {
+    if (this.ended) return
+    this.#res.cork()
+    this.#write(`${fieldsText(record)}data: ${record.data}`)
+    this.#write(record.end)
+    this.#res.uncork()
+  }
+
+  /** Sends whole events that are text already. */
+  sendEvents(bytes: Buffer): void {
+    if (!this.ended && bytes.length > 0) this.#write(bytes)
+  }
+
   /** Resolves when the reader keeps up again, or when the stream has ended. One may wait at a time. */
   caughtUp(): Promise<void> {
     if (this.keepsUp || this.ended) return Promise.resolve()
@@ -134,8 +163,8 @@ export class EventStream implements WatchedStream {
     waiting?.()
   }
 
-  #write(text: string): void {
+  #write(bytes: string | Buffer): void {
     this.wroteAt = performance.now()
-    if (!this.#res.write(text)) this.blockedSince ??= this.wroteAt
+    if (!this.#res.write(bytes)) this.blockedSince ??= this.wroteAt
   }
 }

@@ -3,12 +3,12 @@ import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { EventStream } from '../sse.ts'
+import { openEventStream } from '../sse.ts'
 import { isLastOfExecution, recordOf } from './execution-event.ts'
 import { shownNode, standingsOf } from './execution-nodes.ts'
 import { findExecution, shownExecution } from './execution-record.ts'
 import { beginning, follow, openBell, pageSize } from './following.ts'
-import { record, snapshot } from './job-event.ts'
+import { record, resumeFrom, snapshot } from './job-event.ts'
 
 type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
 
@@ -32,10 +32,11 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
   const { executions, jobs } = owners
   const { organizationId } = call.caller
   const { id } = await findExecution(call.params.id!, call, owners)
-  const from = await beginning(call, owners)
+  const resume = resumeFrom(call)
+  const stream = await openEventStream(call)
+  const from = await beginning(resume, owners)
   const bell = openBell()
   const stop = executions.follow(id, bell.ring)
-  const stream = new EventStream(call)
   void stream.over.then(bell.ring)
   /** The jobs whose progress is listened to. */
   const followed = new Map<string, () => void>()

@@ -74,6 +74,7 @@ export const logRoutes = (owners: LogOwners) => [
       const query = queryOf(call)
       const lines = recent(query, owners)
       if (!query.follow) return call.send(200, JSON.stringify({ lines }))
+      call.streamLimits.take(call)
       const follower = new LogFollower(call, matches(query), owners)
       for (const line of lines) follower.take(line)
       return follower.over

@@ -7,7 +7,7 @@ import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { EventStream } from '../sse.ts'
+import { openEventStream } from '../sse.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
 import { wantsLogs } from './requests.ts'
 import { findRequest, statusView, type ViewOwners } from './view.ts'
@@ -31,13 +31,13 @@ export async function streamStatus(
   { generation = false }: { generation?: boolean } = {},
 ): Promise<void> {
   const { organizationId, id } = first
+  const stream = await openEventStream(call, { pingMs, generation })
   let changed: (() => void) | undefined
   let news = true
   const stop = jobs.follow(id, () => {
     news = true
     changed?.()
   })
-  const stream = new EventStream(call, { pingMs, generation })
   const over = stream.over.then(() => changed?.())
   try {
     let sent: string | undefined
