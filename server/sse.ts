@@ -30,6 +30,12 @@ export const eventsHead: Head = [
 /** How long a reader whose stream broke waits before it comes again, milliseconds. */
 const comeAgainMs = 2_000
 
+/**
+ * A comment that keeps the connection open. No blank line follows: it would end an event, and some readers (Python's
+ * httpx-sse) then report one with empty data.
+ */
+export const pingComment = ': ping\n'
+
 interface EventStreamOptions {
   /** The longest silence, milliseconds, where it is not that of all streams. */
   pingMs?: number
@@ -62,6 +68,7 @@ export class EventStream implements WatchedStream {
   readonly over: Promise<void>
   readonly #res: ServerResponse
   #onChange: (() => void) | undefined
+  #begun = false
 
   constructor(call: Call, { pingMs, generation = false }: EventStreamOptions = {}) {
     const { res, streams } = call
@@ -85,7 +92,7 @@ export class EventStream implements WatchedStream {
       else res.once('close', end)
     })
     if (call.req.method === 'HEAD') this.end()
-    else this.#write(`retry: ${comeAgainMs}\n\n`)
+    else res.flushHeaders()
   }
 
   /** Nothing can be written any more: it was ended, here or by the reader. */
@@ -99,14 +106,14 @@ export class EventStream implements WatchedStream {
   }
 
   send(record: SseRecord): void {
-    if (!this.ended) this.#write(sseText(record))
+    if (!this.ended) this.#write(`${this.#retry()}${sseText(record)}`)
   }
 
   /** The same without a copy of shared bytes. */
   sendShared(record: SharedRecord): void {
     if (this.ended) return
     this.#res.cork()
-    this.#write(`${fieldsText(record)}data: ${record.data}`)
+    this.#write(`${this.#retry()}${fieldsText(record)}data: ${record.data}`)
     this.#write(record.end)
     this.#res.uncork()
   }
@@ -125,7 +132,7 @@ export class EventStream implements WatchedStream {
   }
 
   ping(): void {
-    if (!this.ended) this.#write(': ping\n\n')
+    if (!this.ended) this.#write(pingComment)
   }
 
   cut(): void {
@@ -139,7 +146,7 @@ export class EventStream implements WatchedStream {
   /** The reader comes again by itself and goes on from the last record that it has. */
   dismiss(): void {
     if (this.ended) return
-    this.#write(': the server is stopping\n\n')
+    this.#write(': the server is stopping\n')
     this.end()
   }
 
@@ -155,6 +162,13 @@ export class EventStream implements WatchedStream {
     // From here on it is watched for taking the end.
     this.blockedSince ??= performance.now()
     this.#changed()
+  }
+
+  /** The field that the first event begins with: alone in a block it would be an event without data to some readers. */
+  #retry(): string {
+    if (this.#begun) return ''
+    this.#begun = true
+    return `retry: ${comeAgainMs}\n`
   }
 
   #changed(): void {

@@ -3,6 +3,7 @@ import type { Failure } from '../../core/failure.ts'
 import type { Call } from '../call.ts'
 import { accessEndEvent } from '../errors.ts'
 import type { Owners } from '../owners.ts'
+import { pingComment } from '../sse.ts'
 import type { WatchedStream } from '../std/streams.ts'
 import { type LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
 
@@ -54,7 +55,7 @@ export class LogFollower implements WatchedStream {
   }
 
   ping(): void {
-    if (!this.#res.writableEnded) this.#write(': ping\n\n')
+    if (!this.#res.writableEnded) this.#write(pingComment)
   }
 
   cut(): void {
