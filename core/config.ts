@@ -19,6 +19,8 @@ export const Limits = z
     connections: z.number().int().default(12_000),
     write_deadline: Duration.default(30_000).describe('A reader that takes nothing for this long is cut off.'),
     stream_ping: Duration.default(15_000),
+    streams_per_token: z.number().int().min(1).default(100).describe('Event streams and log followers open at a time.'),
+    streams_per_organization: z.number().int().min(1).default(1_000).describe('The same of all its tokens together.'),
     engine_answer: Bytes.default(32 << 20).describe('What an engine may answer with, a stream apart.'),
     engine_embedding: Bytes.default(96 << 10).describe(
       'What each vector that was asked for may take of it, where they take more: 4096 numbers as text, 18000 in base64.',

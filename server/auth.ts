@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Accounts, Caller } from '../core/accounts/accounts.ts'
 import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
+import type { Scope } from '../core/store/store.ts'
 import type { Access } from './route.ts'
 
 /** The secret that a request carries, under any of the names that clients use: Bearer, Key, X-API-Key, api-key. */
@@ -41,7 +42,6 @@ export function admit(
   if (access === 'public') return undefined
   const secret = credentialOf(req.headers)
   if (access === 'loopback' && secret === undefined && isLocal(req)) return undefined
-  const scope = access === 'loopback' ? 'admin:read' : access
   let caller: Caller
   try {
     caller = accounts.authenticate(secret)
@@ -56,11 +56,18 @@ export function admit(
       })
     throw thrown
   }
-  if (!caller.scopes.includes(scope))
-    throw new Failure(
-      'insufficient_scope',
-      `The token '${caller.token.name}' lacks the scope ${scope}, which this endpoint needs.`,
-      { facts: { required_scope: scope } },
-    )
+  const refused = scopeRefusal(caller, access)
+  if (refused) throw refused
   return caller
+}
+
+/** The failure of a caller whose token lacks the scope of a route; undefined where it has the scope. */
+export function scopeRefusal({ scopes, token }: Caller, access: Exclude<Access, 'public'>): Failure | undefined {
+  const scope: Scope = access === 'loopback' ? 'admin:read' : access
+  if (scopes.includes(scope)) return undefined
+  return new Failure(
+    'insufficient_scope',
+    `The token '${token.name}' lacks the scope ${scope}, which this endpoint needs.`,
+    { facts: { required_scope: scope } },
+  )
 }

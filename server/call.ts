@@ -28,6 +28,10 @@ export class Call implements Placed {
   /** Watches all streams. */
   readonly streams: Owners['streams']
   readonly steady: Owners['steady']
+  /** Watches the tokens of responses that stay open. */
+  readonly access: Owners['access']
+  /** Bounds the event streams of its token and organization. */
+  readonly streamLimits: Owners['streamLimits']
   /** The index among the running calls. */
   place = -1
   readonly #publicUrl: string | undefined
@@ -50,7 +54,13 @@ export class Call implements Placed {
     res: ServerResponse,
     route: Route,
     params: Record<string, string>,
-    { config, steady, streams }: Pick<Owners, 'config' | 'steady' | 'streams'>,
+    {
+      access,
+      config,
+      steady,
+      streamLimits,
+      streams,
+    }: Pick<Owners, 'access' | 'config' | 'steady' | 'streamLimits' | 'streams'>,
   ) {
     this.req = req
     this.res = res
@@ -58,6 +68,8 @@ export class Call implements Placed {
     this.params = params
     this.streams = streams
     this.steady = steady
+    this.access = access
+    this.streamLimits = streamLimits
     this.#publicUrl = config.public_url
     this.#proxies = config.trusted_proxies
     this.#headers = commonHeaders(req, this.id)

@@ -17,7 +17,19 @@ import { JsonText, type Route } from './route.ts'
 
 interface DispatchOptions {
   /** What the funnel itself needs of each request. */
-  owners: Pick<Owners, 'accounts' | 'admission' | 'config' | 'cpu' | 'limiter' | 'metrics' | 'steady' | 'streams'>
+  owners: Pick<
+    Owners,
+    | 'access'
+    | 'accounts'
+    | 'admission'
+    | 'config'
+    | 'cpu'
+    | 'limiter'
+    | 'metrics'
+    | 'steady'
+    | 'streamLimits'
+    | 'streams'
+  >
   wrongTokens: ReturnType<typeof openWrongTokenLimiter>
   /** The calls that are being answered. */
   calls: SwapSet<Call>

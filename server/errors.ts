@@ -78,6 +78,15 @@ export function refuse(res: ServerResponse, failure: Failure, requestId: string)
   res.end(body)
 }
 
+/**
+ * The last event of an event stream whose token was revoked, expired or lost the scope. One code stands for all 401s: what
+ * the reader has to do is the same, and the message says what happened.
+ */
+export function accessEndEvent(failure: Failure, requestId: string): string {
+  const told = failure.status === 401 ? new Failure('invalid_api_key', failure.message) : failure
+  return `event: error\n${errorFrame(told, requestId)}`
+}
+
 /** The last frame of a stream that fails after its head was sent. No `[DONE]` follows. */
 export const errorFrame = (failure: Failure, requestId: string): string =>
   `data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`

@@ -19,8 +19,11 @@ export interface ListenOptions {
   configure: (server: HttpServer | HttpsServer) => void
 }
 
-/** How many connections the kernel holds until they are accepted. listhen has no option for it. */
-const backlog = 1024
+/**
+ * How many connections the kernel holds until they are accepted; it takes no more than net.core.somaxconn. One that finds no
+ * room is tried again after a second, so thousands that come at once must fit. listhen has no option for it.
+ */
+const backlog = 4096
 
 /** Published by Node when `listen` is called on any server: the only moment at which listhen's server can be configured. */
 const listenCalled = 'tracing:net.server.listen:asyncStart'

@@ -18,10 +18,12 @@ import type { Conversion } from '../core/tasks/speech/conversion.ts'
 import type { Executions } from '../core/workflows/executions.ts'
 import type { ResultLookup } from '../core/workflows/result-lookup.ts'
 import type { Workflows } from '../core/workflows/workflows.ts'
+import type { AccessWatch } from './access-watch.ts'
 import type { Call } from './call.ts'
 import type { Replies } from './idempotency.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
+import type { StreamLimits } from './stream-limits.ts'
 import type { Throughput } from './throughput.ts'
 import type { Timings } from './timings.ts'
 
@@ -52,6 +54,10 @@ export interface Owners {
   /** The end of the server's own log. */
   journal: Journal
   admission: Admission
+  /** Ends responses that stay open after their token has lost its rights; the server's own. */
+  access: AccessWatch
+  /** Bounds the event streams of tokens and organizations; the server's own. */
+  streamLimits: StreamLimits
   /** Requests that came with an idempotency key; the server's own. */
   replies: Replies
   /** The requests that are being answered; the server's own, filled in by it. */

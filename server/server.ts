@@ -8,6 +8,7 @@ import type { Log } from '../core/log.ts'
 import type { Config } from '../core/models/config.ts'
 import type { Store } from '../core/store/store.ts'
 import { SwapSet } from '../core/swap-set.ts'
+import { openAccessWatch } from './access-watch.ts'
 import type { Call } from './call.ts'
 import { type KeyPairFiles, openCertificate } from './certificate.ts'
 import { answerClientError } from './client-error.ts'
@@ -22,6 +23,7 @@ import { openReplies } from './idempotency.ts'
 import type { Owners } from './owners.ts'
 import { tidy } from './path.ts'
 import { routes } from './routes.ts'
+import { openStreamLimits } from './stream-limits.ts'
 
 /** After the last answer of a drain: how long those who already stand before the door are let in to be told. */
 const lastGuestsMs = 50
@@ -153,8 +155,17 @@ export async function openServer({
       if (pair) (server as HttpsServer).setSecureContext(pair)
     },
     /** The owners are open: from now on requests are admitted. The store keeps the idempotency records only. */
-    serve({ store, ...opened }: Omit<Owners, 'calls' | 'replies'> & { store: Pick<Store, 'replies'> }): void {
-      owners = { ...opened, calls, replies: openReplies({ store, steady: opened.steady, log }) }
+    serve({
+      store,
+      ...opened
+    }: Omit<Owners, 'access' | 'calls' | 'replies' | 'streamLimits'> & { store: Pick<Store, 'replies'> }): void {
+      owners = {
+        ...opened,
+        access: openAccessWatch(opened),
+        streamLimits: openStreamLimits(limits),
+        calls,
+        replies: openReplies({ store, steady: opened.steady, log }),
+      }
       app = openApp(owners)
       state = 'ready'
     },

@@ -6,6 +6,7 @@ import { refused } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { entryJson, entryText, LogEntry } from '../logs/entry.ts'
 import { readCount, withDataDir, withExamples } from '../options.ts'
+import { refusal } from '../refusal.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options {
@@ -70,6 +71,7 @@ async function followLogs(
   query.set('follow', 'true')
   for await (const { event, data } of client.stream(`/api/system/logs?${query.toString()}`, undefined, signal)) {
     if (event === 'end') return terminal.remark('The server is stopping; there is nothing more to follow.')
+    if (event === 'error') throw refusal(client.url, data)
     if (event === 'missed')
       terminal.warn(`${Missed.parse(JSON.parse(data)).lines} lines came too fast and were left out.`)
     else if (event === 'message') show(LogEntry.parse(JSON.parse(data)))

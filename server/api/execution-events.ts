@@ -3,12 +3,12 @@ import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { EventStream } from '../sse.ts'
+import { openEventStream } from '../sse.ts'
 import { isLastOfExecution, recordOf } from './execution-event.ts'
 import { shownNode, standingsOf } from './execution-nodes.ts'
 import { findExecution, shownExecution } from './execution-record.ts'
 import { beginning, follow, openBell, pageSize } from './following.ts'
-import { record, snapshot } from './job-event.ts'
+import { record, resumeFrom, snapshot } from './job-event.ts'
 
 type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
 
@@ -32,10 +32,11 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
   const { executions, jobs } = owners
   const { organizationId } = call.caller
   const { id } = await findExecution(call.params.id!, call, owners)
-  const from = await beginning(call, owners)
+  const resume = resumeFrom(call)
+  const stream = await openEventStream(call)
+  const from = await beginning(resume, owners)
   const bell = openBell()
   const stop = executions.follow(id, bell.ring)
-  const stream = new EventStream(call)
   void stream.over.then(bell.ring)
   /** The jobs whose progress is listened to. */
   const followed = new Map<string, () => void>()
@@ -95,7 +96,7 @@ export const executionEventRoutes = (owners: FollowOwners) => [
     tag: 'Events',
     summary: 'Follow an execution and its nodes until its end',
     description:
-      'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. How far nodes are comes as `workflow_execution.node.progress`, without an id. Large results are left out: null stands in the snapshot, and an event of a node is without `result`. Read them with their node.',
+      'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. A token that is revoked, expires or loses the scope ends the stream within 2 s: the last event is `error`, with the code `invalid_api_key` or `insufficient_scope`. How far nodes are comes as `workflow_execution.node.progress`, without an id. Large results are left out: null stands in the snapshot, and an event of a node is without `result`. Read them with their node.',
     params: z.object({ id: z.string() }),
     query: z.strictObject({ after: z.string().optional() }),
     answer: call => followExecution(call, owners),

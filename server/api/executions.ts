@@ -14,6 +14,7 @@ import { JsonText, route } from '../route.ts'
 import { ExecutionNodeObject, shownNode, shownNodes, standingsOf } from './execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from './execution-record.ts'
 import { shownResult } from './execution-results.ts'
+import { isRunning, waitForExecution } from './execution-wait.ts'
 import { definitionOf, findWorkflow, offerFor } from './workflow-record.ts'
 
 const tag = 'Workflow executions'
@@ -72,8 +73,6 @@ async function answer(
   if (replayed) call.header('idempotent-replayed', 'true')
   return executionAnswer(execution, call, owners, { withNodes: false })
 }
-
-const running = (execution: ExecutionRecord): boolean => execution.finishedAt === null
 
 const Execute = Terms.extend({ version: z.int().min(1).optional().describe('The newest when absent.') }).meta({
   id: 'ExecuteWorkflow',
@@ -152,7 +151,8 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     scope: 'user:read',
     tag,
     summary: 'Read an execution with its nodes',
-    description: 'With `?wait=30` the answer comes when it has ended, or after that many seconds.',
+    description:
+      'With `?wait=30` the answer comes when it has ended, or after that many seconds. A token that is revoked, expires or loses the scope meanwhile gets 401 or 403 within 2 s.',
     params: One,
     query: z.strictObject({
       include: z
@@ -164,11 +164,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     response: Answer,
     handle: async ({ params, query }, call) => {
       let execution = await findExecution(params.id, call, owners)
-      if (query.wait > 0 && running(execution)) {
-        await endOf(execution.id, query.wait, call, owners)
+      if (query.wait > 0 && isRunning(execution)) {
+        await waitForExecution(execution.id, query.wait, call, owners)
         execution = await findExecution(params.id, call, owners)
       }
-      if (running(execution))
+      if (isRunning(execution))
         call.header('retry-after', '2').header('retry-after-ms', '2000').header('openai-poll-after-ms', '2000')
       return executionAnswer(execution, call, owners, {
         withNodes: query.include !== 'none',
@@ -276,23 +276,3 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     },
   }),
 ]
-
-/** Resolves when the execution has ended, the time is over, or the client has left. */
-async function endOf(
-  id: string,
-  seconds: number,
-  call: Call,
-  { executions }: Pick<Owners, 'executions'>,
-): Promise<void> {
-  const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(seconds * 1000))])
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const look = () =>
-    void executions.summary(call.caller.organizationId, id).then(now => {
-      if (!now || !running(now)) resolve()
-    }, resolve)
-  const stop = executions.follow(id, ended => ended && resolve())
-  enough.addEventListener('abort', () => resolve(), { once: true })
-  look()
-  await promise
-  stop()
-}

@@ -1,7 +1,6 @@
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import type { EventStream } from '../sse.ts'
-import { resumeFrom } from './job-event.ts'
 
 /** Events read from the log at a time. */
 export const pageSize = 64
@@ -24,10 +23,10 @@ export function openBell() {
 }
 
 /** Where a reader begins: after the event that it had last, or after all that there are. */
-export async function beginning(call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<number> {
+export async function beginning(resume: number | undefined, { jobs }: Pick<Owners, 'jobs'>): Promise<number> {
   const last = await jobs.events.last()
   // An id from before a backup was restored may be ahead of all that there are.
-  return Math.min(resumeFrom(call) ?? last, last)
+  return Math.min(resume ?? last, last)
 }
 
 interface Follow<Event extends { sequence: number }> {
@@ -67,7 +66,10 @@ export async function follow<Event extends { sequence: number }>({
       await stream.caughtUp()
       if (stream.ended || !more) return
     }
-    if (events.length > 0) continue
+    if (events.length > 0) {
+      await call.streams.beforeWrite()
+      continue
+    }
     if (closed) return
     // Its last event may have been written since the page was read.
     if ((closed = !(await idle()))) continue
@@ -75,6 +77,6 @@ export async function follow<Event extends { sequence: number }>({
     if (stream.ended) return
     await heard()
     if (stream.ended) return
-    await call.streams.turn()
+    await call.streams.beforeWrite()
   }
 }

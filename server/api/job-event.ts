@@ -4,7 +4,7 @@ import { type JobEvent, type JobRecord, type JobStatus, jobEventTypes } from '..
 import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
-import type { SseRecord } from '../sse.ts'
+import type { SharedRecord, SseRecord } from '../sse.ts'
 import { hasEnded, resultText, standingOf } from './job-record.ts'
 
 /** A result up to this length comes with the event that tells of it; a longer one is read with its job. */
@@ -33,9 +33,16 @@ export function record(type: string, at: number, id: string | undefined, data: s
   return { event: type, data: `${head.slice(0, -1)},"data":${data}}`, ...(id === undefined ? {} : { id }) }
 }
 
-/** What is so from now on, ahead of the events from `sequence` on. */
+/** The state from which a reader goes on behind the event of `sequence`. */
 export const snapshot = (sequence: number, data: string): SseRecord =>
   record('snapshot', Date.now(), eventId(sequence), data)
+
+/** The same for many streams: `sharedEnd` of the data is in memory once. */
+export function sharedSnapshot(sequence: number, end: Buffer): SharedRecord {
+  const record = snapshot(sequence, '')
+  return { ...record, data: record.data.slice(0, -1), end }
+}
+export const sharedEnd = (data: string): Buffer => Buffer.from(`${data}}\n\n`)
 
 /** Returns an event of the log with the facts of its job that never change, and those that the event changed. */
 export function eventRecord(event: JobEvent, job: JobRecord, call: Call, owners: Pick<Owners, 'files'>): SseRecord {

@@ -34,19 +34,25 @@ const Logs = z
 const notDeletable = ({ id }: JobRecord) =>
   new Failure('conflict', `The job ${id} is a synchronous call: only its bill is kept, and that is not deleted.`)
 
-/** Resolves when the job has ended, the client has left, the server drains, or the time is over. */
+/**
+ * Resolves when the job has ended, the server drains, or the time is over. Throws Failure `cancelled` when the client has
+ * disconnected, and the failure of its token when that may no longer read the job.
+ */
 async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<void> {
   // A synchronous call is not in the store, which does not tell its end.
   const callEnded = jobs.calls.ended(job.organizationId, job.id)
   const left = new AbortController()
+  const unwatch = call.access.watch(call, failure => call.stop(failure))
   const ended = jobs.wait(job.id, AbortSignal.any([call.gone, AbortSignal.timeout(waitMs), left.signal]))
   try {
     // It may have ended between the look of the caller and the wait.
     const now = await jobs.find(job.organizationId, job.id)
     if (!now || !hasEnded(now)) await Promise.race([ended, ...(callEnded ? [callEnded] : [])])
   } finally {
+    unwatch()
     left.abort()
   }
+  call.gone.throwIfAborted()
 }
 
 /** Durable jobs: an id that was answered survives the server. */
@@ -60,7 +66,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     tag,
     summary: 'Look a job up, or wait for its end',
     description:
-      'With `?wait=30` the answer comes when the job has ended, or after that many seconds. Addresses of files in the result work for a day; look again for new ones.',
+      'With `?wait=30` the answer comes when the job has ended, or after that many seconds. A token that is revoked, expires or loses the scope meanwhile gets 401 or 403 within 2 s. Addresses of files in the result work for a day; look again for new ones.',
     params: One,
     query: z.strictObject({ wait: z.coerce.number().min(0).max(120).default(0) }),
     response: JobObject,

@@ -1,6 +1,9 @@
 import type { ServerResponse } from 'node:http'
+import type { Failure } from '../../core/failure.ts'
 import type { Call } from '../call.ts'
+import { accessEndEvent } from '../errors.ts'
 import type { Owners } from '../owners.ts'
+import { pingComment } from '../sse.ts'
 import type { WatchedStream } from '../std/streams.ts'
 import { type LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
 
@@ -29,6 +32,7 @@ export class LogFollower implements WatchedStream {
     call.res.flushHeaders()
     streams.add(this)
     const stops = [
+      call.access.watch(call, failure => this.#refuse(failure, call.id)),
       fleet.output.follow(line => this.take(lineOfEngine(line))),
       journal.follow(line => this.take(lineOfServer(line))),
     ]
@@ -51,7 +55,7 @@ export class LogFollower implements WatchedStream {
   }
 
   ping(): void {
-    if (!this.#res.writableEnded) this.#write(': ping\n\n')
+    if (!this.#res.writableEnded) this.#write(pingComment)
   }
 
   cut(): void {
@@ -63,8 +67,16 @@ export class LogFollower implements WatchedStream {
   }
 
   dismiss(): void {
+    this.#end('event: end\ndata: {"reason":"the server is stopping"}\n\n')
+  }
+
+  #refuse(failure: Failure, requestId: string): void {
+    this.#end(accessEndEvent(failure, requestId))
+  }
+
+  #end(last: string): void {
     if (this.#res.writableEnded) return
-    this.#res.end('event: end\ndata: {"reason":"the server is stopping"}\n\n')
+    this.#res.end(last)
     // From here on it is watched for taking the end, not for silence: a ping would be written behind it.
     this.blockedSince ??= performance.now()
   }

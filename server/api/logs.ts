@@ -65,7 +65,7 @@ export const logRoutes = (owners: LogOwners) => [
     tag,
     summary: 'The end of the log of the server and of what its engines print',
     description:
-      'For tokens of the organization that owns the machine. Kept in memory: about a megabyte of the server and of each engine. Secrets are blacked out. With `?follow=true` each line is a server-sent event, and further ones come as they are written; a reader that is too slow misses lines and is told how many.',
+      'For tokens of the organization that owns the machine. Kept in memory: about a megabyte of the server and of each engine. Secrets are blacked out. With `?follow=true` each line is a server-sent event, and further ones come as they are written; a reader that is too slow misses lines and is told how many. A token that is revoked, expires or loses the scope ends the stream within 2 s with an `error` event.',
     query: Query,
     response: LogLines,
     answer(call) {
@@ -74,6 +74,7 @@ export const logRoutes = (owners: LogOwners) => [
       const query = queryOf(call)
       const lines = recent(query, owners)
       if (!query.follow) return call.send(200, JSON.stringify({ lines }))
+      call.streamLimits.take(call)
       const follower = new LogFollower(call, matches(query), owners)
       for (const line of lines) follower.take(line)
       return follower.over

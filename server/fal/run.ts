@@ -59,7 +59,7 @@ export const falRunRoutes = (owners: SubmitOwners) => [
       const { job, model } = await submitGeneration(call, { target: { slug }, body, terms }, owners)
       about(job, call)
       if (streamed) {
-        await streamStatus(call, job, now => eventOf(now, call, owners), owners)
+        await streamStatus(call, job, now => eventOf(now, call, owners), owners, { generation: true })
         return new JsonText('')
       }
       const waitMs = config.limits.sync_wait

@@ -7,7 +7,7 @@ import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { EventStream } from '../sse.ts'
+import { openEventStream } from '../sse.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
 import { wantsLogs } from './requests.ts'
 import { findRequest, statusView, type ViewOwners } from './view.ts'
@@ -19,21 +19,25 @@ const restMs = 100
 /** The queue position is read again this often: other requests change it, whose events do not arrive here. */
 const queueMs = 2_000
 
-/** Sends the status of a request after every change until its end. `shown` renders it for the API in use. */
+/**
+ * Sends the status of a request after every change until its end. `shown` renders it for the API in use. `generation`:
+ * the call itself submitted the request, so the stream goes on whatever becomes of its token.
+ */
 export async function streamStatus(
   call: Call,
   first: JobRecord,
   shown: (job: JobRecord) => Promise<object>,
   { jobs }: Pick<Owners, 'jobs'>,
+  { generation = false }: { generation?: boolean } = {},
 ): Promise<void> {
   const { organizationId, id } = first
+  const stream = await openEventStream(call, { pingMs, generation })
   let changed: (() => void) | undefined
   let news = true
   const stop = jobs.follow(id, () => {
     news = true
     changed?.()
   })
-  const stream = new EventStream(call, { pingMs })
   const over = stream.over.then(() => changed?.())
   try {
     let sent: string | undefined
@@ -71,7 +75,8 @@ export const streamRoutes = (owners: ViewOwners) => [
     scope: 'user:read',
     tag: 'Generation',
     summary: 'Follow a request to its end as server-sent events',
-    description: 'The objects of `…/status`, one for each change; the stream ends after the last.',
+    description:
+      'The objects of `…/status`, one for each change; the stream ends after the last. A token that is revoked, expires or loses the scope ends it within 2 s with an `error` event.',
     params: z.object({ id: z.string() }),
     query: z.strictObject({ logs: z.string().optional() }),
     errors: slugErrors,

@@ -6,12 +6,11 @@ import type { Usage } from '../../core/store/store.ts'
 import { StreamShape, type StreamWant } from '../../core/tasks/stream-shape.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
+import { pingComment } from '../sse.ts'
 import type { Meter } from '../throughput.ts'
 import type { Timings } from '../timings.ts'
 import { completeUntil } from './frames.ts'
 import type { Streams, WatchedStream } from './streams.ts'
-
-const ping = ': ping\n\n'
 
 interface RelayOptions {
   call: Call
@@ -123,7 +122,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   }
 
   ping(): void {
-    this.#write(ping)
+    this.#write(pingComment)
   }
 
   cut(): void {

@@ -26,23 +26,25 @@ export async function openReader(app: TestApp, path: string, headers: Record<str
   const tell = () => {
     for (const look of waiting) look()
   }
+  let fields: Record<string, string> = {}
   response.on('data', (text: string) => {
-    rest += text
-    const parts = rest.split('\n\n')
-    rest = parts.pop()!
-    for (const part of parts) {
-      if (!part.includes('data: ')) {
-        comments.push(part)
-        continue
+    const lines = (rest + text).split('\n')
+    rest = lines.pop()!
+    for (const line of lines)
+      if (line === '') {
+        const { id, event, data } = fields
+        fields = {}
+        if (data === undefined) throw new Error('The server sent an event without data')
+        records.push({
+          ...(id === undefined ? {} : { id }),
+          ...(event === undefined ? {} : { event }),
+          data: JSON.parse(data) as Told['data'],
+        })
+      } else if (line.startsWith(':') || line.startsWith('retry:')) comments.push(line)
+      else {
+        const [, name, value] = /^(\w+): (.*)$/.exec(line)!
+        fields[name!] = value!
       }
-      const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(part)?.[1]
-      const [id, event] = [field('id'), field('event')]
-      records.push({
-        ...(id === undefined ? {} : { id }),
-        ...(event === undefined ? {} : { event }),
-        data: JSON.parse(field('data')!) as Told['data'],
-      })
-    }
     tell()
   })
   response.on('error', () => {})

@@ -78,6 +78,16 @@ test('a server that stops ends --follow with 0; a connection that breaks with 1'
   expect(broken.stderr).toContain('broke')
 })
 
+test('--follow ends with the reason when the token may no longer read the logs', async () => {
+  const { url } = await fakeServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const error = { code: 'invalid_api_key', message: "The token 'ops' (…abcd) is revoked." }
+    response.end(`event: error\ndata: ${JSON.stringify({ error })}\n\n`)
+  })
+  const ended = await infer(['logs', '-f'], { env: { INFER_URL: url, INFER_TOKEN: 'x' } })
+  expect([ended.exitCode, ended.stderr]).toEqual([1, expect.stringContaining("The token 'ops' (…abcd) is revoked.")])
+})
+
 test.skipIf(!hasTerminal)('a terminal gets colours', async () => {
   const terminal = inTerminal(['logs', 'fake'], env)
   expect(await terminal.ends()).toBe(0)

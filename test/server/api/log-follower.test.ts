@@ -18,6 +18,7 @@ test('nothing is written behind the end, and who does not take the end is cut', 
     left: false,
     head: () => res.writeHead(200),
     streams,
+    access: { watch: () => () => undefined },
   } as unknown as Call
   const owners = { fleet: { output: { follow } }, journal: { follow } } as unknown as Owners
   const follower = new LogFollower(call, () => true, owners)

@@ -1,0 +1,119 @@
+import { type JobEventType, type JobRecord, jobEventTypes } from '../../core/store/store.ts'
+import type { OrganizationEvent } from '../../core/store/workflows.ts'
+import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
+import { type SseRecord, sseText } from '../sse.ts'
+import { pieceBytes } from '../std/streams.ts'
+import { nameOf, recordOf } from './execution-event.ts'
+import { pageSize } from './following.ts'
+import { eventRecord, typesWanted } from './job-event.ts'
+
+type EventOwners = Pick<Owners, 'executions' | 'files' | 'jobs'>
+
+/** Consecutive events of an organization as a stream sends them. */
+export interface EventPage {
+  /** The sequence of the last event in it. */
+  sequence: number
+  /** Server-sent events in UTF-8; empty where none is of a type that is wanted. Shared, so never written to. */
+  bytes: Buffer
+}
+
+/** For how long a page is kept for other readers, and how many bytes of pages. */
+const keptMs = 1_000
+const mostKeptBytes = 4 << 20
+
+const isJobEvent = (type: string): type is JobEventType => (jobEventTypes as readonly string[]).includes(type)
+
+/** What an event tells of a job; undefined where that is nothing, or nothing that is wanted. */
+async function jobRecordOf(
+  { jobId, type, ...event }: OrganizationEvent,
+  wanted: (type: string) => boolean,
+  call: Call,
+  owners: EventOwners,
+): Promise<SseRecord | undefined> {
+  if (jobId === null || !isJobEvent(type) || !wanted(type)) return undefined
+  const job: JobRecord | undefined = await owners.jobs.find(call.caller.organizationId, jobId)
+  return job && eventRecord({ ...event, type, jobId }, job, call, owners)
+}
+
+/** The same of an execution. */
+async function executionRecordOf(
+  { executionId, ...event }: OrganizationEvent,
+  wanted: (type: string) => boolean,
+  call: Call,
+  owners: EventOwners,
+): Promise<SseRecord | undefined> {
+  const name = executionId === null ? undefined : nameOf(event)
+  if (executionId === null || name === undefined || !wanted(name)) return undefined
+  return recordOf({ ...event, executionId }, undefined, call, owners)
+}
+
+async function textOf(
+  event: OrganizationEvent,
+  wanted: (type: string) => boolean,
+  call: Call,
+  owners: EventOwners,
+): Promise<string> {
+  const records = [
+    await jobRecordOf(event, wanted, call, owners),
+    await executionRecordOf(event, wanted, call, owners),
+  ].filter(one => one !== undefined)
+  // Of two with one id the second has it: a reader that goes on behind it has had both.
+  return records
+    .map(({ id, ...one }, at) => sseText(at < records.length - 1 || id === undefined ? one : { ...one, id }))
+    .join('')
+}
+
+/**
+ * The event log of organizations in pages. Readers at the same place share a page: it is read and rendered once, however
+ * many streams send it, and its bytes are in memory once.
+ */
+export function openEventPages(owners: EventOwners) {
+  const { executions, jobs } = owners
+  const kept = new Map<string, Promise<EventPage | undefined>>()
+  let keptBytes = 0
+
+  async function make(call: Call, after: number, types: string | undefined): Promise<EventPage | undefined> {
+    const { organizationId } = call.caller
+    const events = await executions.events.ofOrganization(organizationId, { sequence: after, limit: pageSize })
+    const wanted = typesWanted(types)
+    let text = ''
+    let sequence = after
+    for (const event of events) {
+      text += await textOf(event, wanted, call, owners)
+      ;({ sequence } = event)
+      // What a slow reader holds is at most one page.
+      if (text.length >= pieceBytes) break
+    }
+    return sequence === after ? undefined : { sequence, bytes: Buffer.from(text) }
+  }
+
+  function forget(key: string, bytes: number): void {
+    if (kept.delete(key)) keptBytes -= bytes
+  }
+
+  return {
+    /** Returns the next events behind `after`; undefined where there are none yet. `types` is that of the query. */
+    async next(call: Call, after: number, types: string | undefined): Promise<EventPage | undefined> {
+      // Cheaper than a look for events of the organization, and never answered from what is kept.
+      if ((await jobs.events.last()) <= after) return undefined
+      const key = JSON.stringify([call.caller.organizationId, after, types, call.origin])
+      const known = kept.get(key)
+      if (known) return known
+      const made = make(call, after, types)
+      kept.set(key, made)
+      const page = await made.catch((thrown: unknown) => {
+        forget(key, 0)
+        throw thrown
+      })
+      // Nothing yet is no page: there may be something at any moment.
+      if (!page || keptBytes + page.bytes.length > mostKeptBytes) forget(key, 0)
+      else {
+        keptBytes += page.bytes.length
+        setTimeout(() => forget(key, page.bytes.length), keptMs).unref()
+      }
+      return page
+    },
+  }
+}
+export type EventPages = ReturnType<typeof openEventPages>

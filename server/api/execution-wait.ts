@@ -1,0 +1,31 @@
+import type { ExecutionRecord } from '../../core/store/workflows.ts'
+import type { Call } from '../call.ts'
+import type { Owners } from '../owners.ts'
+
+export const isRunning = ({ finishedAt }: Pick<ExecutionRecord, 'finishedAt'>): boolean => finishedAt === null
+
+/**
+ * Resolves when the execution has ended or the time is over. Throws Failure `cancelled` when the client has disconnected,
+ * and the failure of its token when that may no longer read the execution.
+ */
+export async function waitForExecution(
+  id: string,
+  seconds: number,
+  call: Call,
+  { executions }: Pick<Owners, 'executions'>,
+): Promise<void> {
+  const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(seconds * 1000))])
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const look = () =>
+    void executions.summary(call.caller.organizationId, id).then(now => {
+      if (!now || !isRunning(now)) resolve()
+    }, resolve)
+  const stop = executions.follow(id, ended => ended && resolve())
+  enough.addEventListener('abort', () => resolve(), { once: true })
+  const unwatch = call.access.watch(call, failure => call.stop(failure))
+  look()
+  await promise
+  unwatch()
+  stop()
+  call.gone.throwIfAborted()
+}

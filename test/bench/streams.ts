@@ -1,0 +1,184 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, get } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { stringify } from 'yaml'
+import { openAccounts } from '../../core/accounts/accounts.ts'
+import { openKeys } from '../../core/accounts/keys.ts'
+import { newId } from '../../core/ids.ts'
+import { openLog } from '../../core/log.ts'
+import { openAdminStore } from '../../core/store/sqlite/admin.ts'
+import { scopes } from '../../core/store/store.ts'
+
+/**
+ * What opening event streams at once costs everybody else, while jobs run: `/livez` over connections of its own and the memory of the
+ * server, while readers open `/api/events` of an organization with many pending jobs. Prints one line, which ends with
+ * MISSED when a bar was missed; the exit code is 1 then. Run: `npx node test/bench/streams.ts`, with `--count` streams
+ * and `--pending` jobs. Uses build/infer when it is there, else dist/main.cjs.
+ */
+const { values } = parseArgs({
+  options: { count: { type: 'string', default: '2000' }, pending: { type: 'string', default: '70000' } },
+})
+const [count, pending] = [Number(values.count), Number(values.pending)]
+const bars = { livezMs: 250, rssMb: 60 }
+const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
+const dataDir = join(folder, 'data')
+const children: ChildProcess[] = []
+
+/** Starts a program and waits for the first output that matches. */
+function start(
+  file: string,
+  args: string[],
+  wanted: RegExp,
+  env: NodeJS.ProcessEnv = process.env,
+): { child: ChildProcess; found: Promise<string> } {
+  const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'], env })
+  children.push(child)
+  const found = new Promise<string>((resolve, reject) => {
+    let said = ''
+    const look = (line: string) => {
+      said += `${line}\n`
+      const match = wanted.exec(line)
+      if (match) resolve(match[1]!)
+    }
+    createInterface({ input: child.stdout }).on('line', look)
+    createInterface({ input: child.stderr }).on('line', look)
+    child.once('exit', code => reject(new Error(`${file} ${args.join(' ')} exited (${code}): ${said}`)))
+  })
+  found.catch(() => {})
+  return { child, found }
+}
+
+/** Stores the pending jobs before the server starts, and makes an organization with a token. */
+async function prepare(): Promise<string> {
+  const log = openLog('error')
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const store = await openAdminStore(dataDir, log)
+  try {
+    const accounts = openAccounts({ store, keys: openKeys(dataDir), log })
+    const { id } = await accounts.createOrganization({ name: 'bench', requestsPerMinute: 0, jobsPerMinute: 0 })
+    const { token, secret } = await accounts.issue({ organizationId: id, name: 'bench', scopes: [...scopes] })
+    const inputs = JSON.stringify({ input: 'x'.repeat(300) })
+    let left = pending
+    const submitter = async () => {
+      while (left-- > 0) {
+        const at = Date.now()
+        await store.jobs.submit({
+          id: newId('job'),
+          organizationId: id,
+          tokenId: token.id,
+          task: 'std/embeddings',
+          modelId: 'held',
+          slug: null,
+          inputs,
+          priority: 0,
+          rank: at * 1000,
+          maxAttempts: 3,
+          startBy: null,
+          timeoutMs: null,
+          retentionMs: null,
+          notBefore: at,
+          createdAt: at,
+          metadata: null,
+          idempotency: null,
+        })
+      }
+    }
+    await Promise.all(Array.from({ length: 256 }, submitter))
+    return secret
+  } finally {
+    await store.close()
+  }
+}
+
+const rssMb = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
+
+/** Milliseconds of one `/livez` over a connection of its own. */
+const livez = (port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const began = performance.now()
+    get({ port, host: '127.0.0.1', path: '/livez', agent: false }, response => {
+      response.resume().once('end', () => resolve(performance.now() - began))
+    }).once('error', reject)
+  })
+
+/** How long the engine takes for a job: each that begins or ends is an event for every stream. */
+const jobMs = 1_000
+const answer = JSON.stringify({
+  object: 'list',
+  model: 'held',
+  data: [{ object: 'embedding', index: 0, embedding: [0, 1] }],
+  usage: { prompt_tokens: 1, total_tokens: 1 },
+})
+const engine = createServer((_, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  setTimeout(() => response.end(answer), jobMs)
+}).listen(0, '127.0.0.1')
+try {
+  await once(engine, 'listening')
+  const secret = await prepare()
+  const config = join(folder, 'infer.yaml')
+  const url = `http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`
+  writeFileSync(
+    config,
+    stringify({
+      models: [{ id: 'held', engine: 'remote', url, concurrency: 1, tasks: ['std/embeddings'] }],
+      limits: { min_free_disk: 0, ballast: 0, streams_per_token: count, streams_per_organization: count },
+    }),
+  )
+  const [file, before] = existsSync('build/infer')
+    ? ['build/infer', []]
+    : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
+  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: dataDir }
+  const serving = [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0']
+  const server = start(file, serving, /http:\/\/127\.0\.0\.1:(\d+)/, env)
+  const port = Number(await server.found)
+  // The first seconds of a server are its own.
+  for (let at = 0; at < 30; at++) {
+    await livez(port)
+    await delay(100)
+  }
+  const pid = server.child.pid!
+  const startMb = rssMb(pid)
+
+  const times: number[] = []
+  let mostMb = startMb
+  const over = new AbortController()
+  const probe = async () => {
+    while (!over.signal.aborted) {
+      times.push(await livez(port))
+      mostMb = Math.max(mostMb, rssMb(pid))
+      await delay(5)
+    }
+  }
+  const readers = start(
+    process.execPath,
+    [join(import.meta.dirname, 'open-streams.ts'), String(port), secret, String(count)],
+    /^([\d.]+)$/,
+  )
+  const probing = probe()
+  const openedMs = Number(await readers.found)
+  await delay(1_000)
+  over.abort()
+  await probing
+
+  const worst = Math.max(...times)
+  const missed = worst > bars.livezMs || mostMb - startMb > bars.rssMb
+  console.log(
+    `streams: ${count} event streams opened at once with ${pending} pending jobs: all had their snapshot after ${openedMs.toFixed(0)} ms; ` +
+      `/livez at most ${worst.toFixed(0)} ms (bar ${bars.livezMs}), ${times.length} asked; ` +
+      `RSS ${startMb.toFixed(0)} MB before, at most +${(mostMb - startMb).toFixed(0)} MB (bar ${bars.rssMb}), +${(rssMb(pid) - startMb).toFixed(0)} MB after${missed ? ' MISSED' : ''}`,
+  )
+  if (missed) process.exitCode = 1
+} finally {
+  for (const child of children) child.kill('SIGKILL')
+  engine.closeAllConnections()
+  engine.close()
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,89 @@
+import { EventEmitter } from 'node:events'
+import { expect, test } from 'vitest'
+import { LogFollower } from '../../server/api/log-follower.ts'
+import type { Call } from '../../server/call.ts'
+import type { Owners } from '../../server/owners.ts'
+import { EventStream } from '../../server/sse.ts'
+import { openStreams } from '../../server/std/streams.ts'
+
+/** A call whose response keeps what is written to it. */
+function openCall() {
+  const written: string[] = []
+  const res = Object.assign(new EventEmitter(), {
+    writableEnded: false,
+    destroyed: false,
+    writableLength: 0,
+    flushHeaders: () => undefined,
+    cork: () => undefined,
+    uncork: () => undefined,
+    write: (bytes: string | Buffer) => written.push(bytes.toString()) > 0,
+    end(bytes = '') {
+      written.push(bytes)
+      res.writableEnded = true
+      res.emit('close')
+    },
+  })
+  const call = {
+    id: 'req_1',
+    res,
+    req: { method: 'GET' },
+    left: false,
+    head: () => undefined,
+    streams: openStreams({ pingMs: 60_000, writeDeadlineMs: 60_000 }),
+    access: { watch: () => () => undefined },
+  } as unknown as Call
+  return { call, text: () => written.join('') }
+}
+
+// The blank line ends an event for readers such as Python's httpx-sse, also behind a comment or `retry` alone: their
+// users meet an event with empty data there, which is no JSON.
+test.each<[string, (stream: EventStream) => void, string]>([
+  ['nothing yet', () => {}, ''],
+  ['retry stands in the first event', s => s.send({ data: '1' }), 'retry: 2000\ndata: 1\n\n'],
+  [
+    'and in no other',
+    s => {
+      s.send({ id: 'evt_1', event: 'snapshot', data: '1' })
+      s.send({ id: 'evt_2', data: '2' })
+    },
+    'retry: 2000\nid: evt_1\nevent: snapshot\ndata: 1\n\nid: evt_2\ndata: 2\n\n',
+  ],
+  [
+    'shared bytes',
+    s => s.sendShared({ id: 'evt_1', data: '{"a":', end: Buffer.from('1}\n\n') }),
+    'retry: 2000\nid: evt_1\ndata: {"a":1}\n\n',
+  ],
+  [
+    'a ping is a line without a blank one',
+    s => {
+      s.ping()
+      s.send({ data: '1' })
+      s.ping()
+      s.ping()
+      s.send({ data: '2' })
+    },
+    ': ping\nretry: 2000\ndata: 1\n\n: ping\n: ping\ndata: 2\n\n',
+  ],
+  [
+    'the end of the server',
+    s => {
+      s.send({ id: 'evt_1', data: '1' })
+      s.dismiss()
+    },
+    'retry: 2000\nid: evt_1\ndata: 1\n\n: the server is stopping\n',
+  ],
+])('the bytes of an event stream: %s', (_, write, expected) => {
+  const { call, text } = openCall()
+  write(new EventStream(call))
+  expect(text()).toBe(expected)
+})
+
+test('the bytes of a log follower: a ping is a line without a blank one', () => {
+  const { call, text } = openCall()
+  const follow = () => () => undefined
+  const owners = { fleet: { output: { follow } }, journal: { follow } } as unknown as Owners
+  const follower = new LogFollower(call, () => true, owners)
+  follower.ping()
+  follower.dismiss()
+  expect(text()).toBe(': ping\nevent: end\ndata: {"reason":"the server is stopping"}\n\n')
+})

@@ -1,0 +1,23 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { openPacer } from '../../../server/std/pacer.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+test('a batch goes on at once, and each further one after the pause, in the order of arrival', async () => {
+  const { wait } = openPacer({ size: 2, everyMs: 10 })
+  const gone: number[] = []
+  for (let at = 0; at < 5; at++) void wait().then(() => gone.push(at))
+  await vi.advanceTimersByTimeAsync(0)
+  expect(gone).toEqual([0, 1])
+  await vi.advanceTimersByTimeAsync(9)
+  expect(gone).toEqual([0, 1])
+  await vi.advanceTimersByTimeAsync(1)
+  expect(gone).toEqual([0, 1, 2, 3])
+  await vi.advanceTimersByTimeAsync(10)
+  expect(gone).toEqual([0, 1, 2, 3, 4])
+  await vi.advanceTimersByTimeAsync(100)
+  void wait().then(() => gone.push(5))
+  await vi.advanceTimersByTimeAsync(0)
+  expect(gone).toEqual([0, 1, 2, 3, 4, 5])
+})
