@@ -37,7 +37,7 @@ export function openapi(routes: readonly Route[], version: string) {
       title: 'infer',
       version,
       description:
-        'Inference on your own machine: an OpenAI-style API under `/std/v1` and the platform around it under `/api`.',
+        'Inference on your own machine: an OpenAI-style API under `/std/v1` and the platform around it under `/api`.\n\nWeb pages of other origins may use the API where `cors.origins` in `infer.yaml` lists them: preflights need no token, and all response headers can be read. Signed addresses of files are open to every page.',
     },
     servers: [{ url: '/' }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map(name => ({ name })),

@@ -11,6 +11,7 @@ import { SwapSet } from '../core/swap-set.ts'
 import type { Call } from './call.ts'
 import { type KeyPairFiles, openCertificate } from './certificate.ts'
 import { answerClientError } from './client-error.ts'
+import { openCors } from './cors.ts'
 import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './dispatch.ts'
 import { unproxied } from './fal/proxy.ts'
 import { type Handshakes, openHandshakes } from './handshakes.ts'
@@ -76,6 +77,8 @@ export async function openServer({
   const hosts = new Set(config.allowed_hosts.map(host => host.toLowerCase()))
   if (config.public_url) hosts.add(hostName(new URL(config.public_url).host) ?? '')
 
+  const cors = openCors(config.cors.origins)
+
   /** Without owners there are no routes: until `serve` every request is refused. */
   function openApp(opened: Owners | undefined) {
     const options = { owners: opened!, wrongTokens, calls }
@@ -103,7 +106,15 @@ export async function openServer({
       )
       return
     }
-    req.url = tidy(unproxied(tidy(req.url ?? '/'), req.headers))
+    req.url = tidy(req.url ?? '/')
+    try {
+      const { headers, preflight } = cors(req)
+      for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at]!, headers[at + 1]!)
+      if (preflight) return void res.writeHead(204, commonHeaders(req, newId('req'))).end()
+    } catch (refused) {
+      return app.refuse(req, res, Failure.from(refused))
+    }
+    req.url = tidy(unproxied(req.url, req.headers))
     if (state !== 'ready' && !(owners && alive.test(req.url))) {
       if (alive.test(req.url)) plain(res, 200, 'ok\n')
       else app.refuse(req, res, state === 'starting' ? starting() : stopping())

@@ -47,7 +47,7 @@ export interface TestApp extends AsyncDisposable {
 
 /** The whole program in this process: real store, real sockets, engines as real children, in a directory of its own. */
 export async function startApp(
-  config: { models?: object[]; limits?: object; allowed_hosts?: string[]; media?: object } = {},
+  config: { models?: object[]; limits?: object; allowed_hosts?: string[]; media?: object; cors?: object } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))
   const configPath = join(dataDir, 'infer.yaml')

@@ -17,6 +17,22 @@ export const Config = z
       .array(z.string())
       .default([])
       .describe('Host names besides loopback and IP literals under which the server answers.'),
+    cors: z
+      .strictObject({
+        origins: z
+          .array(
+            z
+              .string()
+              .regex(
+                /^(\*|[A-Za-z][A-Za-z0-9+.-]*:\/\/[^\s/?#@*]+)$/,
+                'An origin has a scheme, a host, perhaps a port, and no path: https://app.example.com. For all pages, *.',
+              ),
+          )
+          .default([])
+          .describe('Origins whose web pages may use the API with a token; `*` for all. None when absent.'),
+      })
+      .prefault({})
+      .describe('Web pages of other origins, in browsers. Signed addresses of files are open to all of them.'),
     models: z
       .array(Model)
       .nullish()
