@@ -16,7 +16,9 @@ export const Config = z
     allowed_hosts: z
       .array(z.string())
       .default([])
-      .describe('Host names besides loopback and IP literals under which the server answers.'),
+      .describe(
+        'Host names besides loopback and IP literals under which the server answers. Under `fal.run`, `queue.fal.run`, `rest.fal.ai`, `v3.fal.media`, and under a pair `<name>` and `queue.<name>`, models are at the root of the host, as clients of fal expect.',
+      ),
     cors: z
       .strictObject({
         origins: z
