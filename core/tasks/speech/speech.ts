@@ -36,7 +36,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = checked.data
   const entry = modelFor(speech, model, catalog)
   const { traits } = entry
-  const known = traits.speech ?? { formats: ['wav'], voices: null, longestInput: usualSpeechInput }
+  const known = traits.speech ?? { formats: ['wav'], voices: null, aliases: {}, longestInput: usualSpeechInput }
   const characters = lengthOf(input, known.longestInput)
   const format = response_format ?? 'mp3'
   const body = {
@@ -80,14 +80,17 @@ function lengthOf(input: string, most: number): number {
   return length
 }
 
-function voiceFor(entry: CatalogEntry, { voices }: SpeechTraits, voice: SpeechRequest['voice']): unknown {
+function voiceFor(entry: CatalogEntry, { voices, aliases }: SpeechTraits, voice: SpeechRequest['voice']): unknown {
   if (voice == null) return voices?.[0]
-  const id = typeof voice === 'string' ? voice : voice.id
-  if (voices === null) return voice
-  if (voices.includes(id)) return id
+  const asked = typeof voice === 'string' ? voice : voice.id
+  const meant = Object.hasOwn(aliases, asked) ? aliases[asked]! : undefined
+  if (voices === null) return meant ?? voice
+  if (voices.includes(asked)) return asked
+  if (meant !== undefined && voices.includes(meant)) return meant
+  const names = Object.keys(aliases).slice(0, 100).join(', ')
   throw new Failure(
     'invalid_value',
-    `'voice': '${entry.id}' has no voice '${id.slice(0, 64)}'. It has: ${voices.slice(0, 100).join(', ')}.`,
+    `'voice': '${entry.id}' has no voice '${asked.slice(0, 64)}'. It has: ${voices.slice(0, 100).join(', ')}.${names ? ` Aliases: ${names}.` : ''}`,
     { param: 'voice' },
   )
 }
