@@ -30,6 +30,7 @@ export const failures = {
   model_not_allowed: { status: 403, type: 'permission_error', retry: false },
   organization_mismatch: { status: 403, type: 'permission_error', retry: false },
   organization_disabled: { status: 403, type: 'permission_error', retry: false },
+  origin_not_allowed: { status: 403, type: 'permission_error', retry: false },
   invalid_signature: { status: 403, type: 'permission_error', retry: false },
   not_found: { status: 404, type: 'not_found_error', retry: false },
   model_not_found: { status: 404, type: 'not_found_error', retry: false },

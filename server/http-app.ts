@@ -102,5 +102,15 @@ function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<strin
   return new Failure('method_not_allowed', `${req.method} is not possible here; ${possible} is.`)
 }
 
-const unknownUrl = ({ req: { method = 'GET', url = '/' } }: RequestEvent): Failure =>
-  new Failure('unknown_url', `Invalid URL (${method} ${url.split('?')[0]!.slice(0, 200)}). The reference is at /docs.`)
+/** What OpenAI's own clients, and the AI SDK's default for them, ask for first. */
+const responses = /^\/(?:std\/(?:openai\/)?)?v1\/responses(?:[/?]|$)/
+
+function unknownUrl({ req: { method = 'GET', url = '/' } }: RequestEvent): Failure {
+  const asked = `${method} ${url.split('?')[0]!.slice(0, 200)}`
+  return new Failure(
+    'unknown_url',
+    responses.test(url)
+      ? `The Responses API is not offered here (${asked}). Use POST /std/v1/chat/completions: client.chat.completions in OpenAI's clients, openai.chat(model) in the AI SDK.`
+      : `Invalid URL (${asked}). The reference is at /docs.`,
+  )
+}

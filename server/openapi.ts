@@ -38,9 +38,9 @@ export function openapi(routes: readonly Route[], version: string) {
       version,
       description: [
         'Inference on your own machine: an OpenAI-style API under `/std/v1` and the platform around it under `/api`.',
-        'Unknown fields under `/api` and `/slug`, also in the inputs of jobs, and unknown query parameters are refused with 400 `unknown_parameter`. The message names the nearest known field.',
-        'Extra fields of bodies under `/std/v1` and `/fal` are ignored, as official clients expect.',
-      ].join(' '),
+        'Unknown fields under `/api` and `/slug`, also in the inputs of jobs, and unknown query parameters are refused with 400 `unknown_parameter`. The message names the nearest known field. Extra fields of bodies under `/std/v1` and `/fal` are ignored, as official clients expect.',
+        'Web pages of other origins may use the API where `cors.origins` in `infer.yaml` lists them: preflights need no token, and all response headers can be read. Signed addresses of files are open to every page.',
+      ].join('\n\n'),
     },
     servers: [{ url: '/' }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map(name => ({ name })),

@@ -18,7 +18,7 @@ interface RouteFacts<P, Q, B, R> {
   method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
   /** As h3 writes it: `/api/jobs/:id`, `/std/v1/models/**:id`. */
   path: `/${string}`
-  /** Further paths that reach the same route. */
+  /** Further paths that reach the same route. Those below `/std/v1` are reached below `/v1` and `/std/openai/v1` anyway. */
   aliases?: readonly `/${string}`[]
   scope: Access
   /** Which rate limit it counts against: `jobs` where work is begun. `api` where a GET, PATCH or DELETE leaves it out. */
@@ -93,5 +93,10 @@ export function route<
   if (!facts.scope) throw new Error(`The route ${facts.method} ${facts.path} has no scope, so it cannot be registered.`)
   if (!facts.bucket && (facts.method === 'POST' || facts.method === 'PUT'))
     throw new Error(`The route ${facts.method} ${facts.path} says no bucket, so it cannot be registered.`)
-  return { bucket: 'api', ...facts } as Route
+  const aliases = [...sameBelow(facts.path), ...(facts.aliases ?? [])]
+  return { bucket: 'api', ...facts, ...(aliases.length > 0 ? { aliases } : {}) } as Route
 }
+
+/** Clients write the path of OpenAI's API in these ways; Groq's put `/openai/v1` behind the address that they are given. */
+const sameBelow = (path: `/${string}`): `/${string}`[] =>
+  path.startsWith('/std/v1/') ? [`/v1/${path.slice(8)}`, `/std/openai/v1/${path.slice(8)}`] : []

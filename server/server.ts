@@ -12,7 +12,10 @@ import { openAccessWatch } from './access-watch.ts'
 import type { Call } from './call.ts'
 import { type KeyPairFiles, openCertificate } from './certificate.ts'
 import { answerClientError } from './client-error.ts'
+import { openCors } from './cors.ts'
 import { answerFailure, type CallEvent, dispatch, endCall, interrupt } from './dispatch.ts'
+import { belowRoot, falRoots } from './fal/hosts.ts'
+import { partAddress } from './fal/parts.ts'
 import { unproxied } from './fal/proxy.ts'
 import { forwardedHost } from './forwarded.ts'
 import { type Handshakes, openHandshakes } from './handshakes.ts'
@@ -80,11 +83,19 @@ export async function openServer({
   if (config.public_url) allowed.add(hostName(new URL(config.public_url).host) ?? '')
   const hosts = { allowed, defaultPort: https ? 443 : 80 }
 
+  const cors = openCors(config.cors.origins)
+  const roots = falRoots(config.allowed_hosts)
+
+  /** First segments of the paths of all routes. */
+  let segments: ReadonlySet<string> = new Set()
+
   /** Without owners there are no routes: until `serve` every request is refused. */
   function openApp(opened: Owners | undefined) {
     const options = { owners: opened!, wrongTokens, calls }
+    const table = opened ? routes(opened) : []
+    segments = new Set(table.flatMap(({ path, aliases = [] }) => [path, ...aliases].map(one => one.split('/')[1]!)))
     return openHttpApp<CallEvent>({
-      routes: opened ? routes(opened) : [],
+      routes: table,
       begin: (req, res) => ({ req, res, params: {}, call: undefined }),
       handle: (route, event) => dispatch(route, event, options),
       onError: (thrown, event) => answerFailure(thrown, event, log),
@@ -99,7 +110,15 @@ export async function openServer({
     const reported = forwardedHost(req, config.trusted_proxies)
     const fault = hostFault(req, hosts) ?? (reported === undefined ? undefined : nameFault(reported, hosts))
     if (fault) return app.refuse(req, res, fault)
-    req.url = tidy(unproxied(tidy(req.url ?? '/'), req.headers))
+    const url = belowRoot(tidy(req.url ?? '/'), req, roots, segments)
+    req.url = tidy(unproxied(partAddress(url), req.headers))
+    try {
+      const { headers, preflight } = cors(req)
+      for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at]!, headers[at + 1]!)
+      if (preflight) return void res.writeHead(204, commonHeaders(req, newId('req'))).end()
+    } catch (refused) {
+      return app.refuse(req, res, Failure.from(refused))
+    }
     if (state !== 'ready' && !(owners && alive.test(req.url))) {
       if (alive.test(req.url)) plain(res, 200, 'ok\n')
       else app.refuse(req, res, state === 'starting' ? starting() : stopping())

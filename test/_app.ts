@@ -59,6 +59,7 @@ export async function startApp(
     trusted_proxies?: string[]
     media?: object
     metrics?: string
+    cors?: object
   } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'infer-test-'))

@@ -31,6 +31,8 @@ const readText = (id: string, expires: string): string => `GET\n/files/${id}\n${
 const uploadText = (upload: Upload, expires: string): string =>
   `PUT\n/files/${upload.id}\n${expires}\n${JSON.stringify([upload.organizationId, upload.name, upload.contentType, upload.keptMs])}`
 
+const storageText = (organizationId: string, expires: string): string => `STORE\n${organizationId}\n${expires}`
+
 /** `/files/<id>/<name>`: the name is for whoever saves it, the id alone says what is meant. */
 const pathOf = (id: string, name: string): string => `/files/${id}/${encodeURIComponent(name)}`
 
@@ -54,6 +56,15 @@ export const openAddresses = (key: KeyObject) => ({
   /** Whether such an address was made here and has not ended. Never throws. */
   mayRead: (id: string, expires: string, given: string, now = Date.now()): boolean =>
     isId(id) && future(expires, now) && same(given, signature(key, readText(id, expires))),
+  /** A token with which files of the organization can be stored until `expires` (Unix seconds), and nothing else. */
+  storageToken: (organizationId: string, expires: number): string =>
+    `${organizationId}.${expires}.${signature(key, storageText(organizationId, String(expires)))}`,
+  /** The organization of such a token that was made here and has not expired; undefined otherwise. Never throws. */
+  mayStore: (token: string, now = Date.now()): string | undefined => {
+    const [organizationId = '', expires = '', given = ''] = token.split('.')
+    const right = isId(organizationId) && future(expires, now)
+    return right && same(given, signature(key, storageText(organizationId, expires))) ? organizationId : undefined
+  },
   /** The address to which the bytes of a file that does not exist yet can be sent, once. */
   upload(upload: Upload, origin: string, lifetimeMs: number, now = Date.now()): string {
     const expires = String(Math.floor((now + Math.min(lifetimeMs, longestLifetimeMs)) / 1000))

@@ -248,6 +248,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
     },
     /** What such an address says, where it was made here and has not ended. */
     verifyUpload: addresses.mayUpload,
+    storageToken: addresses.storageToken,
+    mayStore: addresses.mayStore,
     /** Frees the bytes of what was removed or ran out. Never rejects. */
     tidy: janitor.look,
     close(): Promise<void> {

@@ -46,6 +46,21 @@ export function readSource(value: string, field: string, origins: readonly strin
   return { from: 'link', id, exp: url.searchParams.get('exp') ?? '', sig: url.searchParams.get('sig') ?? '' }
 }
 
+/**
+ * Returns our own origins, as far as `value` may name one: that of the request, `public_url`, and every name in
+ * `allowed_hosts` under any scheme and port, because a file may be stored under another name than it is used under.
+ */
+export function ownOrigins(
+  value: string,
+  origin: string,
+  { public_url, allowed_hosts }: { public_url?: string | undefined; allowed_hosts: readonly string[] },
+): string[] {
+  const own = [origin, public_url ?? origin]
+  const url = /^https?:/i.test(value) && value.length <= 2048 ? URL.parse(value) : null
+  if (url && allowed_hosts.some(host => host.toLowerCase().replace(/:\d+$/, '') === url.hostname)) own.push(url.origin)
+  return own
+}
+
 /** The content of a data: URL. Throws Failure `invalid_value` where it is not base64. */
 export function bytesOfDataUrl(text: string, field: string): Buffer {
   const bytes = Buffer.from(text, 'base64')

@@ -14,7 +14,7 @@ import type { Ffmpeg } from './ffmpeg.ts'
 import { judgeProbe } from './judge.ts'
 import { openSemaphore } from './semaphore.ts'
 import { openSounds, type Sound } from './sound.ts'
-import { bytesOfDataUrl, megabytes, readSource, type Source } from './source.ts'
+import { bytesOfDataUrl, megabytes, ownOrigins, readSource, type Source } from './source.ts'
 
 export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
 
@@ -32,7 +32,7 @@ export interface Sender {
 }
 
 interface Wish {
-  config: Pick<Config, 'media' | 'limits' | 'public_url'>
+  config: Pick<Config, 'allowed_hosts' | 'limits' | 'media' | 'public_url'>
   store: { files: Pick<Store['files'], 'find'>; stats: () => Pick<ReturnType<Store['stats']>, 'writable'> }
   files: Files
   cpu: Pick<Cpu, 'redraw' | 'sound'>
@@ -217,7 +217,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: W
 
   const sourceOf = (sender: Sender, field: string, value: Sent): Source =>
     typeof value === 'string'
-      ? readSource(value, field, [sender.origin, config.public_url ?? sender.origin])
+      ? readSource(value, field, ownOrigins(value, sender.origin, config))
       : value instanceof Uint8Array
         ? { from: 'bytes', content: value }
         : { from: 'path', ...value }

@@ -25,7 +25,7 @@ export const Config = z
       .array(z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port'))
       .default([])
       .describe(
-        'Host names besides loopback and IP addresses under which the server answers, each alone or with a port (`gpu.lan:8443`); others are refused with `invalid_host`.',
+        'Host names besides loopback and IP addresses under which the server answers, each alone or with a port (`gpu.lan:8443`); others are refused with `invalid_host`. Under `fal.run`, `queue.fal.run`, `rest.fal.ai`, `v3.fal.media`, and under a pair `<name>` and `queue.<name>`, models are at the root of the host, as clients of fal expect.',
       ),
     trusted_proxies: z
       .array(z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16'))
@@ -37,6 +37,22 @@ export const Config = z
       .enum(['local', 'token'])
       .default('local')
       .describe('Who reads /metrics without a token: `local`, direct connections from this machine; `token`, nobody.'),
+    cors: z
+      .strictObject({
+        origins: z
+          .array(
+            z
+              .string()
+              .regex(
+                /^(\*|[A-Za-z][A-Za-z0-9+.-]*:\/\/[^\s/?#@*]+)$/,
+                'An origin has a scheme, a host, perhaps a port, and no path: https://app.example.com. For all pages, *.',
+              ),
+          )
+          .default([])
+          .describe('Origins whose web pages may use the API with a token; `*` for all. None when absent.'),
+      })
+      .prefault({})
+      .describe('Web pages of other origins, in browsers. Signed addresses of files are open to all of them.'),
     models: z
       .array(Model)
       .nullish()

@@ -85,6 +85,8 @@ export interface SpeechTraits {
   formats: readonly SpeechFormat[]
   /** Null where they are not known: then the engine decides whether a voice exists. */
   voices: readonly string[] | null
+  /** Further names of voices, each with the voice that it stands for. */
+  aliases: Readonly<Record<string, string>>
   /** Characters of one text. */
   longestInput: number
 }

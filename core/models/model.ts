@@ -190,6 +190,12 @@ export const Model = z
       .describe(
         'Of a model that speaks: the voices it has, the usual one first; others are refused. The engine judges when absent.',
       ),
+    voice_aliases: z
+      .record(z.string().min(1).max(256), z.string().min(1).max(256))
+      .optional()
+      .describe(
+        'Of a model that speaks: further names of its voices, such as `alloy: af_heart` for programs that ask for those of OpenAI.',
+      ),
     speech_formats: z
       .array(z.enum(speechFormats))
       .min(1)
@@ -208,6 +214,15 @@ export const Model = z
       .enum(['probability', 'logit'])
       .optional()
       .describe('What the relevance scores of the engine are, where the preset does not know it better.'),
+  })
+  .superRefine(({ voices, voice_aliases }, ctx) => {
+    for (const [name, voice] of Object.entries(voice_aliases ?? {}))
+      if (voices && !voices.includes(voice))
+        ctx.addIssue({
+          code: 'custom',
+          path: ['voice_aliases', name],
+          message: `there is no voice '${voice}' in 'voices': ${voices.slice(0, 100).join(', ')}.`,
+        })
   })
   .meta({ id: 'Model' })
 export type Model = z.output<typeof Model>

@@ -64,7 +64,7 @@ export const RerankResponse = z
     results: z.array(
       z.object({ index: z.int(), relevance_score: z.number(), document: z.object({ text: z.string() }).optional() }),
     ),
-    usage: promptUsage,
+    usage: promptUsage.extend({ completion_tokens: z.literal(0) }),
     meta: z.object({
       api_version: z.object({ version: z.literal('2') }),
       billed_units: z.object({ search_units: z.int() }),

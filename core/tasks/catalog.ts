@@ -1,21 +1,24 @@
 import { Failure } from '../failure.ts'
 import type { Catalog, CatalogEntry } from '../models/catalog.ts'
 import type { Feature } from '../models/model.ts'
+import { didYouMean, nearestModels } from '../nearest.ts'
 import type { TaskName } from './task.ts'
 
 /** The model for the task. Throws Failure `model_not_found` or `unsupported_task`, naming what would do instead. */
 export function modelFor({ id: task, title }: TaskName, id: string, catalog: Catalog): CatalogEntry {
   const entry = catalog.get(id)
   if (entry?.tasks.includes(task)) return entry
-  const able = [...catalog.values()].filter(other => other.tasks.includes(task)).map(other => `'${other.id}'`)
+  const able = [...catalog.values()].filter(other => other.tasks.includes(task)).map(other => other.id)
+  const named = able.slice(0, 5).map(other => `'${other}'`)
   const instead = able.length
-    ? `For ${title} there is ${able.slice(0, 5).join(', ')}${able.length > 5 ? ', …' : ''}.`
+    ? `For ${title} there is ${named.join(', ')}${able.length > 5 ? ', …' : ''}.`
     : `No model here does ${title}.`
   if (entry)
     throw new Failure('unsupported_task', `The model '${id}' does not do ${title}. ${instead}`, {
       param: 'model',
     })
-  throw new Failure('model_not_found', `The model '${id}' does not exist here. ${instead}`, { param: 'model' })
+  const meant = didYouMean(nearestModels(id, able))
+  throw new Failure('model_not_found', `The model '${id}' does not exist here.${meant} ${instead}`, { param: 'model' })
 }
 
 /** Throws Failure `unsupported_parameter` that names the first of these which the engine lacks. */

@@ -90,6 +90,8 @@ export interface ModelFacts {
   id: string
   /** Undefined where only the engine knows them. */
   voices: readonly string[] | undefined
+  /** Other names of voices, each with the voice that it means. */
+  voiceAliases: Readonly<Record<string, string>>
   resolutions: Model['resolutions']
 }
 

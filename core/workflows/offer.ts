@@ -27,6 +27,7 @@ export const offerOf = (models: Models, allowed: (modelId: string) => boolean): 
         extraParams: model.extra_params,
         resolutions: model.resolutions,
         voices: models.catalog().get(id)?.traits.speech?.voices ?? undefined,
+        voiceAliases: models.catalog().get(id)?.traits.speech?.aliases ?? {},
       }
     )
   },

@@ -1,7 +1,7 @@
 import { selfCommand } from '../../core/assets.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
-import { voices } from '../engines/demo/chords.ts'
+import { openAiVoices, voices } from '../engines/demo/chords.ts'
 import { noText, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
@@ -46,7 +46,7 @@ export const demo: Preset = {
         ...routesOf([inferGeneration]),
         ...routesOf([openaiAudio], ['std/audio-speech', 'std/audio-transcription']),
       },
-      speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id) },
+      speech: { formats: ['wav', 'pcm'], voices: voices.map(({ id }) => id), aliases: openAiVoices },
       features: ['segments', 'words'],
     }),
   failureOf: (status, body) => refusal(status, body),

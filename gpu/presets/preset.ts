@@ -116,10 +116,11 @@ export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => (
 
 const speechTraits = (
   model: Model,
-  { formats = speechFormats, voices = null }: Partial<SpeechTraits> = {},
+  { formats = speechFormats, voices = null, aliases = {} }: Partial<SpeechTraits> = {},
 ): SpeechTraits => ({
   formats: model.speech_formats ?? formats,
   voices: model.voices ?? voices,
+  aliases: { ...aliases, ...model.voice_aliases },
   longestInput: model.speech_input ?? usualSpeechInput,
 })
 

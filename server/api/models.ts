@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
+import { didYouMean, nearestModels } from '../../core/nearest.ts'
 import type { Call } from '../call.ts'
 import { admitOwner } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
@@ -37,9 +38,14 @@ function find(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): M
   admitOwner(call, 'Settings and engines of models are')
   const model = registry.find(id)
   if (model && modelAllowed(call.caller.token.models, id)) return model
+  const visible = registry.all().filter(other => modelAllowed(call.caller.token.models, other.id))
+  const meant = nearestModels(
+    id,
+    visible.map(other => other.id),
+  )
   throw new Failure(
     'model_not_found',
-    `The model '${id}' does not exist here. GET /api/model-status lists those that do.`,
+    `The model '${id}' does not exist here.${didYouMean(meant)} GET /api/model-status lists those that do.`,
     {
       param: 'id',
     },

@@ -21,6 +21,9 @@ const VoiceModel = z.object({
   formats: z.array(z.enum(speechFormats)).describe('What can be asked for on this server.'),
   supports_cloning: z.literal(false),
   max_input_characters: z.int(),
+  voice_aliases: z
+    .record(z.string(), z.string())
+    .describe('Further names of voices, each with the voice it stands for.'),
   voices: z.array(Voice).describe('Empty where only a running engine could tell, and none runs or it is busy.'),
 })
 const VoiceModels = z.object({ models: z.array(VoiceModel) }).meta({ id: 'VoiceModelList' })
@@ -49,6 +52,7 @@ export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'r
           formats: await conversion.offered(known.formats),
           supports_cloning: false as const,
           max_input_characters: known.longestInput,
+          voice_aliases: known.aliases,
           voices,
         }
       })

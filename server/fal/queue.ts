@@ -11,6 +11,7 @@ import { streamStatus } from '../slug/stream.ts'
 import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { termsOf } from '../slug/terms.ts'
 import { findRequest } from '../slug/view.ts'
+import { appSlug } from './app-slug.ts'
 import { falErrors } from './errors.ts'
 import { openNewLines } from './lines.ts'
 import { about, falResult, falStatus, falSubmitted } from './view.ts'
@@ -75,11 +76,14 @@ async function ask(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<
 async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
   const job = await findRequest(requestId, call, owners)
   about(job, call)
+  const finished = new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)
+  // A second cancellation too, where the API of jobs repeats its first answer.
+  if (hasEnded(job)) return finished
   try {
     await owners.jobs.cancel(job.organizationId, job.id)
   } catch (thrown) {
     if (!(thrown instanceof Failure) || thrown.code !== 'job_already_finished') throw thrown
-    return new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)
+    return finished
   }
   return new JsonText(JSON.stringify({ status: 'CANCELLATION_REQUESTED', request_id: requestId }), 202)
 }
@@ -100,7 +104,7 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     tag,
     summary: "Submit a request as fal's clients do",
     description:
-      'The path is a slug. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` count as they do at fal.',
+      'The path is a slug; `fal-ai/` before it is dropped where nothing is offered under it. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` count as they do at fal.',
     largeBody: true,
     params: Path,
     body: FalInput,
@@ -110,7 +114,7 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     async handle({ params, body }, call) {
       const { job } = await submitGeneration(
         call,
-        { target: { slug: params.path }, body, terms: termsOf(call) },
+        { target: { slug: appSlug(params.path, owners.registry) }, body, terms: termsOf(call) },
         owners,
       )
       about(job, call)

@@ -6,6 +6,7 @@ import { falErrors } from './errors.ts'
 import { targetHeader } from './proxy.ts'
 import { FalOutput, falQueueRoutes } from './queue.ts'
 import { falRunRoutes } from './run.ts'
+import { falStorageRoutes } from './storage.ts'
 import { falUploadRoutes } from './upload.ts'
 
 /** What names one of fal's addresses was passed on before it was routed, so whatever comes here names none. */
@@ -38,6 +39,7 @@ export const falRoutes = (owners: SubmitOwners) => [
   ...falQueueRoutes(owners),
   ...falRunRoutes(owners),
   ...falUploadRoutes(owners),
+  ...falStorageRoutes(owners),
   proxy('GET'),
   proxy('POST'),
   proxy('PUT'),

@@ -9,6 +9,7 @@ import { streamStatus } from '../slug/stream.ts'
 import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { waitForEnd } from '../slug/sync.ts'
 import { termsOf } from '../slug/terms.ts'
+import { appSlug } from './app-slug.ts'
 import { falErrors, ownTimeout } from './errors.ts'
 import { FalInput, FalOutput } from './queue.ts'
 import { about, falResult, falUrls } from './view.ts'
@@ -53,8 +54,9 @@ export const falRunRoutes = (owners: SubmitOwners) => [
     errors: falErrors,
     async handle({ params: { path }, body }, call) {
       const { config, registry } = owners
-      const streamed = path.endsWith(suffix) && !registry.bySlug(path)
-      const slug = streamed ? path.slice(0, -suffix.length) : path
+      const app = appSlug(path, registry)
+      const streamed = app.endsWith(suffix) && !registry.bySlug(app)
+      const slug = streamed ? appSlug(path.slice(0, -suffix.length), registry) : app
       const terms = termsOf(call)
       const { job, model } = await submitGeneration(call, { target: { slug }, body, terms }, owners)
       about(job, call)

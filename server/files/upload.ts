@@ -84,6 +84,12 @@ async function taken<T>(call: Call, most: number, take: (body: AsyncIterable<Uin
   }
 }
 
+/** Takes the raw body of a request as the file. Throws Failure `payload_too_large`, `conflict`, `disk_full`. */
+export function storeUpload(call: Call, upload: Upload, { files, config }: UploadOwners): Promise<FileRecord> {
+  const facts = factsOf(upload, config.limits.upload_size)
+  return taken(call, facts.maxBytes, body => files.receive(upload.organizationId, body, facts))
+}
+
 function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord): void {
   const file: z.input<typeof UploadedFile> = { id, name, content_type: contentType, bytes, sha256 }
   call.send(200, JSON.stringify(file))
@@ -91,10 +97,7 @@ function answer(call: Call, { id, name, contentType, bytes, sha256 }: FileRecord
 
 /** The raw body of a PUT to a signed address becomes the file. */
 export async function receiveUpload(call: Call, owners: UploadOwners): Promise<void> {
-  const { files, config } = owners
-  const upload = allowed(call, owners)
-  const facts = factsOf(upload, config.limits.upload_size)
-  answer(call, await taken(call, facts.maxBytes, body => files.receive(upload.organizationId, body, facts)))
+  answer(call, await storeUpload(call, allowed(call, owners), owners))
 }
 
 /** The raw body of a PUT becomes a part of the file. */
@@ -105,10 +108,10 @@ export async function receivePart(call: Call, owners: UploadOwners): Promise<voi
   const most = config.limits.upload_size
   const etag = await taken(call, most, body => files.part(id, partNumber, body, most))
   const part: z.input<typeof UploadedPart> = { partNumber, etag }
-  call.send(200, JSON.stringify(part))
+  call.header('etag', `"${etag}"`).send(200, JSON.stringify(part))
 }
 
-/** The parts that are named, in their order, become the file. */
+/** The parts that are named, ordered by their numbers, become the file. */
 export async function joinParts(call: Call, owners: UploadOwners): Promise<void> {
   const { files, config } = owners
   const { limits } = config
@@ -116,6 +119,12 @@ export async function joinParts(call: Call, owners: UploadOwners): Promise<void>
   const body = parseJson(await readBody(call.req, limits.json_body), limits)
   const read = UploadParts.safeParse(body)
   if (!read.success) throw failureOf(read.error, body)
-  const parts = read.data.parts.map(({ partNumber, etag }) => ({ number: partNumber, etag }))
+  // Clients that send parts at once name them in the order in which they were taken.
+  const named = read.data.parts.toSorted((a, b) => a.partNumber - b.partNumber)
+  const parts = named.map(({ partNumber, etag }) => ({
+    number: partNumber,
+    // Clients send the header of the part as it came, or the member of its body.
+    etag: etag?.replace(/^"(.*)"$/, '$1'),
+  }))
   answer(call, await files.join(upload.organizationId, parts, factsOf(upload, limits.upload_size)))
 }

@@ -115,6 +115,12 @@ async function cancel(requestId: string, call: Call, owners: Pick<Owners, 'jobs'
   try {
     const job = await findRequest(requestId, call, owners)
     call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)
+    // A second cancellation too, where the API of jobs repeats its first answer.
+    if (hasEnded(job))
+      throw new Failure(
+        'job_already_finished',
+        `The request ${queueIdOf(job.id)} has already ended: it is ${job.status}.`,
+      )
     await owners.jobs.cancel(call.caller.organizationId, jobIdOf(requestId))
     return answer(202, { status: 'CANCELLATION_REQUESTED' })
   } catch (thrown) {

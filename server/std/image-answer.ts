@@ -33,8 +33,8 @@ export async function sendImages(
   if (images.length < records.length) throw expired(job)
   const origin = call.origin
   const linked = linkedImages(result, file => files.link(file, origin))
-  if (!request.stream && request.response_format !== 'b64_json')
-    return sendJson(call, new JsonText(JSON.stringify(linked)))
+  const inBase64 = request.response_format === 'b64_json' || request.response_format === 'base64'
+  if (!request.stream && !inBase64) return sendJson(call, new JsonText(JSON.stringify(linked)))
 
   async function opened(image: FileRecord): Promise<FileHandle> {
     const file = await files.open(image)

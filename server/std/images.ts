@@ -97,7 +97,6 @@ export const imageRoutes = (owners: ImageOwners) => [
   route({
     ...facts,
     path: '/std/v1/images/generations',
-    aliases: ['/v1/images/generations'],
     summary: 'Make pictures from a text',
     description: how,
     body: ImageGenerationRequest,
@@ -107,7 +106,6 @@ export const imageRoutes = (owners: ImageOwners) => [
   route({
     ...facts,
     path: '/std/v1/images/edits',
-    aliases: ['/v1/images/edits'],
     summary: 'Make a picture from another one, or a part of it anew',
     description: `${how} A picture and its mask come as files of a form, or in JSON as addresses or ids of files.`,
     largeBody: true,

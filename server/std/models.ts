@@ -3,6 +3,7 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
 import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
+import { didYouMean, nearestModels } from '../../core/nearest.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
@@ -46,7 +47,6 @@ export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registr
   route({
     method: 'GET',
     path: '/std/v1/models',
-    aliases: ['/v1/models'],
     scope: 'user:read',
     tag: 'Models',
     summary: 'List the models that this token may use',
@@ -61,18 +61,19 @@ export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registr
   route({
     method: 'GET',
     path: '/std/v1/models/**:id',
-    aliases: ['/v1/models/**:id'],
     scope: 'user:read',
     tag: 'Models',
     summary: 'Look one model up',
     params: z.object({ id: z.string() }),
     response: ModelObject,
     handle: ({ params }, call) => {
-      const model = visible(call, registry).find(({ id }) => id === params.id)
+      const models = visible(call, registry)
+      const model = models.find(({ id }) => id === params.id)
+      const ids = models.map(({ id }) => id)
       if (!model)
         throw new Failure(
           'model_not_found',
-          `The model '${params.id}' does not exist here. GET /std/v1/models lists those that do.`,
+          `The model '${params.id}' does not exist here.${didYouMean(nearestModels(params.id, ids))} GET /std/v1/models lists those that do.`,
           { param: 'model' },
         )
       return describe(model, fleet.snapshot(), registry)

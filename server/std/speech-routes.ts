@@ -25,7 +25,6 @@ export const speechRoutes = (owners: SpeechOwners) => [
   route({
     method: 'POST',
     path: '/std/v1/audio/speech',
-    aliases: ['/v1/audio/speech', '/std/openai/v1/audio/speech'],
     scope: 'user:write',
     bucket: 'jobs',
     tag: 'Audio',
@@ -39,7 +38,6 @@ export const speechRoutes = (owners: SpeechOwners) => [
   route({
     method: 'GET',
     path: '/std/v1/audio/voices',
-    aliases: ['/v1/audio/voices', '/std/openai/v1/audio/voices'],
     scope: 'user:read',
     tag: 'Audio',
     summary: 'List the voices of models that speak',

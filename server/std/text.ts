@@ -21,7 +21,6 @@ export const textRoutes = (owners: InferenceOwners) => [
   route({
     method,
     path: '/std/v1/chat/completions',
-    aliases: ['/v1/chat/completions'],
     scope,
     bucket,
     tag,
@@ -35,7 +34,6 @@ export const textRoutes = (owners: InferenceOwners) => [
   route({
     method,
     path: '/std/v1/completions',
-    aliases: ['/v1/completions'],
     scope,
     bucket,
     tag,
@@ -50,7 +48,6 @@ export const textRoutes = (owners: InferenceOwners) => [
   route({
     method,
     path: '/std/v1/embeddings',
-    aliases: ['/v1/embeddings'],
     scope,
     bucket,
     tag,
@@ -63,7 +60,7 @@ export const textRoutes = (owners: InferenceOwners) => [
   route({
     method,
     path: '/std/v1/rerank',
-    aliases: ['/v1/rerank', '/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
+    aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
     scope,
     bucket,
     tag,
@@ -83,7 +80,7 @@ export const textRoutes = (owners: InferenceOwners) => [
   route({
     method,
     path: '/std/v1/score',
-    aliases: ['/v1/score', '/score'],
+    aliases: ['/score'],
     scope,
     bucket,
     tag,

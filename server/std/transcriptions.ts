@@ -154,7 +154,6 @@ export const transcriptionRoutes = (owners: TranscriptionOwners) => [
   route({
     method,
     path: '/std/v1/audio/transcriptions',
-    aliases: ['/v1/audio/transcriptions', '/std/openai/v1/audio/transcriptions'],
     scope,
     bucket,
     tag,
@@ -169,7 +168,6 @@ export const transcriptionRoutes = (owners: TranscriptionOwners) => [
   route({
     method,
     path: '/std/v1/audio/translations',
-    aliases: ['/v1/audio/translations', '/std/openai/v1/audio/translations'],
     scope,
     bucket,
     tag,

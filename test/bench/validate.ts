@@ -62,6 +62,7 @@ const offer = {
     extraParams: [],
     resolutions: undefined,
     voices: undefined,
+    voiceAliases: {},
     tasks: ['std/chat-completion', 'slug/text-to-image', 'slug/image-to-video', 'std/rerank'],
   }),
 }

@@ -111,6 +111,7 @@ const offer = {
     extraParams: [],
     resolutions: undefined,
     voices: undefined,
+    voiceAliases: {},
   }),
 }
 

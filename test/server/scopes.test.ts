@@ -93,6 +93,10 @@ const written: Record<string, string> = {
   'POST /fal/run/**:path': 'user:write',
   'POST /fal/rest/storage/upload/initiate': 'user:write',
   'POST /fal/rest/storage/upload/initiate-multipart': 'user:write',
+  'POST /fal/rest/storage/auth/token': 'user:write',
+  // The token of the storage is checked by the handler.
+  'POST /fal/cdn/files/upload': 'public',
+  'POST /fal/cdn/files/upload/multipart': 'public',
   // Whoever names an address there is asked for the scope of what that address stands for.
   'GET /fal/proxy': 'public',
   'POST /fal/proxy': 'public',

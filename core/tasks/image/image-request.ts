@@ -45,10 +45,9 @@ const asked = {
   prompt: z.string().min(1).max(mostPrompt),
   n: z.int().min(1).max(mostPictures).nullish().meta({ description: 'How many pictures; 1 when absent.' }),
   size: Size.nullish(),
-  response_format: z
-    .enum(['url', 'b64_json'])
-    .nullish()
-    .meta({ description: '`url` when absent. The result of a job has addresses always.' }),
+  response_format: z.enum(['url', 'b64_json', 'base64']).nullish().meta({
+    description: '`url` when absent; `base64` is the same as `b64_json`. The result of a job has addresses always.',
+  }),
   output_format: z.enum(['png', 'jpeg', 'webp']).nullish(),
   output_compression: z
     .int()

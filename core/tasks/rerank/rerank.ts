@@ -130,7 +130,7 @@ export function shapeRerank(bytes: Uint8Array, want: RerankWant): Shaped {
     model: want.modelId,
     data: ranked.map(item => (want.documents ? { ...item, document: want.documents[item.index]! } : item)),
     results: ranked.map(item => (want.documents ? { ...item, document: { text: want.documents[item.index]! } } : item)),
-    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+    usage: { prompt_tokens: inputTokens, completion_tokens: 0, total_tokens: inputTokens },
     meta: { api_version: { version: '2' }, billed_units: { search_units: Math.ceil(want.count / 100) } },
   }
   return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0 } }

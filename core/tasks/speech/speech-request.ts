@@ -14,7 +14,9 @@ export const SpeechRequest = z
     voice: z
       .union([z.string().min(1).max(256), z.object({ id: z.string().min(1).max(256) })])
       .nullish()
-      .describe('Its name, or an object with its id. The first that the engine has when absent.'),
+      .describe(
+        'Its name or an alias (`voice_aliases` in `infer.yaml`), or an object with its id. The first that the engine has when absent.',
+      ),
     response_format: z
       .enum(speechFormats)
       .nullish()

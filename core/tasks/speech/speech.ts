@@ -37,7 +37,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = checked.data
   const entry = modelFor(speech, model, catalog)
   const { traits } = entry
-  const known = traits.speech ?? { formats: ['wav'], voices: null, longestInput: usualSpeechInput }
+  const known = traits.speech ?? { formats: ['wav'], voices: null, aliases: {}, longestInput: usualSpeechInput }
   const characters = lengthOf(input, known.longestInput)
   const format = response_format ?? 'mp3'
   const body = {
@@ -81,26 +81,43 @@ function lengthOf(input: string, most: number): number {
   return length
 }
 
-function voiceFor(entry: CatalogEntry, { voices }: SpeechTraits, voice: SpeechRequest['voice']): unknown {
+function voiceFor(entry: CatalogEntry, { voices, aliases }: SpeechTraits, voice: SpeechRequest['voice']): unknown {
   if (voice == null) return voices?.[0]
-  const id = typeof voice === 'string' ? voice : voice.id
+  const asked = typeof voice === 'string' ? voice : voice.id
+  const known = knownVoice(asked, voices, aliases)
+  if (known !== undefined) return known
   if (voices === null) return voice
-  if (voices.includes(id)) return id
-  throw new Failure('invalid_value', noVoice(entry.id, id, voices), { param: 'voice' })
+  throw new Failure('invalid_value', noVoice(entry.id, asked, voices, aliases), { param: 'voice' })
 }
 
-const noVoice = (modelId: string, voice: string, voices: readonly string[]): string => {
-  const meant = nearest(voice.slice(0, 64), voices)
+/** The voice of the engine that a name or an alias means; undefined where the engine is not known to have one. */
+function knownVoice(
+  asked: string,
+  voices: readonly string[] | null,
+  aliases: SpeechTraits['aliases'],
+): string | undefined {
+  if (voices?.includes(asked)) return asked
+  const meant = Object.hasOwn(aliases, asked) ? aliases[asked] : undefined
+  return meant !== undefined && (voices === null || voices.includes(meant)) ? meant : undefined
+}
+
+function noVoice(modelId: string, voice: string, voices: readonly string[], aliases: SpeechTraits['aliases']): string {
+  const names = Object.keys(aliases)
+  const meant = nearest(voice.slice(0, 64), [...voices, ...names])
   const hint = meant === undefined ? '' : ` Did you mean '${meant}'?`
-  return `'voice': '${modelId}' has no voice '${voice.slice(0, 64)}'.${hint} It has: ${voices.slice(0, 100).join(', ')}.`
+  const also = names.length > 0 ? ` Aliases: ${names.slice(0, 100).join(', ')}.` : ''
+  return `'voice': '${modelId}' has no voice '${voice.slice(0, 64)}'.${hint} It has: ${voices.slice(0, 100).join(', ')}.${also}`
 }
 
 /** Returns the voice of these inputs as a fault where the model is known to lack it. */
-export function voiceFaults({ voice }: Readonly<Record<string, unknown>>, { id, voices }: ModelFacts): FailureDetail[] {
+export function voiceFaults(
+  { voice }: Readonly<Record<string, unknown>>,
+  { id, voices, voiceAliases }: ModelFacts,
+): FailureDetail[] {
   const { data } = SpeechRequest.shape.voice.safeParse(voice)
   const name = data == null || typeof data === 'string' ? data : data.id
-  if (name == null || voices === undefined || voices.includes(name)) return []
-  return [{ code: 'invalid_value', path: 'voice', message: noVoice(id, name, voices) }]
+  if (name == null || voices === undefined || knownVoice(name, voices, voiceAliases) !== undefined) return []
+  return [{ code: 'invalid_value', path: 'voice', message: noVoice(id, name, voices, voiceAliases) }]
 }
 
 /** What the engine is asked for: the format itself, or WAV, of which the others are made. */

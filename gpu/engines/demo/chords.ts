@@ -16,6 +16,15 @@ export const voices: readonly [Voice, ...Voice[]] = [
   { id: 'soprano', name: 'Soprano', base: 700, step: 190, overtone: 0.08 },
 ]
 
+/** The names of OpenAI's voices, so that programs written for them speak here too. */
+export const openAiVoices: Readonly<Record<string, string>> = Object.fromEntries(
+  [
+    ['alto', ['alloy', 'coral', 'nova', 'sage', 'marin']],
+    ['bass', ['ash', 'cedar', 'echo', 'onyx', 'verse']],
+    ['soprano', ['ballad', 'fable', 'shimmer']],
+  ].flatMap(([id, names]) => (names as string[]).map(name => [name, id as string])),
+)
+
 /** Samples a second of what `encode` gives. */
 export const sampleRate = 24_000
 

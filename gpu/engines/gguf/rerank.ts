@@ -48,7 +48,7 @@ export function openRerank({ id, context, ranker }: { id: string; context: numbe
       results: results.map(item =>
         request.return_documents ? { ...item, document: { text: given(item.index) } } : item,
       ),
-      usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
+      usage: { prompt_tokens: promptTokens, completion_tokens: 0, total_tokens: promptTokens },
       meta: { api_version: { version: '2' }, billed_units: { search_units: Math.ceil(documents.length / 100) } },
     }
     reply.json(response)

@@ -42,7 +42,7 @@ const types = {
         : [],
   },
 }
-const facts = { id: 'm', extraParams: ['scheduler'], resolutions: undefined, voices: undefined }
+const facts = { id: 'm', extraParams: ['scheduler'], resolutions: undefined, voices: undefined, voiceAliases: {} }
 const models = {
   m: { ...facts, enabled: true, tasks: ['write', 'paint', 'say'] },
   off: { ...facts, enabled: false, tasks: ['write'] },

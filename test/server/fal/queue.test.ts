@@ -96,13 +96,19 @@ test('the id alone says which request is meant: clients leave parts of the appâ€
     expect([path, (await app.fetch(`/fal/queue/${path}`)).status]).toEqual([path, 404])
 })
 
-test('cancel: told, told again, too late, and of nobody', async () => {
+test('cancel: accepted once, refused again, too late, and of no request', async () => {
   const running = await submit('mode:hang')
   await until(running, 'IN_PROGRESS')
   const cancel = async (url: string) => facts(await at(url, { method: 'PUT' }))
-  const told = { status: 202, body: { status: 'CANCELLATION_REQUESTED', request_id: running.request_id } }
-  expect(await cancel(running.cancel_url)).toMatchObject(told)
-  expect(await cancel(running.cancel_url)).toMatchObject(told)
+  const { request_id } = running
+  expect(await cancel(running.cancel_url)).toMatchObject({
+    status: 202,
+    body: { status: 'CANCELLATION_REQUESTED', request_id },
+  })
+  expect(await cancel(running.cancel_url)).toMatchObject({
+    status: 400,
+    body: { status: 'ALREADY_COMPLETED', request_id },
+  })
   expect(await facts(await at(running.status_url))).toMatchObject({
     status: 200,
     body: { status: 'COMPLETED', error_type: 'client_cancelled' },

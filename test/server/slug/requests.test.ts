@@ -151,9 +151,12 @@ test('a request that the engine refuses has failed: asking has not', async () =>
 test.each([
   ['POST', 'completed'],
   ['PUT', 'completed'],
-])('%s cancel of one that has %s', async method => {
-  const id = await submitted(app, image)
-  await until(app, id, 'COMPLETED')
+  ['POST', 'been cancelled'],
+])('%s cancel of one that has %s', async (method, how) => {
+  const cancelled = how === 'been cancelled'
+  const id = await submitted(app, image, { prompt: cancelled ? 'mode:hang' : 'a cat' })
+  if (cancelled) expect((await ask(app, `/slug/requests/${id}/cancel`, { method })).status).toBe(202)
+  else await until(app, id, 'COMPLETED')
   const { status, body } = await ask(app, `/slug/requests/${id}/cancel`, { method })
   expect([status, body.status, body.error.code]).toEqual([400, 'ALREADY_COMPLETED', 'job_already_finished'])
 })
