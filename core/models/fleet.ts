@@ -169,7 +169,7 @@ export interface EngineListener {
   accepted(contentType: string): void
   chunk(bytes: Buffer): void
   finished(): void
-  /** `worker_error` (retryable) when the engine broke, otherwise what the engine itself refused, normalised. */
+  /** `worker_error` when the engine broke, `timeout` when it hangs (both retryable), otherwise what the engine itself refused, normalised. */
   failed(failure: Failure): void
 }
 
