@@ -162,7 +162,7 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
       this.#tell(() => this.#listener.finished())
     } else if (this.#phase === 'refused') {
       const { failureOf } = this.#link.options
-      this.#fail(failureOf(this.#status, Buffer.concat(this.#refusal).toString('utf8')))
+      this.#fail(failureOf(this.#status, Buffer.concat(this.#refusal).toString('utf8'), this.#call.path))
     }
   }
 

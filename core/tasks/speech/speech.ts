@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { EngineRoute, SpeechTraits } from '../../models/fleet.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import type { SpeechFormat } from '../../schemas/speech-format.ts'
+import { pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
 import { longestSpeechInput, usualSpeechInput } from '../../schemas/speech-input.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { TaskName } from '../task.ts'
@@ -20,6 +20,8 @@ export interface PreparedSpeech {
   format: SpeechFormat
   /** What the engine is asked for. */
   asked: SpeechFormat
+  /** Samples a second of `pcm`. */
+  sampleRate: number
   /** As server-sent events. */
   events: boolean
   /** Of the text: what is counted as used. */
@@ -33,12 +35,15 @@ export interface PreparedSpeech {
 export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   const checked = SpeechRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
-  const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = checked.data
+  const { model, input, voice, response_format, speed, instructions, stream_format, language, seed, sample_rate } =
+    checked.data
   const entry = modelFor(speech, model, catalog)
   const { traits } = entry
   const known = traits.speech ?? { formats: ['wav'], voices: null, longestInput: usualSpeechInput }
   const characters = lengthOf(input, known.longestInput)
   const format = response_format ?? 'mp3'
+  if (sample_rate != null && format !== 'pcm')
+    throw new Failure('unsupported_parameter', "'sample_rate' is for 'response_format': pcm.", { param: 'sample_rate' })
   const body = {
     model: traits.upstreamId,
     input,
@@ -56,6 +61,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
     body: JSON.stringify(body),
     format,
     asked: body.response_format,
+    sampleRate: sample_rate ?? pcmRate,
     events: stream_format === 'sse',
     characters,
   }
