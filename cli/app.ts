@@ -8,6 +8,7 @@ import { openAdmission } from '../core/admission/admission.ts'
 import { openBodyRoom } from '../core/admission/body-room.ts'
 import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
+import { Failure } from '../core/failure.ts'
 import { openFiles } from '../core/files/files.ts'
 import { type Jobs, openJobs } from '../core/jobs/jobs.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
@@ -116,7 +117,14 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
     registry,
     bodies: openBodyRoom(config.limits.held_bodies),
     // Opened below, because jobs run what is admitted.
-    room: { records: () => jobs.recorder.requireRoom(), queue: model => jobs.calls.requireRoom(model) },
+    room: {
+      records: () => jobs.recorder.requireRoom(),
+      queue: model => jobs.calls.requireRoom(model),
+      machine(model, task) {
+        const missing = fleet.missing(model, task)
+        if (missing !== null) throw new Failure('no_capacity', missing, { final: true })
+      },
+    },
   })
   const works = openNodeWorks({ frozen, admission, cpu, content })
   const flight = openSingleFlight(store.executions)

@@ -3,6 +3,8 @@ import { Failure } from '../core/failure.ts'
 
 /** While a model is being loaded a request is refused with a time; it is put again for this long. */
 const longestWaitMs = 600_000
+/** The server holds each request for a while, so that asking sooner than it says costs little and ends sooner. */
+const longestPauseMs = 5_000
 
 export interface Patience {
   signal?: AbortSignal
@@ -13,13 +15,13 @@ export interface Patience {
 /** When to give up on a model that is being loaded, on the monotonic clock. */
 export const lastMoment = (): number => performance.now() + longestWaitMs
 
-/** Waits as long as the refusal says when the model is being loaded; throws whatever else was thrown. */
+/** Waits as long as the refusal says, 5 s at most, when the model is being loaded; throws whatever else was thrown. */
 export async function waitOrThrow(thrown: unknown, giveUpAt: number, { signal, onWait }: Patience): Promise<void> {
-  const retryAfterMs =
-    thrown instanceof Failure && thrown.code === 'model_warming_up' ? (thrown.retryAfterMs ?? 5_000) : undefined
-  if (retryAfterMs === undefined || performance.now() + retryAfterMs > giveUpAt) throw thrown
-  onWait?.(thrown as Failure)
-  await wait(retryAfterMs, undefined, signal ? { signal } : {})
+  if (!(thrown instanceof Failure) || thrown.code !== 'model_warming_up') throw thrown
+  const pauseMs = Math.min(thrown.retryAfterMs ?? longestPauseMs, longestPauseMs)
+  if (performance.now() + pauseMs > giveUpAt) throw thrown
+  onWait?.(thrown)
+  await wait(pauseMs, undefined, signal ? { signal } : {})
 }
 
 /** Does the request, again and again while its model is being loaded. */

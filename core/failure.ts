@@ -81,6 +81,8 @@ export interface FailureMore {
   param?: string
   /** Milliseconds until a retry makes sense. */
   retryAfterMs?: number
+  /** The same request cannot succeed before something is changed here, although others with this code may. */
+  final?: boolean
   /** Further members of the error body, for codes that carry facts: `required_scope`, `eta_seconds`, `reset_at`. */
   facts?: Record<string, string | number | boolean | null>
   /** One entry per wrong field, where more than one is wrong. */
@@ -99,6 +101,7 @@ export class Failure extends Error {
   readonly code: FailureCode
   readonly param: string | undefined
   readonly retryAfterMs: number | undefined
+  readonly final: boolean
   readonly facts: Record<string, string | number | boolean | null> | undefined
   readonly details: FailureDetail[] | undefined
   readonly validation: ValidationDetail[] | undefined
@@ -109,6 +112,7 @@ export class Failure extends Error {
     this.code = code
     this.param = more.param
     this.retryAfterMs = more.retryAfterMs
+    this.final = more.final ?? false
     this.facts = more.facts
     this.details = more.details
     this.validation = more.validation
@@ -122,7 +126,7 @@ export class Failure extends Error {
     return failures[this.code].type
   }
   get retryable(): boolean {
-    return failures[this.code].retry
+    return failures[this.code].retry && !this.final
   }
 
   /** What we did not throw ourselves is `internal_error`: logged in full, shown as nothing. */

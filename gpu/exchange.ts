@@ -162,7 +162,7 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
       this.#tell(() => this.#listener.finished())
     } else if (this.#phase === 'refused') {
       const { failureOf } = this.#link.options
-      this.#fail(failureOf(this.#status, Buffer.concat(this.#refusal).toString('utf8')))
+      this.#fail(failureOf(this.#status, Buffer.concat(this.#refusal).toString('utf8'), this.#call.path))
     }
   }
 
@@ -178,7 +178,7 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
     if (error instanceof Failure) return this.#fail(error)
     const link = this.#link
     if (error.code === 'UND_ERR_HEADERS_TIMEOUT' || error.code === 'UND_ERR_BODY_TIMEOUT') {
-      this.#fail(this.#fault(`made no progress for ${this.#silenceMs / 1000} s`, error))
+      this.#fail(this.#fault(`made no progress for ${this.#silenceMs / 1000} s`, error, 'timeout'))
       link.stalled()
       return
     }
@@ -200,9 +200,9 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
     this.#disconnect()
   }
 
-  #fault(what: string, cause?: unknown): Failure {
+  #fault(what: string, cause?: unknown, code: 'worker_error' | 'timeout' = 'worker_error'): Failure {
     const { modelId } = this.#link.options
-    return new Failure('worker_error', `The engine of '${modelId}' ${what}. Trying again may help.`, { cause })
+    return new Failure(code, `The engine of '${modelId}' ${what}. Trying again may help.`, { cause })
   }
 
   /** Calls the listener outside undici's reach: it would take an exception of ours for a fault of the engine. */

@@ -15,6 +15,7 @@ import { openLocalLauncher } from './launcher/local.ts'
 import { EngineLease } from './lease.ts'
 import { lookAtMachine, type Machine } from './machine.ts'
 import { openMemory } from './memory.ts'
+import { missingForAll, missingProgram } from './missing-program.ts'
 import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { wantedLevel } from './presets/sandbox-order.ts'
@@ -198,6 +199,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   function activity(model: Model): ModelActivity {
     const state = find(model.id)
     const known = state ? residency.activity({ ...state, model }) : untouched(model)
+    const missing = model.enabled ? missingForAll(model, environment) : null
+    if (missing !== null) return { ...known, status: 'unavailable', reason: missing }
     // What it needs is being looked up, and then it is loaded.
     return sizing.has(model.id) && known.status === 'cold' ? { ...known, status: 'loading' } : known
   }
@@ -230,6 +233,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   return {
     traits: traitsOf,
+    missing: (model, task) => missingProgram(model, task, environment),
     reconfigured: adopt,
     take,
     demandChanged,

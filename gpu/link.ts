@@ -17,7 +17,7 @@ export interface LinkOptions {
   keepAliveMs: number
   /** True for a process of ours, of whose end we hear; a broken connection then waits a moment to say why. */
   watched: boolean
-  failureOf: (status: number, body: string) => Failure
+  failureOf: (status: number, body: string, path: string) => Failure
   /** Where it says how many requests it works on; null for an engine that does not, and is taken to stop at once. */
   healthPath: string | null
   /** How long it may go on with a request that was given up. */

@@ -178,23 +178,19 @@ export const notOffered = (modelId: string): Failure =>
 export const unloadedFirst = (modelId: string): Failure =>
   new Failure('conflict', `The model '${modelId}' was unloaded before it was loaded. Load it again if it is wanted.`)
 
-/** The failure of a request whose model keeps failing to start. */
-export const broken = (state: ModelState, failures: Failures, now: number): Failure =>
+/** The failure of a request whose model could not be started the last time. */
+export const notStarted = (state: ModelState, failures: Failures, now: number): Failure =>
   new Failure('no_capacity', `Model '${state.model.id}' cannot be started: ${failures.reason}`, {
     retryAfterMs: retryAfter(failures.retryAt - now),
+    facts: { failed_starts: failures.count },
   })
 
-/** The failure of a request whose model can never be placed as things are. */
-export const unplaceable = (reason: string): Failure => new Failure('no_capacity', reason, { retryAfterMs: 60_000 })
+/** The failure of a request whose model can never be placed as things are. Stored jobs look again after a minute. */
+export const unplaceable = (reason: string): Failure =>
+  new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
 
 export const shuttingDown = (): Failure =>
   new Failure('shutting_down', 'The server is shutting down.', { retryAfterMs: 5_000 })
-
-/** The failure of those who were waiting when a start failed. */
-export const notStarted = (state: ModelState, failures: Failures, now: number): Failure =>
-  new Failure('worker_error', `Model '${state.model.id}' cannot be started: ${failures.reason}`, {
-    retryAfterMs: retryAfter(failures.retryAt - now),
-  })
 
 /** The part of a wait, `from` to `now`, that went into loading this resident. */
 export const loadedDuring = (resident: Resident, from: number, now: number): number =>

@@ -1,3 +1,5 @@
+import { cheapest, costOf, evictionFor, needed } from './evict.ts'
+
 /** What `place` must know of a device: how much of it may be booked. */
 export interface Place {
   id: string
@@ -40,15 +42,15 @@ export type Decision =
 
 interface Option {
   device: Place
+  /** Bytes beyond what is wanted, once the engines in `evict` have left. */
   spare: number
   evict: Occupant[]
-  busy: number
 }
 
 /**
  * Decides where a model goes. Pure: reads no clock, starts nothing, logs nothing, because it is asked again for every
- * waiting model on every change. Idle engines leave first, least recently used; a busy one is waited for, never
- * killed; a pinned one stays. A model that spreads over several devices takes an even share of each.
+ * waiting model on every change. Idle engines leave, as few bytes as suffice, least recently used first; a busy one is
+ * waited for, never killed; a pinned one stays. A model that spreads over several devices takes an even share of each.
  */
 export function place(want: Wanted, occupants: readonly Occupant[], places: readonly Place[]): Decision {
   if (want.impossible !== undefined) return { do: 'refuse', reason: want.impossible }
@@ -60,20 +62,13 @@ export function place(want: Wanted, occupants: readonly Occupant[], places: read
   const able = of.filter(device => device.capacity >= share)
   if (able.length < want.devices) return { do: 'refuse', reason: tooBig(name, want, share, of) }
 
-  const options = able
-    .map(device => optionAt(device, share, occupants, want.mayEvict))
-    .filter(option => option.spare >= 0)
-    .sort((a, b) => a.busy - b.busy || a.evict.length - b.evict.length || a.spare - b.spare)
+  const options = able.flatMap(device => optionAt(device, share, occupants, want.mayEvict) ?? [])
   if (options.length < want.devices) {
-    const pinned = occupants.filter(other => other.pinned && other.devices.some(id => able.some(d => d.id === id)))
     if (!want.mayEvict) return { do: 'wait', for: [], reason: `There is no room for another engine of ${name}.` }
-    return {
-      do: 'refuse',
-      reason: `${name} does not fit beside ${names(pinned)}, which is kept loaded (replicas.min).`,
-    }
+    return { do: 'refuse', reason: beside(name, want, share, occupants, able) }
   }
-  const chosen = options.slice(0, want.devices)
-  const leaving = [...new Set(chosen.flatMap(option => option.evict))]
+  const chosen = choose(options, want.devices)
+  const leaving = leavingFrom(chosen, share, occupants)
   const busy = leaving.filter(other => other.busy)
   if (busy.length > 0)
     return {
@@ -84,21 +79,40 @@ export function place(want: Wanted, occupants: readonly Occupant[], places: read
   return { do: 'load', devices: chosen.map(option => option.device.id), evict: leaving.map(other => other.engineId) }
 }
 
-/** What it takes to have `share` bytes here; a negative `spare` says that it cannot be had. */
-function optionAt(device: Place, share: number, occupants: readonly Occupant[], mayEvict: boolean): Option {
-  const here = occupants.filter(other => other.devices.includes(device.id))
-  const shareOf = (other: Occupant) => other.bytes / other.devices.length
-  let free = device.capacity - here.reduce((sum, other) => sum + shareOf(other), 0)
-  const evict: Occupant[] = []
-  const order = here
+const shareOf = (other: Occupant): number => other.bytes / other.devices.length
+const on = (device: Place, occupants: readonly Occupant[]): Occupant[] =>
+  occupants.filter(other => other.devices.includes(device.id))
+const freeOn = (device: Place, occupants: readonly Occupant[]): number =>
+  device.capacity - on(device, occupants).reduce((sum, other) => sum + shareOf(other), 0)
+
+/** What it takes to have `share` bytes here; undefined where it cannot be had. */
+function optionAt(device: Place, share: number, occupants: readonly Occupant[], mayEvict: boolean): Option | undefined {
+  const free = freeOn(device, occupants)
+  const candidates = on(device, occupants)
     .filter(other => mayEvict && !other.pinned)
-    .sort((a, b) => Number(a.busy) - Number(b.busy) || a.lastUsedAt - b.lastUsedAt)
-  for (const other of order) {
-    if (free >= share) break
-    evict.push(other)
-    free += shareOf(other)
-  }
-  return { device, spare: free - share, evict, busy: evict.filter(other => other.busy).length }
+    .map(occupant => ({ occupant, frees: shareOf(occupant) }))
+  const evict = evictionFor(share - free, candidates)
+  return evict && { device, evict, spare: free + evict.reduce((sum, other) => sum + shareOf(other), 0) - share }
+}
+
+/** The devices on which least must leave; of those that are equal in that, the tightest fit. */
+function choose(options: readonly Option[], devices: number): Option[] {
+  const rest = options.toSorted((a, b) => a.spare - b.spare)
+  return Array.from({ length: devices }, () => {
+    const best = cheapest(rest, ({ evict }) => costOf(evict))!
+    rest.splice(rest.indexOf(best), 1)
+    return best
+  })
+}
+
+/** The engines that leave the chosen devices, once each: one that spreads over several may make another's leaving needless. */
+function leavingFrom(chosen: readonly Option[], share: number, occupants: readonly Occupant[]): Occupant[] {
+  const all = [...new Set(chosen.flatMap(option => option.evict))]
+  if (chosen.length < 2) return all
+  return needed(all, leaving => {
+    const staying = occupants.filter(other => !leaving.includes(other))
+    return chosen.every(({ device }) => freeOn(device, staying) >= share)
+  })
 }
 
 const word = (kind: Wanted['kind'], many = false): string => (kind === 'cpu' ? 'processor' : many ? 'GPUs' : 'GPU')
@@ -112,6 +126,20 @@ function tooBig(name: string, want: Wanted, share: number, of: readonly Place[])
   const largest = Math.max(...of.map(device => device.capacity))
   const each = want.devices > 1 ? ` on each of ${want.devices} ${word(want.kind, true)}` : ''
   return `${name} needs ${size(share)} of memory${each}; the most that one ${word(want.kind)} here has is ${size(largest)}.`
+}
+
+function beside(
+  name: string,
+  want: Wanted,
+  share: number,
+  occupants: readonly Occupant[],
+  able: readonly Place[],
+): string {
+  const pinned = occupants.filter(other => other.pinned)
+  const most = Math.max(...able.map(device => freeOn(device, pinned)))
+  const each = want.devices > 1 ? ` on each of ${want.devices} ${word(want.kind, true)}` : ''
+  const kept = pinned.filter(other => able.some(device => other.devices.includes(device.id)))
+  return `${name} needs ${size(share)} of memory${each}; beside ${names(kept)}, which is kept loaded (replicas.min), one ${word(want.kind)} here has at most ${size(Math.max(0, most))}.`
 }
 
 const names = (occupants: readonly Occupant[]): string =>

@@ -140,7 +140,7 @@ export function openResidency(
       case 'back off': {
         arm(step.until)
         if (step.refuse === 'none') return
-        refuse(of, () => states.broken(of, of.failures!, now), step.refuse === 'all' ? undefined : step.until - now)
+        refuse(of, () => states.notStarted(of, of.failures!, now), step.refuse === 'all' ? undefined : step.until - now)
         return
       }
       case 'refuse':

@@ -11,6 +11,7 @@ import { openRemoteLauncher } from './launcher/remote.ts'
 import type { Link, LinkOptions } from './link.ts'
 import type { Memory } from './memory.ts'
 import type { Resident } from './model-state.ts'
+import { missingRoute } from './presets/missing-route.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import { sandboxOrderOf } from './presets/sandbox-order.ts'
@@ -110,7 +111,7 @@ export function openRunning({
       noProgressMs: model.no_progress,
       keepAliveMs: preset.keepAliveMs,
       watched: engine.order.address === undefined,
-      failureOf: preset.failureOf,
+      failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
       healthPath: preset.tellsRunning?.(model) ? preset.healthPath(model) : null,
       cancelGraceMs,
       deaf() {

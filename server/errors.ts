@@ -4,6 +4,7 @@ import { commonHeaders } from './head.ts'
 
 /** Where a status alone would mislead the official clients about retrying. */
 const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
+  if (failure.final) return 'false'
   if (failure.status === 503 || failure.code === 'idempotency_key_in_use') return 'true'
   if (
     failure.status === 409 ||
@@ -15,9 +16,13 @@ const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
   return undefined
 }
 
+/** Clients that come back sooner find the same, and those of OpenAI ignore more than a minute. */
+const leastCapacityMs = 10_000
+const mostCapacityMs = 30_000
+
 const defaultRetryMs: Partial<Record<Failure['code'], number>> = {
   model_warming_up: 30_000,
-  no_capacity: 10_000,
+  no_capacity: leastCapacityMs,
   disk_full: 10_000,
   shutting_down: 5_000,
   queue_full: 5_000,
@@ -25,8 +30,12 @@ const defaultRetryMs: Partial<Record<Failure['code'], number>> = {
 }
 
 /** How long to wait before another try, milliseconds; undefined where waiting does not help. */
-export const retryAfterMs = (failure: Failure): number | undefined =>
-  failure.retryAfterMs ?? defaultRetryMs[failure.code]
+export function retryAfterMs(failure: Failure): number | undefined {
+  if (failure.final) return undefined
+  const ms = failure.retryAfterMs ?? defaultRetryMs[failure.code]
+  if (failure.code !== 'no_capacity' || ms === undefined) return ms
+  return Math.min(mostCapacityMs, Math.max(leastCapacityMs, ms))
+}
 
 /** The body of an error, the one shape for all paths; OpenAI's four members first. */
 export function errorBody(failure: Failure, requestId: string): { error: Record<string, unknown> } {

@@ -21,7 +21,14 @@ const ErrorResponse = z
       type: z.string(),
       param: z.string().nullable(),
       request_id: z.string(),
-      retry_after: z.int().optional(),
+      retry_after: z
+        .int()
+        .optional()
+        .describe('Seconds after which to try again, as in `Retry-After`. Absent where trying again does not help.'),
+      failed_starts: z
+        .int()
+        .optional()
+        .describe('How many times the engine of the model failed in a row, where it could not be started.'),
     }),
   })
   .meta({ id: 'ErrorResponse' })

@@ -41,6 +41,8 @@ export interface Room {
   records(): void
   /** The calls that wait for a model are bounded. */
   queue(model: Model): void
+  /** What this machine lacks for the task is no reason to wait: such work is not begun. */
+  machine(model: Model, task: Task): void
 }
 
 /**
@@ -89,6 +91,7 @@ export function openAdmission({
       modelFor(taskRecord(task), modelId, registry.catalog())
       const model = registry.find(modelId)!
       requireAllowed(requester, model.id, param)
+      room.machine(model, task)
       if (kind === 'call') room.records()
       const { organizationId, tokenId } = requester
       return { organizationId, tokenId, task, model } as Admitted

@@ -24,7 +24,15 @@ export interface Standing {
   /** Expected milliseconds until its end; null where that is not known. */
   etaMs: number | null
   /** Why it does not run, with a sentence for people and the expected milliseconds until it does; null while it runs. */
-  waitingFor: { reason: WaitingReason; detail: string; etaMs: number | null } | null
+  waitingFor: WaitingFor | null
+}
+
+export interface WaitingFor {
+  reason: WaitingReason
+  detail: string
+  etaMs: number | null
+  /** True where waiting does not help before something is changed here. */
+  final?: boolean
 }
 
 /** What is known about a job besides its record. */
@@ -61,7 +69,7 @@ export function standingOf(job: JobRecord, facts: Facts): Standing {
   }
 }
 
-function waiting(job: JobRecord, facts: Facts): NonNullable<Standing['waitingFor']> {
+function waiting(job: JobRecord, facts: Facts): WaitingFor {
   const { now, model, activity, pause, usualMs, slots, freeSlots, position: ahead = 0 } = facts
   const name = `'${job.modelId}'`
   if (job.notBefore > now) {
@@ -81,7 +89,7 @@ function waiting(job: JobRecord, facts: Facts): NonNullable<Standing['waitingFor
       etaMs: null,
     }
   const queueMs = untilBegun({ ahead, slots: Math.max(1, slots), freeMs: freeSlots > 0 ? 0 : null }, usualMs)
-  if (pause) return { ...unhappy(pause.failure, activity), etaMs: plus(pause.forMs, queueMs) }
+  if (pause) return { ...unhappy(pause.failure), etaMs: plus(pause.forMs, queueMs) }
   switch (activity?.status) {
     case 'warm': {
       const detail =
@@ -119,15 +127,12 @@ function waiting(job: JobRecord, facts: Facts): NonNullable<Standing['waitingFor
 }
 
 /** Why its model could not give a slot. */
-function unhappy(
-  { code, message }: Failure,
-  activity: ModelActivity | undefined,
-): { reason: WaitingReason; detail: string } {
+function unhappy({ code, message, facts, final }: Failure): Omit<WaitingFor, 'etaMs'> {
   if (code === 'model_warming_up') return { reason: 'model_loading', detail: message }
   if (code === 'queue_full') return { reason: 'queue', detail: message }
-  // The fleet refuses for a broken engine with the words of no capacity: those who call should come again later.
-  const failing = code === 'worker_error' || (activity?.status === 'unavailable' && activity.engineFailures > 0)
-  return { reason: failing ? 'engine_failing' : 'no_capacity', detail: message }
+  // For callers an engine that cannot be started is missing capacity: they should come again later.
+  const failing = facts?.failed_starts !== undefined || code === 'worker_error'
+  return { reason: failing ? 'engine_failing' : 'no_capacity', detail: message, ...(final ? { final } : {}) }
 }
 
 const plus = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b)

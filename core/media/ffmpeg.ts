@@ -55,6 +55,10 @@ export function openFfmpeg({ environment, ...wish }: Wish) {
       const version = /^ffmpeg version (\S+)/.exec(await say('-version'))?.[1]
       await run({ file: ffprobe, args: ['-version'] })
       if (version === undefined) return { missing: `${ffmpeg} is not ffmpeg. ${installation}` }
+      if (isTooOld(version))
+        return {
+          missing: `${ffmpeg} has version ${version}, which is too old: ${oldestMajor} or newer is needed. ${installation}`,
+        }
       const encoders = await say('-hide_banner', '-encoders')
       const filters = await say('-hide_banner', '-filters')
       const [libx264, minterpolate] = [/\slibx264\s/.test(encoders), /\sminterpolate\s/.test(filters)]
@@ -126,6 +130,12 @@ export function openFfmpeg({ environment, ...wish }: Wish) {
   }
 }
 export type Ffmpeg = ReturnType<typeof openFfmpeg>
+
+/** Of 2018, and older than what any supported distribution has; nothing older has been tried. */
+const oldestMajor = 4
+
+/** Builds from a repository name a commit and no number. */
+const isTooOld = (version: string): boolean => Number(/^n?(\d+)\./.exec(version)?.[1] ?? oldestMajor) < oldestMajor
 
 /** The program of that name, or at that path; undefined where there is none that may be run. */
 function locate(name: string, path = ''): string | undefined {

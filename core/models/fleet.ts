@@ -24,6 +24,11 @@ export interface Fleet {
   demandChanged(modelId: string): void
   /** Sets the queue that is offered free slots. Called once, before the first `demandChanged`. */
   connect(queue: SlotQueue): void
+  /**
+   * What this machine lacks for a task of the model, such as a program, as a sentence with what to install; null when
+   * nothing is missing.
+   */
+  missing(model: Model, task: Task): string | null
   /** Whether and when the model can serve. Cheap. */
   activity(modelId: string): ModelActivity
   /** Slots of the model's ready engines, and those that it has once its first engines are loaded. */
@@ -171,7 +176,7 @@ export interface EngineListener {
   accepted(contentType: string): void
   chunk(bytes: Buffer): void
   finished(): void
-  /** `worker_error` (retryable) when the engine broke, otherwise what the engine itself refused, normalised. */
+  /** `worker_error` when the engine broke, `timeout` when it hangs (both retryable), otherwise what the engine itself refused, normalised. */
   failed(failure: Failure): void
 }
 

@@ -18,8 +18,11 @@ export function contentTypeOf(format: SpeechFormat, engineSays: string, rate?: n
   return format === 'pcm' ? `${contentType};rate=${rate ?? rateOf(engineSays)}` : contentType
 }
 
+/** Raw samples a second where a caller does not say otherwise. */
+export const pcmRate = 24_000
+
 /** Raw samples a second, by the content type that an engine gives them. */
-export const rateOf = (engineSays: string): number => Number(/\brate=(\d{4,6})\b/.exec(engineSays)?.[1]) || 24_000
+export const rateOf = (engineSays: string): number => Number(/\brate=(\d{4,6})\b/.exec(engineSays)?.[1]) || pcmRate
 
 const starts: Readonly<Record<Exclude<SpeechFormat, 'pcm'>, (begin: Buffer) => boolean>> = {
   mp3: begin => begin.toString('latin1', 0, 3) === 'ID3' || (isSync(begin) && (begin[1]! & 0x06) !== 0),

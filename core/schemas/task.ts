@@ -39,6 +39,16 @@ export type Task = z.infer<typeof Task>
 /** Whether the task is requested below /slug, where each model has a path for it. */
 export const isSlugTask = (task: Task): task is GenerationTask => task.startsWith('slug/')
 
+const videoTasks: ReadonlySet<Task> = new Set<GenerationTask>([
+  'slug/text-to-video',
+  'slug/image-to-video',
+  'slug/speech-to-video',
+  'slug/video-interpolation',
+])
+
+/** Whether the task writes a video file. */
+export const isVideoTask = (task: Task): boolean => videoTasks.has(task)
+
 /** Tasks that no engine is asked for: a model does one when it does any of the tasks beside it. */
 export const impliedBy: Partial<Record<Task, readonly Task[]>> = {
   'std/image-generation': ['slug/text-to-image'],

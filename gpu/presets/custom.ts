@@ -12,6 +12,7 @@ import { everyRoute } from './routes.ts'
 export const custom: Preset = {
   name: 'custom',
   runsOn: 'either',
+  assumesRoutes: true,
   lacks: model =>
     model.command?.some(part => part.includes('{port}') || part.includes('{socket}'))
       ? undefined

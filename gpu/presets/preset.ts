@@ -4,6 +4,7 @@ import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
 import { speechFormats } from '../../core/schemas/speech-format.ts'
 import { usualSpeechInput } from '../../core/schemas/speech-input.ts'
+import type { Task } from '../../core/schemas/task.ts'
 
 /** What is known about a launch when its command is put together. */
 export interface LaunchFacts {
@@ -38,6 +39,10 @@ export interface Preset {
   runsOn: 'gpu' | 'cpu' | 'either' | 'elsewhere'
   /** Whether it gets to a card only through a backend of the built-in engine, which must work here. */
   needsBackend?: boolean
+  /** Its routes are assumed, because nothing is known about the program that it runs. */
+  assumesRoutes?: boolean
+  /** Programs of the machine, by name or path, without which it cannot do the task. */
+  programs?(model: Model, task: Task): readonly string[]
   /** Fields of the model's configuration that mean something to it; other engines refuse them. */
   settings?: readonly (typeof engineSettings)[number][]
   /** What the model's configuration must say and does not, as the end of a sentence; undefined when nothing. */

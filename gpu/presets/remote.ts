@@ -9,6 +9,7 @@ const base = (url: string | undefined): string => (url ? new URL(url).pathname.r
 export const remote: Preset = {
   name: 'remote',
   runsOn: 'elsewhere',
+  assumesRoutes: true,
   lacks: model => (model.url ? undefined : "it needs 'url', the address of the server."),
   slots: 64,
   channel: () => 'port',

@@ -5,6 +5,7 @@ import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { inputSchema } from '../../core/tasks/generation/input-schema.ts'
+import { featuresByTask } from '../../core/tasks/task-features.ts'
 import { ownsMachine } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
@@ -26,7 +27,10 @@ export const ModelStatus = z
     dispatch_wait_ms: z.int(),
     memory_bytes: z.int().nullable(),
     context_length: z.int().nullable(),
-    capabilities: z.array(z.string()),
+    capabilities: z.array(z.string()).describe('The features that requests of any of its tasks can use.'),
+    features: z
+      .record(z.string(), z.array(z.string()))
+      .describe('The same by task: an embedding model has no `tools`.'),
     input_schema: z
       .record(z.string(), z.unknown())
       .nullable()
@@ -67,6 +71,7 @@ export function statusOf(
   const schemas = Object.fromEntries(
     [...bySlug.keys()].map(task => [task, inputSchema(task, model.resolutions) as Record<string, unknown>]),
   )
+  const features = featuresByTask(model.tasks, registry.catalog().get(model.id)?.traits.features ?? new Set())
   return {
     model_id: model.id,
     spec_id: `${model.id}@1`,
@@ -86,7 +91,8 @@ export function statusOf(
     dispatch_wait_ms: model.dispatch_wait_ms,
     memory_bytes: own[0]?.bytes ?? model.memory ?? null,
     context_length: model.context_length ?? null,
-    capabilities: [...(registry.catalog().get(model.id)?.traits.features ?? [])],
+    capabilities: [...new Set(Object.values(features).flat())],
+    features,
     input_schema: Object.values(schemas)[0] ?? null,
     input_schemas: schemas,
   }

@@ -84,7 +84,7 @@ async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: P
     : new Failure(
         'no_capacity',
         `The model '${modelId}' has no room for this request now${waitingFor ? `: ${waitingFor.detail}` : '.'} ${next}`,
-        { retryAfterMs, facts: ids },
+        { retryAfterMs, facts: ids, final: !kept && waitingFor?.final === true },
       )
 }
 

@@ -68,16 +68,16 @@ async function synthesize(
   lease: Lease,
   { config, conversion, throughput }: Pick<Owners, 'config' | 'conversion' | 'throughput'>,
 ): Promise<CallEnd> {
-  const { route, body, asked, format, events, characters } = prepared
+  const { route, body, format, events, characters } = prepared
   const usage = speechUsage(characters)
   let begun = false
   try {
-    const { contentType, sound } = await audioProtocol(route).synthesize(
+    const spoken = await audioProtocol(route).synthesize(
       lease,
       { path: route.path, body, maxBytes: config.limits.output_size },
       call.leaving,
     )
-    const converted = await conversion.convert(sound, asked, format)
+    const converted = await conversion.convert(spoken, prepared)
     const pieces = await fromTheFirst(converted.sound)
     call.leaving.throwIfAborted()
     begun = true
@@ -89,7 +89,7 @@ async function synthesize(
     } else {
       const name = `speech.${speechForms[format].ending}`
       const disposition = `attachment; filename="${name}"`
-      call.head(200, contentTypeOf(format, contentType, converted.rate), ['content-disposition', disposition])
+      call.head(200, contentTypeOf(format, spoken.contentType, converted.rate), ['content-disposition', disposition])
       await pour(call, pieces)
     }
     // A client that disconnected before the end, or read too slowly, cancels the call: that is no error.

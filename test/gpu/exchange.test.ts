@@ -165,7 +165,7 @@ test('an engine that answers no request is stopped, and the next request finds a
     using lease = await fleet.lease(model, { waitMs: 30_000 })
     const { failure } = await send(lease, 'mode:freeze').answer
     expect(failure).toMatchObject({
-      code: 'worker_error',
+      code: 'timeout',
       message: expect.stringMatching(/made no progress for 0\.6 s/),
     })
   }
@@ -270,7 +270,7 @@ describe('a server elsewhere', () => {
     const checked = { ...model, health_path: '/up', load_timeout: 300 }
     const { fleet } = await fleetOf([checked])
     await expect(fleet.lease(checked, { waitMs: 30_000 })).rejects.toMatchObject({
-      code: 'worker_error',
+      code: 'no_capacity',
       message: expect.stringMatching(/answered 500 at \/up/),
     })
   })

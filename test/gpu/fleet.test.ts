@@ -107,7 +107,7 @@ describe('engines', () => {
     const model = fake('a', ['--exit', '3'])
     const { fleet, log } = await fleetOf([model])
     const message = "Model 'a' cannot be started: Engine exited (3): out of memory"
-    await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'worker_error', message })
+    await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'no_capacity', message })
     expect(fleet.snapshot().models.a).toMatchObject({ engineStarts: 1, engineFailures: 1 })
     expect(log.lines.some(line => line.startsWith('warn An engine could not be started'))).toBe(true)
   })
@@ -118,7 +118,7 @@ describe('engines', () => {
     const starts = () => fleet.snapshot().models.a!.engineStarts
     for (let at = 0; starts() < 5; at++) {
       expect(at).toBeLessThan(50)
-      await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'worker_error' })
+      await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'no_capacity' })
     }
     const before = performance.now()
     await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({
@@ -139,7 +139,7 @@ describe('engines', () => {
   test('health without inference: the request fails after no_progress, the engine is replaced', async () => {
     const model = fake('a', ['--deaf'], { no_progress: '400ms' })
     const { fleet } = await fleetOf([model])
-    expect((await chat(fleet, model)).failure).toMatchObject({ code: 'worker_error' })
+    expect((await chat(fleet, model)).failure).toMatchObject({ code: 'timeout' })
     await until(() => fleet.snapshot().residents.length === 0)
     expect(fleet.snapshot().models.a).toMatchObject({ engineFailures: 1 })
   })
@@ -226,6 +226,7 @@ describe('room for one', () => {
     await expect(fleet.lease(model, { waitMs: 30_000 })).rejects.toMatchObject({
       code: 'no_capacity',
       message: "'huge' needs 64.0 GiB of memory; the most that one processor here has is 8.0 GiB.",
+      retryable: false,
     })
   })
 })

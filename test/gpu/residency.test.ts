@@ -153,8 +153,8 @@ describe('loading', () => {
 
   test('what cannot fit anywhere is refused with the reason', () => {
     const { failure } = ask(stateOf('big', 80))
-    expect(failure).toMatchObject({ code: 'no_capacity' })
-    expect(failure?.message).toMatch(/'big' needs 80\.0 GiB/)
+    expect(failure).toMatchObject({ code: 'no_capacity', retryable: false })
+    expect(failure?.message).toMatch(/'big' needs 80\.0 GiB of memory; .* has is 24\.0 GiB/)
     expect(residency.activity(residency.find('big')!)).toMatchObject({ status: 'unavailable' })
   })
 })
@@ -284,7 +284,9 @@ describe('eviction', () => {
     residency.ready('e1')
     pass(600_000)
     expect(since()).toEqual(['start e1 a'])
-    expect(ask(stateOf('b')).failure?.message).toMatch(/does not fit beside 'a', which is kept loaded/)
+    expect(ask(stateOf('b')).failure?.message).toMatch(
+      /needs 20\.0 GiB of memory; beside 'a', which is kept loaded .* at most 4\.0 GiB/,
+    )
     expect(state.residents).toHaveLength(1)
   })
 })
@@ -363,9 +365,11 @@ describe('failure', () => {
     const { asked, id } = start(state)
     residency.startFailed(id!, 'Engine exited (3): CUDA out of memory')
     expect(asked.failure).toMatchObject({
-      code: 'worker_error',
+      code: 'no_capacity',
       message: "Model 'a' cannot be started: Engine exited (3): CUDA out of memory",
       retryAfterMs: 1_000,
+      retryable: true,
+      facts: { failed_starts: 1 },
     })
     since()
     const next = ask(state)
@@ -392,7 +396,12 @@ describe('failure', () => {
     }
     since()
     const refused = ask(state, 60_000)
-    expect(refused.failure).toMatchObject({ code: 'no_capacity', retryAfterMs: 16_000 })
+    expect(refused.failure).toMatchObject({
+      code: 'no_capacity',
+      retryAfterMs: 16_000,
+      retryable: true,
+      facts: { failed_starts: 5 },
+    })
     expect(refused.failure?.message).toBe("Model 'a' cannot be started: no 5")
     expect(residency.activity(state)).toMatchObject({ status: 'unavailable', engineStarts: 5, engineFailures: 5 })
     pass(16_000)

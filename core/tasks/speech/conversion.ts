@@ -3,8 +3,11 @@ import { PassThrough, pipeline, type Readable } from 'node:stream'
 import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
-import { type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
+import { rateOf, type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
+import type { EngineSound } from '../protocols/synthesize.ts'
 import { WavLength, WavSamples } from '../wav.ts'
+import { PcmRate } from './pcm-rate.ts'
+import type { PreparedSpeech } from './speech.ts'
 
 export interface Converted {
   sound: Readable
@@ -47,12 +50,21 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
   }
 
   /**
-   * The sound as it comes, of an engine that was asked for `asked`. Resolves when it is known what it is. Where it
-   * rejects, nothing more is taken of the engine.
+   * The audio as it comes, of an engine that was asked for `asked`; raw samples in `sampleRate`, whatever rate the engine
+   * writes. Resolves when it is known what it is. Where it rejects, nothing more is taken of the engine.
    */
-  async function convert(sound: Readable, asked: SpeechFormat, wanted: SpeechFormat): Promise<Converted> {
+  async function convert(
+    { sound, contentType }: EngineSound,
+    { asked, format, sampleRate }: Pick<PreparedSpeech, 'asked' | 'format' | 'sampleRate'>,
+  ): Promise<Converted> {
     try {
-      return await converted(sound, asked, wanted)
+      if (format !== 'pcm') return await converted(sound, asked, format)
+      const raw: Converted =
+        asked === 'pcm'
+          ? { sound, rate: rateOf(contentType), seconds: () => undefined }
+          : await converted(sound, asked, format)
+      if (raw.rate === sampleRate) return raw
+      return { ...raw, sound: joined(raw.sound, new PcmRate(raw.rate!, sampleRate)), rate: sampleRate }
     } catch (thrown) {
       sound.destroy()
       throw thrown

@@ -33,19 +33,21 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     if (record.runner !== 'speech') throw new Failure('unsupported_task', `The task ${job.task} makes no speech.`)
     const model = registry.find(job.modelId)
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
-    const { route, body, asked, format, characters } = record.prepare(JSON.parse(job.inputs), registry.catalog())
+    const prepared = record.prepare(JSON.parse(job.inputs), registry.catalog())
+    const { route, body, asked, format, characters } = prepared
     await conversion.check(asked, format)
     await using workspace = await files.workspace(job.id)
     const made = join(workspace.folder, `speech.${speechForms[format].ending}`)
-    const { contentType, sound } = await audioProtocol(route).synthesize(
+    const spoken = await audioProtocol(route).synthesize(
       lease,
       { path: route.path, body, maxBytes: limits.output_size },
       signal,
     )
+    const { contentType } = spoken
     let rate: number | undefined
     let seconds: number | undefined
     try {
-      const converted = await conversion.convert(sound, asked, format)
+      const converted = await conversion.convert(spoken, prepared)
       // A file that is there already was laid there by somebody else.
       await pipeline(converted.sound, createWriteStream(made, { flags: 'wx', mode: 0o600 }), { signal })
       rate = converted.rate
@@ -67,7 +69,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     const result: SpeechResult = {
       file_id: file.id,
       file_name: file.name,
-      content_type: file.contentType,
+      content_type: contentTypeOf(format, contentType, rate),
       duration,
       format,
     }

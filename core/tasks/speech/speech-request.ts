@@ -23,6 +23,12 @@ export const SpeechRequest = z
       .describe(
         'mp3 when absent; `pcm` is 16-bit little-endian samples, mono, 24 000 a second. What the engine cannot write is made here: wav, pcm and mp3 always, the others where the server has ffmpeg.',
       ),
+    sample_rate: z
+      .int()
+      .min(8_000)
+      .max(48_000)
+      .nullish()
+      .describe('Samples a second of `pcm`; 24000 when absent. Other formats keep the rate of the engine.'),
     speed: z.number().min(0.25).max(4).nullish(),
     instructions: z.string().max(4096).nullish().describe('How it is to sound, for models that follow it.'),
     stream_format: z

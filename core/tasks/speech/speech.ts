@@ -3,7 +3,7 @@ import type { Catalog, CatalogEntry } from '../../models/catalog.ts'
 import type { EngineRoute, SpeechTraits } from '../../models/fleet.ts'
 import { nearest } from '../../nearest.ts'
 import { failureOf } from '../../schemas/issues.ts'
-import type { SpeechFormat } from '../../schemas/speech-format.ts'
+import { pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
 import { longestSpeechInput, usualSpeechInput } from '../../schemas/speech-input.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { ModelFacts, TaskName } from '../task.ts'
@@ -21,6 +21,8 @@ export interface PreparedSpeech {
   format: SpeechFormat
   /** What the engine is asked for. */
   asked: SpeechFormat
+  /** Samples a second of `pcm`. */
+  sampleRate: number
   /** As server-sent events. */
   events: boolean
   /** Of the text: what is counted as used. */
@@ -34,12 +36,15 @@ export interface PreparedSpeech {
 export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
   const checked = SpeechRequest.safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
-  const { model, input, voice, response_format, speed, instructions, stream_format, language, seed } = checked.data
+  const { model, input, voice, response_format, speed, instructions, stream_format, language, seed, sample_rate } =
+    checked.data
   const entry = modelFor(speech, model, catalog)
   const { traits } = entry
   const known = traits.speech ?? { formats: ['wav'], voices: null, aliases: {}, longestInput: usualSpeechInput }
   const characters = lengthOf(input, known.longestInput)
   const format = response_format ?? 'mp3'
+  if (sample_rate != null && format !== 'pcm')
+    throw new Failure('unsupported_parameter', "'sample_rate' is for 'response_format': pcm.", { param: 'sample_rate' })
   const body = {
     model: traits.upstreamId,
     input,
@@ -57,6 +62,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
     body: JSON.stringify(body),
     format,
     asked: body.response_format,
+    sampleRate: sample_rate ?? pcmRate,
     events: stream_format === 'sse',
     characters,
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Failure } from '../../../core/failure.ts'
+import { Failure, type FailureMore } from '../../../core/failure.ts'
 import { type Facts, type Standing, standingOf } from '../../../core/jobs/standing.ts'
 import type { ModelActivity } from '../../../core/models/fleet.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
@@ -35,7 +35,10 @@ const error = {
   attempt: 1,
 } as const
 
-const refused = (code: Failure['code'], message: string) => ({ failure: new Failure(code, message), forMs: 500 })
+const refused = (code: Failure['code'], message: string, more: FailureMore = {}) => ({
+  failure: new Failure(code, message, more),
+  forMs: 500,
+})
 const nothing = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
 
 test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<Facts>, standing: Partial<Standing>]>([
@@ -172,12 +175,9 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<Facts>, standin
     { waitingFor: { reason: 'engine_failing', detail: "Model 'm' cannot be started: no file.", etaMs: 2_500 } },
   ],
   [
-    'no capacity of a broken engine is a broken engine',
+    'missing capacity of an engine that cannot be started is a failing engine',
     {},
-    {
-      pause: refused('no_capacity', 'It keeps failing.'),
-      activity: activity({ status: 'unavailable', engineFailures: 2 }),
-    },
+    { pause: refused('no_capacity', 'It keeps failing.', { facts: { failed_starts: 2 } }) },
     { waitingFor: { reason: 'engine_failing', detail: 'It keeps failing.', etaMs: 2_500 } },
   ],
   [
@@ -185,6 +185,12 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<Facts>, standin
     {},
     { pause: refused('no_capacity', 'No card has so much memory.') },
     { waitingFor: { reason: 'no_capacity', detail: 'No card has so much memory.', etaMs: 2_500 } },
+  ],
+  [
+    'no capacity for ever',
+    {},
+    { pause: refused('no_capacity', 'No card has so much memory.', { final: true }) },
+    { waitingFor: { reason: 'no_capacity', detail: 'No card has so much memory.', etaMs: 2_500, final: true } },
   ],
   [
     'a model that was not ready in time',

@@ -58,6 +58,16 @@ describe('what is missing is said with what to do', () => {
     })
   })
 
+  test('a version that is too old', async () => {
+    const old = program('ffmpeg', 'echo "ffmpeg version 2.8.17-0ubuntu0.1 Copyright"')
+    writeFileSync(join(old, 'ffprobe'), readFileSync(join(old, 'ffmpeg')), { mode: 0o755 })
+    expect(await openFfmpeg({ environment: { PATH: old } }).found()).toEqual({
+      missing: expect.stringMatching(
+        /has version 2\.8\.17-0ubuntu0\.1, which is too old: 4 or newer is needed\./,
+      ) as string,
+    })
+  })
+
   test('what is installed later is found then', async () => {
     const place = at('later')
     mkdirSync(place)

@@ -312,7 +312,6 @@ describe('refusals', () => {
       /2048/,
     ],
     ['whisper-server', 400, 'Invalid request', 'worker_error', /Invalid request/],
-    ['whisper-server', 404, 'File Not Found', 'worker_error', /File Not Found/],
     [
       'whisper-server',
       500,
@@ -330,7 +329,6 @@ describe('refusals', () => {
     ['custom', 400, error('two\nlines\u0007'), 'invalid_value', /two lines$/],
     ['custom', 400, 'null', 'invalid_value', /400/],
     ['remote', 401, error('Incorrect API key provided'), 'worker_error', /Incorrect API key/],
-    ['remote', 404, error('no such model'), 'worker_error', /404/],
     ['remote', 429, error('slow down'), 'no_capacity', /slow down/],
     ['remote', 429, error('You exceeded your current quota', 'insufficient_quota'), 'worker_error', /quota/],
   ]

@@ -72,15 +72,40 @@ test('an engine that only writes WAV is asked for that, and its length need not 
   expect(far.bodies[0]).toMatchObject({ response_format: 'wav' })
 })
 
-test('raw samples say at what rate they are', async () => {
-  await using far = await remoteSpeaker(response => {
-    response.writeHead(200, { 'content-type': 'audio/pcm; rate=22050' }).end(Buffer.alloc(100))
-  })
+test.each([
+  ['pcm of another rate', 'audio/pcm; rate=12000', {}, Buffer.alloc(24_000, 1), 24_000],
+  ['pcm that says no rate', 'audio/pcm', {}, Buffer.alloc(48_000, 1), 24_000],
+  [
+    'wav of another rate',
+    'audio/wav',
+    { speech_formats: ['wav'] },
+    Buffer.concat([wavHead(48_000, 96_000), Buffer.alloc(96_000, 1)]),
+    24_000,
+  ],
+  ['another rate that was asked for', 'audio/pcm;rate=24000', {}, Buffer.alloc(48_000, 1), 16_000],
+] as const)(
+  'raw samples have 24000 a second unless the caller asks otherwise: %s',
+  async (_, type, more, sent, rate) => {
+    await using far = await remoteSpeaker(response => void response.writeHead(200, { 'content-type': type }).end(sent))
+    await using app = await startApp({ models: [far.model(more)] })
+    const asked = rate === 24_000 ? {} : { sample_rate: rate }
+    const answer = await say(app, { response_format: 'pcm', ...asked })
+    expect(answer.headers.get('content-type')).toBe(`audio/pcm;rate=${rate}`)
+    const samples = Buffer.from(await answer.arrayBuffer())
+    // One second; the last sample of a rate that is raised has nothing to lie between.
+    expect(Math.abs(samples.length / 2 - rate)).toBeLessThanOrEqual(2)
+    expect(new Set(samples)).toEqual(new Set([1]))
+  },
+)
+
+test('a sample rate is refused for other formats', async () => {
+  await using far = await remoteSpeaker(response => void response.writeHead(200).end())
   await using app = await startApp({ models: [far.model()] })
-  expect((await say(app, { response_format: 'pcm' })).headers.get('content-type')).toBe('audio/pcm;rate=22050')
+  const refused = await say(app, { sample_rate: 16_000 })
+  expect([refused.status, (await errorOf(refused)).code]).toEqual([400, 'unsupported_parameter'])
 })
 
-test('and so long they are as they say, in a job too', async () => {
+test('raw samples of a job say their rate and their length', async () => {
   await using far = await remoteSpeaker(response => {
     response.writeHead(200, { 'content-type': 'audio/pcm; rate=16000' }).end(Buffer.alloc(32_000))
   })
@@ -91,7 +116,7 @@ test('and so long they are as they say, in a job too', async () => {
   const job = async () => (await app.fetch(`/api/jobs/${id}`)).json()
   await expect.poll(job, { timeout: 10_000 }).toMatchObject({
     status: 'completed',
-    result: { format: 'pcm', duration: 1 },
+    result: { format: 'pcm', duration: 1, content_type: 'audio/pcm;rate=24000' },
   })
 })
 

@@ -403,7 +403,7 @@ test('an engine may be silent for twice as long as the sound lasts, and no longe
   expect(await verbose(await form({ model: 'hurried', prompt: 'mode:slow,ms=1500' }))).toMatchObject({ text: heard })
   const half = Buffer.concat([wavHead(16_000, 8_000), samples.subarray(0, 8_000)])
   const [status, { message }] = await refusal(await form({ model: 'hurried', prompt: 'mode:silent' }, { file: half }))
-  expect([status, message]).toEqual([502, expect.stringContaining('made no progress for 0.8 s')])
+  expect([status, message]).toEqual([504, expect.stringContaining('made no progress for 0.8 s')])
 })
 
 test('tokens that an engine counts are used', async () => {

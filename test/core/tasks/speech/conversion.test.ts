@@ -8,7 +8,8 @@ test('the sound of an engine is let go where what converts it has gone', async (
   const { convert } = openConversion({ ffmpeg, cpu: {} as Pick<Cpu, 'mp3'> })
   const sound = new PassThrough()
   sound.write('RIFF')
-  await expect(convert(sound, 'wav', 'opus')).rejects.toMatchObject({
+  const wanted = { asked: 'wav', format: 'opus', sampleRate: 24_000 } as const
+  await expect(convert({ sound, contentType: 'audio/wav' }, wanted)).rejects.toMatchObject({
     code: 'worker_error',
     message: expect.stringContaining('not installed') as string,
   })

@@ -1,0 +1,79 @@
+import type { Occupant } from './place.ts'
+
+/** An engine that may be evicted, and the bytes that its end frees on one device. */
+export interface Candidate {
+  occupant: Occupant
+  frees: number
+}
+
+/** What evicting some engines costs. */
+interface Cost {
+  busy: number
+  bytes: number
+  /** When the most recently used of them was used. */
+  lastUsedAt: number
+}
+
+/** Sets of engines whose bytes differ by less than this share count as equal: reloading them takes about as long. */
+const equalShare = 1 / 8
+/** Every set of so many engines is compared: 256 sets, a tenth of a millisecond. */
+const mostCompared = 8
+
+export const costOf = (occupants: readonly Occupant[]): Cost => ({
+  busy: occupants.filter(({ busy }) => busy).length,
+  bytes: occupants.reduce((sum, { bytes }) => sum + bytes, 0),
+  lastUsedAt: occupants.reduce((latest, one) => Math.max(latest, one.lastUsedAt), Number.NEGATIVE_INFINITY),
+})
+
+/**
+ * Returns the option that costs least: the fewest busy engines, then the fewest bytes, then what was used least
+ * recently. Of options that are equal in all of that, the first.
+ */
+export function cheapest<Option>(options: readonly Option[], cost: (option: Option) => Cost): Option | undefined {
+  const costs = options.map(option => ({ option, ...cost(option) }))
+  const busy = Math.min(...costs.map(one => one.busy))
+  const calmest = costs.filter(one => one.busy === busy)
+  const most = Math.min(...calmest.map(one => one.bytes)) * (1 + equalShare)
+  return calmest
+    .filter(one => one.bytes <= most)
+    .reduce<(typeof costs)[number] | undefined>(
+      (best, one) =>
+        best && (best.lastUsedAt < one.lastUsedAt || (best.lastUsedAt === one.lastUsedAt && best.bytes <= one.bytes))
+          ? best
+          : one,
+      undefined,
+    )?.option
+}
+
+/**
+ * Chooses the engines whose end frees at least `bytes`: by `cheapest`, without one that need not leave, least recently
+ * used first. Returns undefined where all of them together do not suffice. Up to `mostCompared` candidates are compared
+ * exactly; with more, those that are idle and least recently used are.
+ */
+export function evictionFor(bytes: number, candidates: readonly Candidate[]): Occupant[] | undefined {
+  if (bytes <= 0) return []
+  const ordered = [...candidates].sort(
+    (a, b) => Number(a.occupant.busy) - Number(b.occupant.busy) || a.occupant.lastUsedAt - b.occupant.lastUsedAt,
+  )
+  const suffices = (chosen: readonly Candidate[]) => chosen.reduce((sum, { frees }) => sum + frees, 0) >= bytes
+  if (!suffices(ordered)) return undefined
+  let count = 1
+  while (!suffices(ordered.slice(0, count))) count++
+  const options = [needed(ordered.slice(0, count), suffices)]
+  const compared = ordered.slice(0, mostCompared)
+  for (let set = 1; set < 1 << compared.length; set++) {
+    const chosen = compared.filter((_, at) => (set >> at) & 1)
+    if (suffices(chosen)) options.push(needed(chosen, suffices))
+  }
+  return cheapest(options, chosen => costOf(chosen.map(({ occupant }) => occupant)))!.map(({ occupant }) => occupant)
+}
+
+/** Leaves out what need not be among the chosen: the busy and most recently used, which come last, before the others. */
+export function needed<One>(chosen: readonly One[], suffices: (chosen: readonly One[]) => boolean): One[] {
+  let rest = [...chosen]
+  for (const one of chosen.toReversed()) {
+    const without = rest.filter(other => other !== one)
+    if (suffices(without)) rest = without
+  }
+  return rest
+}

@@ -1,0 +1,35 @@
+import { Failure } from '../../core/failure.ts'
+import type { Model } from '../../core/models/model.ts'
+import type { Task } from '../../core/schemas/task.ts'
+import { wordsIn } from '../../core/tasks/protocols/refused.ts'
+import { presetOf, presets } from './presets.ts'
+
+/** Servers answer 404 to a path that they know where they do not know the model: vLLM, SGLang, Ollama, OpenAI. */
+const unknownModel =
+  /\bmodel\b.*\b(not found|not exist|unknown|no such)|\b(no such|unknown) model\b|model_not_found|NotFoundError/i
+
+/**
+ * Returns the failure of a request that the engine answered with 404 or 405, undefined for other answers. Trying again
+ * does not help: the engine has no route for the task, or does not know the model under its upstream name.
+ */
+export function missingRoute(model: Model, path: string, status: number, body: string): Failure | undefined {
+  if (status !== 404 && status !== 405) return undefined
+  const { routes, upstreamId } = presetOf(model).traits(model)
+  const { message, code, type } = wordsIn(body)
+  if (status === 404 && unknownModel.test(`${code ?? ''} ${type} ${message}`))
+    return new Failure(
+      'unsupported_task',
+      `The engine of '${model.id}' (${model.engine}) does not know the model '${upstreamId}'. Set 'upstream_id' in infer.yaml to the name that the engine uses.`,
+    )
+  const task = (Object.keys(routes) as Task[]).find(one => routes[one]?.path === path)
+  if (!task) return undefined
+  const able = [...presets.values()].filter(
+    preset => !preset.assumesRoutes && preset.name !== model.engine && preset.traits(model).routes[task] !== undefined,
+  )
+  const names = able.map(({ name }) => `'${name}'`).join(', ')
+  const instead = names === '' ? '' : ` These have one: ${names}; set 'engine' in infer.yaml.`
+  return new Failure(
+    'unsupported_task',
+    `The engine of '${model.id}' (${model.engine}) has no route for '${task}': it answered ${status} at ${path}.${instead}`,
+  )
+}
