@@ -6,6 +6,7 @@ import { openLimiter } from '../core/accounts/limiter.ts'
 import { openShares } from '../core/accounts/shares.ts'
 import { openAdmission } from '../core/admission/admission.ts'
 import { openBodyRoom } from '../core/admission/body-room.ts'
+import { collectGarbage } from '../core/collect-garbage.ts'
 import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
 import { Failure } from '../core/failure.ts'
@@ -115,7 +116,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
   const admission = openAdmission({
     registry,
-    bodies: openBodyRoom(config.limits.held_bodies),
+    bodies: openBodyRoom(config.limits.held_bodies, collectGarbage),
     // Opened below, because jobs run what is admitted.
     room: {
       records: () => jobs.recorder.requireRoom(),

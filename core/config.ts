@@ -10,7 +10,9 @@ export const Limits = z
   .strictObject({
     json_body: Bytes.default(1 << 20),
     chat_body: Bytes.default(32 << 20),
-    held_bodies: Bytes.default(256 << 20).describe('What the bodies of all requests under way may hold together.'),
+    held_bodies: Bytes.default(256 << 20).describe(
+      'What the bodies of all requests under way may take of memory together, with their copies.',
+    ),
     depth: z.number().int().default(64),
     keys: z.number().int().default(10_000),
     headers_timeout: Duration.default(10_000),

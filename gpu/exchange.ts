@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../core/failure.ts'
 import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../core/models/fleet.ts'
@@ -15,6 +16,13 @@ class Aborted extends Error {}
 /** The headers of every request, for a body that is no JSON. */
 const typed = (headers: readonly string[], contentType: string): string[] =>
   headers.map((text, at) => (at % 2 === 1 && headers[at - 1] === 'content-type' ? contentType : text))
+
+/** A larger body is written in pieces: a whole one would be kept by the connection until the answer has ended. */
+const pieceBytes = 1 << 20
+
+function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes)
+}
 
 const streamed = (body: EngineCall['body']): body is StreamedBody =>
   typeof body !== 'string' && !(body instanceof Uint8Array)
@@ -72,13 +80,22 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
     const silenceMs = patienceMs === undefined ? undefined : this.#silenceMs
     const ofBody = contentType === undefined ? headers : typed(headers, contentType)
     const stream = streamed(body)
+    const pieces = body instanceof Uint8Array && body.length > pieceBytes
+    const bytes = stream ? body.bytes : pieces ? body.length : undefined
     this.#controller = undefined
     this.#client.dispatch(
       {
         method,
         path,
-        headers: stream ? [...ofBody, 'content-length', String(body.bytes)] : ofBody,
-        body: method === 'GET' ? null : stream ? body.open() : body,
+        headers: bytes === undefined ? ofBody : [...ofBody, 'content-length', String(bytes)],
+        body:
+          method === 'GET'
+            ? null
+            : stream
+              ? body.open()
+              : pieces
+                ? Readable.from(piecesOf(body), { objectMode: false })
+                : body,
         headersTimeout: silenceMs,
         bodyTimeout: silenceMs,
       },
@@ -136,6 +153,8 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
       return
     }
     this.#phase = 'relaying'
+    // It is not sent again, and a stream may take minutes.
+    if (this.#call.stream) this.#call = { ...this.#call, body: '' }
     const type = headers['content-type']
     this.#tell(() => this.#listener.accepted(typeof type === 'string' ? type : ''))
   }

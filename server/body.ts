@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { BodySize } from '../core/admission/body-room.ts'
 import { Failure } from '../core/failure.ts'
 
 const tooLarge = (most: number) =>
@@ -36,7 +37,6 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
       ),
     )
   if (declared !== undefined && Number(declared) > most) {
-    discard(req)
     return Promise.reject(tooLarge(most))
   }
   // A large one is put together as it comes: to copy megabytes at the end would hold up everybody else.
@@ -51,7 +51,6 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
       size += chunk.length
       if (size > most) {
         over = true
-        discard(req)
         reject(tooLarge(most))
       } else if (whole) chunk.copy(whole, size - chunk.length)
       else chunks.push(chunk)
@@ -76,17 +75,52 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
 /** How much is read of a body that is not taken. */
 const mostDiscarded = 64 << 20
 
-/** Lets the client finish: most look for an answer only then, and would meet a closed connection instead of it. */
-export function discard(req: IncomingMessage): void {
-  let left = mostDiscarded
-  req.on('data', (chunk: Buffer) => {
-    left -= chunk.length
-    if (left < 0) req.destroy()
-  })
-}
-
 /** What a body of unannounced length is counted as. */
 const unannounced = 1 << 20
 
-/** How many bytes a body is counted as while it is held: once as it came and once as the engine is sent it. */
-export const heldBytes = (req: IncomingMessage): number => 2 * Number(req.headers['content-length'] ?? unannounced)
+/** How many copies of a body there are at a time: as it came and as the engine is sent it. */
+const copies = 2
+/**
+ * How many more there are while a large one is read in a thread: as text, as a value, and as the text that is made of the value. Each of these
+ * takes two bytes a character where the text is not Latin.
+ */
+const copiesWhileRead = 6
+
+/** What a body takes of memory until it has been read. */
+export function heldBytes(req: IncomingMessage): BodySize {
+  const bytes = Number(req.headers['content-length'] ?? unannounced)
+  return { kept: copies * bytes, whileRead: bytes > putTogether ? copiesWhileRead * bytes : 0 }
+}
+
+/** How many bytes it takes from then on. */
+export const heldAfterReading = (bytes: number): number => copies * bytes
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+
+/** How long a refused body is read. */
+const discardMs = 15_000
+
+/**
+ * Resolves when the client has sent the rest of its body, or enough of it. To be awaited before a refusal is sent: the
+ * connection may be closed behind the answer, and most clients that are still sending then see EPIPE instead of it.
+ */
+export function discardRest(req: IncomingMessage): Promise<void> {
+  return new Promise(resolve => {
+    if (!hasBody(req) || req.complete || req.destroyed) return resolve()
+    let left = mostDiscarded
+    const timer = setTimeout(resolve, discardMs)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    req.once('end', done).once('close', done).once('error', done)
+    req.on('data', (chunk: Buffer) => {
+      left -= chunk.length
+      if (left >= 0) return
+      // As much again may come while the client reads the answer.
+      if (left < -mostDiscarded) req.destroy()
+      else done()
+    })
+  })
+}

@@ -46,8 +46,8 @@ export class Call implements Placed {
   inline: ReadonlyMap<string, Sent> = noFiles
   /** Members of a large body as JSON text; an empty object replaces them in the body. */
   texts: ReadonlyMap<string, string> = noTexts
-  /** Gives back what the body is counted as; set while it is counted. */
-  letBodyGo: () => void = nothing
+  /** Reduces what the body is counted as to `keep` bytes, 0 by default; set while it is counted. */
+  letBodyGo: (keep?: number) => void = nothing
 
   constructor(
     req: IncomingMessage,

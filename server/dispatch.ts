@@ -6,6 +6,7 @@ import type { Log } from '../core/log.ts'
 import { failureOf } from '../core/schemas/issues.ts'
 import type { SwapSet } from '../core/swap-set.ts'
 import { admit } from './auth.ts'
+import { discardRest } from './body.ts'
 import { Call } from './call.ts'
 import { sendEmbedded } from './embedded.ts'
 import { errorBody, errorHeaders, refuse } from './errors.ts'
@@ -52,6 +53,16 @@ export async function dispatch(
   const { req, res, params } = event
   const call = (event.call = new Call(req, res, route, params, owners))
   calls.add(call)
+  try {
+    await handle(call, { owners, wrongTokens })
+  } catch (thrown) {
+    await discardRest(req)
+    throw thrown
+  }
+}
+
+async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions, 'calls'>): Promise<void> {
+  const { req, route, params } = call
   // With `metrics: token` a connection from this machine is no reason to answer without a token.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
   const caller = admit(req, access, owners.accounts, {

@@ -1,4 +1,4 @@
-import { heldBytes, readBody } from './body.ts'
+import { heldAfterReading, heldBytes, readBody } from './body.ts'
 import type { Call } from './call.ts'
 import type { Owners } from './owners.ts'
 
@@ -14,13 +14,15 @@ export async function readJson(
   const { json_body: usual, chat_body: most } = config.limits
   if (route.largeBody) call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
+  const size = bytes.length
   const hash = call.req.headers['idempotency-key'] !== undefined
   const bounds = { ...config.limits, keys: Math.max(config.limits.keys, route.members ?? 0) }
   const read = await cpu.readBody(bytes, bounds, {
     hash,
-    files: bytes.length > usual,
+    files: size > usual,
     asText: route.bodyTexts,
   })
+  call.letBodyGo(heldAfterReading(size))
   call.bodyHash = read.hash
   call.inline = read.inline
   call.texts = read.texts

@@ -4,7 +4,6 @@ import { Busboy } from '@fastify/busboy'
 import { canonicalHash } from '../core/canonical.ts'
 import { Failure } from '../core/failure.ts'
 import { write } from '../core/files/write.ts'
-import { discard } from './body.ts'
 import type { Call } from './call.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
 import type { Owners } from './owners.ts'
@@ -68,13 +67,8 @@ export async function readForm(
   const { req } = call
   const most = config.limits.upload_size
   checkHead(req)
-  try {
-    if (Number(req.headers['content-length'] ?? 0) > most) throw tooLarge('The form is', most)
-    files.admit()
-  } catch (thrown) {
-    discard(req)
-    throw thrown
-  }
+  if (Number(req.headers['content-length'] ?? 0) > most) throw tooLarge('The form is', most)
+  files.admit()
   const workspace = await files.workspace(call.id)
   try {
     const form = await receive(req, { ...options, folder: workspace.folder, most })
@@ -87,10 +81,7 @@ export async function readForm(
 }
 
 function checkHead(req: IncomingMessage): void {
-  const refused = (message: string) => {
-    discard(req)
-    return new Failure('unsupported_media_type', message)
-  }
+  const refused = (message: string) => new Failure('unsupported_media_type', message)
   if (!isForm(req)) throw refused('Send the body as multipart/form-data.')
   const encoding = req.headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')
@@ -142,7 +133,6 @@ async function receive(
       if (fault) return
       fault = { thrown }
       req.unpipe(parser)
-      discard(req)
       req.resume()
       for (const source of open) source.destroy()
       reject(thrown)
@@ -203,7 +193,6 @@ function parserFor(req: IncomingMessage) {
   try {
     return new Busboy({ headers: { ...req.headers, 'content-type': req.headers['content-type']! }, limits: bounds })
   } catch (cause) {
-    discard(req)
     throw malformed(cause)
   }
 }

@@ -6,7 +6,7 @@ import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
 import { taskRecord } from '../tasks/registry.ts'
-import type { BodyRoom } from './body-room.ts'
+import type { BodyRoom, BodySize } from './body-room.ts'
 
 /** Who asks for work. */
 export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token'>
@@ -80,8 +80,8 @@ export function openAdmission({
      */
     requireQueueRoom: ({ model }: Admitted): void => room.queue(model),
 
-    /** Counts a body of so many bytes until the answer is called, once or more. Throws Failure `no_capacity`. */
-    holdBody: (bytes: number): (() => void) => bodies.hold(bytes),
+    /** Counts the memory of a body; see `hold` of the body room. Throws Failure `no_capacity`. */
+    holdBody: (size: BodySize): ((keep?: number) => void) => bodies.hold(size),
 
     /** Whether the requester may use a model, as far as its token says. */
     allowed,

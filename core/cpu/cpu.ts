@@ -7,7 +7,7 @@ import type { ImageRules, ImageSource, RedrawAs } from './image-work.ts'
 import { Mp3Stream } from './mp3.ts'
 import { openPools, type PoolName, type PoolsOptions } from './pools.ts'
 import type { WorkAnswer } from './serve-work.ts'
-import { isSmallBody } from './small-body.ts'
+import { isSmallBody, poolOfBody } from './small-body.ts'
 import type { SoundBounds } from './sound-work.ts'
 import type { ThreadWork } from './thread-work.ts'
 
@@ -73,7 +73,7 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
       const onlyParsed = body.length <= parsedBytes && !options.hash && !options.files && !options.asText
       return onlyParsed || isSmallBody(body)
         ? readBodyValue(body, bounds, { ...options, asText: undefined })
-        : own('requests', 'readBody', { body, bounds, options }, { give: [body] })
+        : own(poolOfBody(body), 'readBody', { body, bounds, options }, { give: [body] })
     },
     /** Decodes an image to its last pixel and returns its format and size. Throws Failure `invalid_image`. */
     image: (image: ImageSource, rules: ImageRules) => own('images', 'checkImage', { image, rules }),

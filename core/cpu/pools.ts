@@ -5,7 +5,7 @@ import { Failure } from '../failure.ts'
 import type { WorkRequest } from './thread-work.ts'
 
 /** The kinds of work that have threads of their own. */
-export type PoolName = 'requests' | 'images' | 'results' | 'sounds' | 'encoders'
+export type PoolName = 'requests' | 'bodies' | 'images' | 'results' | 'sounds' | 'encoders'
 
 /** Arguments of `openPools`. */
 export interface PoolsOptions {
@@ -29,6 +29,8 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
   const shared = { filename: workerPath('cpu-worker'), minThreads: 0, maxThreads: 1, idleTimeout: 30_000, maxQueue }
   const settings = {
     requests: { ...shared, minThreads: 1, maxThreads: threads, ...within(512) },
+    // One at a time bounds the memory, and soon after the last one the thread ends, which gives all of it back.
+    bodies: { ...shared, idleTimeout: 3_000, ...within(512) },
     // One is enough: the library computes in threads of its own, and two images at a time bound its memory.
     images: { ...shared, concurrentTasksPerWorker: 2, ...within(256) },
     // One is enough, because it keeps the result that it read last.

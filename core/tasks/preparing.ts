@@ -1,5 +1,5 @@
 import type { Cpu } from '../cpu/cpu.ts'
-import { hasMore, inlineBytes, isSmallBody } from '../cpu/small-body.ts'
+import { hasMore, inlineBytes, isSmallBody, poolOfBody } from '../cpu/small-body.ts'
 import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
@@ -31,7 +31,7 @@ export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
     ): Prepared | Promise<Prepared> {
       return isSmallBody(body)
         ? prepare(task, body, catalog, bounds, options)
-        : call('requests', 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
+        : call(poolOfBody(body), 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
     },
     /** `shape` of an engine's answers. */
     shape(answers: Buffer[], want: Want): Shaped | Promise<Shaped> {

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import type { Upload } from '../../core/files/address.ts'
@@ -22,28 +21,6 @@ export const UploadParts = z
       .max(10_000),
   })
   .meta({ id: 'UploadParts' })
-
-/** What is read of a body that is refused, and for how long: most senders look for an answer only when they are done. */
-const mostDiscarded = 64 << 20
-const discardMs = 5_000
-
-/** Resolves when the sender is done, or has had enough of a chance to be. */
-function discard(req: IncomingMessage): Promise<void> {
-  return new Promise(resolve => {
-    if (req.complete || req.destroyed) return resolve()
-    let left = mostDiscarded
-    const timer = setTimeout(resolve, discardMs)
-    const done = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    req.once('end', done).once('close', done).once('error', done)
-    req.on('data', (chunk: Buffer) => {
-      left -= chunk.length
-      if (left < 0) done()
-    })
-  })
-}
 
 type UploadOwners = Pick<Owners, 'config' | 'files'>
 
@@ -79,7 +56,6 @@ async function taken<T>(call: Call, most: number, take: (body: AsyncIterable<Uin
     return await take(req.iterator({ destroyOnReturn: false }))
   } catch (thrown) {
     if (call.left) throw new Failure('cancelled', 'The client went away before the file was complete.')
-    await discard(req)
     throw thrown
   }
 }

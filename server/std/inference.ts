@@ -9,7 +9,7 @@ import { withPictures } from '../../core/tasks/chat/pictures.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import { ask } from '../../core/tasks/protocols/ask.ts'
 import { isStreamWant } from '../../core/tasks/stream-shape.ts'
-import { heldBytes, readBody } from '../body.ts'
+import { heldAfterReading, heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
@@ -45,8 +45,10 @@ async function answerInference(task: TextTask, call: Call, owners: InferenceOwne
   // Before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
   const kept = prefer.later && body.length <= config.limits.json_body ? body.toString('utf8') : undefined
   const keyed = idempotencyKeyOf(call) !== undefined
+  const size = body.length
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits, { hash: keyed })
   const checked = ready instanceof Promise ? await ready : ready
+  call.letBodyGo(heldAfterReading(size))
   call.bodyHash = checked.bodyHash
   const later = kept !== undefined && !checked.stream
   // Reading a large body takes a while, in which the configuration may have changed.
@@ -122,13 +124,16 @@ function relay(
       streams: call.streams,
       meter: throughput.meter(want.modelId),
       timings,
+      // A stream that has begun is not tried again, so its request is not needed any more.
+      begun() {
+        prepared.bodies = []
+        call.letBodyGo()
+      },
       ended: resolve,
     })
+    const [body] = prepared.bodies
     stream.attach(
-      lease.open(
-        { path: prepared.path, body: prepared.bodies[0]!, stream: true, maxBytes: Number.POSITIVE_INFINITY },
-        stream,
-      ),
+      lease.open({ path: prepared.path, body: body!, stream: true, maxBytes: Number.POSITIVE_INFINITY }, stream),
     )
   })
 }

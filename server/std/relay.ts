@@ -19,6 +19,8 @@ interface RelayOptions {
   streams: Streams
   meter: Meter
   timings: Pick<Timings, 'took'>
+  /** The engine has taken the request and begins to answer. */
+  begun(): void
   ended(end: CallEnd): void
 }
 
@@ -81,6 +83,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
       return
     }
     this.#begun = true
+    this.#options.begun()
     this.#call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
     this.#options.streams.add(this)
     this.#res.on('drain', this.#drain)

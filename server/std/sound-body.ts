@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Sent } from '../../core/media/take.ts'
-import { heldBytes, readBody } from '../body.ts'
+import { heldAfterReading, heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { formBody } from '../form-values.ts'
 import { isForm, readForm } from '../multipart.ts'
@@ -31,8 +31,10 @@ export async function readSoundBody(
   }
   call.letBodyGo = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, config.limits.chat_body)
+  const size = bytes.length
   const hash = call.req.headers['idempotency-key'] !== undefined
-  const read = await cpu.readBody(bytes, config.limits, { hash, files: bytes.length > config.limits.json_body })
+  const read = await cpu.readBody(bytes, config.limits, { hash, files: size > config.limits.json_body })
+  call.letBodyGo(heldAfterReading(size))
   call.bodyHash = read.hash
   call.inline = read.inline
   return { value: read.value, file: undefined, async [Symbol.asyncDispose]() {} }

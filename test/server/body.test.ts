@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { openBodyRoom } from '../../core/admission/body-room.ts'
 import { heldBytes } from '../../server/body.ts'
 
@@ -16,6 +16,46 @@ test('bodies are held up to the bound, and room comes back with each that goes',
   expect(() => room.hold(heldBytes(request(201)))).toThrow(/hold all the memory/)
   expect(() => room.hold(heldBytes(request(200)))).not.toThrow()
   first()
+})
+
+test('of what large bodies take while they are read, the largest counts, until it has been read', () => {
+  expect(heldBytes(request(30 << 20))).toEqual({ kept: 60 << 20, whileRead: 180 << 20 })
+  const room = openBodyRoom(1_000)
+  const first = room.hold({ kept: 100, whileRead: 600 })
+  const second = room.hold({ kept: 200, whileRead: 500 })
+  expect(() => room.hold({ kept: 101, whileRead: 0 })).toThrow(/hold all the memory/)
+  first(100)
+  room.hold({ kept: 200, whileRead: 0 })()
+  expect(() => room.hold({ kept: 201, whileRead: 0 })).toThrow(/hold all the memory/)
+  second(200)
+  second(900)
+  room.hold({ kept: 700, whileRead: 0 })()
+  first()
+  second()
+  room.hold({ kept: 1_000, whileRead: 0 })
+})
+
+test('memory is collected once when it is quiet after much was held', () => {
+  vi.useFakeTimers()
+  try {
+    const collect = vi.fn()
+    const room = openBodyRoom(100 << 20, collect)
+    room.hold({ kept: 1 << 20, whileRead: 0 })()
+    vi.advanceTimersByTime(60_000)
+    expect(collect).not.toHaveBeenCalled()
+    room.hold({ kept: 50 << 20, whileRead: 0 })()
+    vi.advanceTimersByTime(1_000)
+    const small = room.hold({ kept: 10, whileRead: 0 })
+    vi.advanceTimersByTime(60_000)
+    expect(collect).not.toHaveBeenCalled()
+    small()
+    vi.advanceTimersByTime(60_000)
+    room.hold({ kept: 10, whileRead: 0 })()
+    vi.advanceTimersByTime(60_000)
+    expect(collect).toHaveBeenCalledTimes(1)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('one body alone is always taken, whatever its size; its own limit is elsewhere', () => {
