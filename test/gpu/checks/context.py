@@ -96,6 +96,8 @@ class Context:
             "concurrency": 1,
             "idle_ttl": 0,
             "env": {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", **fake},
+            # Engines of the checks write records, which the checks read; the fake card is a folder of files.
+            "sandbox_write": [self.root, *(path for path in fake.values() if path)],
             **more,
         }
 

@@ -43,8 +43,11 @@ class InferServer:
     def __init__(self, infer, folder, models, environment, more=None):
         self.infer = infer
         self.folder = folder
-        self.environment = {**environment, "INFER_DATA_DIR": os.path.join(folder, "data"), "HOME": folder}
-        os.makedirs(os.path.join(folder, "data"), mode=0o700, exist_ok=True)
+        # A sandbox hides the home from engines, so their records do not lie in it.
+        places = {"INFER_DATA_DIR": os.path.join(folder, "data"), "HOME": os.path.join(folder, "home")}
+        self.environment = {**environment, **places}
+        for place in places.values():
+            os.makedirs(place, mode=0o700, exist_ok=True)
         limits = {"min_free_disk": 0, "ballast": 0}
         config = {"listen": "127.0.0.1:0", "models": models, "limits": limits, **(more or {})}
         self.config = os.path.join(folder, "infer.yaml")
