@@ -61,6 +61,8 @@ class Context:
         self.keep = keep
         self.root = tempfile.mkdtemp(prefix="infer-gpu-")
         self.budget = None
+        # The level for engines; None leaves it to infer.
+        self.sandbox = None
 
     def close(self):
         if not self.keep:
@@ -98,6 +100,7 @@ class Context:
             "env": {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", **fake},
             # Engines of the checks write records, which the checks read; the fake card is a folder of files.
             "sandbox_write": [self.root, *(path for path in fake.values() if path)],
+            **({"sandbox": self.sandbox} if self.sandbox else {}),
             **more,
         }
 

@@ -23,6 +23,7 @@ sys.dont_write_bytecode = True
 from context import FULL, QUICK, Context  # noqa: E402
 from driver import open_driver  # noqa: E402
 from report import Budget, Report, Skip  # noqa: E402
+from sandbox import choose_level  # noqa: E402
 
 # In this order: what is quick and tells most comes first. Shares of the budget where several parts run.
 PARTS = {"discovery": 1, "gateway": 3, "memory": 4, "swap": 5, "worker": 1, "llama": 5}
@@ -150,6 +151,7 @@ def main():
         if about:
             report.run("bundle.files", lambda check: bundle_files(check, about), budget)
             report.run("bundle.unpack", lambda check: bundle_unpacked(check, unpacked), budget)
+        report.run("engines.sandbox", lambda check: choose_level(context, check), budget, 60)
         waiting = list(options.parts)
         while waiting:
             # What a part leaves of its share goes to those after it.

@@ -8,6 +8,7 @@ import sys
 from context import GIB, MIB, size_text, until
 from driver import nvidia_smi
 from report import Skip
+from sandbox import LEVELS, check_level
 from server import InferServer
 
 RAW_COMMANDS = {
@@ -70,6 +71,8 @@ def run(context):
         context.check("discovery.readings", lambda check: readings(context, check, server), 5)
         context.check("discovery.processes", lambda check: processes(context, check, server), 5)
         context.report.raw("GET /api/system/status", json.dumps(server.status(), indent=1))
+    for level in LEVELS:
+        context.check(f"discovery.sandbox.{level}", lambda check, level=level: check_level(context, check, level), 60)
     for name, command in WRAPPERS.items():
         context.check(f"discovery.wrapper.{name}", lambda check, command=command: wrapper(context, check, command), 30)
 
