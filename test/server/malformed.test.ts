@@ -240,7 +240,12 @@ test.each<[string, string, RegExp]>([
   ],
   ['another host', 'GET /livez HTTP/1.1\r\nhost: evil.example\r\n\r\n', /^HTTP\/1\.1 421/],
   ['two hosts', 'GET /livez HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n', /^HTTP\/1\.1 4/],
-  ['no host', 'GET /livez HTTP/1.0\r\n\r\n', /^HTTP\/1\.1 421/],
+  ['no host', 'GET /api/me HTTP/1.0\r\n\r\n', /^HTTP\/1\.1 421/],
+  [
+    'a second Authorization header',
+    'GET /livez HTTP/1.1\r\nhost: localhost\r\nauthorization: a\r\nauthorization: b\r\n\r\n',
+    /^HTTP\/1\.1 400/,
+  ],
   ['an unknown method', 'BREW /livez HTTP/1.1\r\nhost: localhost\r\n\r\n', /^HTTP\/1\.1 4/],
   ['a malformed escape', 'GET /api/jobs/%zz HTTP/1.1\r\nhost: localhost\r\n\r\n', /^HTTP\/1\.1 4/],
   ['a climb out of the path', 'GET /docs/../../etc/passwd HTTP/1.1\r\nhost: localhost\r\n\r\n', /^HTTP\/1\.1 40[04]/],

@@ -413,7 +413,7 @@ describe('failing', () => {
     expect([job.status, job.attempts, job.result]).toEqual(['failed', 2, null])
     expect(job.error).toEqual({
       code: 'worker_error',
-      message: expect.stringContaining('the tensor is on fire'),
+      message: expect.stringContaining('The engine answered 500. Trying again may help.'),
       type: 'server_error',
       retryable: true,
       attempt: 2,

@@ -74,7 +74,7 @@ test('a picture by its address, as OpenAI has it, and a job with the same result
   const job = await jobOf(headers.get('x-job-id')!)
   expect(job).toMatchObject({ task: 'std/image-generation', kind: 'async', status: 'completed', model_id: 'painter' })
   expect(job.result).toEqual(body)
-  expect(job.inputs).toMatchObject({ prompt: 'a cat', width: 64, height: 64, num_images: 1, seed: 7 })
+  expect(job.inputs).toMatchObject({ prompt: 'a cat', size: '64x64', n: 1, seed: 7 })
   expect(headers.get('x-model-status')).toBe('warm')
 })
 
