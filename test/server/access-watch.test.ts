@@ -117,7 +117,7 @@ describe.each<[string, (token: { id: string }) => Promise<unknown>, string, [num
     await change(token)
     for (const [at, response] of open.entries()) {
       const last = (await response.text()).trimEnd().split('\n\n').at(-1)!
-      const [, body] = /^event: error\ndata: (.*)$/.exec(last) ?? []
+      const [, body] = /^event: error\ndata: (.*)$/m.exec(last) ?? []
       expect(JSON.parse(body ?? JSON.stringify({ path: streams[at], last })), streams[at]).toMatchObject({
         error: { code, request_id: response.headers.get('x-request-id') },
       })
