@@ -67,10 +67,8 @@ test('a value that is no JSON does not end the run', { timeout: 30_000 }, async 
 })
 
 test('a part whose server does not start fails, and the next part runs', { timeout: 60_000 }, async () => {
-  const { code, lines } = await card.run([
-    ...['--infer', '/bin/false', '--part', 'discovery,worker'],
-    ...['--check', 'discovery.cards,worker.bare'],
-  ])
+  const checks = 'discovery.cards,worker.bare'
+  const { code, lines } = await card.run(['--infer', '/bin/false', '--part', 'discovery,worker', '--check', checks])
   expect(lines[0]).toMatch(/^discovery: fail, ServerError: infer serve did not start/)
   expect(lines[1]).toMatch(/^worker.bare: ok/)
   expect(code).toBe(1)
@@ -103,4 +101,15 @@ test.each([
     expect(recorded()).toMatchObject([
       { name: 'ended', outcome: 'fail', figure: 'the run was ended meanwhile (SystemExit)' },
     ])
+})
+
+test('a check that measures for those before it is skipped without the time for that', {
+  timeout: 30_000,
+}, async () => {
+  const { printed } = python(
+    'from once import Once',
+    'once = Once("a measurement", lambda: 7)',
+    'print(once.seconds(40), once(), once.seconds(40))',
+  )
+  expect(await printed).toBe('40 7 1.0\n')
 })
