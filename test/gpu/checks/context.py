@@ -71,8 +71,8 @@ class Context:
     def folder(self, name):
         return tempfile.mkdtemp(prefix=f"{name}-", dir=self.root)
 
-    def check(self, name, function, seconds=1.0):
-        return self.report.run(name, function, self.budget, seconds)
+    def check(self, name, function, seconds=1.0, limit=None):
+        return self.report.run(name, function, self.budget, seconds, limit)
 
     @property
     def environment(self):

@@ -87,7 +87,7 @@ class Nvml:
             self._call(name, handle, *before, ctypes.byref(value))
         except (NvmlError, AttributeError):
             return None
-        return value
+        return value.value if isinstance(value, ctypes.c_uint) else value
 
     def _text(self, name, handle):
         buffer = ctypes.create_string_buffer(96)
@@ -109,10 +109,14 @@ class Nvml:
         return first.used
 
     def processes(self, index):
+        """Empty also where the driver does not list them, as in some sandboxes."""
         handle = self.handles[index]
         count = ctypes.c_uint(256)
         infos = (_Process * 256)()
-        self._call("nvmlDeviceGetComputeRunningProcesses_v3", handle, ctypes.byref(count), infos)
+        try:
+            self._call("nvmlDeviceGetComputeRunningProcesses_v3", handle, ctypes.byref(count), infos)
+        except (NvmlError, AttributeError):
+            return []
         return [
             Process(infos[at].pid, None if infos[at].used == NOT_AVAILABLE else infos[at].used)
             for at in range(count.value)
@@ -137,10 +141,10 @@ class Nvml:
             uuid=self._text("nvmlDeviceGetUUID", handle),
             total_bytes=memory.total,
             used_bytes=self.used_bytes(index),
-            temperature=temperature and temperature.value,
-            power_watts=power and power.value / 1000,
-            power_limit_watts=limit and limit.value / 1000,
-            utilization=utilization and utilization.gpu,
+            temperature=temperature,
+            power_watts=None if power is None else power / 1000,
+            power_limit_watts=None if limit is None else limit / 1000,
+            utilization=None if utilization is None else utilization.gpu,
             mig=current.value == 1,
             processes=self.processes(index),
         )

@@ -14,6 +14,10 @@ class Once:
         self.make = make
         self.state = "new"
 
+    def seconds(self, making, made=1.0):
+        """Seconds that a check which calls it needs: `making` as long as there is no value, else `made`."""
+        return making if self.state == "new" else made
+
     def __call__(self):
         if self.state == "failed":
             raise Skip(f"{self.name} failed before")

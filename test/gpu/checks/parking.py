@@ -4,6 +4,7 @@ Source: cuda.h of CUDA 13.0, "CUDA Checkpointing".
 """
 
 import ctypes
+import threading
 import time
 from dataclasses import dataclass
 
@@ -56,16 +57,27 @@ class Parking:
             raise Refused("loading libcuda.so.1", str(error)) from error
         self._call("cuInit", ctypes.c_uint(0))
 
-    def _call(self, name, *arguments):
-        """Calls and returns the seconds that the call took."""
+    def _call(self, name, *arguments, seconds=60):
+        """Calls and returns the seconds that the call took. A call without an answer is left behind in its thread."""
         function = getattr(self.library, name, None)
         if function is None:
             raise Refused(name, "no such call: the driver is older than 570")
-        began = time.monotonic()
-        code = function(*arguments)
+        answers = []
+
+        def call():
+            began = time.monotonic()
+            code = function(*arguments)
+            answers.append((code, time.monotonic() - began))
+
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        thread.join(seconds)
+        if not answers:
+            raise Refused(name, f"nothing within {seconds} s")
+        code, took = answers[0]
         if code != 0:
             raise Refused(name, ERRORS.get(code, f"CUDA error {code}"))
-        return time.monotonic() - began
+        return took
 
     def state(self, pid):
         state = ctypes.c_int(-1)
@@ -78,8 +90,11 @@ class Parking:
         times.lock = self._call("cuCheckpointProcessLock", ctypes.c_int(pid), ctypes.byref(arguments))
         try:
             times.checkpoint = self._call("cuCheckpointProcessCheckpoint", ctypes.c_int(pid), None)
-        except Refused:
-            self._call("cuCheckpointProcessUnlock", ctypes.c_int(pid), None)
+        except Refused as refused:
+            try:
+                self._call("cuCheckpointProcessUnlock", ctypes.c_int(pid), None, seconds=10)
+            except Refused as unlock:
+                raise Refused(refused.call, f"{refused.error}, and then {unlock}") from unlock
             raise
 
     def restore(self, pid, times):

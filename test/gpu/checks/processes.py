@@ -1,11 +1,25 @@
 """Processes of this machine, read from /proc."""
 
+import ctypes
 import os
+import signal
+
+_libc = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent():
+    """As `preexec_fn`: the process gets SIGTERM when these checks end, also when they are killed at a limit of time."""
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
 
 
 def command_line(pid):
+    return _of(pid, "cmdline")
+
+
+def _of(pid, name):
     try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
             return file.read().replace(b"\0", b" ").decode("utf-8", "replace")
     except OSError:
         return ""
@@ -18,13 +32,36 @@ def with_text(text):
     return [pid for pid in found if text in command_line(pid)]
 
 
+def kill_of_folder(folder):
+    """
+    Kills the processes, except this one, that have this folder in their command line or environment, as the engines of a
+    server have that was started in it. Returns how many there were.
+    """
+    own = os.getpid()
+    names = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+    found = [int(name) for name in names if folder in _of(name, "cmdline") or folder in _of(name, "environ")]
+    for pid in found:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    return len(found)
+
+
+def innermost(pids):
+    """Of processes that started each other those that started none of the others: an engine without its wrappers."""
+    parents = {fields[1] for pid in pids if (fields := _stat(pid))}
+    return [pid for pid in pids if str(pid) not in parents]
+
+
+def _stat(pid):
+    """The fields of a process from its state on; empty for a process that does not exist."""
+    return _of(pid, "stat").rpartition(")")[2].split()
+
+
 def is_alive(pid):
     """Whether the process exists and has not ended: one that nobody has waited for yet counts as ended."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
+    return (_stat(pid) or ["X"])[0] not in ("Z", "X")
 
 
 def resident_bytes(pid):

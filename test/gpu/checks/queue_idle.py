@@ -25,9 +25,10 @@ def check_idle(context):
     seconds = 5 + context.scale.jobs * (context.scale.work_seconds + 0.05)
     with ExitStack() as stack:
         queue = Queue(context, stack)
-        context.check("gateway.queue", queue.check_queue, seconds=20)
-        context.check("gateway.idle_between_jobs", lambda check: queue.check_idle(check, queue.run_jobs), seconds)
-        context.check("gateway.idle_between_calls", lambda check: queue.check_idle(check, queue.run_calls), seconds)
+        context.check("gateway.queue", queue.check_queue, 20 if context.device == "cuda" else 5)
+        for name, run in (("jobs", queue.run_jobs), ("calls", queue.run_calls)):
+            needed = seconds + queue.started.seconds(15, 0)
+            context.check(f"gateway.idle_between_{name}", lambda check, run=run: queue.check_idle(check, run), needed)
 
 
 class Queue:

@@ -2,14 +2,20 @@
 
 import json
 import os
+import signal
 import sys
 import time
 import traceback
+from contextlib import contextmanager
 
 MAX_FILE_BYTES = 4 * 2**20
 MAX_RAW_BYTES = 128 * 2**10
 MAX_ALL_RAW_BYTES = 2 * 2**20
 MAX_VALUES_BYTES = 64 * 2**10
+
+# Seconds that a check may take at least, and how long it may go on after the end of the budget.
+LEAST_LIMIT = 120
+LATEST_AFTER_BUDGET = 45
 
 
 class Skip(Exception):
@@ -53,6 +59,22 @@ class Budget:
         return Budget(min(seconds, self.left()), self.clock)
 
 
+@contextmanager
+def time_limit(seconds):
+    """Raises Failed in the block after so many seconds. For the main thread; calls of C libraries are not interrupted."""
+
+    def too_long(*_):
+        raise Failed(f"it had not ended after {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Report:
     """Collects checks. The file is replaced after each one, so that an interrupted run leaves what was found by then."""
 
@@ -65,10 +87,11 @@ class Report:
         self.raw_texts = {}
         self.terminal = sys.stdout.isatty()
 
-    def run(self, name, function, budget, seconds=1.0):
+    def run(self, name, function, budget, seconds=1.0, limit=None):
         """
         Runs `function(check)` and prints the line of the check: `ok`; `skipped` after Skip, or when fewer than `seconds`
-        of the budget are left; `fail` after Failed or any other exception. Returns whether it was run and was ok.
+        of the budget are left; `fail` after Failed or any other exception, and after `limit` seconds (four times `seconds`,
+        120 at least) or 45 s after the end of the budget. Returns whether it was run and was ok.
         """
         if self.only and not name.startswith(self.only):
             return False
@@ -80,7 +103,8 @@ class Report:
         try:
             if budget.left() < seconds:
                 raise Skip(f"it needs {seconds:.0f} s and {budget.left():.0f} s of the budget are left")
-            function(check)
+            with time_limit(min(limit or max(LEAST_LIMIT, 4 * seconds), budget.left() + LATEST_AFTER_BUDGET)):
+                function(check)
         except Skip as skip:
             outcome, check.figure = "skipped", str(skip)
         except Failed as failed:
@@ -88,13 +112,27 @@ class Report:
         except Exception as error:
             outcome, check.figure = "fail", f"{type(error).__name__}: {error}"
             self.raw(f"{name}.traceback", traceback.format_exc())
+        except BaseException as error:
+            check.figure = f"the run was ended meanwhile ({type(error).__name__})"
+            self._finish(check, "fail", time.monotonic() - began)
+            raise
         self._finish(check, outcome, time.monotonic() - began)
         return outcome == "ok"
+
+    def part_failed(self, name, error):
+        """Adds a failed check with the name of a part, for what went wrong outside its checks."""
+        check = Check(name)
+        check.figure = f"{type(error).__name__}: {error}"
+        self.raw(f"{name}.traceback", "".join(traceback.format_exception(error)))
+        self._finish(check, "fail", 0.0)
 
     def _finish(self, check, outcome, seconds):
         figure = " ".join(check.figure.split())[:300]
         values = check.values
-        if len(json.dumps(values)) > MAX_VALUES_BYTES:
+        # What JSON cannot express becomes text: one odd value must not end the run.
+        text = json.dumps(values, default=str)
+        values = json.loads(text)
+        if len(text) > MAX_VALUES_BYTES:
             values = {"left_out": f"more than {MAX_VALUES_BYTES} bytes of values"}
         self.checks.append(
             {"name": check.name, "outcome": outcome, "figure": figure, "seconds": round(seconds, 3), "values": values}

@@ -13,6 +13,7 @@ import lzma
 import os
 import platform
 import shutil
+import signal
 import sys
 import time
 
@@ -61,20 +62,24 @@ def manifest():
 
 
 def executable(options):
-    """The executable under test: unpacked beside its archive the first time. Returns its path and the seconds of that."""
+    """
+    The executable under test: unpacked beside its archive the first time. Returns its path and the seconds of that, None
+    where nothing was unpacked.
+    """
     if options.infer:
         return os.path.abspath(options.infer), None
     packed = os.path.join(HERE, "..", "infer.xz")
     if not os.path.exists(packed):
         return os.path.abspath(os.path.join(HERE, "..", "..", "..", "build", "infer")), None
     path = os.path.join(HERE, "..", "infer")
+    if os.path.exists(path):
+        return os.path.abspath(path), None
     began = time.monotonic()
-    if not os.path.exists(path):
-        with lzma.open(packed) as source, open(f"{path}.new", "wb") as target:
-            # In pieces of 64 KiB: Linux maps the pages of a file in units of the writes that made it.
-            shutil.copyfileobj(source, target, 64 * 2**10)
-        os.chmod(f"{path}.new", 0o755)
-        os.rename(f"{path}.new", path)
+    with lzma.open(packed) as source, open(f"{path}.new", "wb") as target:
+        # In pieces of 64 KiB: Linux maps the pages of a file in units of the writes that made it.
+        shutil.copyfileobj(source, target, 64 * 2**10)
+    os.chmod(f"{path}.new", 0o755)
+    os.rename(f"{path}.new", path)
     return os.path.abspath(path), time.monotonic() - began
 
 
@@ -100,7 +105,7 @@ def bundle_files(check, about):
 
 def bundle_unpacked(check, seconds):
     if seconds is None:
-        raise Skip("an executable was named with --infer")
+        raise Skip("the executable was unpacked before, or named with --infer")
     check.measured(f"{seconds:.1f} s", seconds=seconds)
     check.require(seconds <= MOST_UNPACKING_SECONDS, f"at most {MOST_UNPACKING_SECONDS} s were expected")
 
@@ -112,6 +117,8 @@ def header(options, nvml, about):
         "card": card.name,
         "cards": len(nvml.handles),
         "card_bytes": card.total_bytes,
+        # More than a few MiB: something else is on the card, and what is measured is not infer's alone.
+        "card_used_bytes": card.used_bytes,
         "driver": nvml.driver_version(),
         "kernel": platform.release(),
         "cores": os.cpu_count(),
@@ -125,8 +132,14 @@ def header(options, nvml, about):
     }
 
 
+def end(*_):
+    """On SIGTERM: servers and engines are stopped on the way out, and the file is written."""
+    sys.exit(143)
+
+
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, end)
     nvml, reason = open_driver()
     if nvml is None:
         print(f"{reason} Nothing was checked.")
@@ -157,7 +170,11 @@ def main():
             # What a part leaves of its share goes to those after it.
             share = PARTS[waiting[0]] / sum(PARTS[part] for part in waiting)
             context.budget = budget.part(budget.left() * share)
-            importlib.import_module(f"parts.{waiting.pop(0)}").run(context)
+            part = waiting.pop(0)
+            try:
+                importlib.import_module(f"parts.{part}").run(context)
+            except Exception as error:
+                report.part_failed(part, error)
     finally:
         context.close()
         report.write()

@@ -9,6 +9,8 @@ import subprocess
 import threading
 import time
 
+from processes import end_with_parent, kill_of_folder
+
 
 class ServerError(Exception):
     """The server did not start, or answered otherwise than expected."""
@@ -65,7 +67,7 @@ class InferServer:
     def __exit__(self, *_):
         self.stop()
 
-    def start(self, seconds=30):
+    def start(self, seconds=60):
         log = open(self.log, "ab")
         self.process = subprocess.Popen(
             [self.infer, "serve", "--config", self.config, "--log-level", "info"],
@@ -74,6 +76,7 @@ class InferServer:
             stderr=log,
             env=self.environment,
             start_new_session=True,
+            preexec_fn=end_with_parent,
         )
         log.close()
         found = threading.Event()
@@ -103,13 +106,17 @@ class InferServer:
             return ""
 
     def stop(self, seconds=20):
-        if self.process is None or self.process.poll() is not None:
+        """Afterwards no process of it is left: an engine that hangs in the driver would falsify what is measured next."""
+        if self.process is None:
             return
-        self.process.terminate()
         try:
-            self.process.wait(seconds)
+            if self.process.poll() is None:
+                self.process.terminate()
+                self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
+        finally:
+            kill_of_folder(self.folder)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

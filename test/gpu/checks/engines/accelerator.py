@@ -37,7 +37,9 @@ class TorchAccelerator:
                 total_bytes -= piece
             self.synchronize()
         except torch.cuda.OutOfMemoryError as error:
-            raise OutOfMemory(str(error)) from error
+            # The exception refers to this frame: what was allocated would stay as long as the exception.
+            weights.clear()
+            raise OutOfMemory(str(error)) from None
         return weights
 
     def load_weights(self, path):

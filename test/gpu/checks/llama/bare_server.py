@@ -7,6 +7,7 @@ import socket
 import subprocess
 
 from context import until
+from processes import end_with_parent
 
 
 class BareServer:
@@ -24,7 +25,7 @@ class BareServer:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**environment, **quiet}, start_new_session=True,
+                env={**environment, **quiet}, start_new_session=True, preexec_fn=end_with_parent,
             )  # fmt: skip
 
     def wait(self, seconds=120):

@@ -17,6 +17,9 @@ PROMPT_CHARACTERS = 2048
 PROMPT_TOKENS = PROMPT_CHARACTERS + 20
 LEAST_RATIO = 0.95
 CHAT = "/std/v1/chat/completions"
+# Seconds of a token of one stream on a card, to tell whether the time is enough.
+TOKEN_SECONDS = {"1b": 0.004, "8b": 0.008}
+OPENING_SECONDS = {"1b": 40, "8b": 70}
 
 
 @dataclass
@@ -53,6 +56,19 @@ class Bench:
         for process in (self.bare, self.server):
             if process is not None:
                 process.stop()
+
+    def needed(self, count=None):
+        """Seconds that a check needs: of the rates of so many streams, or of anything else that asks all targets."""
+        if self.context.device != "cuda":
+            return 1
+        opening = OPENING_SECONDS.get(self.size, 20) if self.targets is None else 0
+        if count is None:
+            return opening + 15
+        if count in self.measured:
+            return 1
+        scale = self.context.scale
+        seconds = 1 + scale.tokens * TOKEN_SECONDS.get(self.size, 0.004) * (1 + count / 32)
+        return opening + 3 * scale.rounds * seconds
 
     def open(self):
         """Loads the model on all engines, once. Raises what went wrong, and Skip after that."""

@@ -7,8 +7,8 @@ import time
 
 from context import GIB, MIB, distribution, size_name, size_text, until
 from engines.record import read_record
-from processes import is_alive, with_text
-from report import Skip
+from processes import end_with_parent, is_alive, with_text
+from report import Failed, Skip
 from server import InferServer
 
 MOST_SECONDS_UNTIL_FREE = 5.0
@@ -78,8 +78,11 @@ def freed(context, check, way):
     engines = [started(context, folder, at, size) for at in range(context.scale.repeats)]
     try:
         for process, record in engines:
-            if until(lambda record=record: read_record(record, "loaded"), 120, 0.02) is None:
-                raise Skip(f"an engine was not loaded after 120 s (it ended with {process.poll()})")
+            until(lambda process=process, record=record: read_record(record, "loaded") or process.poll() is not None, 120, 0.02)
+            if process.poll() is not None:
+                raise Failed(f"an engine ended with {process.poll()} before it was loaded")
+            if not read_record(record, "loaded"):
+                raise Skip("an engine was not loaded after 120 s")
         ended, shown = [], []
         for process, _ in engines:
             before = context.card_used()
@@ -112,7 +115,9 @@ def started(context, folder, at, size):
     """An engine of its own, without infer, that has begun to load."""
     socket, record = os.path.join(folder, f"{at}.sock"), os.path.join(folder, f"{at}.record")
     command = context.engine("holder", "--socket", socket, "--bytes", size, "--record", record)
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True), record
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent
+    ), record
 
 
 def survivors(context, check):
@@ -121,8 +126,8 @@ def survivors(context, check):
     size = context.scale.weights[0]
     server = InferServer(context.infer, folder, [holder(context, folder, "checks/survivor", size)], context.environment)
     before = context.card_used()
-    server.start()
     try:
+        server.start()
         server.load("checks/survivor")
         mine = with_text(record_of(folder, "checks/survivor"))
         server.kill()
@@ -144,8 +149,7 @@ def survivors(context, check):
         check.require(not left, "no process was expected to survive the server")
         check.require(free is not None, "the memory was expected to be free within 10 s")
     finally:
-        for pid in with_text(record_of(folder, "checks/survivor")):
-            os.kill(pid, 9)
+        server.stop()
 
 
 def residency(context):

@@ -8,13 +8,17 @@ import time
 
 from context import GIB, MIB, size_name, size_text, until
 from engines.record import read_record
+from page_cache import cached_share, drop_from_page_cache
 from parking import Parking, Refused, Times
-from processes import available_bytes, resident_bytes, with_text
+from processes import available_bytes, innermost, resident_bytes, with_text
 from report import Failed, Skip
 from server import InferServer
 
 MOST_PARKING_SECONDS = 2.0
 PARKED_SIZE = 16 * GIB
+# A slower disk would take the time of all other checks.
+LEAST_WRITTEN_BYTES_A_SECOND = 0.3 * GIB
+MOST_CACHED_SHARE = 0.02
 
 
 def run(context):
@@ -53,17 +57,18 @@ def write_weights(check, path, size):
     with open(path, "wb", buffering=0) as file:
         file.write(len(head).to_bytes(8, "little") + head)
         large = block * (8 * MIB // len(block))
-        left = (size // piece) * piece
+        whole = left = (size // piece) * piece
         while left > 0:
             left -= file.write(large[: min(left, len(large))])
-        os.fsync(file.fileno())
+            # Synced meanwhile: a sync of everything at the end cannot be given up.
+            if left % GIB == 0:
+                os.fsync(file.fileno())
+                seconds = time.monotonic() - began
+                if seconds > 10 + (whole - left) / LEAST_WRITTEN_BYTES_A_SECOND:
+                    os.remove(path)
+                    raise Skip(f"the disk takes {(whole - left) / GIB / seconds:.2f} GiB/s")
     seconds = time.monotonic() - began
     check.measured(f"{size / GIB / seconds:.2f} GiB/s written", seconds=seconds)
-
-
-def drop_from_page_cache(path):
-    with open(path, "rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def load(context, check, path, size, source):
@@ -73,6 +78,9 @@ def load(context, check, path, size, source):
     command = context.engine("holder", "--socket", "{socket}", "--file", path, "--record", record)
     if source == "cold":
         drop_from_page_cache(path)
+        cached = cached_share(path)
+        if cached > MOST_CACHED_SHARE:
+            raise Skip(f"{100 * cached:.0f} % of the file stay in the page cache, so a load from the disk cannot be measured")
     else:
         subprocess.run(["cat", path], stdout=subprocess.DEVNULL, check=True)
     with InferServer(context.infer, folder, [context.model("checks/file", command, size)], context.environment) as server:
@@ -111,15 +119,15 @@ class Peak:
         self.thread.join()
 
 
-def engine_pid(context, record):
-    """The process id of the engine as this process sees it: engines run in a process namespace of their own."""
-    listed = [process.pid for process in context.nvml.processes(0)]
-    if len(listed) == 1:
-        return listed[0]
-    found = with_text(record)
-    if not found:
-        raise Skip("the engine's process was not found")
-    return max(found)
+def engine_pid(record):
+    """
+    The process id of the engine as this process sees it: engines run in a process namespace of their own. The driver's
+    list is not used, because its numbers may belong to another namespace.
+    """
+    found = innermost(with_text(record))
+    if len(found) != 1:
+        raise Skip(f"one process of the engine was expected, {len(found)} were found")
+    return found[0]
 
 
 def park(context, check, size):
@@ -136,7 +144,7 @@ def park(context, check, size):
         before = context.card_used()
         load_seconds = server.load("checks/parked")
         answer = server.embed("checks/parked")
-        pid = engine_pid(context, record)
+        pid = engine_pid(record)
         rounds = []
         try:
             parking = Parking()

@@ -10,6 +10,7 @@ from statistics import median
 from context import GIB
 from engines.record import read_record
 from once import Once
+from processes import end_with_parent
 from report import Failed
 from server import InferServer
 
@@ -23,8 +24,10 @@ OVERHEAD_BAR = 0.10
 def run(context):
     with ExitStack() as stack:
         pair = Pair(context, stack)
-        context.check("worker.bare", pair.check_bare, seconds=40 if pair.cuda else 3)
-        context.check("worker.overhead", lambda check: pair.compare(check, stack), seconds=30 + 5 * pair.runs)
+        bare_seconds = 40 if pair.cuda else 3
+        context.check("worker.bare", pair.check_bare, bare_seconds)
+        seconds = 30 + 5 * pair.runs + pair.started.seconds(bare_seconds, 0)
+        context.check("worker.overhead", lambda check: pair.compare(check, stack), seconds)
 
 
 class Pair:
@@ -44,7 +47,9 @@ class Pair:
             "diffusion", "--steps", STEPS, "--seed", SEED, "--side", self.side, "--seconds", 2 if self.cuda else 0.3,
             "--folder", self.folder,
         )  # fmt: skip
-        self.bare = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.bare = subprocess.Popen(
+            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent
+        )
         stack.callback(self.stop_bare)
         blocks = self.read_bare()["blocks"]
         self.draw_bare()
