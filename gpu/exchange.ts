@@ -3,6 +3,7 @@ import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../core/failure.ts'
 import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../core/models/fleet.ts'
 import type { Placed } from '../core/swap-set.ts'
+import { fitAnswer } from './fit-answer.ts'
 import type { Link } from './link.ts'
 
 /** An engine's refusal is a short text; one that is not is cut here. */
@@ -56,6 +57,8 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
   #refusal: Buffer[] = []
   #paused = false
   #again = false
+  /** Whether it was sent again with fewer tokens for its answer. */
+  #fitted = false
 
   constructor(link: Link, client: Client, call: EngineCall, listener: EngineListener, onEnd: (well: boolean) => void) {
     this.#link = link
@@ -181,7 +184,15 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
       this.#tell(() => this.#listener.finished())
     } else if (this.#phase === 'refused') {
       const { failureOf } = this.#link.options
-      this.#fail(failureOf(this.#status, Buffer.concat(this.#refusal).toString('utf8'), this.#call.path))
+      const failure = failureOf(this.#status, Buffer.concat(this.#refusal).toString('utf8'), this.#call.path)
+      const fitting = this.#fitted ? undefined : fitAnswer(this.#call.body, failure)
+      if (fitting === undefined) return this.#fail(failure)
+      this.#fitted = true
+      this.#call = { ...this.#call, body: fitting }
+      this.#phase = 'asking'
+      this.#received = 0
+      this.#refusal = []
+      this.#send()
     }
   }
 

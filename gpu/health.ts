@@ -9,10 +9,22 @@ export async function stillRunning(endpoint: Endpoint, path: string, headers: re
   const { body } = await askHealth(endpoint, path, headers, 1_000)
   if (body === '') return Number.POSITIVE_INFINITY
   try {
-    const { running } = JSON.parse(body) as { running?: unknown }
-    return typeof running === 'number' ? running : 0
+    const told = JSON.parse(body) as { running?: unknown } | { is_processing?: unknown }[]
+    if (Array.isArray(told)) return told.filter(slot => slot?.is_processing === true).length
+    return typeof told.running === 'number' ? told.running : 0
   } catch {
     return 0
+  }
+}
+
+/** What an engine describes itself with, as JSON; null where it does not. Never throws. */
+export async function askDescription(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<unknown> {
+  const { health, body } = await askHealth(endpoint, path, headers, 5_000)
+  if (health !== 'ready') return null
+  try {
+    return JSON.parse(body) as unknown
+  } catch {
+    return null
   }
 }
 
@@ -26,7 +38,7 @@ export async function askHealth(
   const client = new Client(endpoint.origin, {
     socketPath: endpoint.socketPath,
     connectTimeout: timeoutMs,
-    maxResponseSize: 64 << 10,
+    maxResponseSize: 1 << 20,
     allowH2: false,
   })
   try {

@@ -1,6 +1,7 @@
 import type { Client } from 'undici'
 import type { EngineCall, EngineListener, Exchange, Lease } from '../core/models/fleet.ts'
 import { EngineExchange } from './exchange.ts'
+import { LaterExchange } from './later-exchange.ts'
 import type { Link } from './link.ts'
 import type { Resident } from './model-state.ts'
 
@@ -36,6 +37,12 @@ export class EngineLease implements Lease {
   }
 
   open(call: EngineCall, listener: EngineListener): Exchange {
+    const adapting = this.#link.options.adapt?.(call, listener)
+    return adapting ? new LaterExchange(adapting, this, listener) : this.openAsIs(call, listener)
+  }
+
+  /** Opens a request that the engine takes as it is. */
+  openAsIs(call: EngineCall, listener: EngineListener): Exchange {
     const exchange = new EngineExchange(this.#link, this.#client, call, listener, well => {
       if (well) this.#well = true
       this.#wellAtLast = well

@@ -5,6 +5,7 @@ import { SwapSet } from '../core/swap-set.ts'
 import type { EngineExchange } from './exchange.ts'
 import { stillRunning } from './health.ts'
 import type { Endpoint } from './launcher/launcher.ts'
+import type { Adapter } from './presets/adapter.ts'
 
 export interface LinkOptions {
   engineId: string
@@ -18,6 +19,8 @@ export interface LinkOptions {
   /** True for a process of ours, of whose end we hear; a broken connection then waits a moment to say why. */
   watched: boolean
   failureOf: (status: number, body: string, path: string) => Failure
+  /** Puts requests in another way that this engine cannot take as they are. */
+  adapt?: Adapter | undefined
   /** Where it says how many requests it works on; null for an engine that does not, and is taken to stop at once. */
   healthPath: string | null
   /** How long it may go on with a request that was given up. */

@@ -6,11 +6,13 @@ import type { Model } from '../core/models/model.ts'
 import { withoutPlaces } from '../core/tasks/protocols/engine-text.ts'
 import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
+import { askDescription } from './health.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openRemoteLauncher } from './launcher/remote.ts'
 import type { Link, LinkOptions } from './link.ts'
 import type { Memory } from './memory.ts'
 import type { Resident } from './model-state.ts'
+import type { Adapter } from './presets/adapter.ts'
 import { missingRoute } from './presets/missing-route.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
@@ -100,9 +102,10 @@ export function openRunning({
     )
   }
 
-  function linkOptions(resident: Resident, engine: Engine): LinkOptions {
+  function linkOptions(resident: Resident, engine: Engine, adapt: Adapter | undefined): LinkOptions {
     const { model } = resident.serves
     const preset = presetOf(model)
+    const graceMs = preset.cancelGraceMs?.(model) ?? cancelGraceMs
     return {
       engineId: resident.engineId,
       modelId: model.id,
@@ -112,10 +115,11 @@ export function openRunning({
       keepAliveMs: preset.keepAliveMs,
       watched: engine.order.address === undefined,
       failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
-      healthPath: preset.tellsRunning?.(model) ? preset.healthPath(model) : null,
-      cancelGraceMs,
+      adapt,
+      healthPath: preset.runningPath?.(model) ?? (preset.tellsRunning?.(model) ? preset.healthPath(model) : null),
+      cancelGraceMs: graceMs,
       deaf() {
-        const reason = `Engine went on for ${cancelGraceMs / 1000} s with a request that was given up, and was killed.`
+        const reason = `Engine went on for ${graceMs / 1000} s with a request that was given up, and was killed.`
         log.warn('An engine does not listen to cancels', { model: model.id, engine: resident.engineId })
         events().unresponsive(resident.engineId, reason)
       },
@@ -126,6 +130,14 @@ export function openRunning({
       },
       fault: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
     }
+  }
+
+  /** How requests to this engine are changed, by what it says of itself. */
+  async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
+    const preset = presetOf(model)
+    const path = preset.describedAt?.(model) ?? null
+    if (path === null || engine.endpoint === undefined) return undefined
+    return preset.adapter?.(await askDescription(engine.endpoint, path, engine.order.headers))
   }
 
   async function start(resident: Resident): Promise<void> {
@@ -144,7 +156,9 @@ export function openRunning({
       // The client of engines is read with the first of them: it is a large part of the program.
       const [{ Link }] = await Promise.all([import('./link.ts'), engine.ready()])
       if (running.get(engineId) !== one) return
-      one.link = new Link(linkOptions(resident, engine))
+      const adapt = await adapterFor(resident, engine)
+      if (running.get(engineId) !== one) return
+      one.link = new Link(linkOptions(resident, engine, adapt))
       log.info('Engine ready', { ...name, load_ms: Math.round(performance.now() - startedAt) })
       events().ready(engineId)
       void memory.taken(resident).then(bytes => bytes !== null && events().measured(engineId, bytes))

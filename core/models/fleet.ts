@@ -124,6 +124,8 @@ export interface EngineTraits {
   streamUsage: 'none' | 'end' | 'continuous' | 'progress'
   /** Whether `tool_choice` may name a tool. Otherwise the engine gets that tool alone, and `required`. */
   namedTool: boolean
+  /** Whether `json_object` is asked of it as a schema, because it takes any JSON value for one; by its name when absent. */
+  jsonObject?: 'schema'
   /** Whether a completion takes several prompts at once, streamed too. */
   promptLists: boolean
   /** Whether a translation is a transcription with the field `translate`; others have a route for it. */

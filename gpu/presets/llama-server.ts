@@ -1,6 +1,7 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
+import { toolAdapter } from './llama-tools.ts'
 import { generates, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
@@ -56,6 +57,11 @@ export const llamaServer: Preset = {
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: () => '/health',
+  runningPath: model => (generates(model) ? '/slots' : null),
+  // A prompt is computed to the end of its batch, 16 s in one case, and then the slot is free.
+  cancelGraceMs: model => model.no_progress,
+  describedAt: model => (generates(model) ? '/props' : null),
+  adapter: toolAdapter,
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>
@@ -72,6 +78,7 @@ export const llamaServer: Preset = {
       streamUsage: 'progress',
       namedTool: false,
       promptLists: false,
+      jsonObject: 'schema',
     }),
   failureOf: (status, body) => refusal(status, body, quirks),
 }

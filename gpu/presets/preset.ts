@@ -5,6 +5,7 @@ import { features } from '../../core/models/model.ts'
 import { speechFormats } from '../../core/schemas/speech-format.ts'
 import { usualSpeechInput } from '../../core/schemas/speech-input.ts'
 import type { Task } from '../../core/schemas/task.ts'
+import type { Adapter } from './adapter.ts'
 
 /** What is known about a launch when its command is put together. */
 export interface LaunchFacts {
@@ -78,6 +79,13 @@ export interface Preset {
    * was given up is free when the engine says so, and one that goes on with it is killed.
    */
   tellsRunning?(model: Model): boolean
+  /** Where it says which requests it still works on, where that is not its health: a list of slots with `is_processing`. */
+  runningPath?(model: Model): string | null
+  /** How long it may go on with a request that was given up before it is killed, in milliseconds; the configured time when absent. */
+  cancelGraceMs?(model: Model): number
+  /** Where it describes itself once it is ready, and how requests are changed by that; null for nothing to read. */
+  describedAt?(model: Model): string | null
+  adapter?(description: unknown): Adapter | undefined
   /** How long a load may show nothing new before it has failed, in milliseconds. */
   loadStallMs(model: Model): number
   /** How long it keeps an idle connection open, in milliseconds; ours are closed before. */

@@ -1,6 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { ulid } from '../../ids.ts'
 import type { Catalog } from '../../models/catalog.ts'
+import type { EngineTraits } from '../../models/fleet.ts'
 import type { Feature } from '../../models/model.ts'
 import { ChatRequest, type ChatResponse } from '../../schemas/chat.ts'
 import { failureOf } from '../../schemas/issues.ts'
@@ -64,7 +65,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   body.messages = messages
   const limit = request.max_completion_tokens ?? request.max_tokens
   if (limit !== null && limit !== undefined && request.max_completion_tokens == null) body.max_tokens = limit
-  if (request.response_format) body.response_format = withoutDialect(request.response_format)
+  if (request.response_format) body.response_format = formatFor(request.response_format, entry.traits)
   if (request.functions?.length) {
     body.tools = request.functions.map(definition => ({ type: 'function', function: definition }))
     const choice = request.function_call
@@ -77,6 +78,8 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
       tool => tool.function.name === named.function!.name,
     )
     body.tool_choice = 'required'
+    // Whoever names a function wants its arguments, once.
+    body.parallel_tool_calls = false
   }
   if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
   Object.assign(body, extraFields(raw, entry))
@@ -152,7 +155,9 @@ export function usedFeatures(request: ChatRequest): [Feature, string][] {
 }
 
 /** `$schema` only names the dialect; grammar builders stumble over it. */
-function withoutDialect(format: NonNullable<ChatRequest['response_format']>): unknown {
+function formatFor(format: NonNullable<ChatRequest['response_format']>, { jsonObject }: EngineTraits): unknown {
+  if (format.type === 'json_object' && jsonObject === 'schema')
+    return { type: 'json_schema', json_schema: { name: 'object', schema: { type: 'object' } } }
   if (format.type !== 'json_schema' || !format.json_schema.schema || !('$schema' in format.json_schema.schema))
     return format
   const { $schema: _dialect, ...schema } = format.json_schema.schema

@@ -72,7 +72,8 @@ export const wholeAnswer = (
   system_fingerprint: head.fingerprint,
 })
 
-function messageOf(events: readonly AnswerEvent[], newCallId: () => string): Message {
+/** A message from what was read of an answer. */
+export function messageOf(events: readonly AnswerEvent[], newCallId: () => string): Message {
   const calls: NonNullable<Message['tool_calls']> = []
   let content = ''
   let reasoning = ''

@@ -43,6 +43,8 @@ export function openChoice(
   const gone = () => fail(signal.reason)
   let cachedTokens = 0
   let over = false
+  /** The token that ends a text is counted, as llama-server, vLLM and OpenAI do. */
+  let endDrawn = false
   let failed = false
   /** Said, and not told yet. */
   let piece: Piece | undefined
@@ -87,7 +89,7 @@ export function openChoice(
     const taken = (): void => {
       if (now.reason === null) return
       signal.removeEventListener('abort', gone)
-      ended.resolve({ completionTokens: said.length, cachedTokens })
+      ended.resolve({ completionTokens: said.length + (endDrawn ? 1 : 0), cachedTokens })
     }
     try {
       const taking = hooks.say(now)
@@ -145,7 +147,10 @@ export function openChoice(
     },
     accept(id) {
       const token = id as Token
-      if (vocabulary.endsText(token)) return push(text.end(), 'stop')
+      if (vocabulary.endsText(token)) {
+        endDrawn = true
+        return push(text.end(), 'stop')
+      }
       said.push(token)
       const bytes = bytesOf(token)
       const fresh = text.push(bytes)

@@ -9,7 +9,7 @@ import { openGeneration } from './generation.ts'
 import { attempt, type LoadedModel } from './model.ts'
 import { noMutex, openMutex } from './mutex.ts'
 import type { GgufEngineOptions } from './options.ts'
-import { openRanker, type Ranker, rankingTemplate } from './ranker.ts'
+import { openRanker, type Ranker } from './ranker.ts'
 import { openRerank } from './rerank.ts'
 import { openScore, scoreByRanker, scoreByVectors } from './score.ts'
 import { openTemplate } from './template.ts'
@@ -71,8 +71,7 @@ export async function openHandlers(
       handlers['std/score'] = openScore({ id, context, scorePairs: scoreByVectors(embedder) })
   }
   if (wants('std/rerank') || (wants('std/score') && ranks)) {
-    const template = rankingTemplate(model)
-    const ranking = await attempt('The model cannot rerank', () => model.createRankingContext({ ...encoder, template }))
+    const ranking = await attempt('The model cannot rerank', () => model.createRankingContext(encoder))
     const opened = openRanker({ model, ranking, context })
     const ranker: Ranker = { ...opened, score: pair => exclusive(() => opened.score(pair)) }
     await attempt('The model cannot rerank', () => ranker.score(ranker.pair([firstToken(model)], 'a', 'a', null)))

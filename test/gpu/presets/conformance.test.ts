@@ -562,6 +562,19 @@ describe('vectors and scores', () => {
   })
 })
 
+describe('more tokens than fit in the context', () => {
+  test.each(presets.flatMap(model => [false, true].map(stream => [model, stream] as const)))(
+    '%s cuts the answer to as many as fit (stream: %s)',
+    async (model, stream) => {
+      const body = chat(model, 'one two three', { stream, max_tokens: 100_000 })
+      const response = await app.fetch('/std/v1/chat/completions', { body })
+      const text = await response.text()
+      expect(response.status, text).toBe(200)
+      expect(text).toContain('Hello')
+    },
+  )
+})
+
 describe('a stream that its client leaves', () => {
   const usedBy = async (model: string, mode: string) => {
     const leave = new AbortController()

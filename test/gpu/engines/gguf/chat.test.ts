@@ -35,7 +35,7 @@ describe('the toy', () => {
           finish_reason: 'stop',
         },
       ],
-      usage: { prompt_tokens: 22, completion_tokens: 21, total_tokens: 43 },
+      usage: { prompt_tokens: 22, completion_tokens: 22, total_tokens: 44 },
       system_fingerprint: expect.stringMatching(/^fp_gguf-/),
     })
     expect(Math.abs(body.created - Date.now() / 1000)).toBeLessThan(60)
@@ -52,7 +52,7 @@ describe('the toy', () => {
     expect(new Set(chunks.map(({ id, created, model }) => JSON.stringify([id, created, model]))).size).toBe(1)
     expect(chunks.every(chunk => chunk.usage === null && chunk.object === 'chat.completion.chunk')).toBe(true)
     expect(usage.choices).toEqual([])
-    expect(usage.usage).toMatchObject({ prompt_tokens: 22, completion_tokens: 21, total_tokens: 43 })
+    expect(usage.usage).toMatchObject({ prompt_tokens: 22, completion_tokens: 22, total_tokens: 44 })
   })
 
   test('mentions no usage in a stream where it was not asked for', async () => {

@@ -65,6 +65,41 @@ describe.skipIf(!there)(`the same as ${program}${there ? '' : ' (not installed: 
     expect(body.choices[0].message.content).toBe(theirs.choices[0].message.content)
   })
 
+  test('the token counts of answers that end by themselves', async () => {
+    const server = await startServer('tiny-chat.gguf', ['--jinja'])
+    const ours = await startEngine({ model: 'tiny-chat.gguf', tasks: ['std/chat-completion'], context: 512 })
+    const messages = [{ role: 'user', content: 'Say something.' }]
+    const asked = { model: 'toy', temperature: 0, max_tokens: 400, messages }
+    const { body } = await ours.post('/v1/chat/completions', asked)
+    const theirs = await server('/v1/chat/completions', asked)
+    expect(body.choices[0].finish_reason).toBe('stop')
+    expect(theirs.choices[0].finish_reason).toBe('stop')
+    const { prompt_tokens, completion_tokens } = theirs.usage
+    expect(body.usage).toMatchObject({ prompt_tokens, completion_tokens })
+  })
+
+  test.each([300, 512, 100_000])('an answer of at most %i tokens ends with the context', async max_tokens => {
+    const server = await startServer('tiny-chat-random.gguf', ['--jinja'])
+    const ours = await startEngine({ model: 'tiny-chat-random.gguf', tasks: ['std/completion'], context: 512 })
+    const asked = { model: 'toy', temperature: 0, max_tokens, prompt: 'x'.repeat(300), ignore_eos: true }
+    const { body } = await ours.post('/v1/completions', asked)
+    const theirs = await server('/v1/completions', asked)
+    expect(body.choices[0].finish_reason).toBe(theirs.choices[0].finish_reason)
+    expect(body.usage.total_tokens).toBe(theirs.usage.total_tokens)
+  })
+
+  test('rerank: the same tokens and the same scores', async () => {
+    const server = await startServer('tiny-rerank.gguf', ['--reranking'])
+    const ours = await startEngine({ model: 'tiny-rerank.gguf', tasks: ['std/rerank'] })
+    const asked = { model: 'toy', query: 'cat', documents: ['cat street', 'market prices', 'a'] }
+    const { body } = await ours.post('/v1/rerank', { ...asked, raw_scores: true })
+    const theirs = await server('/v1/rerank', asked)
+    expect(body.usage.total_tokens).toBe(theirs.usage.total_tokens)
+    const scores = ({ results }: Json) =>
+      [...results].sort((a: Json, b: Json) => a.index - b.index).map(({ relevance_score }: Json) => relevance_score)
+    for (const [at, score] of scores(body).entries()) expect(score).toBeCloseTo(scores(theirs)[at], 3)
+  })
+
   test('vectors', async () => {
     const server = await startServer('tiny-embed.gguf', ['--embeddings'])
     const ours = await startEngine({ model: 'tiny-embed.gguf', tasks: ['std/embeddings'] })

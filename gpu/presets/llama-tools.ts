@@ -1,0 +1,87 @@
+import { Failure } from '../../core/failure.ts'
+import { ulid } from '../../core/ids.ts'
+import type { EngineCall } from '../../core/models/fleet.ts'
+import { ChatRequest } from '../../core/schemas/chat.ts'
+import { openConstraints } from '../engines/gguf/chat-constraint.ts'
+import { hermes } from '../engines/gguf/tools/call-form.ts'
+import { callingOf } from '../engines/gguf/tools/calling.ts'
+import {
+  inProse,
+  introduced,
+  type Message,
+  toolIntroduction,
+  withoutFunctions,
+} from '../engines/gguf/tools/conversation.ts'
+import type { Adapter } from './adapter.ts'
+import { callListener } from './llama-calls.ts'
+
+const path = '/v1/chat/completions'
+
+/** What llama-server says of itself at /props, as far as it matters. Source: v0.5.0, run. */
+interface Props {
+  chat_template_caps?: { supports_tools?: boolean; supports_tool_calls?: boolean; supports_system_role?: boolean }
+}
+
+/**
+ * The adapter of a llama-server, by its answer at /props: undefined where its chat template knows tools. Elsewhere it
+ * would answer any request with plain text, `tool_choice: required` too. Then the tools are described in the prompt and
+ * a grammar holds the answer to them, as in the built-in engine; the calls are read from the text.
+ */
+export function toolAdapter(props: unknown): Adapter | undefined {
+  const caps = (props as Props | null)?.chat_template_caps
+  if (caps?.supports_tools !== false) return undefined
+  const constraintOf = openConstraints()
+  const hasSystem = caps.supports_system_role !== false
+
+  return (call, listener) => {
+    if (call.path !== path || typeof call.body !== 'string' || !/"(tools|tool_calls|tool_call_id)"/.test(call.body))
+      return undefined
+    const body = JSON.parse(call.body) as Record<string, unknown>
+    return adapted(body).then(({ body, names }) => ({
+      call: { ...call, body } satisfies EngineCall,
+      listener: names === undefined ? listener : callListener(names, call, listener, () => `call_${ulid()}`),
+    }))
+  }
+
+  async function adapted(sent: Record<string, unknown>): Promise<{ body: string; names: string[] | undefined }> {
+    const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...rest } = sent
+    // The model is named by the engine's own name, and the request was checked before.
+    const request = sent as unknown as ChatRequest
+    const calling = callingOf(request, hermes)
+    const told = inProse(messagesOf(request))
+    if (!calling) return { body: JSON.stringify({ ...rest, messages: told }), names: undefined }
+    const grammar = await constraintOf({
+      calling,
+      format: request.response_format,
+      marks: undefined,
+      beginning: 'answer',
+    })
+    const tools = calling.tools.map(({ tool }) => tool)
+    const text = toolIntroduction(tools, calling.forced, calling.parallel)
+    const body: Record<string, unknown> = { ...rest, messages: introduced(told, text, hasSystem), grammar }
+    delete body.response_format
+    // An answer that must be a call says nothing that a stop string could mean.
+    if (calling.forced) delete body.stop
+    return { body: JSON.stringify(body), names: tools.map(tool => tool.function.name) }
+  }
+}
+
+/** The messages with one text each. Throws Failure `unsupported_parameter` for images and sound. */
+const messagesOf = ({ messages }: ChatRequest): Message[] =>
+  messages.map((message, at) => {
+    const { content } = message
+    const text = Array.isArray(content)
+      ? content.map((part, place) => textOf(part, `messages[${at}].content[${place}]`)).join('\n')
+      : (content ?? null)
+    return withoutFunctions({ ...message, content: text })
+  })
+
+function textOf(part: { type: string; text?: string; refusal?: string }, param: string): string {
+  const text = part.text ?? part.refusal
+  if (text !== undefined) return text
+  throw new Failure(
+    'unsupported_parameter',
+    `'tools' and '${part.type}' parts together need a model whose chat template knows tools.`,
+    { param },
+  )
+}
