@@ -134,6 +134,7 @@ def header(options, nvml, about):
 
 def end(*_):
     """On SIGTERM: servers and engines are stopped on the way out, and the file is written."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(143)
 
 

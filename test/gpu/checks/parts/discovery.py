@@ -170,13 +170,25 @@ def first_card(server):
 
 
 def readings(context, check, server):
-    """Temperature, power and utilization change by the second, so the figures of both are compared with some room."""
-    device, card = first_card(server), context.nvml.card(0)
-    pairs = {
-        "temperature_celsius": (device.get("temperature_celsius"), card.temperature, 3),
-        "power_watts": (device.get("power_watts"), card.power_watts, 60),
-        "power_limit_watts": (device.get("power_limit_watts"), card.power_limit_watts, 1),
-    }
+    """
+    Temperature, power and utilization change by the second, and infer looks at them every few seconds: the figures of both
+    are compared with some room, for as long as infer takes to look again.
+    """
+
+    def read():
+        device, card = first_card(server), context.nvml.card(0)
+        return device, card, {
+            "temperature_celsius": (device.get("temperature_celsius"), card.temperature, 3),
+            "power_watts": (device.get("power_watts"), card.power_watts, 60),
+            "power_limit_watts": (device.get("power_limit_watts"), card.power_limit_watts, 1),
+        }  # fmt: skip
+
+    def near(pair):
+        ours, theirs, room = pair
+        return ours == theirs or (None not in (ours, theirs) and abs(ours - theirs) <= room)
+
+    until(lambda: all(map(near, read()[2].values())), 8, 0.5)
+    device, card, pairs = read()
     figure = ", ".join(f"{name} {ours} and {theirs}" for name, (ours, theirs, _) in pairs.items())
     check.measured(f"as infer and as NVML say: {figure}; utilization {device.get('utilization')} and {card.utilization} %")
     for name, (ours, theirs, room) in pairs.items():
@@ -187,9 +199,10 @@ def readings(context, check, server):
 def processes(context, check, server):
     server.load("checks/holder")
     engine = server.engines("checks/holder")[0]
-    device = first_card(server)
+    # infer answers with the list before while nvidia-smi takes longer than a second.
+    until(lambda: pids(first_card(server).get("processes")) == pids(map(vars, context.nvml.processes(0))), 8, 0.5)
     theirs = context.nvml.processes(0)
-    ours = device.get("processes")
+    ours = first_card(server).get("processes")
     check.measured(
         f"{len(ours or [])} as infer reports, {len(theirs)} by NVML; the engine's process is {engine['pid']}",
         ours=ours,
@@ -199,7 +212,11 @@ def processes(context, check, server):
     if not theirs:
         raise Skip(f"{check.figure}; the driver lists no processes here, as in most containers")
     check.require(ours is not None, "infer reports no processes")
-    check.require({one["pid"] for one in ours} == {one.pid for one in theirs}, "the same processes were expected")
+    check.require(pids(ours) == pids(map(vars, theirs)), "the same processes were expected")
+
+
+def pids(processes):
+    return {process["pid"] for process in processes or []}
 
 
 def wrapper(context, check, command):

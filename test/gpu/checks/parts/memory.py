@@ -157,7 +157,8 @@ def residency(context):
     folder = context.folder("residency")
     size = int(0.38 * context.card_total()) // (256 * MIB) * (256 * MIB)
     names = ("checks/first", "checks/second", "checks/third")
-    models = [holder(context, folder, name, size) for name in names]
+    # The first load may take longer than a synchronous request waits by default, 30 s.
+    models = [holder(context, folder, name, size, dispatch_wait_ms=100_000) for name in names]
     with InferServer(context.infer, folder, models, context.environment) as server:
         context.check("memory.two_engines", lambda check: two_engines(check, server, names), 60)
         context.check("memory.eviction", lambda check: eviction(check, server, names), 60)

@@ -86,7 +86,8 @@ class Pair:
         command = self.context.engine("generator", "--port", "{port}", "--blocks", blocks, "--record", record)
         fields = {"tasks": ["slug/text-to-image"], "slug": "check/generator"}
         model = self.context.model(MODEL, command, 8 * GIB if self.cuda else GIB // 2, **fields)
-        server = stack.enter_context(InferServer(self.context.infer, self.folder, [model], self.context.environment))
+        folder = self.context.folder("worker-server")
+        server = stack.enter_context(InferServer(self.context.infer, folder, [model], self.context.environment))
         server.load(MODEL)
         self.draw_through(server)
         bare, through = [], []
