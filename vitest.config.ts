@@ -5,6 +5,9 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Real processes, sockets and fsyncs on small shared machines: two files at a time, generous patience.
     maxWorkers: 2,
+    // Node strips types with WebAssembly in each thread. V8 aborts the process now and then ("Check failed:
+    // jit_page.has_value()") when it frees wrappers that it has compiled anew while other threads end: it compiles none.
+    execArgv: ['--wasm-wrapper-tiering-budget=1000000000'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // A poll ends when what it waits for is there; a second is not enough on a loaded machine.
