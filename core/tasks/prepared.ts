@@ -22,6 +22,11 @@ export interface Prepared {
   /** JSON bodies for the engine; more than one only where a score is had from several rerank calls. */
   bodies: (string | Uint8Array)[]
   stream: boolean
+  /**
+   * Members, as JSON text, that make of the body one for a stream, for a caller who wants a whole answer: then the engine
+   * says what it used as it goes. Absent where it would not, or where a stream may say something else.
+   */
+  asStream?: string
   /** Pictures that are still to be put into the bodies; absent where there are none. */
   pictures?: PictureWish[]
   /** Of the body as it came, where it was asked for. */

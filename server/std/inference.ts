@@ -6,8 +6,10 @@ import type { TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
 import { withPictures } from '../../core/tasks/chat/pictures.ts'
+import { CollectedAnswer } from '../../core/tasks/collected-answer.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import { ask } from '../../core/tasks/protocols/ask.ts'
+import { withMembers } from '../../core/tasks/protocols/stream-options.ts'
 import { isStreamWant } from '../../core/tasks/stream-shape.ts'
 import { heldAfterReading, heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
@@ -147,18 +149,32 @@ async function collect(
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   const answers: Buffer[] = []
+  const { asStream, path, want } = prepared
+  const most = answerBound(want, config.limits)
+  const collected =
+    asStream !== undefined && isStreamWant(want)
+      ? new CollectedAnswer(want, most, throughput.meter(lease.modelId))
+      : undefined
+  const used = (usage: Usage) => throughput.used(lease.modelId, collected?.uncounted(usage) ?? usage)
   try {
-    for (const body of prepared.bodies)
-      answers.push(await ask(lease, prepared.path, body, answerBound(prepared.want, config.limits), call.leaving))
+    if (collected)
+      answers.push(await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), call.leaving))
+    else for (const body of prepared.bodies) answers.push(await ask(lease, path, body, most, call.leaving))
   } catch (thrown) {
     const failure = Failure.from(thrown)
-    if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
+    if (failure.code === 'cancelled') {
+      const usage = collected?.usage ?? nothing
+      used(usage)
+      return { how: 'cancelled', usage }
+    }
     // Only a broken engine is replaced by another one: an answer, also of an error, would be repeated.
-    return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
+    return failure.code === 'worker_error' && !collected?.fault
+      ? { how: 'retry', failure }
+      : { how: 'failed', failure, usage: nothing }
   }
   const ready = cpu.shape(answers, prepared.want)
   const shaped = ready instanceof Promise ? await ready : ready
-  throughput.used(lease.modelId, shaped.usage)
+  used(shaped.usage)
   // A call that was cancelled while its answer was reshaped has been answered.
   call.leaving.throwIfAborted()
   // Stored before it is sent: a client that has seen an answer gets the same one again.

@@ -19,7 +19,7 @@ import {
 } from '../protocols/answer.ts'
 import { finishReason } from '../protocols/finish-reason.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
-import { streamOptions } from '../protocols/stream-options.ts'
+import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
 import type { TaskName } from '../task.ts'
 import { markPictures } from './pictures.ts'
 
@@ -82,12 +82,16 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
     body.parallel_tool_calls = false
   }
   if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
+  // Members are added to the body, and none may be there twice.
+  else delete body.stream
   Object.assign(body, extraFields(raw, entry))
+  const asStream = stream || !isPlain(request) ? undefined : streamedMembers(entry.traits.streamUsage)
   return {
     modelId: entry.id,
     path: entry.traits.routes['std/chat-completion']!.path,
     bodies: [JSON.stringify(body)],
     stream,
+    ...(asStream === undefined ? {} : { asStream }),
     ...(pictures.length > 0 ? { pictures } : {}),
     want: {
       task: 'std/chat-completion',
@@ -97,6 +101,13 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
     },
   }
 }
+
+/**
+ * Whether the answer is a text and nothing else. Engines read tool calls out of a stream by other code than out of a whole
+ * answer, so these are asked for as the caller wants them.
+ */
+const isPlain = (request: ChatRequest): boolean =>
+  !request.tools?.length && !request.functions?.length && !request.logprobs && (request.n ?? 1) === 1
 
 function checkTogether(request: ChatRequest): void {
   const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })

@@ -9,7 +9,7 @@ import type { Prepared, Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, secondOf, tokenCount, usageBody, usageObject, usageOf } from '../protocols/answer.ts'
 import { finishReason } from '../protocols/finish-reason.ts'
 import { completionLogprobs } from '../protocols/logprobs.ts'
-import { streamOptions } from '../protocols/stream-options.ts'
+import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
 import type { TaskName } from '../task.ts'
 
 /** Names the task. */
@@ -55,13 +55,18 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
   if (request.suffix) body.suffix = request.suffix
   body.max_tokens = request.max_tokens ?? usualTokens
   if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
+  // Members are added to the body, and none may be there twice.
+  else delete body.stream
   Object.assign(body, extraFields(raw, entry))
+  const plain = prompts.length === 1 && isPlain(request)
+  const asStream = stream || !plain ? undefined : streamedMembers(entry.traits.streamUsage)
   const calls = promptLists ? [request.prompt] : prompts
   return {
     modelId: entry.id,
     path: entry.traits.routes['std/completion']!.path,
     bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),
     stream,
+    ...(asStream === undefined ? {} : { asStream }),
     want: {
       task: 'std/completion',
       modelId: entry.id,
@@ -70,6 +75,10 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
     },
   }
 }
+
+/** Whether the answer is one text and nothing else. */
+const isPlain = ({ n, best_of, logprobs, echo }: CompletionRequest): boolean =>
+  (n ?? 1) === 1 && (best_of ?? 1) === 1 && logprobs == null && !echo
 
 /** A prompt is a text or a list of token ids; several come as a list of those. */
 const promptsOf = (prompt: CompletionRequest['prompt']): (string | number[])[] =>

@@ -194,7 +194,12 @@ interface Row {
   /** Where the two ways differ. */
   whole?: object
   streamed?: object
+  /** Of a whole answer for which the engine is asked for a stream. */
+  collected?: object
 }
+
+/** Those that are asked for a stream where the caller wants a whole answer: they say what they used as they go. */
+const collecting: readonly Preset[] = ['llama-server', 'vllm']
 
 const sentence = 'Hello from the fake engine.'
 const usage = { prompt_tokens: 1, completion_tokens: 5, total_tokens: 6 }
@@ -267,6 +272,7 @@ const rows: Row[] = [
     seen: {},
     whole: fine,
     streamed: late('worker_error', /a stream that broke off/, sentence),
+    collected: refused(502, 'worker_error', /a stream that broke off/),
   },
   {
     quirk: 'an event that is not JSON',
@@ -274,6 +280,7 @@ const rows: Row[] = [
     seen: {},
     whole: fine,
     streamed: late('worker_error', /not JSON/),
+    collected: refused(502, 'worker_error', /not JSON/),
   },
   ...(['', 'no-index', 'all-0', 'no-ids', 'objects', 'nulls'] as const).map(how => ({
     quirk: `tool calls: ${how || 'in pieces'}`,
@@ -350,6 +357,7 @@ const rows: Row[] = [
     seen: {},
     whole: fine,
     streamed: late('worker_error', /gave up on its answer\. Trying/),
+    collected: refused(502, 'worker_error', /gave up on its answer\. Trying/),
   })),
   {
     quirk: 'an error in mid-stream as event: error',
@@ -357,6 +365,7 @@ const rows: Row[] = [
     seen: {},
     whole: fine,
     streamed: late('worker_error', /gave up on its answer\. Trying/),
+    collected: refused(502, 'worker_error', /gave up on its answer\. Trying/),
   },
   {
     quirk: 'a refusal in mid-stream, its status in code',
@@ -364,6 +373,7 @@ const rows: Row[] = [
     seen: {},
     whole: fine,
     streamed: late('invalid_value', /bad value/),
+    collected: refused(400, 'invalid_value', /bad value/),
   },
   ...(
     [
@@ -399,7 +409,8 @@ describe('chats', () => {
   )
   test.each(cases)('%s: %s, %s', async (_quirk, preset, way, { mode, more, seen, ...differ }) => {
     const said = mode.includes('\ud800') ? mode : `mode:${mode}`
-    expect(await ways[way]('/chat/completions', chat(preset, said, more))).toMatchObject({ ...seen, ...differ[way] })
+    const how = way === 'whole' && differ.collected && collecting.includes(preset) ? 'collected' : way
+    expect(await ways[way]('/chat/completions', chat(preset, said, more))).toMatchObject({ ...seen, ...differ[how] })
   })
 
   test('an image to a llama-server without a projector', async () => {
@@ -573,6 +584,57 @@ describe('more tokens than fit in the context', () => {
       expect(text).toContain('Hello')
     },
   )
+})
+
+describe('a whole answer that its client does not wait for', () => {
+  /** Output tokens of a model since the start. */
+  const tokens = async (model: string) =>
+    Number(
+      new RegExp(`^infer_tokens_total\\{model="${model}",kind="output"\\} (\\d+)$`, 'm').exec(
+        await (await app.fetch('/metrics')).text(),
+      )?.[1] ?? 0,
+    )
+  const cancelled = async (model: string) =>
+    (
+      (await (await app.fetch(`/api/jobs?model_id=${model}&status=cancelled&kind=sync&limit=1`)).json()) as {
+        jobs: { id: string }[]
+      }
+    ).jobs[0]?.id
+
+  const routes = { chat: '/chat/completions', completion: '/completions' }
+  test.each([
+    ['chat', 'llama-server'],
+    ['chat', 'vllm'],
+    ['completion', 'llama-server'],
+    ['completion', 'vllm'],
+  ] as const)('%s of %s: what the engine had used by then is billed', async (kind, model) => {
+    const before = await cancelled(model)
+    const start = await tokens(model)
+    const said = 'one two three mode:stream,tokens=100000,rate=100'
+    const leave = new AbortController()
+    const sent = app
+      .fetch(`/std/v1${routes[kind]}`, {
+        body: {
+          ...(kind === 'chat' ? chat(model, said) : { model, prompt: said }),
+          stream: false,
+          max_tokens: 100_000,
+        },
+        signal: leave.signal,
+      })
+      .catch(() => 'left')
+    await expect.poll(async () => (await tokens(model)) - start, { timeout: 20_000 }).toBeGreaterThan(4)
+    leave.abort()
+    expect(await sent).toBe('left')
+    await expect.poll(() => cancelled(model), { timeout: 20_000 }).not.toBe(before)
+    const { usage: used } = (await (await app.fetch(`/api/jobs/${await cancelled(model)}`)).json()) as {
+      usage: Record<string, number>
+    }
+    expect(used.input_tokens).toBe(4)
+    expect(used.output_tokens).toBeGreaterThan(4)
+    expect(used.output_tokens).toBeLessThan(1000)
+    // Every piece was counted once.
+    expect((await tokens(model)) - start).toBe(used.output_tokens)
+  })
 })
 
 describe('a stream that its client leaves', () => {

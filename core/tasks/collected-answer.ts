@@ -1,0 +1,185 @@
+import { Failure } from '../failure.ts'
+import type { Leaving } from '../leaving.ts'
+import type { EngineListener, Lease } from '../models/fleet.ts'
+import type { Usage } from '../store/store.ts'
+import { engineFault } from './protocols/answer.ts'
+import { StreamShape, type StreamWant } from './stream-shape.ts'
+import { dataOf } from './stream-text.ts'
+
+interface Gathered {
+  content: string
+  reasoning: string
+  refusal: string
+  finish: string | null
+}
+
+type Chunk = Record<'id' | 'created' | 'system_fingerprint' | 'usage', unknown> & {
+  choices: {
+    index: number
+    delta?: { content?: string | null; reasoning_content?: string; refusal?: string | null }
+    text?: string
+    finish_reason: string | null
+  }[]
+}
+
+/**
+ * A whole answer of which the engine is asked for a stream. Engines say what they have used in the events of a stream
+ * and, of a whole answer, at its end only: a caller who disconnects before would have used nothing.
+ */
+export class CollectedAnswer {
+  /** What the engine did wrong in its answer, as opposed to an engine that broke. */
+  fault: Failure | undefined
+  readonly #want: StreamWant
+  readonly #mostCharacters: number
+  readonly #meter: { output: number }
+  readonly #shape: StreamShape
+  readonly #choices = new Map<number, Gathered>()
+  #head: Partial<Chunk> | undefined
+  #usage: unknown
+  #partial = ''
+  #characters = 0
+
+  /** `meter` counts the pieces of the answer as they come. */
+  constructor(want: StreamWant, mostCharacters: number, meter: { output: number }) {
+    this.#want = want
+    this.#meter = meter
+    this.#mostCharacters = mostCharacters
+    this.#shape = new StreamShape({ ...want, includeUsage: true })
+  }
+
+  /** What has been used so far, as the engine says it. */
+  get usage(): Usage {
+    return this.#shape.usage
+  }
+
+  /** What `meter` has not counted of it. */
+  uncounted({ inputTokens, outputTokens }: Usage): Usage {
+    return { inputTokens, outputTokens: Math.max(0, outputTokens - this.#shape.pieces) }
+  }
+
+  /**
+   * Asks for the stream and resolves with the answer as an engine writes a whole one. Rejects with the Failure that the
+   * engine or the caller's leaving makes; `usage` stays what it was.
+   */
+  ask(lease: Lease, path: string, body: string | Uint8Array, signal: Leaving): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      /** Of an engine that gives a whole answer all the same. */
+      let whole: Buffer[] | undefined
+      let bytesOfWhole = 0
+      const over = (settle: () => void) => {
+        signal.removeEventListener('abort', leave)
+        settle()
+      }
+      const leave = () => {
+        exchange.abort()
+        over(() => reject(signal.reason))
+      }
+      const guarded = (work: () => void) => {
+        try {
+          work()
+        } catch (thrown) {
+          const fault = Failure.from(thrown)
+          this.fault = fault
+          exchange.abort()
+          over(() => reject(fault))
+        }
+      }
+      const listener: EngineListener = {
+        accepted: type => void (whole = type.startsWith('text/event-stream') ? undefined : []),
+        chunk: bytes =>
+          guarded(() => {
+            if (!whole) return this.#feed(bytes)
+            bytesOfWhole += bytes.length
+            this.#bound(bytesOfWhole)
+            whole.push(bytes)
+          }),
+        finished: () =>
+          guarded(() => {
+            const answer = whole ? Buffer.concat(whole) : this.#end()
+            over(() => resolve(answer))
+          }),
+        failed: failure => over(() => reject(failure)),
+      }
+      const exchange = lease.open({ path, body, stream: true, maxBytes: Number.POSITIVE_INFINITY }, listener)
+      if (signal.aborted) leave()
+      else signal.addEventListener('abort', leave, { once: true })
+    })
+  }
+
+  #feed(bytes: Buffer): void {
+    const text = this.#partial + bytes.toString('latin1')
+    const windows = text.includes('\r')
+    let at = 0
+    for (;;) {
+      const blank = text.indexOf('\n\n', at)
+      const crlf = windows ? text.indexOf('\r\n\r\n', at) : -1
+      const wide = crlf >= 0 && (blank < 0 || crlf < blank)
+      const stop = wide ? crlf : blank
+      if (stop < 0) break
+      this.#event(text.slice(at, stop))
+      at = stop + (wide ? 4 : 2)
+    }
+    this.#partial = text.slice(at)
+    this.#bound(this.#partial.length)
+  }
+
+  #event(event: string): void {
+    const before = this.#shape.pieces
+    const rewritten = this.#shape.event(event)
+    this.#meter.output += this.#shape.pieces - before
+    this.#gather(rewritten ?? event)
+  }
+
+  #end(): Buffer {
+    const last = this.#partial.trimEnd()
+    if (last) this.#event(last)
+    this.#gather(this.#shape.end())
+    const chat = this.#want.task === 'std/chat-completion'
+    const choices = [...this.#choices].map(([index, { content, reasoning, refusal, finish }]) => ({
+      index,
+      ...(chat
+        ? {
+            message: {
+              role: 'assistant',
+              content,
+              ...(reasoning ? { reasoning_content: reasoning } : {}),
+              ...(refusal ? { refusal } : {}),
+            },
+          }
+        : { text: content }),
+      finish_reason: finish,
+    }))
+    return Buffer.from(JSON.stringify({ ...this.#head, choices, usage: this.#usage }))
+  }
+
+  /** Takes events in our own form, each of one line. */
+  #gather(events: string): void {
+    for (const event of events.split('\n\n')) {
+      const data = dataOf(event)
+      if (data === undefined || data === '' || data === '[DONE]') continue
+      const { id, created, system_fingerprint, usage, choices } = JSON.parse(
+        Buffer.from(data, 'latin1').toString('utf8'),
+      ) as Chunk
+      this.#head ??= { id, created, system_fingerprint }
+      this.#usage = usage ?? this.#usage
+      for (const choice of choices) this.#add(choice)
+    }
+  }
+
+  #add({ index, delta, text, finish_reason }: Chunk['choices'][number]): void {
+    let choice = this.#choices.get(index)
+    if (!choice) this.#choices.set(index, (choice = { content: '', reasoning: '', refusal: '', finish: null }))
+    const content = delta?.content ?? text ?? ''
+    const reasoning = delta?.reasoning_content ?? ''
+    const refusal = delta?.refusal ?? ''
+    choice.content += content
+    choice.reasoning += reasoning
+    choice.refusal += refusal
+    choice.finish = finish_reason ?? choice.finish
+    this.#bound((this.#characters += content.length + reasoning.length + refusal.length))
+  }
+
+  #bound(size: number): void {
+    if (size > this.#mostCharacters) throw engineFault(`with more than ${this.#mostCharacters} bytes`)
+  }
+}
