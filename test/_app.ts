@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
@@ -24,6 +24,10 @@ export const fakeModel = (id: string, flags: string[] = [], more: object = {}) =
   stop_grace: '500ms',
   ...more,
 })
+
+/** Folders of jobs that are being run, below the data directory. The folders of their engines stay. */
+export const workspacesIn = (dataDir: string): string[] =>
+  readdirSync(join(dataDir, 'work'), { recursive: true, encoding: 'utf8' }).filter(name => name.includes('job_'))
 
 export interface TestApp extends AsyncDisposable {
   app: App

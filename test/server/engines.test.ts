@@ -11,6 +11,7 @@ let stopPulse: () => Promise<{ statuses: Set<number>; longest: number; count: nu
 
 const one = { replicas: { min: 0, max: 1 } }
 beforeAll(async () => {
+  const raceFolder = mkdtempSync(join(tmpdir(), 'infer-test-'))
   app = await startApp({
     limits: { engine_backoff: '100ms', engine_turn: '300ms' },
     models: [
@@ -27,7 +28,7 @@ beforeAll(async () => {
       fakeModel('narrow', [], { concurrency: 1, max_queue: 1 }),
       fakeModel('hurried', [], { concurrency: 1, dispatch_wait_ms: '300ms', replicas: { min: 1, max: 1 } }),
       fakeModel('huge', [], { memory: '900TiB' }),
-      fakeModel('raced', ['--port-race', join(mkdtempSync(join(tmpdir(), 'infer-test-')), 'race')]),
+      fakeModel('raced', ['--port-race', join(raceFolder, 'race')], { sandbox_write: [raceFolder] }),
       fakeModel('missing', [], { command: ['/no/such/program', '--port', '{port}'] }),
     ],
   })

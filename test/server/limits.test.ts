@@ -176,7 +176,7 @@ describe('the shape of a body', () => {
   const keyed = (keys: number) =>
     chat(`"metadata":{${Array.from({ length: keys - 5 }, (_, at) => `"k${at}":0`).join()}}`)
   const inputs = (depth: number) =>
-    `{"task":"std/embeddings","model_id":"fake","inputs":{"input":"a","x":${'['.repeat(depth - 2)}${']'.repeat(depth - 2)}}}`
+    `{"task":"std/chat-completion","model_id":"fake","inputs":{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","x":${'['.repeat(depth - 6)}${']'.repeat(depth - 6)}}}}]}}`
 
   test.each<[string, string, string, number, RegExp]>([
     ['64 deep', '/std/v1/chat/completions', nested(64), 200, /./],
@@ -190,14 +190,14 @@ describe('the shape of a body', () => {
     [
       'brackets in a text are not depth',
       '/api/jobs',
-      inputs(3).replace('"a"', JSON.stringify('[{:"'.repeat(5000))),
+      inputs(7).replace('"a"', JSON.stringify('[{:"'.repeat(5000))),
       202,
       /./,
     ],
     [
       'a MiB for a job',
       '/api/jobs',
-      inputs(3).replace('"a"', `"${'a'.repeat(2 ** 20 - inputs(3).length + 1)}"`),
+      inputs(7).replace('"a"', `"${'a'.repeat(2 ** 20 - inputs(7).length + 1)}"`),
       202,
       /./,
     ],

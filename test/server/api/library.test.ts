@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { newId } from '../../../core/ids.ts'
-import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { fakeModel, startApp, type TestApp, workspacesIn } from '../../_app.ts'
 import { testWithFfmpeg as test } from '../../_ffmpeg.ts'
 import { makeOrganization } from '../_organization.ts'
 
@@ -164,5 +164,5 @@ test('a video that is removed is gone: from the list, from its addresses, from t
   expect(((await (await app.fetch(`/api/jobs/${item!.job_id}`)).json()) as { status: string }).status).toBe('completed')
   expect((await app.fetch(`/slug/requests/${item!.job_id.replace('job_', 'q_')}`)).status).toBe(410)
   expect(existsSync(join(app.dataDir, 'work'))).toBe(true)
-  expect(readdirSync(join(app.dataDir, 'work'))).toEqual([])
+  expect(workspacesIn(app.dataDir)).toEqual([])
 })

@@ -80,7 +80,7 @@ test('a secret that an engine prints is not shown', async () => {
   await using app = await startApp({
     models: [fakeModel('leaky', [], { command: [node, '-e', print, '{port}'], env: { SOME_KEY: 'hunter2hunter2' } })],
   })
-  expect((await wake(app, 'leaky')).status).toBe(502)
+  expect((await wake(app, 'leaky')).status).toBe(503)
   const text = JSON.stringify(await lines(app))
   expect(text).toContain('my key is [redacted] and [redacted]')
   expect(text).not.toContain('hunter2hunter2')

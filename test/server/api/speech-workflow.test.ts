@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../../_app.ts'
+import { startApp, type TestApp, workspacesIn } from '../../_app.ts'
 import { heardInWav, remoteSpeaker, toneModel } from '../std/_speech.ts'
 
 /** Text to speech as a node of workflows. */
@@ -69,7 +69,7 @@ test('what one node says another hears, by its address, its id or the whole resu
     'The cat sat on the mat.',
   )
   for (const node of ['address', 'id', 'whole']) expect(outputs![node]!.result.text).toBe('The cat sat on the mat.')
-  expect(readdirSync(join(app.dataDir, 'work'))).toEqual([])
+  expect(workspacesIn(app.dataDir)).toEqual([])
 }, 40_000)
 
 test('with a seed the same is said once', async () => {
@@ -89,7 +89,7 @@ test('a file that is not what was asked for is a fault of the engine, and is not
     code: 'worker_error',
     message: expect.stringContaining('where mp3 was asked for'),
   })
-  expect(readdirSync(join(app.dataDir, 'work'))).toEqual([])
+  expect(workspacesIn(app.dataDir)).toEqual([])
 })
 
 test('what a graph refers to is checked before it runs', async () => {

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wavHead } from '../../../core/tasks/wav.ts'
-import { fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { fakeModel, startApp, type TestApp, workspacesIn } from '../../_app.ts'
 
 /** Speech to text as jobs and as nodes of workflows, beside the toys that speak and hear. */
 let app: TestApp
@@ -73,7 +73,7 @@ test('a job has all that was heard for its result, and the sound as a file of it
   // Again, with the file that it has kept.
   const again = await ask(`/api/jobs/${made.body.id}/retry`, {})
   expect(await ended(again.body.id)).toMatchObject({ status: 'completed', result: { text: heard } })
-  expect(readdirSync(join(app.dataDir, 'work'))).toEqual([])
+  expect(workspacesIn(app.dataDir)).toEqual([])
 })
 
 test('words are kept where they were asked for, and a translation is one', async () => {

@@ -230,7 +230,7 @@ test('a picture that is sent along is checked, kept as a file, and reaches the e
     const id = await submitted(app, 'fake/paint/image-to-image', { image_url, image_size: undefined })
     const { logs, result } = await until(app, id, 'COMPLETED')
     const inputs = JSON.parse(logs[0].message as string)
-    expect(inputs).toMatchObject({ width, height, image: expect.stringContaining('/files/') as string })
+    expect(inputs).toMatchObject({ width, height, image: expect.stringMatching(/\/work\/wkr_\w+\/in\//) as string })
     expect(result.images[0]).toMatchObject({ width, height })
     const job = (await ask(app, `/api/jobs/${id.replace('q_', 'job_')}`)).body
     expect(job.inputs.image).toMatch(/^file-/)
@@ -258,7 +258,7 @@ test('what comes out of one goes into the next: a film with more frames, a film 
   const speech = await until(app, await submitted(app, 'fake/paint/speech-to-video', spoken), 'COMPLETED')
   expect(speech.result).toMatchObject({ num_frames: 15, fps: 10, duration_seconds: 1.5 })
   const inputs = JSON.parse(speech.logs[0].message as string)
-  expect(inputs).toMatchObject({ audio: expect.stringContaining('/files/') as string })
+  expect(inputs).toMatchObject({ audio: expect.stringMatching(/\/work\/wkr_\w+\/in\//) as string })
   const long = { ...spoken, audio_url: `data:audio/wav;base64,${silence(31).toString('base64')}` }
   const refused = await ask(app, '/slug/fake/paint/speech-to-video', { body: { ...small, ...long } })
   expect([refused.status, refused.body.error.code, refused.body.error.param]).toEqual([

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { wavHead } from '../../../core/tasks/wav.ts'
 import { voices } from '../../../gpu/engines/demo/chords.ts'
 import { encode } from '../../../gpu/engines/demo/tones.ts'
-import { startApp, type TestApp } from '../../_app.ts'
+import { startApp, type TestApp, workspacesIn } from '../../_app.ts'
 import { heardInWav, remoteSpeaker } from './_speech.ts'
 
 const say = (app: TestApp, body: object = {}, signal?: AbortSignal) =>
@@ -345,5 +345,5 @@ test('a job that is cancelled ends the request of its engine', async () => {
   expect(await cancelled.json()).toMatchObject({ status: 'cancelled' })
   await made.closed.promise
   expect(made.bytes).toBeLessThan(endless)
-  await expect.poll(() => readdirSync(join(app.dataDir, 'work'))).toEqual([])
+  await expect.poll(() => workspacesIn(app.dataDir)).toEqual([])
 })

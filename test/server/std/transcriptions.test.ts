@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { wavHead } from '../../../core/tasks/wav.ts'
-import { fakeEngine, fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { fakeEngine, fakeModel, startApp, type TestApp, workspacesIn } from '../../_app.ts'
 import { type OwnEngine, startEngine } from '../../_engine.ts'
 
 /** Speech to text, seen by a client: forms and JSON, every form of an answer, and what goes wrong. */
@@ -351,7 +351,7 @@ describe('what is wrong is said of its field', () => {
     const [seen, error] = await refusal(await ask())
     expect([seen, error]).toEqual([status, expect.objectContaining({ code, param })])
     expect(error.message).toMatch(message)
-    await expect.poll(() => readdirSync(join(app.dataDir, 'work'))).toEqual([])
+    await expect.poll(() => workspacesIn(app.dataDir)).toEqual([])
   })
 })
 const forged = (): Buffer => {
