@@ -1,5 +1,6 @@
 import type { Failure } from '../core/failure.ts'
 import type { EngineCall } from '../core/models/fleet.ts'
+import { textIn } from './body-text.ts'
 
 const limits = ['max_tokens', 'max_completion_tokens'] as const
 
@@ -9,12 +10,13 @@ const limits = ['max_tokens', 'max_completion_tokens'] as const
  * cut it: clients see the same of all.
  */
 export function fitAnswer(body: EngineCall['body'], { code, facts }: Failure): string | undefined {
-  if (code !== 'context_length_exceeded' || typeof body !== 'string') return undefined
+  const text = code === 'context_length_exceeded' ? textIn(body) : undefined
+  if (text === undefined) return undefined
   const { prompt_tokens: prompt, context_length: context } = facts ?? {}
   if (typeof prompt !== 'number' || typeof context !== 'number' || prompt >= context) return undefined
   let request: Record<string, unknown>
   try {
-    request = JSON.parse(body) as Record<string, unknown>
+    request = JSON.parse(text) as Record<string, unknown>
   } catch {
     return undefined
   }

@@ -2,6 +2,7 @@ import { Failure } from '../../core/failure.ts'
 import { ulid } from '../../core/ids.ts'
 import type { EngineCall } from '../../core/models/fleet.ts'
 import { ChatRequest } from '../../core/schemas/chat.ts'
+import { textIn } from '../body-text.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'
 import { hermes } from '../engines/gguf/tools/call-form.ts'
 import { callingOf } from '../engines/gguf/tools/calling.ts'
@@ -34,9 +35,9 @@ export function toolAdapter(props: unknown): Adapter | undefined {
   const hasSystem = caps.supports_system_role !== false
 
   return (call, listener) => {
-    if (call.path !== path || typeof call.body !== 'string' || !/"(tools|tool_calls|tool_call_id)"/.test(call.body))
-      return undefined
-    const body = JSON.parse(call.body) as Record<string, unknown>
+    const text = call.path === path ? textIn(call.body) : undefined
+    if (text === undefined || !/"(tools|tool_calls|tool_call_id)"/.test(text)) return undefined
+    const body = JSON.parse(text) as Record<string, unknown>
     return adapted(body).then(({ body, names }) => ({
       call: { ...call, body } satisfies EngineCall,
       listener: names === undefined ? listener : callListener(names, call, listener, () => `call_${ulid()}`),

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../../_app.ts'
+import { fakeNeeds, startApp, type TestApp } from '../../_app.ts'
 
 /**
  * A llama-server whose chat template knows no tools, as llama.cpp v0.5.0's does with SmolLM2: it passes over `tools`. It
@@ -49,7 +49,13 @@ beforeAll(async () => {
   writeFileSync(join(bin, 'llama-server'), `#!/bin/sh\nexec '${process.execPath}' '${join(bin, 'server.cjs')}' "$@"\n`)
   chmodSync(join(bin, 'llama-server'), 0o755)
   process.env.PATH = `${bin}:${path}`
-  const model = { engine: 'llama-server', source: '/models/m.gguf', devices: 'cpu', memory: '16MiB' }
+  const model = {
+    engine: 'llama-server',
+    source: '/models/m.gguf',
+    devices: 'cpu',
+    memory: '16MiB',
+    sandbox_read: [...fakeNeeds.sandbox_read, bin, process.execPath],
+  }
   app = await startApp({
     models: [
       { id: 'plain', ...model },
@@ -97,6 +103,11 @@ describe('a chat template that knows no tools', () => {
       expect(usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 4 })
     },
   )
+
+  test('so it is with a large request', async () => {
+    const { choices } = await chat('plain', { tools, tool_choice: 'required' }, 'Is it warm? '.repeat(400_000))
+    expect(choices[0].message.tool_calls).toHaveLength(1)
+  })
 
   test('a streamed call comes as tool_calls', async () => {
     const text = await (await ask('plain', { tools, stream: true, stream_options: { include_usage: true } })).text()
