@@ -86,6 +86,11 @@ class Context:
         program = os.path.join(HERE, "engines", f"{name}.py")
         return [sys.executable, program, "--device", self.device, *map(str, arguments)]
 
+    @property
+    def sandboxed(self):
+        """What an entry of infer.yaml says about the sandbox of its engine: nothing where infer chooses."""
+        return {"sandbox": self.sandbox} if self.sandbox else {}
+
     def model(self, model_id, command, memory, **more):
         """An entry of infer.yaml for an engine of the checks that answers embeddings, one request at a time."""
         fake = {"INFER_FAKE_CARD": os.environ.get("INFER_FAKE_CARD", "")} if self.device == "fake" else {}
@@ -100,7 +105,7 @@ class Context:
             "env": {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", **fake},
             # Engines of the checks write records, which the checks read; the fake card is a folder of files.
             "sandbox_write": [self.root, *(path for path in fake.values() if path)],
-            **({"sandbox": self.sandbox} if self.sandbox else {}),
+            **self.sandboxed,
             **more,
         }
 

@@ -89,6 +89,7 @@ class Bench:
         folder = self.context.folder("bench")
         slots = max(self.counts)
         entry = {"source": path, "tasks": ["std/chat-completion"], "concurrency": slots, "context_length": CONTEXT_LENGTH}
+        entry |= self.context.sandboxed
         engines = {"builtin": "gguf", **({"server": "llama-server"} if built else {})}
         models = [{"id": name, "engine": engine, "idle_ttl": 0, **entry} for name, engine in engines.items()]
         self.server = InferServer(self.context.infer, folder, models, environment)

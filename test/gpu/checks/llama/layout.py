@@ -29,7 +29,7 @@ def check_layout(context, subject, check, size, kind, memory):
     subject.need_card()
     path, _ = subject.model(size, kind)
     entry = {"id": "layout", "engine": "gguf", "source": path, "tasks": ["std/chat-completion"], "idle_ttl": 0}
-    more = {} if memory is None else {"memory": memory}
+    more = {**context.sandboxed, **({} if memory is None else {"memory": memory})}
     with InferServer(context.infer, context.folder("layout"), [{**entry, **more}], subject.environment()) as server:
         before = context.card_used()
         seconds = server.load("layout")
