@@ -88,8 +88,17 @@ class Context:
 
     @property
     def sandboxed(self):
-        """What an entry of infer.yaml says about the sandbox of its engine: nothing where infer chooses."""
-        return {"sandbox": self.sandbox} if self.sandbox else {}
+        """
+        What an entry of infer.yaml says about the sandbox of its engine: its level, unless infer chooses, and our folder,
+        where engines write records that the checks read, and where llama.cpp is built. The fake card is a folder of files.
+        """
+        fake = os.environ.get("INFER_FAKE_CARD") if self.device == "fake" else None
+        return {
+            "sandbox_write": [self.root, *([fake] if fake else [])],
+            # The pretended llama-server is a script beside these files.
+            **({"sandbox_read": [HERE, sys.prefix]} if fake else {}),
+            **({"sandbox": self.sandbox} if self.sandbox else {}),
+        }
 
     def model(self, model_id, command, memory, **more):
         """An entry of infer.yaml for an engine of the checks that answers embeddings, one request at a time."""
@@ -103,8 +112,6 @@ class Context:
             "concurrency": 1,
             "idle_ttl": 0,
             "env": {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", **fake},
-            # Engines of the checks write records, which the checks read; the fake card is a folder of files.
-            "sandbox_write": [self.root, *(path for path in fake.values() if path)],
             **self.sandboxed,
             **more,
         }
