@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fakeEngine, fakeModel, startApp, type TestApp } from '../../_app.ts'
+import { fakeEngine, fakeModel, fakeNeeds, startApp, type TestApp } from '../../_app.ts'
 import { type OwnEngine, startEngine } from '../../_engine.ts'
 import { cardLine, installNvidiaSmi } from '../../fixtures/nvidia-smi.ts'
 import { faults } from '../../golden/openai.ts'
@@ -32,8 +32,8 @@ beforeAll(async () => {
   installNvidiaSmi(bin, { cards: `echo '${cardLine()}'` })
   process.env.PATH = `${bin}:${path}`
   far = await startEngine(['--id', 'far'])
-  const llama = { engine: 'llama-server', source: '/models/m.gguf', devices: 'cpu', memory: '16MiB' }
-  const vllm = { engine: 'vllm', source: 'org/m', memory: '16MiB' }
+  const llama = { engine: 'llama-server', source: '/models/m.gguf', devices: 'cpu', memory: '16MiB', ...fakeNeeds }
+  const vllm = { engine: 'vllm', source: 'org/m', memory: '16MiB', ...fakeNeeds }
   const all = ['std/chat-completion', 'std/completion', ...vectors]
   app = await startApp({
     models: [
