@@ -136,7 +136,7 @@ test('draws a picture with what is inside, and says what a video needs', { timeo
   expect(await sharp(bytes).metadata()).toMatchObject({ format: 'webp', width: 256, height: 128 })
   const video = await server.fetch('/slug/demo/text-to-video', { body: { prompt: 'a cat', sync_mode: true } })
   const { error } = (await video.json()) as { error: { code: string; message: string } }
-  expect([video.status, error.code]).toEqual([400, 'unsupported_task'])
+  expect([video.status, error.code]).toEqual([503, 'no_capacity'])
   expect(error.message).toContain('apt install ffmpeg')
 })
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { wavHead } from '../../../core/tasks/wav.ts'
-import { fakeEngine, fakeModel, startApp, type TestApp, workspacesIn } from '../../_app.ts'
+import { fakeEngine, fakeModel, fakeNeeds, startApp, type TestApp, workspacesIn } from '../../_app.ts'
 import { type OwnEngine, startEngine } from '../../_engine.ts'
 
 /** Speech to text, seen by a client: forms and JSON, every form of an answer, and what goes wrong. */
@@ -27,7 +27,15 @@ beforeAll(async () => {
       fakeModel('far', [], { tasks }),
       fakeModel('plain', [], { tasks, features: [] }),
       fakeModel('hurried', [], { tasks, no_progress: '300ms' }),
-      { id: 'whisper', engine: 'whisper-server', source: '/models/ggml.bin', devices: 'cpu', memory: '16MiB', tasks },
+      {
+        id: 'whisper',
+        engine: 'whisper-server',
+        source: '/models/ggml.bin',
+        devices: 'cpu',
+        memory: '16MiB',
+        tasks,
+        ...fakeNeeds,
+      },
       { id: 'remote', engine: 'remote', url: `${far.url}/v1`, tasks },
       fakeModel('chat'),
     ],
