@@ -167,7 +167,8 @@ describe('the run', () => {
   test('every file is valid Python without warnings', () => {
     const folder = resolve('test/gpu/checks')
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.py'))
-    const program = 'import sys\nfor path in sys.argv[1:]:\n with open(path) as file: compile(file.read(), path, "exec")'
+    const program =
+      'import sys\nfor path in sys.argv[1:]:\n with open(path) as file: compile(file.read(), path, "exec")'
     execFileSync('python3', ['-W', 'error', '-c', program, ...files.map(name => join(folder, name))])
   })
 })

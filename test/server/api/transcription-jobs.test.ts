@@ -1,5 +1,3 @@
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wavHead } from '../../../core/tasks/wav.ts'
 import { fakeModel, startApp, type TestApp, workspacesIn } from '../../_app.ts'
