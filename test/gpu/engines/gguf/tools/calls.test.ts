@@ -162,8 +162,9 @@ describe.each(calling)('%s', family => {
       max_tokens: 55,
     })
     const [{ finish_reason }] = body.choices
-    if (body.usage.completion_tokens === 55) expect(finish_reason).toBe('length')
-    else expect(finish_reason).toBe('tool_calls')
+    // The token that ends a whole call is counted too, so it may be the last that was allowed.
+    if (body.usage.completion_tokens < 55) expect(finish_reason).toBe('tool_calls')
+    else expect(['length', 'tool_calls']).toContain(finish_reason)
   })
 })
 
