@@ -32,7 +32,7 @@ function describedUpload(call: Call, { config, files }: StorageOwners) {
   if (organizationId === undefined)
     throw new Failure(
       'invalid_api_key',
-      'The token of the storage is wrong or has expired. Get another one with POST /fal/rest/storage/auth/token.',
+      'The token of the storage is wrong or has expired. Get another one at /fal/rest/storage/auth/token.',
     )
   const usual = config.limits.upload_retention
   const name = headers['x-fal-file-name']

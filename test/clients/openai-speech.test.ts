@@ -30,7 +30,7 @@ test.skipIf(!hasFfmpeg)('in the format that is usual, as it comes', async () => 
 
 test('a voice that is not there', async () => {
   const error: unknown = await client.audio.speech
-    .create({ ...speech, voice: 'alloy' })
+    .create({ ...speech, voice: 'nobody' })
     .catch((thrown: unknown) => thrown)
   expect(error).toBeInstanceOf(OpenAI.BadRequestError)
   const { code, param, message } = error as InstanceType<typeof OpenAI.APIError>

@@ -30,7 +30,13 @@ for (const { name } of shown) {
 }
 
 /** Set for engines by the server, or what the login of the hub's own tools leaves behind. */
-const internal = new Set(['INFER_BOOT_ID', 'INFER_LAUNCH_ID', 'HF_TOKEN_PATH', 'HF_HUB_DISABLE_IMPLICIT_TOKEN'])
+const internal = new Set([
+  'INFER_BOOT_ID',
+  'INFER_LAUNCH_ID',
+  'HF_MODULES_CACHE',
+  'HF_TOKEN_PATH',
+  'HF_HUB_DISABLE_IMPLICIT_TOKEN',
+])
 
 test('every variable that the program reads has its place in the help of some command', () => {
   const root = fileURLToPath(new URL('../../../', import.meta.url))
