@@ -1,5 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -29,6 +38,10 @@ export function openFakeCard({ bytes = 150_000_000_000, freeDelayMs = 300 } = {}
     /** How the driver, the card and the engines misbehave from now on: words of fake/driver.c, fake/nvidia_smi.py, engines/. */
     misbehave(...faults: string[]): void {
       writeFileSync(join(folder, 'faults'), faults.join(' '))
+    },
+    /** Takes away at once what ended engines have left on the card, which it would show as free a moment later. */
+    clear(): void {
+      for (const name of readdirSync(join(folder, 'held'))) rmSync(join(folder, 'held', name), { force: true })
     },
     /** A PATH on which there is nothing but these programs and nvidia-smi. */
     pathOf(...programs: string[]): string {

@@ -10,7 +10,10 @@ import { openFakeCard, runChecks } from './_fake-card.ts'
  */
 let card: ReturnType<typeof openFakeCard>
 beforeAll(() => (card = openFakeCard()))
-afterEach(() => card.misbehave())
+afterEach(() => {
+  card.misbehave()
+  card.clear()
+})
 afterAll(() => card.close())
 
 const minute = 60_000
