@@ -18,6 +18,9 @@ interface Found {
   raw: Record<string, string>
 }
 
+/** What RESULTS.md says before its first table. */
+const notMeasured = 'No machine with a card has been measured yet.\n'
+
 const [path, at = root] = process.argv.slice(2)
 if (path === undefined) throw new Error('Name the file that the checks wrote: npm run gpu:record -- gpu-checks.json')
 const found = JSON.parse(readFileSync(path, 'utf8')) as Found
@@ -45,7 +48,7 @@ function withTable(document: string, { started_at, card, cards, driver, commit, 
     ...checks.map(check => `| ${check.name} | ${check.outcome} | ${cell(check.figure)} |`),
     '',
   ].join('\n')
-  const parts = document.split(/^(?=## )/m)
+  const parts = document.replace(notMeasured, '').split(/^(?=## )/m)
   const known = parts.findIndex(part => part.startsWith(`${title}\n`))
   if (known < 0) return [...parts.map(part => `${part.trimEnd()}\n`), table].join('\n')
   return parts.map((part, place) => (place === known ? table : `${part.trimEnd()}\n`)).join('\n')

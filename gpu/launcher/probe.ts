@@ -17,7 +17,7 @@ export async function probeWrapper(environment: { PATH?: string | undefined }): 
   const path = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin'
   for (const candidate of candidates) {
     const wrapper = found(candidate, path)
-    const why = typeof wrapper === 'string' ? wrapper : await attempt(wrapper, path)
+    const why = typeof wrapper === 'string' ? wrapper : await tryShell(wrapper, 'test $$ -le 9 && exit 42', path)
     tried.push({ command: candidate.prefix.slice(0, candidate.prefix.lastIndexOf('--')).join(' '), why })
     if (why === null && typeof wrapper !== 'string') return { wrapper, tried }
   }
@@ -33,8 +33,9 @@ function found(wrapper: Wrapper, path: string): Wrapper | string {
   return { ...wrapper, prefix: wrapper.prefix.map(part => placeOf.get(part) ?? part) }
 }
 
-async function attempt(wrapper: Wrapper, path: string): Promise<string | null> {
-  const { file, args } = wrapped(wrapper, ['/bin/sh', '-c', 'test $$ -le 9 && exit 42'])
+/** Why a shell that is started through the wrapper does not end with 42; null where it does. Waits 5 s at most. */
+export async function tryShell(wrapper: Wrapper, script: string, path: string): Promise<string | null> {
+  const { file, args } = wrapped(wrapper, ['/bin/sh', '-c', script])
   try {
     const done = await execa(file, args, {
       env: { PATH: path, LC_ALL: 'C' },

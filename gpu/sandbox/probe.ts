@@ -1,8 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { execa } from 'execa'
+import { tryShell } from '../launcher/probe.ts'
 import { findProgram } from '../launcher/program.ts'
-import { wrapped } from '../launcher/wrapper.ts'
 import type { SandboxSupport, SandboxTool } from './level.ts'
 import { rebuildPrograms } from './rebuilt.ts'
 import { sandboxed } from './sandboxed.ts'
@@ -70,19 +69,7 @@ async function attempt(tool: SandboxTool, path: string): Promise<string | null> 
       write: [],
     })
     const wrapper = sandboxed(tool, mounts, { network: !tool.network, root: realpathSync(tmpdir()) })
-    const { file, args } = wrapped(wrapper, ['/bin/sh', '-c', look])
-    const done = await execa(file, args, {
-      env: { PATH: path, LC_ALL: 'C' },
-      extendEnv: false,
-      stdin: 'ignore',
-      timeout: 5_000,
-      killSignal: 'SIGKILL',
-      reject: false,
-      maxBuffer: 1 << 16,
-    })
-    if (done.exitCode === 42) return null
-    if (done.timedOut) return 'it does not answer'
-    return done.stderr.trim().split('\n').at(-1) || `it ended with ${done.exitCode ?? done.code ?? done.signal}`
+    return await tryShell(wrapper, look, path)
   } catch (cause) {
     return String(cause)
   }

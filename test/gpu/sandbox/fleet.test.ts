@@ -51,7 +51,7 @@ describe.each(toolsHere)('with $name', tool => {
   test('an engine that does not find its files says that it runs in a sandbox', async () => {
     const folder = join(temporary(), 'engine')
     mkdirSync(folder)
-    writeFileSync(join(folder, 'serve'), `#!/bin/sh\nexec ${process.execPath} ${folder}/../hidden.mjs\n`, {
+    writeFileSync(join(folder, 'serve'), `#!/bin/sh\nexec ${folder}/../hidden/program\n`, {
       mode: 0o755,
     })
     const model = fake('lost', [], { command: ['/bin/sh', join(folder, 'serve'), '{socket}'] })

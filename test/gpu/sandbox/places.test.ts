@@ -131,15 +131,15 @@ test('the mount that a path lies on, and what it must keep', () => {
 
 const tool = { name: 'unshare' as const, programs: {}, userNamespace: true, ownProc: true, network: true }
 const all: SandboxSupport = { tool }
-const deaf: SandboxSupport = { tool: { ...tool, network: false } }
+const withoutNetworkNamespace: SandboxSupport = { tool: { ...tool, network: false } }
 const none: SandboxSupport = { tool: null, why: 'x' }
 
 test.each([
   ['strict', all, 'strict', null],
   ['files', all, 'files', null],
   ['none', none, 'none', null],
-  ['strict', deaf, 'files', /network namespace/],
-  ['files', deaf, 'files', null],
+  ['strict', withoutNetworkNamespace, 'files', /network namespace/],
+  ['files', withoutNetworkNamespace, 'files', null],
   ['strict', none, 'none', /cannot be enforced on this machine: x/],
   ['files', none, 'none', /cannot be enforced on this machine: x/],
 ] as const)('%s is enforced as far as the machine can', (level, support, inForce, missing) => {
@@ -153,7 +153,7 @@ test.each([
 
 test('what cannot be enforced is logged once, at the start', () => {
   expect(sandboxWarning(all)).toBeUndefined()
-  expect(sandboxWarning(deaf)).toMatch(/can reach the network/)
+  expect(sandboxWarning(withoutNetworkNamespace)).toMatch(/can reach the network/)
   expect(sandboxWarning(none)).toMatch(/without a sandbox and can read the data directory/)
 })
 
