@@ -129,6 +129,8 @@ export class Link {
       bodyTimeout: noProgressMs,
       connectTimeout: Math.max(1_000, Math.min(noProgressMs, 5_000)),
       allowH2: false,
+      // Read ahead of a client that does not read.
+      connect: { highWaterMark: 16 << 10 },
     })
     this.#all.add(client)
     return client

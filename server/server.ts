@@ -150,6 +150,8 @@ export async function openServer({
         maxHeaderSize: 16_384,
         insecureHTTPParser: false,
         requireHostHeader: false,
+        // What a client that does not read may hold of its answer, beside one piece that was read from the engine.
+        highWaterMark: 16 << 10,
       })
       opened.on('clientError', answerClientError)
       if ('setSecureContext' in opened) handshakes = openHandshakes(opened, limits.headers_timeout)

@@ -1,18 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { stringify } from 'yaml'
+import { openBench, rssMb } from './server.ts'
 
 /**
  * What large bodies do to the memory of the server: callers that send chats of 30 MB without a pause, and then nothing for
  * 15 s. Prints one line, which ends with MISSED when a bar was missed; the exit code is 1 then. Run:
- * `npx node test/bench/bodies.ts`, with `--callers` at a time, `--mb` a body and `--seconds`. Uses build/infer when it is
- * there, else dist/main.cjs.
+ * `npx node test/bench/bodies.ts`, with `--callers` at a time, `--mb` a body and `--seconds`.
  */
 const { values } = parseArgs({
   options: {
@@ -23,39 +17,14 @@ const { values } = parseArgs({
 })
 const [callers, mb, seconds] = [Number(values.callers), Number(values.mb), Number(values.seconds)]
 const bars = { mostMb: 512, leftPart: 1.2 }
-const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
-const children: ChildProcess[] = []
-
-/** Starts a program and resolves with the first match in its output. */
-function start(file: string, args: string[], wanted: RegExp, env: NodeJS.ProcessEnv): Promise<[number, string]> {
-  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
-  children.push(child)
-  return new Promise((resolve, reject) => {
-    const look = (line: string) => {
-      const match = wanted.exec(line)
-      if (match) resolve([child.pid!, match[1]!])
-    }
-    createInterface({ input: child.stdout }).on('line', look)
-    createInterface({ input: child.stderr }).on('line', look)
-    child.once('exit', code => reject(new Error(`${file} ${args.join(' ')} exited (${code})`)))
-  })
-}
-
-const rssMb = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
+const bench = openBench()
 
 try {
-  const here = (name: string) => join(import.meta.dirname, name)
-  const [, enginePort] = await start(process.execPath, [here('instant.ts')], /^(\d+)$/, process.env)
-  const config = join(folder, 'infer.yaml')
-  const model = { id: 'bench', engine: 'remote', url: `http://127.0.0.1:${enginePort}/v1`, concurrency: 16 }
-  writeFileSync(config, stringify({ models: [model], limits: { min_free_disk: 0, ballast: 0 } }))
-  const [file, before] = existsSync('build/infer')
-    ? ['build/infer', []]
-    : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
-  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: join(folder, 'data') }
-  const serving = [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0']
-  const [pid, port] = await start(file, serving, /http:\/\/127\.0\.0\.1:(\d+)/, env)
-  const secret = readFileSync(join(folder, 'data/root-token'), 'utf8').trim()
+  const engine = await bench.script('instant.ts', [], /^(\d+)$/)
+  const { pid, port, rootToken } = await bench.serve({
+    models: [{ id: 'bench', engine: 'remote', url: `http://127.0.0.1:${engine.match}/v1`, concurrency: 16 }],
+    limits: { min_free_disk: 0, ballast: 0 },
+  })
 
   const body = (size: number) =>
     Buffer.from(JSON.stringify({ model: 'bench', messages: [{ role: 'user', content: 'x'.repeat(size) }] }))
@@ -74,7 +43,7 @@ try {
           path: '/v1/chat/completions',
           agent: false,
           headers: {
-            authorization: `Bearer ${secret}`,
+            authorization: `Bearer ${rootToken}`,
             'content-type': 'application/json',
             'content-length': bytes.length,
           },
@@ -116,6 +85,5 @@ try {
   )
   if (missed) process.exitCode = 1
 } finally {
-  for (const child of children) child.kill('SIGKILL')
-  rmSync(folder, { recursive: true, force: true })
+  bench.close()
 }

@@ -1,63 +1,34 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { stringify } from 'yaml'
 import { openAccounts } from '../../core/accounts/accounts.ts'
 import { openKeys } from '../../core/accounts/keys.ts'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
 import { openAdminStore } from '../../core/store/sqlite/admin.ts'
 import { scopes } from '../../core/store/store.ts'
+import { openBench, rssMb } from './server.ts'
 
 /**
  * What opening event streams at once costs everybody else, while jobs run: `/livez` over connections of its own and the memory of the
  * server, while readers open `/api/events` of an organization with many pending jobs. Prints one line, which ends with
  * MISSED when a bar was missed; the exit code is 1 then. Run: `npx node test/bench/streams.ts`, with `--count` streams
- * and `--pending` jobs. Uses build/infer when it is there, else dist/main.cjs.
+ * and `--pending` jobs.
  */
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '2000' }, pending: { type: 'string', default: '70000' } },
 })
 const [count, pending] = [Number(values.count), Number(values.pending)]
 const bars = { livezMs: 250, rssMb: 60 }
-const folder = mkdtempSync(join(tmpdir(), 'infer-bench-'))
-const dataDir = join(folder, 'data')
-const children: ChildProcess[] = []
-
-/** Starts a program and waits for the first output that matches. */
-function start(
-  file: string,
-  args: string[],
-  wanted: RegExp,
-  env: NodeJS.ProcessEnv = process.env,
-): { child: ChildProcess; found: Promise<string> } {
-  const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'], env })
-  children.push(child)
-  const found = new Promise<string>((resolve, reject) => {
-    let said = ''
-    const look = (line: string) => {
-      said += `${line}\n`
-      const match = wanted.exec(line)
-      if (match) resolve(match[1]!)
-    }
-    createInterface({ input: child.stdout }).on('line', look)
-    createInterface({ input: child.stderr }).on('line', look)
-    child.once('exit', code => reject(new Error(`${file} ${args.join(' ')} exited (${code}): ${said}`)))
-  })
-  found.catch(() => {})
-  return { child, found }
-}
+const bench = openBench()
 
 /** Stores the pending jobs before the server starts, and makes an organization with a token. */
 async function prepare(): Promise<string> {
   const log = openLog('error')
+  const { dataDir } = bench
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const store = await openAdminStore(dataDir, log)
   try {
@@ -97,8 +68,6 @@ async function prepare(): Promise<string> {
   }
 }
 
-const rssMb = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
-
 /** Milliseconds of one `/livez` over a connection of its own. */
 const livez = (port: number): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -123,28 +92,16 @@ const engine = createServer((_, response) => {
 try {
   await once(engine, 'listening')
   const secret = await prepare()
-  const config = join(folder, 'infer.yaml')
   const url = `http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`
-  writeFileSync(
-    config,
-    stringify({
-      models: [{ id: 'held', engine: 'remote', url, concurrency: 1, tasks: ['std/embeddings'] }],
-      limits: { min_free_disk: 0, ballast: 0, streams_per_token: count, streams_per_organization: count },
-    }),
-  )
-  const [file, before] = existsSync('build/infer')
-    ? ['build/infer', []]
-    : [process.execPath, ['--max-semi-space-size=8', 'dist/main.cjs']]
-  const env = { PATH: process.env.PATH, HOME: folder, INFER_DATA_DIR: dataDir }
-  const serving = [...before, 'serve', '--config', config, '--listen', '127.0.0.1:0']
-  const server = start(file, serving, /http:\/\/127\.0\.0\.1:(\d+)/, env)
-  const port = Number(await server.found)
+  const { pid, port } = await bench.serve({
+    models: [{ id: 'held', engine: 'remote', url, concurrency: 1, tasks: ['std/embeddings'] }],
+    limits: { min_free_disk: 0, ballast: 0, streams_per_token: count, streams_per_organization: count },
+  })
   // The first seconds of a server are its own.
   for (let at = 0; at < 30; at++) {
     await livez(port)
     await delay(100)
   }
-  const pid = server.child.pid!
   const startMb = rssMb(pid)
 
   const times: number[] = []
@@ -157,13 +114,9 @@ try {
       await delay(5)
     }
   }
-  const readers = start(
-    process.execPath,
-    [join(import.meta.dirname, 'open-streams.ts'), String(port), secret, String(count)],
-    /^([\d.]+)$/,
-  )
+  const readers = bench.script('open-streams.ts', [port, secret, count], /^([\d.]+)$/)
   const probing = probe()
-  const openedMs = Number(await readers.found)
+  const openedMs = Number((await readers).match)
   await delay(1_000)
   over.abort()
   await probing
@@ -177,8 +130,7 @@ try {
   )
   if (missed) process.exitCode = 1
 } finally {
-  for (const child of children) child.kill('SIGKILL')
+  bench.close()
   engine.closeAllConnections()
   engine.close()
-  rmSync(folder, { recursive: true, force: true })
 }
