@@ -33,6 +33,9 @@ export interface LinkOptions {
   fault(thrown: unknown): void
 }
 
+/** How many bytes a connection reads ahead of a client that does not read. undici's types lack this option of net.connect. */
+const readAhead: object = { highWaterMark: 16 << 10 }
+
 /** How long a broken connection waits for the end of its engine to be known, which makes the better message. */
 const obituaryMs = 750
 
@@ -130,7 +133,7 @@ export class Link {
       connectTimeout: Math.max(1_000, Math.min(noProgressMs, 5_000)),
       allowH2: false,
       // Read ahead of a client that does not read.
-      connect: { highWaterMark: 16 << 10 },
+      connect: readAhead,
     })
     this.#all.add(client)
     return client

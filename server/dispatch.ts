@@ -51,6 +51,7 @@ export async function dispatch(
   { owners, wrongTokens, calls }: DispatchOptions,
 ): Promise<void> {
   const { req, res, params } = event
+  if (route.eventStream) await owners.streams.beforeOpening()
   const call = (event.call = new Call(req, res, route, params, owners))
   calls.add(call)
   try {

@@ -36,6 +36,8 @@ interface RouteFacts<P, Q, B, R> {
   form?: z.ZodType
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
+  /** Every request opens an event stream. It waits for its turn before authentication: thousands at once leave time for others. */
+  eventStream?: boolean
   /** How many members a body may have where it needs more than others. */
   members?: number
   /** Members of the body that come in `call.texts` where it is large. */

@@ -44,12 +44,13 @@ interface EventStreamOptions {
 }
 
 /**
- * Opens an event stream when it is its turn: a thousand that are opened at once would hold up everybody else. Throws
- * Failure `rate_limit` where the token or the organization has as many as it may have.
+ * Opens an event stream when it is its turn, because a thousand that are opened at once would hold up everybody else;
+ * requests to an `eventStream` route have waited already. Throws Failure `rate_limit` where the token or the organization
+ * has as many as it may have.
  */
 export async function openEventStream(call: Call, options: EventStreamOptions = {}): Promise<EventStream> {
   if (!options.generation) call.streamLimits.take(call)
-  await call.streams.beforeOpening()
+  if (!call.route.eventStream) await call.streams.beforeOpening()
   return new EventStream(call, options)
 }
 

@@ -136,6 +136,7 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
   route({
     method: 'GET',
     path: '/api/jobs/:id/events',
+    eventStream: true,
     scope: 'user:read',
     tag,
     summary: 'Follow a job until its end',
@@ -147,6 +148,7 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
   route({
     method: 'GET',
     path: '/api/events',
+    eventStream: true,
     scope: 'user:read',
     tag,
     summary: 'Follow all jobs and executions of the organization',

@@ -92,6 +92,7 @@ export const executionEventRoutes = (owners: FollowOwners) => [
   route({
     method: 'GET',
     path: '/api/workflow-executions/:id/events',
+    eventStream: true,
     scope: 'user:read',
     tag: 'Events',
     summary: 'Follow an execution and its nodes until its end',

@@ -26,7 +26,7 @@ export const pieceBytes = 64 << 10
 /** How many streams are pinged or cut in one iteration of the event loop. */
 const together = 32
 /** Opening a stream takes a few tenths of a millisecond, so they leave most of the event loop to others. */
-const openings = { size: 2, everyMs: 1 }
+const openings = { size: 1, everyMs: 1 }
 /** More openings than this that wait are many. */
 const manyOpenings = 16
 /** Passing an event on takes a few hundredths of a millisecond; 2,000 streams have it within 250 ms. */
