@@ -3,10 +3,10 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSy
 import { dirname, join } from 'node:path'
 import {
   buildIdPlace,
+  bundleAudioDecoders,
   bundleLlama,
   bundleProgram,
   bundleSharp,
-  bundleSoundDecoders,
   filesBelow,
   root,
 } from './bundle.ts'
@@ -34,7 +34,7 @@ const [program, llama, sharp, decoders] = await Promise.all([
   bundleProgram(version),
   bundleLlama(),
   bundleSharp(),
-  bundleSoundDecoders(),
+  bundleAudioDecoders(),
 ])
 
 copy('@scalar/api-reference/dist/browser/standalone.js', 'assets/docs/scalar.js')

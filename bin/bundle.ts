@@ -278,7 +278,7 @@ export async function bundleSharp(): Promise<Output[]> {
  * The decoders of sounds, an asset of their own: most servers have ffmpeg and never load them. Their WebAssembly is text
  * in which every character counts, so nothing of it is rewritten.
  */
-export async function bundleSoundDecoders(): Promise<Output[]> {
+export async function bundleAudioDecoders(): Promise<Output[]> {
   const result = await bundle({
     ...common,
     entryPoints: ['core/cpu/sound-decoders.ts'],

@@ -11,7 +11,7 @@ import { writeLlamaSources } from './llama-sources.ts'
  * compile, for a machine with a card that has neither a network nor Node. Prints one line. Throws when the folder has
  * more than 56 MiB. The first argument replaces the folder.
  */
-const mostBytes = 56 * 2 ** 20
+const maxBytes = 56 * 2 ** 20
 const executable = join(root, 'build', 'infer')
 const folder = process.argv[2] ?? join(root, 'build', 'gpu-checks')
 
@@ -46,8 +46,8 @@ writeFileSync(join(folder, 'manifest.json'), `${JSON.stringify(manifest, null, 2
 
 const bytes = filesBelow(folder).reduce((sum, path) => sum + statSync(join(folder, path)).size, 0)
 const mebibytes = (count: number) => (count / 2 ** 20).toFixed(1)
-if (bytes > mostBytes)
-  throw new Error(`${folder} has ${mebibytes(bytes)} MiB, and may have ${mebibytes(mostBytes)} at most.`)
+if (bytes > maxBytes)
+  throw new Error(`${folder} has ${mebibytes(bytes)} MiB, and may have ${mebibytes(maxBytes)} at most.`)
 process.stdout.write(
-  `${relative(root, folder)}: ${mebibytes(bytes)} of ${mebibytes(mostBytes)} MiB, commit ${manifest.commit}\n`,
+  `${relative(root, folder)}: ${mebibytes(bytes)} of ${mebibytes(maxBytes)} MiB, commit ${manifest.commit}\n`,
 )

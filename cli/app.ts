@@ -5,7 +5,7 @@ import { openKeys } from '../core/accounts/keys.ts'
 import { openLimiter } from '../core/accounts/limiter.ts'
 import { openShares } from '../core/accounts/shares.ts'
 import { openAdmission } from '../core/admission/admission.ts'
-import { openBodyRoom } from '../core/admission/body-room.ts'
+import { openBodyMemory } from '../core/admission/body-memory.ts'
 import { collectGarbage } from '../core/collect-garbage.ts'
 import { hostEnvironment, masterKey } from '../core/config.ts'
 import { openCpu } from '../core/cpu/cpu.ts'
@@ -13,7 +13,7 @@ import { Failure } from '../core/failure.ts'
 import { openFiles } from '../core/files/files.ts'
 import { type Jobs, openJobs } from '../core/jobs/jobs.ts'
 import { openFfmpeg } from '../core/media/ffmpeg.ts'
-import { openMedia } from '../core/media/take.ts'
+import { openMedia } from '../core/media/media.ts'
 import { defaultModels } from '../core/models/defaults.ts'
 import { openRegistry } from '../core/models/registry.ts'
 import { openReload } from '../core/models/reload.ts'
@@ -27,8 +27,8 @@ import { openConversion } from '../core/tasks/speech/conversion.ts'
 import { openSpeechRunner } from '../core/tasks/speech/run-speech.ts'
 import { openTranscriptionRunner } from '../core/tasks/transcription/run-transcription.ts'
 import { openContent } from '../core/workflows/content.ts'
+import { openDefinitionSnapshots } from '../core/workflows/definition-snapshots.ts'
 import { openExecutions } from '../core/workflows/executions.ts'
-import { openFrozen } from '../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWorks } from '../core/workflows/node-run.ts'
 import { openResultLookup } from '../core/workflows/result-lookup.ts'
 import { openSingleFlight } from '../core/workflows/single-flight.ts'
@@ -41,8 +41,8 @@ import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
 import { openThroughput } from '../server/throughput.ts'
 import { openTimings } from '../server/timings.ts'
-import { type AppOptions, beginOpening, type Opening } from './opening.ts'
 import { removeServerFile, writeServerFile } from './server-file.ts'
+import { type AppOptions, beginStartup, type Startup } from './startup.ts'
 
 export interface App {
   url: string
@@ -63,7 +63,7 @@ export interface App {
 }
 
 /** Puts the program together: the one place that knows every part. Owners are opened in order and closed in reverse. */
-export async function openApp(options: AppOptions, begun: Opening = beginOpening(options)): Promise<App> {
+export async function openApp(options: AppOptions, begun: Startup = beginStartup(options)): Promise<App> {
   const { dataDir, drainTimeoutMs } = options
   const { path, file, config, log, journal, ended } = begun
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
@@ -112,11 +112,11 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
   const conversion = openConversion({ cpu, ffmpeg })
   const shares = openShares({ store: store.organizations, log })
   await shares.read()
-  const frozen = openFrozen(store.executions)
+  const snapshots = openDefinitionSnapshots(store.executions)
   const content = openContent({ files, store: store.files, publicUrl: config.public_url })
   const admission = openAdmission({
     registry,
-    bodies: openBodyRoom(config.limits.held_bodies, collectGarbage),
+    bodies: openBodyMemory(config.limits.held_bodies, collectGarbage),
     // Opened below, because jobs run what is admitted.
     room: {
       records: () => jobs.recorder.requireRoom(),
@@ -127,7 +127,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       },
     },
   })
-  const works = openNodeWorks({ frozen, admission, cpu, content })
+  const works = openNodeWorks({ snapshots, admission, cpu, content })
   const flight = openSingleFlight(store.executions)
   const jobs: Jobs = openJobs({
     store,
@@ -140,7 +140,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       admission,
       works,
       flight,
-      frozen,
+      snapshots,
       media,
       run: openTaskRunner(
         {
@@ -153,7 +153,7 @@ export async function openApp(options: AppOptions, begun: Opening = beginOpening
       ),
     }),
   })
-  const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
+  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
   const workflows = openWorkflows({ store, executions })
   const streams = openStreams({ pingMs: config.limits.stream_ping, writeDeadlineMs: config.limits.write_deadline })
   const metrics = openMetrics({ store, fleet, jobs, streams, reload, throughput, timings })

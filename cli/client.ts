@@ -23,7 +23,7 @@ export interface Request<S extends z.ZodType> {
 type Question = Omit<Request<z.ZodType>, 'answer'>
 
 /** What a server answered that this program cannot read: the sentence is in the Failure, this is its cause. */
-export class Unintelligible extends Error {}
+export class UnreadableAnswer extends Error {}
 
 /** Bytes. An answer without streaming is bounded by what engines may answer; a refusal is short. */
 const longestAnswer = 64 << 20
@@ -88,13 +88,13 @@ export function openClient(dataDir: string) {
         throw refused(
           'worker_error',
           `${url}${path} answered with something that infer does not know. Is it an infer server of another version?`,
-          { cause: new Unintelligible(String(cause), { cause }) },
+          { cause: new UnreadableAnswer(String(cause), { cause }) },
         )
       }
     },
 
     /**
-     * Asks for a stream of events, with POST when there is a body; they come as the server sends them. Leaving the loop
+     * Asks for a stream of events, with POST when there is a body; they come as the server sends them. CallerSignal the loop
      * ends the request.
      */
     async *stream(

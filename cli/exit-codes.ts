@@ -40,10 +40,10 @@ export function failureOf(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown
   const code = systemCode(thrown)
   if (code === undefined) {
-    const said = thrown instanceof Error ? thrown.message : String(thrown)
+    const messageText = thrown instanceof Error ? thrown.message : String(thrown)
     return new Failure(
       'internal_error',
-      `Something went wrong inside infer: ${said}. This is a mistake of ours; please report it.`,
+      `Something went wrong inside infer: ${messageText}. This is a mistake of ours; please report it.`,
       { cause: thrown },
     )
   }

@@ -16,5 +16,5 @@ export async function interruptible(terminal: Terminal, work: (signal: AbortSign
   } finally {
     process.off('SIGINT', stop)
   }
-  if (abort.signal.aborted) terminal.leaveWith(128 + constants.signals.SIGINT)
+  if (abort.signal.aborted) terminal.setExitCode(128 + constants.signals.SIGINT)
 }

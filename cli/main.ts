@@ -36,7 +36,7 @@ async function run(args: string[]): Promise<never> {
     if (!isHelp(thrown)) {
       const failure = (program && failureOfUsage(thrown, args, program)) ?? failureOf(thrown)
       terminal.failed(failure, args.includes('--json'))
-      terminal.leaveWith(exitCodeOf(failure))
+      terminal.setExitCode(exitCodeOf(failure))
     }
   }
   // A pipe holds 64 kB; what is beyond is written when it is read, and lost when the process ends before.

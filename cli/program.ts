@@ -239,7 +239,7 @@ export function failureOfUsage(thrown: unknown, args: readonly string[], program
   if (!(thrown instanceof CommanderError)) return undefined
   const help = helpOf(program, args)
   if (thrown.code === 'commander.help') return usage(`Say what to do: ${help} lists it.`)
-  const said = thrown.message
+  const messageText = thrown.message
     .replace(/^error: /, '')
     .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*?)' is invalid\. /s, "'$2' is no value of $1. ")
     .replace(/^option '[^']*?(--[\w-]+)[^']*' argument missing$/, '$1 needs a value')
@@ -247,7 +247,7 @@ export function failureOfUsage(thrown: unknown, args: readonly string[], program
     .replace(/Allowed choices are (.*)\.$/s, 'Write one of $1.')
     .replace(/\s*\(Did you mean one of (.+)\?\)$/s, '. Did you mean one of $1?')
     .replace(/\s*\(Did you mean (.+)\?\)$/s, ". Did you mean '$1'?")
-  return usage(`${sentence(said)}${/[.?!]$/.test(said) ? '' : '.'} See: ${help}`)
+  return usage(`${sentence(messageText)}${/[.?!]$/.test(messageText) ? '' : '.'} See: ${help}`)
 }
 
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -39,7 +39,7 @@ export async function readAll(stream: NodeJS.ReadStream): Promise<string> {
 const silentMs = 3_000
 
 /** Does the reading, and remarks on it when it takes longer than a pipe with something in it would. */
-export async function remarking<T>(terminal: Terminal, reading: Promise<T>): Promise<T> {
+export async function announceWait<T>(terminal: Terminal, reading: Promise<T>): Promise<T> {
   const timer = setTimeout(
     () => terminal.remark('Waiting for the end of standard input. To leave it out, add: < /dev/null'),
     silentMs,

@@ -1,12 +1,12 @@
 import { stripAnsi } from 'consola/utils'
 import type { Paint } from './paint.ts'
-import { cut, widthOf as signs } from './status/line.ts'
+import { cut, widthOf as signs } from './status/styled-line.ts'
 import { wrapped } from './wrap.ts'
 
 const widthOf = (text: string): number => signs(stripAnsi(text))
 
 /** With less room than this nothing of the last column is worth showing. */
-const leastRoom = 8
+const minRoom = 8
 
 /**
  * Rows under a head, columns two spaces apart, without trailing spaces. Cells longer than `width` leaves room for are
@@ -23,7 +23,7 @@ export function drawTable(
   const widths = head.map((_, column) => Math.max(...all.map(row => widthOf(row[column] ?? ''))))
   const last = head.length - 1
   const room = width - widths.slice(0, last).reduce((sum, one) => sum + one + 2, 0)
-  if (width > 0 && room <= leastRoom && widths[last]! > room) return foldedTable(all, widths, paint, width)
+  if (width > 0 && room <= minRoom && widths[last]! > room) return foldedTable(all, widths, paint, width)
   return all
     .map((row, at) => {
       const cells = head.map((_, column) => {
@@ -48,9 +48,9 @@ function foldedTable(
   const lines: number[][] = [[]]
   let used = 0
   // A column of which no row says anything would only be a line of the head.
-  const isTold = (column: number) => all.slice(1).some(row => (row[column] ?? '') !== '')
+  const hasValues = (column: number) => all.slice(1).some(row => (row[column] ?? '') !== '')
   for (const [column, own] of widths.entries()) {
-    if (!isTold(column)) continue
+    if (!hasValues(column)) continue
     if (lines.at(-1)!.length > 0 && used + own > width) {
       lines.push([])
       used = indent.length

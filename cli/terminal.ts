@@ -5,7 +5,7 @@ import { type Paint, paintFor } from './paint.ts'
 import { drawTable } from './table.ts'
 
 /** What a command has from the process it runs in. */
-export interface Surroundings {
+export interface ProcessStreams {
   stdin: NodeJS.ReadStream
   stdout: NodeJS.WriteStream
   stderr: NodeJS.WriteStream
@@ -16,7 +16,7 @@ export interface Surroundings {
  * Where a command speaks to its user: answers go to standard output, remarks to standard error, so that a pipe carries
  * answers only. With `--json` an answer is one JSON document and a failure is one on standard error.
  */
-export function openTerminal({ stdin, stdout, stderr, env }: Surroundings) {
+export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
   let leaving = 0
   const isTerminal = Boolean((stdout as Partial<WriteStream>).isTTY)
   const paint: Paint = paintFor(isTerminal)
@@ -65,7 +65,7 @@ export function openTerminal({ stdin, stdout, stderr, env }: Surroundings) {
       waitedFor = text
     },
     /** The exit code with which the program will end; the highest that was asked for counts. */
-    leaveWith(exitCode: number): void {
+    setExitCode(exitCode: number): void {
       leaving = Math.max(leaving, exitCode)
     },
     exitCode: (): number => leaving,

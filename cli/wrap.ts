@@ -1,4 +1,4 @@
-import { widthOf } from './status/line.ts'
+import { widthOf } from './status/styled-line.ts'
 
 /** A text as lines of at most `room` signs, broken between words; a longer word has a line of its own. */
 export function wrapped(text: string, room: number): string[] {

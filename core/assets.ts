@@ -7,7 +7,7 @@ import { compileFunction } from 'node:vm'
 import { zstdDecompressSync } from 'node:zlib'
 import type Sharp from 'sharp'
 import { loadAddon } from './addon.ts'
-import { cacheDirectory, placeFile, placeTree, type TreeFile } from './extraction.ts'
+import { cacheDirectory, extractFile, extractTree, type TreeFile } from './extraction.ts'
 import { Failure } from './failure.ts'
 
 /** Put in by the build; absent from source. */
@@ -57,7 +57,7 @@ export function readAsset(name: string): Uint8Array {
 
 /** A path on disk of the asset, for what needs one; extracted and verified first when packed. */
 export const assetPath = (name: string): string =>
-  packaged ? placeFile(cacheFolder(), `assets/${name}`, readAsset(name)) : join(dist, 'assets', name)
+  packaged ? extractFile(cacheFolder(), `assets/${name}`, readAsset(name)) : join(dist, 'assets', name)
 
 /**
  * The file and arguments that start this same program again as a child, and what its environment needs so that it
@@ -165,7 +165,7 @@ export function loadSharp(): typeof Sharp {
 }
 
 /** Loads the audio decoders for machines without ffmpeg, `core/cpu/sound-decoders.ts`, when there is audio to decode. */
-export async function loadSoundDecoders<T>(): Promise<T> {
+export async function loadAudioDecoders<T>(): Promise<T> {
   if (form === 'source') return (await import(pathToFileURL(join(root, 'core/cpu/sound-decoders.ts')).href)) as T
   const asset = 'sound-decoders.cjs'
   const module = { exports: {} }
@@ -179,7 +179,7 @@ export async function loadSoundDecoders<T>(): Promise<T> {
 function treeFolder(name: (typeof trees)[number]): string {
   if (!packaged) return join(dist, name)
   const files = JSON.parse(Buffer.from(readAsset(`${name}.json`)).toString('utf8')) as TreeFile[]
-  return placeTree(cacheFolder(), name, files, () => zstdDecompressSync(readAsset(`${name}.zst`)))
+  return extractTree(cacheFolder(), name, files, () => zstdDecompressSync(readAsset(`${name}.zst`)))
 }
 
 const cacheFolder = () => join(cacheDirectory(), `${version}-${build}`)

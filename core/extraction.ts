@@ -43,7 +43,7 @@ export function cacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
  * is compared byte by byte and replaced when it differs, in one rename, so that starts which race see a whole file.
  * Throws Failure `invalid_value` when the folder cannot be used.
  */
-export function placeFile(folder: string, name: string, content: Uint8Array): string {
+export function extractFile(folder: string, name: string, content: Uint8Array): string {
   const path = join(folder, name)
   return guarded(folder, () => {
     privateFolder(folder)
@@ -66,7 +66,7 @@ export function placeFile(folder: string, name: string, content: Uint8Array): st
  * The same for a whole tree of files: what lies there already must be exactly the listed files with the listed hashes,
  * or all of it is replaced. `contents` gives the bytes of the files one after the other, in the order of the list.
  */
-export function placeTree(
+export function extractTree(
   folder: string,
   name: string,
   files: readonly TreeFile[],
@@ -83,7 +83,7 @@ export function placeTree(
         writeTree(temporary, files, contents())
         // What is in the way is most often the whole tree of a start that was faster, and in use: it must stay.
         if (!moved(temporary, path) && !isTree(path, files)) {
-          setAside(path)
+          moveAside(path)
           moved(temporary, path)
         }
       } finally {
@@ -158,8 +158,8 @@ function moved(from: string, to: string): boolean {
   }
 }
 
-/** Moves what is not ours out of the way and removes it. */
-function setAside(path: string): void {
+/** CommitEffects what is not ours out of the way and removes it. */
+function moveAside(path: string): void {
   const aside = temporaryName(path)
   try {
     renameSync(path, aside)

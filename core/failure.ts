@@ -90,7 +90,7 @@ export interface FailureMore {
   /** The same, of one wrong field too, for the surfaces that speak FastAPI's words. */
   validation?: ValidationDetail[]
   /** The words of an engine, for the log and operators. Never shown to callers. */
-  engineSaid?: string | undefined
+  engineText?: string | undefined
   /** Logged, never shown. */
   cause?: unknown
 }
@@ -105,7 +105,7 @@ export class Failure extends Error {
   readonly facts: Record<string, string | number | boolean | null> | undefined
   readonly details: FailureDetail[] | undefined
   readonly validation: ValidationDetail[] | undefined
-  readonly engineSaid: string | undefined
+  readonly engineText: string | undefined
 
   constructor(code: FailureCode, message: string, more: FailureMore = {}) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause })
@@ -116,7 +116,7 @@ export class Failure extends Error {
     this.facts = more.facts
     this.details = more.details
     this.validation = more.validation
-    this.engineSaid = more.engineSaid
+    this.engineText = more.engineText
   }
 
   get status(): number {

@@ -9,9 +9,9 @@ export interface Journal {
 
 /**
  * Keeps the end of the server's own log, from `info` upwards whatever is written to standard error, for those who ask
- * the server for it. Bounded: the newest `mostBytes` stay. The log it gives goes on writing to the one it was opened on.
+ * the server for it. Bounded: the newest `maxBytes` stay. The log it gives goes on writing to the one it was opened on.
  */
-export function openJournal(log: Log, mostBytes = 1 << 20): { log: Log; journal: Journal } {
+export function openJournal(log: Log, maxBytes = 1 << 20): { log: Log; journal: Journal } {
   const kept: string[] = []
   const followers = new Set<(line: string) => void>()
   let keptBytes = 0
@@ -20,7 +20,7 @@ export function openJournal(log: Log, mostBytes = 1 << 20): { log: Log; journal:
     const line = text.trimEnd()
     kept.push(line)
     keptBytes += line.length
-    while (keptBytes > mostBytes && kept.length > 1) keptBytes -= kept.shift()!.length
+    while (keptBytes > maxBytes && kept.length > 1) keptBytes -= kept.shift()!.length
     for (const follower of followers) follower(line)
   })
 

@@ -1,5 +1,5 @@
 /** What can be in one SwapSet at a time; the set writes where. */
-export interface Placed {
+export interface SwapSetMember {
   /** Its place in the set, -1 while it is in none. */
   place: number
 }
@@ -10,7 +10,7 @@ export interface Placed {
  * generation, all that was ever in flight at such a moment is kept and copied until the next full collection: at 64
  * requests in flight that made every minor collection three times as long.
  */
-export class SwapSet<T extends Placed> implements Iterable<T> {
+export class SwapSet<T extends SwapSetMember> implements Iterable<T> {
   #members: T[] = []
 
   get size(): number {

@@ -1,7 +1,7 @@
 import type { Demand } from '../core/models/fleet.ts'
 import { type BackoffRules, circuit } from './backoff.ts'
-import { alive, type ModelState, type Resident, shortage } from './model-state.ts'
-import { type Occupant, type Place, place } from './place.ts'
+import { liveResidents, type ModelState, type Resident, shortage } from './model-state.ts'
+import { type DeviceCapacity, type Occupant, place } from './place.ts'
 
 export interface Rules {
   backoff: BackoffRules
@@ -13,7 +13,7 @@ export interface Rules {
   /** An engine that lived this long after its start was no failure, whatever ended it. */
   provenMs: number
   /** How long a model with background work alone lets models with interactive requests go first. */
-  courtesyMs: number
+  promoteAfterMs: number
 }
 
 /** What comes next for a model. Free slots have been handed out before. */
@@ -41,13 +41,13 @@ export function nextStep(
   demand: Demand | undefined,
   now: number,
   occupants: readonly Occupant[],
-  places: readonly Place[],
+  capacities: readonly DeviceCapacity[],
   rules: Rules,
 ): Step {
   const short = shortage(of)
   const since = waitingSince(of, demand, now)
   if (since === null && short === 0) return { do: 'rest' }
-  const there = alive(of)
+  const there = liveResidents(of)
   if (there.some(resident => resident.state === 'starting')) return { do: 'stay' }
   const { min, max } = of.model.replicas
   if (there.length >= Math.max(min, max)) return { do: 'stay' }
@@ -57,7 +57,7 @@ export function nextStep(
   if (gate !== 'closed')
     return { do: 'back off', until: of.failures!.retryAt, refuse: served ? 'none' : gate === 'open' ? 'all' : 'late' }
 
-  const decision = place({ ...of.wanted, mayEvict: !served || short > 0 }, occupants, places)
+  const decision = place({ ...of.wanted, mayEvict: !served || short > 0 }, occupants, capacities)
   if (decision.do === 'load') return decision
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
@@ -84,24 +84,26 @@ export const occupantsOf = (residents: Iterable<Resident>): Occupant[] =>
       devices: resident.devices,
       bytes: resident.bytes,
       busy: resident.state === 'starting' || resident.leases > 0,
-      pinned: !resident.serves.retired && alive(resident.serves).indexOf(resident) < resident.serves.model.replicas.min,
+      pinned:
+        !resident.serves.retired &&
+        liveResidents(resident.serves).indexOf(resident) < resident.serves.model.replicas.min,
       lastUsedAt: resident.lastUsedAt,
     }))
 
 /**
  * The models that want something in the order in which they are looked at: those with interactive requests or a load
- * asked for by hand first, and with them what has waited `courtesyMs`; of these, whoever has waited longest.
+ * asked for by hand first, and with them what has waited `promoteAfterMs`; of these, whoever has waited longest.
  */
 export function byUrgency(
-  needy: Iterable<ModelState>,
+  states: Iterable<ModelState>,
   demandOf: (of: ModelState) => Demand | undefined,
   now: number,
-  { courtesyMs }: Pick<Rules, 'courtesyMs'>,
+  { promoteAfterMs }: Pick<Rules, 'promoteAfterMs'>,
 ): ModelState[] {
-  const ordered = Array.from(needy, of => {
+  const ordered = Array.from(states, of => {
     const demand = demandOf(of)
     const since = waitingSince(of, demand, now) ?? now
-    const first = of.loadWaiters.length > 0 || (demand?.interactive ?? 0) > 0 || now - since >= courtesyMs
+    const first = of.loadWaiters.length > 0 || (demand?.interactive ?? 0) > 0 || now - since >= promoteAfterMs
     return { of, since, first }
   })
   ordered.sort((a, b) => Number(b.first) - Number(a.first) || a.since - b.since)

@@ -2,12 +2,12 @@
 export interface BackoffRules {
   /** Milliseconds before the second attempt; each further one waits twice as long. */
   firstMs: number
-  mostMs: number
+  maxMs: number
   /** After this many failures without a success, callers are told at once instead of being kept waiting. */
   openAfter: number
 }
 
-export const defaultBackoff: BackoffRules = { firstMs: 1_000, mostMs: 300_000, openAfter: 5 }
+export const defaultBackoff: BackoffRules = { firstMs: 1_000, maxMs: 300_000, openAfter: 5 }
 
 /** The failures of one model's engine since it last did something useful. */
 export interface Failures {
@@ -21,7 +21,7 @@ export interface Failures {
 /** The failures after one more. */
 export function failedAgain(before: Failures | null, reason: string, now: number, rules: BackoffRules): Failures {
   const count = (before?.count ?? 0) + 1
-  const pause = Math.min(rules.mostMs, rules.firstMs * 2 ** Math.min(count - 1, 30))
+  const pause = Math.min(rules.maxMs, rules.firstMs * 2 ** Math.min(count - 1, 30))
   return { count, retryAt: now + pause, reason }
 }
 

@@ -26,5 +26,5 @@ export const defaultRules: Rules = {
   backoff: defaultBackoff,
   holdMs: 10_000,
   provenMs: 60_000,
-  courtesyMs: 30_000,
+  promoteAfterMs: 30_000,
 }

@@ -1,11 +1,11 @@
 import { EventEmitter } from 'node:events'
 import { Failure } from '../core/failure.ts'
 import { faultClass } from '../core/tasks/protocols/engine-text.ts'
-import type { Endpoint, Exit, Launched, Launcher, LaunchOrder } from './launcher/launcher.ts'
+import type { Endpoint, Exit, Launched, Launcher, LaunchOptions } from './launcher/launcher.ts'
 
 export type EngineState = 'stopped' | 'starting' | 'ready' | 'stopping'
 
-export interface EngineOrder extends Omit<LaunchOrder, 'launchId'> {
+export interface EngineOptions extends Omit<LaunchOptions, 'launchId'> {
   engineId: string
   /** Answers 2xx once the engine can work; null for one that is taken to be ready at once. */
   healthPath: string | null
@@ -31,7 +31,7 @@ const longestWrongAnswer = 10_000
  * callers, and the last words of its output for the log.
  */
 export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: string] }> {
-  readonly order: EngineOrder
+  readonly options: EngineOptions
   #launcher: Launcher
   #state: EngineState = 'stopped'
   #launched: Launched | undefined
@@ -39,9 +39,9 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
   #stopping: Promise<void> | undefined
   #launches = 0
 
-  constructor(order: EngineOrder, launcher: Launcher) {
+  constructor(options: EngineOptions, launcher: Launcher) {
     super()
-    this.order = order
+    this.options = options
     this.#launcher = launcher
   }
 
@@ -61,7 +61,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
     return this.#launcher.logs(this.#launchId)
   }
   get #launchId(): string {
-    return `${this.order.engineId}-${this.#launches}`
+    return `${this.options.engineId}-${this.#launches}`
   }
 
   /**
@@ -83,7 +83,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
   }
 
   /** Resolves when the process and everything it started are gone. Safe in any state; `graceMs` 0 kills at once. */
-  stop(reason: string, graceMs = this.order.graceMs): Promise<void> {
+  stop(reason: string, graceMs = this.options.graceMs): Promise<void> {
     if (this.#stopping && graceMs === 0 && this.#launched) void this.#launcher.stop(this.#launched.launchId, 0)
     this.#stopping ??= this.#end(reason, graceMs).finally(() => {
       this.#stopping = undefined
@@ -98,7 +98,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
         const why = await this.#launch(abort)
         if (why === undefined) return
         const raced =
-          this.order.channel === 'port' &&
+          this.options.channel === 'port' &&
           this.logs()
             .slice(-40)
             .some(line => portTaken.test(line))
@@ -114,9 +114,9 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
   /** One process, until it serves or is gone. Resolves with why it does not serve, as a sentence. */
   async #launch(abort: AbortSignal): Promise<string | undefined> {
     this.#launches++
-    const launched = await this.#launcher.start({ ...this.order, launchId: this.#launchId })
+    const launched = await this.#launcher.start({ ...this.options, launchId: this.#launchId })
     this.#launched = launched
-    const exited = launched.exited.then(reasonOfDeath)
+    const exited = launched.exited.then(exitReason)
     const polling = new AbortController()
     const signal = AbortSignal.any([abort, polling.signal])
     const why = await Promise.race([exited, this.#poll(launched, signal)])
@@ -130,33 +130,33 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
     void launched.exited.then(exit => {
       if (this.#launched !== launched) return
       this.#launched = undefined
-      const unasked = this.#state === 'ready'
+      const unexpected = this.#state === 'ready'
       this.#state = 'stopped'
-      if (unasked) this.emit('exit', reasonOfDeath(exit), exit.lastWords)
+      if (unexpected) this.emit('exit', exitReason(exit), exit.lastWords)
     })
     return undefined
   }
 
   async #poll(launched: Launched, signal: AbortSignal): Promise<string | undefined> {
-    const { healthPath, headers, loadStallMs } = this.order
+    const { healthPath, headers, loadStallMs } = this.options
     if (healthPath === null) return undefined
     const startedAt = performance.now()
     let answered = ''
     let answeredAt = startedAt
-    let wrongSince = Number.POSITIVE_INFINITY
+    let failingSince = Number.POSITIVE_INFINITY
     const { askHealth } = await import('./health.ts')
     for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
       const { health, body } = await askHealth(launched.endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
       if (signal.aborted) break
       if (health === 'ready') return undefined
       const now = performance.now()
-      wrongSince = typeof health === 'object' ? Math.min(wrongSince, now) : Number.POSITIVE_INFINITY
+      failingSince = typeof health === 'object' ? Math.min(failingSince, now) : Number.POSITIVE_INFINITY
       if (body !== answered) {
         answered = body
         answeredAt = now
       }
       const stalled = now - Math.max(answeredAt, launched.lastOutputAt()) > loadStallMs
-      if (typeof health === 'object' && (stalled || now - wrongSince > longestWrongAnswer))
+      if (typeof health === 'object' && (stalled || now - failingSince > longestWrongAnswer))
         return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
       if (stalled) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
       if (now - startedAt > 10 * loadStallMs) return `Engine was still not ready after ${seconds(10 * loadStallMs)}.`
@@ -184,7 +184,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
  * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no line of the output,
  * which may be about the request of somebody else; after a signal the last line has nothing to do with the end.
  */
-export function reasonOfDeath({ status, lastWords, hint }: Exit): string {
+export function exitReason({ status, lastWords, hint }: Exit): string {
   const why = status.startsWith('SIG') ? undefined : faultClass(lastWords)
   return `Engine exited (${status})${why ? `: ${why}` : ''}${hint ? `. ${hint}` : ''}`
 }

@@ -3,19 +3,19 @@ import { join } from 'node:path'
 import { type GgufHeader, readGgufHeader } from '../core/models/gguf-header.ts'
 import type { Model } from '../core/models/model.ts'
 import { type Sizing, sizing } from './engines/gguf/sizing.ts'
-import { SizingRefusal } from './engines/gguf/sizing-words.ts'
+import { SizingRefusal } from './engines/gguf/sizing-text.ts'
 
 /** What an engine takes besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
-export const besides = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
+export const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
 
 /** Weights take a fifth more than their files: padding, dequantised parts, the cache of a few requests. */
 const factor = 1.2
 
 /** A folder with more entries than this is no model; what was counted by then is taken. */
-const mostEntries = 10_000
+const maxEntries = 10_000
 
 /** Where a model is to be placed. */
-export interface Room {
+export interface PlacementTarget {
   kind: 'nvidia' | 'cpu'
   /** How many devices it is spread over, and the bytes that may be booked on each of them. */
   devices: number
@@ -35,16 +35,16 @@ export type Layout = Pick<Model, 'tasks' | 'context_length'> &
  * says about weights, cache and buffers, by the same decision that the engine takes when it starts; else from the size
  * of its files. Null when nothing is known (a name on a hub, say): whoever places it then gives it a device of its own.
  */
-export async function estimate(model: Sized, room: Room): Promise<number | null> {
+export async function estimate(model: Sized, room: PlacementTarget): Promise<number | null> {
   if (model.memory !== undefined) return model.memory
-  if (model.source === undefined) return besides[room.kind]
+  if (model.source === undefined) return overhead[room.kind]
   if (/\.gguf$/i.test(model.source)) {
     // A file that cannot be read is refused by the engine, with its own words.
     const header = await readGgufHeader(model.source).catch(() => null)
     if (header) return ggufNeed(header, model, room).bytes
   }
-  const files = await sizeOf(model.source, { left: mostEntries })
-  return files === null ? null : Math.ceil(files * factor) + besides[room.kind]
+  const files = await sizeOf(model.source, { left: maxEntries })
+  return files === null ? null : Math.ceil(files * factor) + overhead[room.kind]
 }
 
 /**
@@ -54,9 +54,9 @@ export async function estimate(model: Sized, room: Room): Promise<number | null>
 export function ggufNeed(
   header: GgufHeader,
   layout: Layout,
-  { kind, devices, capacity, slots }: Room,
+  { kind, devices, capacity, slots }: PlacementTarget,
 ): { bytes: number; sizing: Sizing | null } {
-  const own = besides[kind] * devices
+  const own = overhead[kind] * devices
   const free = Math.max(0, capacity * devices - own)
   const memory =
     kind === 'cpu' ? { gpu: 0, cards: 0, cpu: free } : { gpu: free, cards: devices, cpu: Number.POSITIVE_INFINITY }

@@ -17,7 +17,7 @@ interface Cost {
 /** Sets of engines whose bytes differ by less than this share count as equal: reloading them takes about as long. */
 const equalShare = 1 / 8
 /** Every set of so many engines is compared: 256 sets, a tenth of a millisecond. */
-const mostCompared = 8
+const maxCompared = 8
 
 export const costOf = (occupants: readonly Occupant[]): Cost => ({
   busy: occupants.filter(({ busy }) => busy).length,
@@ -47,7 +47,7 @@ export function cheapest<Option>(options: readonly Option[], cost: (option: Opti
 
 /**
  * Chooses the engines whose end frees at least `bytes`: by `cheapest`, without one that need not leave, least recently
- * used first. Returns undefined where all of them together do not suffice. Up to `mostCompared` candidates are compared
+ * used first. Returns undefined where all of them together do not suffice. Up to `maxCompared` candidates are compared
  * exactly; with more, those that are idle and least recently used are.
  */
 export function evictionFor(bytes: number, candidates: readonly Candidate[]): Occupant[] | undefined {
@@ -59,17 +59,17 @@ export function evictionFor(bytes: number, candidates: readonly Candidate[]): Oc
   if (!suffices(ordered)) return undefined
   let count = 1
   while (!suffices(ordered.slice(0, count))) count++
-  const options = [needed(ordered.slice(0, count), suffices)]
-  const compared = ordered.slice(0, mostCompared)
+  const options = [minimalChoice(ordered.slice(0, count), suffices)]
+  const compared = ordered.slice(0, maxCompared)
   for (let set = 1; set < 1 << compared.length; set++) {
     const chosen = compared.filter((_, at) => (set >> at) & 1)
-    if (suffices(chosen)) options.push(needed(chosen, suffices))
+    if (suffices(chosen)) options.push(minimalChoice(chosen, suffices))
   }
   return cheapest(options, chosen => costOf(chosen.map(({ occupant }) => occupant)))!.map(({ occupant }) => occupant)
 }
 
 /** Leaves out what need not be among the chosen: the busy and most recently used, which come last, before the others. */
-export function needed<One>(chosen: readonly One[], suffices: (chosen: readonly One[]) => boolean): One[] {
+export function minimalChoice<One>(chosen: readonly One[], suffices: (chosen: readonly One[]) => boolean): One[] {
   let rest = [...chosen]
   for (const one of chosen.toReversed()) {
     const without = rest.filter(other => other !== one)

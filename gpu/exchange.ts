@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { Failure } from '../core/failure.ts'
 import type { EngineCall, EngineListener, Exchange, StreamedBody } from '../core/models/fleet.ts'
-import type { Placed } from '../core/swap-set.ts'
+import type { SwapSetMember } from '../core/swap-set.ts'
 import { fitAnswer } from './fit-answer.ts'
 import type { Link } from './link.ts'
 
@@ -41,7 +41,7 @@ function whatHappened(error: Error & { code?: string }, asking: boolean): string
  * One request to an engine. The hot path: it is undici's handler itself, so that between the socket and the listener
  * there is one call and no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
  */
-export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHandler {
+export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.DispatchHandler {
   /** Among those of its link that are on their way. */
   place = -1
   #link: Link
@@ -70,10 +70,10 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
 
   /** Sends it. */
   start(): void {
-    const { death, open } = this.#link
+    const { engineFailure, open } = this.#link
     open.add(this)
     // Later, so that the caller holds the exchange before it hears of its end.
-    if (death) queueMicrotask(() => this.cut(death()))
+    if (engineFailure) queueMicrotask(() => this.cut(engineFailure()))
     else this.#send()
   }
 
@@ -213,9 +213,9 @@ export class EngineExchange implements Exchange, Placed, Dispatcher.DispatchHand
       return
     }
     // A connection breaks a moment before its engine is known to have died, and that is the better reason.
-    link.afterDeath(death => {
+    link.afterExit(engineFailure => {
       if (this.#phase === 'ended') return
-      if (death) return this.#fail(death())
+      if (engineFailure) return this.#fail(engineFailure())
       // The engine may have closed an idle connection in the very moment it was used again: once more, on a new one.
       if (this.#phase === 'asking' && !this.#again && brokenOff.has(error.code ?? '')) {
         this.#again = true

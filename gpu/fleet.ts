@@ -17,10 +17,10 @@ import { lookAtMachine, type Machine } from './machine.ts'
 import { openMemory } from './memory.ts'
 import { missingForAll, missingProgram } from './missing-program.ts'
 import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
+import { ofUnknownSize, placementTargetFor, whereFor } from './placement-target.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
-import { wantedLevel } from './presets/sandbox-order.ts'
+import { wantedLevel } from './presets/sandbox-requirements.ts'
 import { openResidency, type Residency } from './residency.ts'
-import { ofUnknownSize, roomFor, whereFor } from './room.ts'
 import { openRunning } from './running.ts'
 import { sandboxRefusal, sandboxWarning } from './sandbox/level.ts'
 
@@ -91,7 +91,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       newEngineId: () => newId('wkr'),
       loaded: options.onLoaded,
     },
-    () => memory.places(),
+    () => memory.capacities(),
     {
       waits: modelId => queue?.waits(modelId) ?? false,
       demand: modelId => queue?.demand(modelId),
@@ -133,9 +133,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       }
       if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
       else {
-        const room = roomFor(wanted, slots, memory.places())
+        const room = placementTargetFor(wanted, slots, memory.capacities())
         const sized = { ...model, memory: model.memory ?? preset.memory }
-        wanted.bytes = room ? ((await estimate(sized, room)) ?? ofUnknownSize(wanted, memory.places())) : 0
+        wanted.bytes = room ? ((await estimate(sized, room)) ?? ofUnknownSize(wanted, memory.capacities())) : 0
       }
       // The files took a moment to look at, in which the configuration may have changed again.
       if (configured() === model) return residency.of(model, wanted, slots)
@@ -260,10 +260,10 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       return load
     },
     async unload(modelId) {
-      const leaving = residents().filter(resident => resident.serves.model.id === modelId)
+      const evicted = residents().filter(resident => resident.serves.model.id === modelId)
       residency.unload(modelId)
-      await Promise.all(leaving.map(resident => engines.parted(resident.engineId)))
-      await memory.released(leaving.flatMap(({ devices }) => devices))
+      await Promise.all(evicted.map(resident => engines.exited(resident.engineId)))
+      await memory.released(evicted.flatMap(({ devices }) => devices))
     },
     snapshot(): FleetSnapshot {
       const epoch = (at: number) => Math.round(clock.epoch() - (clock.now() - at))

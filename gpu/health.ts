@@ -9,9 +9,9 @@ export async function stillRunning(endpoint: Endpoint, path: string, headers: re
   const { body } = await askHealth(endpoint, path, headers, 1_000)
   if (body === '') return Number.POSITIVE_INFINITY
   try {
-    const told = JSON.parse(body) as { running?: unknown } | { is_processing?: unknown }[]
-    if (Array.isArray(told)) return told.filter(slot => slot?.is_processing === true).length
-    return typeof told.running === 'number' ? told.running : 0
+    const runningStatus = JSON.parse(body) as { running?: unknown } | { is_processing?: unknown }[]
+    if (Array.isArray(runningStatus)) return runningStatus.filter(slot => slot?.is_processing === true).length
+    return typeof runningStatus.running === 'number' ? runningStatus.running : 0
   } catch {
     return 0
   }

@@ -1,7 +1,7 @@
 import type { Client } from 'undici'
 import type { EngineCall, EngineListener, Exchange, Lease } from '../core/models/fleet.ts'
+import { DeferredExchange } from './deferred-exchange.ts'
 import { EngineExchange } from './exchange.ts'
-import { LaterExchange } from './later-exchange.ts'
 import type { Link } from './link.ts'
 import type { Resident } from './model-state.ts'
 
@@ -38,7 +38,7 @@ export class EngineLease implements Lease {
 
   open(call: EngineCall, listener: EngineListener): Exchange {
     const adapting = this.#link.options.adapt?.(call, listener)
-    return adapting ? new LaterExchange(adapting, this, listener) : this.openAsIs(call, listener)
+    return adapting ? new DeferredExchange(adapting, this, listener) : this.openAsIs(call, listener)
   }
 
   /** Opens a request that the engine takes as it is. */
@@ -63,7 +63,7 @@ export class EngineLease implements Lease {
     const ranMs = this.#well ? performance.now() - this.#since : null
     const back = () => this.#returned(this.#resident, ranMs)
     if (this.#wellAtLast) back()
-    else void this.#link.letGo().then(back)
+    else void this.#link.untilReleased().then(back)
   }
 
   [Symbol.dispose](): void {

@@ -26,7 +26,7 @@ export interface LinkOptions {
   /** How long it may go on with a request that was given up. */
   cancelGraceMs: number
   /** It went on for longer than that. */
-  deaf(): void
+  unresponsive(): void
   /** Nothing has come from the engine for as long as `noProgressMs`, on no request at all. */
   stuck(): void
   /** A listener threw: a fault of ours, to be logged. */
@@ -36,8 +36,8 @@ export interface LinkOptions {
 /** How many bytes a connection reads ahead of a client that does not read. undici's types lack this option of net.connect. */
 const readAhead: object = { highWaterMark: 16 << 10 }
 
-/** How long a broken connection waits for the end of its engine to be known, which makes the better message. */
-const obituaryMs = 750
+/** How long a broken connection waits for the exit status of its engine, which makes the better message. */
+const exitWaitMs = 750
 
 /**
  * One ready engine as requests see it. It owns the connections: one for each slot and used by nobody else, so that a
@@ -52,8 +52,8 @@ export class Link {
   lastProgressAt = performance.now()
   #free: Client[] = []
   #all = new Set<Client>()
-  #death: (() => Failure) | undefined
-  #mourners = new Set<(death: (() => Failure) | undefined) => void>()
+  #engineFailure: (() => Failure) | undefined
+  #waiters = new Set<(engineFailure: (() => Failure) | undefined) => void>()
 
   constructor(options: LinkOptions) {
     this.options = options
@@ -69,29 +69,29 @@ export class Link {
   }
 
   /** Makes the failure of every request from here on; undefined while the engine lives. */
-  get death(): (() => Failure) | undefined {
-    return this.#death
+  get engineFailure(): (() => Failure) | undefined {
+    return this.#engineFailure
   }
 
   /** Ends every request at once with the reason, and refuses those that come. */
-  die(death: () => Failure): void {
-    this.#death ??= death
-    for (const mourner of this.#mourners) mourner(death)
-    this.#mourners.clear()
-    for (const exchange of this.open) exchange.cut(death())
+  fail(engineFailure: () => Failure): void {
+    this.#engineFailure ??= engineFailure
+    for (const waiter of this.#waiters) waiter(engineFailure)
+    this.#waiters.clear()
+    for (const exchange of this.open) exchange.cut(engineFailure())
     this.close()
   }
 
   /** Calls back once with how the engine died, or with undefined when it seems to live on. */
-  afterDeath(tell: (death: (() => Failure) | undefined) => void): void {
-    if (this.#death || !this.options.watched) return tell(this.#death)
-    const mourner = (death: (() => Failure) | undefined) => {
+  afterExit(tell: (engineFailure: (() => Failure) | undefined) => void): void {
+    if (this.#engineFailure || !this.options.watched) return tell(this.#engineFailure)
+    const waiter = (engineFailure: (() => Failure) | undefined) => {
       clearTimeout(timer)
-      this.#mourners.delete(mourner)
-      tell(death)
+      this.#waiters.delete(waiter)
+      tell(engineFailure)
     }
-    const timer = setTimeout(mourner, obituaryMs, undefined)
-    this.#mourners.add(mourner)
+    const timer = setTimeout(waiter, exitWaitMs, undefined)
+    this.#waiters.add(waiter)
   }
 
   /** A request has waited in vain. It condemns the engine only if nobody else has heard from it either. */
@@ -101,17 +101,17 @@ export class Link {
   }
 
   /**
-   * Resolves when the engine has let go of what was given up: as soon as it works on no more than what is open. One
-   * that goes on past the grace is reported as deaf.
+   * Resolves when the engine has stopped the requests that were cancelled: as soon as it works on no more than what is
+   * open. An engine that goes on after `cancelGraceMs` is reported as unresponsive.
    */
-  async letGo(): Promise<void> {
+  async untilReleased(): Promise<void> {
     const { healthPath, cancelGraceMs, endpoint, headers } = this.options
     if (healthPath === null) return
     const until = performance.now() + cancelGraceMs
-    for (let pauseMs = 20; !this.#death; pauseMs = Math.min(2 * pauseMs, 250)) {
+    for (let pauseMs = 20; !this.#engineFailure; pauseMs = Math.min(2 * pauseMs, 250)) {
       const running = await stillRunning(endpoint, healthPath, headers)
-      if (running <= this.open.size || this.#death) return
-      if (performance.now() >= until) return this.options.deaf()
+      if (running <= this.open.size || this.#engineFailure) return
+      if (performance.now() >= until) return this.options.unresponsive()
       await delay(pauseMs)
     }
   }

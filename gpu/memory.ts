@@ -4,7 +4,7 @@ import type { DeviceSnapshot } from '../core/models/fleet.ts'
 import type { cardProcesses } from './devices/card-processes.ts'
 import { type Device, type Discovery, noReadings } from './devices/device.ts'
 import type { Resident } from './model-state.ts'
-import type { Place } from './place.ts'
+import type { DeviceCapacity } from './place.ts'
 
 /** Where devices are learnt from; tests bring their own. */
 export interface DeviceSource {
@@ -94,15 +94,15 @@ export async function openMemory({
   }
 
   function poll(): void {
-    const before = JSON.stringify(places())
+    const before = JSON.stringify(capacities())
     void measure().then(() => {
-      if (!closed && JSON.stringify(places()) !== before) changed()
+      if (!closed && JSON.stringify(capacities()) !== before) changed()
     })
   }
 
   const devices = (): Device[] => [...cards, source.cpu]
 
-  const places = (): Place[] =>
+  const capacities = (): DeviceCapacity[] =>
     devices().map(({ id, kind, totalBytes }) => ({
       id,
       kind,
@@ -114,7 +114,7 @@ export async function openMemory({
   await measure()
   return {
     devices,
-    places,
+    capacities,
     cardsOf,
     measure,
     /** Why there are no cards, or none that can be used; null when there are some. */

@@ -4,8 +4,8 @@ import type { Model } from '../core/models/model.ts'
 import { retryAfter } from '../core/retry-after.ts'
 import type { BackoffRules, Failures } from './backoff.ts'
 import { circuit } from './backoff.ts'
-import { type Pace, untilFree, untilReady } from './pace.ts'
-import type { Wanted } from './place.ts'
+import { type ExpectedDurations, untilFree, untilReady } from './expected-durations.ts'
+import type { PlacementRequest } from './place.ts'
 
 /** One engine that holds, is about to hold, or still holds memory. Times are on the residency's monotonic clock. */
 export interface Resident {
@@ -38,13 +38,13 @@ export interface LoadWaiter {
 /** One model as the residency sees it: its engines, who waits for it to be loaded, and how its starts have gone. */
 export interface ModelState {
   model: Model
-  wanted: Omit<Wanted, 'mayEvict'>
+  wanted: Omit<PlacementRequest, 'mayEvict'>
   slots: number
   residents: Resident[]
   /** Those who wait for a load. Requests that wait for a slot are in the queue, which tells their demand. */
   loadWaiters: LoadWaiter[]
   failures: Failures | null
-  pace: Pace
+  pace: ExpectedDurations
   /** Why it has no engine although one is wanted, as a sentence. */
   reason: string | null
   /** It can never be placed as things are. */
@@ -77,13 +77,13 @@ export const newModelState = (model: Model, wanted: ModelState['wanted'], slots:
  * Replaces the state of a model whose configuration was changed. Whoever waited for the old one to be loaded waits for
  * the new one, which is loaded if the old one was. Failures are forgotten: the change may be the cure.
  */
-export function succeed(before: ModelState, after: ModelState, now: number): void {
+export function replaceState(before: ModelState, after: ModelState, now: number): void {
   after.loadWaiters = before.loadWaiters.splice(0)
   after.pace = { ...before.pace }
   after.unloaded = before.unloaded
   after.engineStarts = before.engineStarts
   after.engineFailures = before.engineFailures
-  if (after.loadWaiters.length === 0 && alive(before).length > 0 && !before.unloaded)
+  if (after.loadWaiters.length === 0 && liveResidents(before).length > 0 && !before.unloaded)
     after.loadWaiters.push({ since: now, loaded() {}, refuse() {} })
 }
 
@@ -108,7 +108,7 @@ export const newResident = (
   useful: false,
 })
 
-export const alive = (state: ModelState): Resident[] =>
+export const liveResidents = (state: ModelState): Resident[] =>
   state.residents.filter(resident => resident.state !== 'stopping')
 
 /** The resident that takes the next request: ready, not draining, with a free slot, the least busy of those. */
@@ -127,7 +127,7 @@ export const readyResident = (state: ModelState): Resident | undefined =>
 export const shortage = (state: ModelState): number =>
   state.unloaded || state.retired || !state.model.enabled
     ? 0
-    : Math.max(0, state.model.replicas.min - alive(state).length)
+    : Math.max(0, state.model.replicas.min - liveResidents(state).length)
 
 /** Its engine that is on its way. */
 export const loading = (state: ModelState): Resident | undefined =>
@@ -137,7 +137,7 @@ export const loading = (state: ModelState): Resident | undefined =>
 export function etaOf(state: ModelState, demand: Demand | undefined, now: number): number | null {
   const starting = loading(state)
   if (starting) return untilReady(state.pace, now - starting.startedAt)
-  const slots = alive(state).reduce((sum, resident) => sum + resident.slots, 0)
+  const slots = liveResidents(state).reduce((sum, resident) => sum + resident.slots, 0)
   return slots > 0 ? untilFree(state.pace, Math.max(0, (demand?.interactive ?? 0) - 1), slots) : state.pace.loadMs
 }
 
@@ -149,7 +149,7 @@ export const provedItself = (resident: Resident, now: number, { provenMs }: { pr
 export function idleUntil(resident: Resident): number | null {
   const { model, unloaded } = resident.serves
   if (resident.state !== 'ready' || resident.leases > 0 || model.idle_ttl === 0) return null
-  if (alive(resident.serves).length <= model.replicas.min && !unloaded) return null
+  if (liveResidents(resident.serves).length <= model.replicas.min && !unloaded) return null
   return resident.lastUsedAt + model.idle_ttl
 }
 

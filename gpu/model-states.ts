@@ -1,6 +1,6 @@
 import { sameEngine } from '../core/models/change.ts'
 import type { Model } from '../core/models/model.ts'
-import { type ModelState, newModelState, notOffered, refuseLoads, succeed } from './model-state.ts'
+import { type ModelState, newModelState, notOffered, refuseLoads, replaceState } from './model-state.ts'
 
 /**
  * The state of every model that was asked for or is kept loaded. States of removed configurations are not among them.
@@ -24,7 +24,7 @@ export function openModelStates({ now, retired }: { now: () => number; retired: 
     const made = newModelState(model, wanted, slots)
     all.set(model.id, made)
     if (known) {
-      succeed(known, made, now())
+      replaceState(known, made, now())
       retire(known)
     }
     return made

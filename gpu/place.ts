@@ -1,7 +1,7 @@
-import { cheapest, costOf, evictionFor, needed } from './evict.ts'
+import { cheapest, costOf, evictionFor, minimalChoice } from './evict.ts'
 
 /** What `place` must know of a device: how much of it may be booked. */
-export interface Place {
+export interface DeviceCapacity {
   id: string
   kind: 'nvidia' | 'cpu'
   /** Bytes that models may fill: the whole of it less what others use. */
@@ -23,7 +23,7 @@ export interface Occupant {
   lastUsedAt: number
 }
 
-export interface Wanted {
+export interface PlacementRequest {
   modelId: string
   bytes: number
   /** How many devices of the kind it spreads over; `none` is for engines that run elsewhere. */
@@ -41,7 +41,7 @@ export type Decision =
   | { do: 'refuse'; reason: string }
 
 interface Option {
-  device: Place
+  device: DeviceCapacity
   /** Bytes beyond what is wanted, once the engines in `evict` have left. */
   spare: number
   evict: Occupant[]
@@ -52,41 +52,50 @@ interface Option {
  * waiting model on every change. Idle engines leave, as few bytes as suffice, least recently used first; a busy one is
  * waited for, never killed; a pinned one stays. A model that spreads over several devices takes an even share of each.
  */
-export function place(want: Wanted, occupants: readonly Occupant[], places: readonly Place[]): Decision {
-  if (want.impossible !== undefined) return { do: 'refuse', reason: want.impossible }
-  if (want.kind === 'none') return { do: 'load', devices: [], evict: [] }
-  const of = places.filter(device => device.kind === want.kind)
-  const name = `'${want.modelId}'`
-  if (of.length < want.devices) return { do: 'refuse', reason: tooFew(name, want, of.length) }
-  const share = want.bytes / want.devices
+export function place(
+  request: PlacementRequest,
+  occupants: readonly Occupant[],
+  capacities: readonly DeviceCapacity[],
+): Decision {
+  if (request.impossible !== undefined) return { do: 'refuse', reason: request.impossible }
+  if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
+  const of = capacities.filter(device => device.kind === request.kind)
+  const name = `'${request.modelId}'`
+  if (of.length < request.devices) return { do: 'refuse', reason: tooFew(name, request, of.length) }
+  const share = request.bytes / request.devices
   const able = of.filter(device => device.capacity >= share)
-  if (able.length < want.devices) return { do: 'refuse', reason: tooBig(name, want, share, of) }
+  if (able.length < request.devices) return { do: 'refuse', reason: tooBig(name, request, share, of) }
 
-  const options = able.flatMap(device => optionAt(device, share, occupants, want.mayEvict) ?? [])
-  if (options.length < want.devices) {
-    if (!want.mayEvict) return { do: 'wait', for: [], reason: `There is no room for another engine of ${name}.` }
-    return { do: 'refuse', reason: beside(name, want, share, occupants, able) }
+  const options = able.flatMap(device => optionAt(device, share, occupants, request.mayEvict) ?? [])
+  if (options.length < request.devices) {
+    if (!request.mayEvict) return { do: 'wait', for: [], reason: `There is no room for another engine of ${name}.` }
+    return { do: 'refuse', reason: beside(name, request, share, occupants, able) }
   }
-  const chosen = choose(options, want.devices)
-  const leaving = leavingFrom(chosen, share, occupants)
-  const busy = leaving.filter(other => other.busy)
+  const chosen = choose(options, request.devices)
+  const evicted = evictedFrom(chosen, share, occupants)
+  const busy = evicted.filter(other => other.busy)
   if (busy.length > 0)
     return {
       do: 'wait',
       for: busy.map(other => other.engineId),
       reason: `${name} waits for ${names(busy)} to finish, whose memory it needs.`,
     }
-  return { do: 'load', devices: chosen.map(option => option.device.id), evict: leaving.map(other => other.engineId) }
+  return { do: 'load', devices: chosen.map(option => option.device.id), evict: evicted.map(other => other.engineId) }
 }
 
 const shareOf = (other: Occupant): number => other.bytes / other.devices.length
-const on = (device: Place, occupants: readonly Occupant[]): Occupant[] =>
+const on = (device: DeviceCapacity, occupants: readonly Occupant[]): Occupant[] =>
   occupants.filter(other => other.devices.includes(device.id))
-const freeOn = (device: Place, occupants: readonly Occupant[]): number =>
+const freeOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
   device.capacity - on(device, occupants).reduce((sum, other) => sum + shareOf(other), 0)
 
 /** What it takes to have `share` bytes here; undefined where it cannot be had. */
-function optionAt(device: Place, share: number, occupants: readonly Occupant[], mayEvict: boolean): Option | undefined {
+function optionAt(
+  device: DeviceCapacity,
+  share: number,
+  occupants: readonly Occupant[],
+  mayEvict: boolean,
+): Option | undefined {
   const free = freeOn(device, occupants)
   const candidates = on(device, occupants)
     .filter(other => mayEvict && !other.pinned)
@@ -106,40 +115,41 @@ function choose(options: readonly Option[], devices: number): Option[] {
 }
 
 /** The engines that leave the chosen devices, once each: one that spreads over several may make another's leaving needless. */
-function leavingFrom(chosen: readonly Option[], share: number, occupants: readonly Occupant[]): Occupant[] {
+function evictedFrom(chosen: readonly Option[], share: number, occupants: readonly Occupant[]): Occupant[] {
   const all = [...new Set(chosen.flatMap(option => option.evict))]
   if (chosen.length < 2) return all
-  return needed(all, leaving => {
-    const staying = occupants.filter(other => !leaving.includes(other))
+  return minimalChoice(all, evicted => {
+    const staying = occupants.filter(other => !evicted.includes(other))
     return chosen.every(({ device }) => freeOn(device, staying) >= share)
   })
 }
 
-const word = (kind: Wanted['kind'], many = false): string => (kind === 'cpu' ? 'processor' : many ? 'GPUs' : 'GPU')
+const word = (kind: PlacementRequest['kind'], many = false): string =>
+  kind === 'cpu' ? 'processor' : many ? 'GPUs' : 'GPU'
 
-function tooFew(name: string, want: Wanted, there: number): string {
-  if (there === 0) return `${name} needs a ${word(want.kind)}, and this server has found none.`
-  return `${name} needs ${want.devices} ${word(want.kind, true)}; this server has ${there}.`
+function tooFew(name: string, request: PlacementRequest, there: number): string {
+  if (there === 0) return `${name} needs a ${word(request.kind)}, and this server has found none.`
+  return `${name} needs ${request.devices} ${word(request.kind, true)}; this server has ${there}.`
 }
 
-function tooBig(name: string, want: Wanted, share: number, of: readonly Place[]): string {
+function tooBig(name: string, request: PlacementRequest, share: number, of: readonly DeviceCapacity[]): string {
   const largest = Math.max(...of.map(device => device.capacity))
-  const each = want.devices > 1 ? ` on each of ${want.devices} ${word(want.kind, true)}` : ''
-  return `${name} needs ${size(share)} of memory${each}; the most that one ${word(want.kind)} here has is ${size(largest)}.`
+  const each = request.devices > 1 ? ` on each of ${request.devices} ${word(request.kind, true)}` : ''
+  return `${name} needs ${size(share)} of memory${each}; the most that one ${word(request.kind)} here has is ${size(largest)}.`
 }
 
 function beside(
   name: string,
-  want: Wanted,
+  request: PlacementRequest,
   share: number,
   occupants: readonly Occupant[],
-  able: readonly Place[],
+  able: readonly DeviceCapacity[],
 ): string {
   const pinned = occupants.filter(other => other.pinned)
   const most = Math.max(...able.map(device => freeOn(device, pinned)))
-  const each = want.devices > 1 ? ` on each of ${want.devices} ${word(want.kind, true)}` : ''
+  const each = request.devices > 1 ? ` on each of ${request.devices} ${word(request.kind, true)}` : ''
   const kept = pinned.filter(other => able.some(device => other.devices.includes(device.id)))
-  return `${name} needs ${size(share)} of memory${each}; beside ${names(kept)}, which is kept loaded (replicas.min), one ${word(want.kind)} here has at most ${size(Math.max(0, most))}.`
+  return `${name} needs ${size(share)} of memory${each}; beside ${names(kept)}, which is kept loaded (replicas.min), one ${word(request.kind)} here has at most ${size(Math.max(0, most))}.`
 }
 
 const names = (occupants: readonly Occupant[]): string =>

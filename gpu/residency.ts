@@ -7,7 +7,7 @@ import { defaultRules, type Effects } from './effects.ts'
 import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
 import { openModelStates } from './model-states.ts'
-import type { Place } from './place.ts'
+import type { DeviceCapacity } from './place.ts'
 
 /**
  * Which models are loaded where: a state machine with one writer. Events come in as calls, decisions go out as
@@ -17,7 +17,7 @@ import type { Place } from './place.ts'
  */
 export function openResidency(
   effects: Effects,
-  places: () => readonly Place[],
+  capacities: () => readonly DeviceCapacity[],
   queue: SlotQueue,
   rules: Rules = defaultRules,
 ) {
@@ -45,7 +45,7 @@ export function openResidency(
   /** Ends every engine: idle ones at once, the others after their requests. */
   function unloadAll(of: ModelState): void {
     of.unloaded = true
-    for (const resident of states.alive(of)) {
+    for (const resident of states.liveResidents(of)) {
       if (resident.leases > 0) resident.draining = 'unload'
       else stop(resident, of.retired ? 'the configuration has changed' : 'unloaded')
     }
@@ -128,7 +128,7 @@ export function openResidency(
   function advance(of: ModelState, now: number): void {
     states.resolveLoads(of)
     if (states.freeResident(of) && !of.retired) queue.serve(of.model.id)
-    const step = nextStep(of, demandOf(of), now, occupantsOf(residents.values()), places(), rules)
+    const step = nextStep(of, demandOf(of), now, occupantsOf(residents.values()), capacities(), rules)
     of.refused = step.do === 'refuse'
     if (step.do !== 'stay') of.reason = 'reason' in step ? step.reason : null
     switch (step.do) {
@@ -245,7 +245,7 @@ export function openResidency(
       if (!asked) failed(resident, reason, now)
       remove(resident)
       const of = resident.serves
-      if (!asked && states.alive(of).length === 0) refuse(of, () => states.notStarted(of, of.failures!, now))
+      if (!asked && states.liveResidents(of).length === 0) refuse(of, () => states.notStarted(of, of.failures!, now))
       pump()
     },
     /** An engine has ended, asked to or not; nothing of it is left. */
@@ -294,7 +294,7 @@ export function openResidency(
       const now = effects.now()
       wakeAt = Number.POSITIVE_INFINITY
       for (const of of all.values())
-        for (const resident of states.alive(of)) {
+        for (const resident of states.liveResidents(of)) {
           if (now >= (states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) stop(resident, 'idle')
           else armIdle(resident)
         }

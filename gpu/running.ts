@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { Model } from '../core/models/model.ts'
-import { withoutPlaces } from '../core/tasks/protocols/engine-text.ts'
+import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
 import { askDescription } from './health.ts'
@@ -16,9 +16,9 @@ import type { Adapter } from './presets/adapter.ts'
 import { missingRoute } from './presets/missing-route.ts'
 import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
-import { sandboxOrderOf } from './presets/sandbox-order.ts'
+import { sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
 import type { Residency } from './residency.ts'
-import { unpackOwn } from './unpack-own.ts'
+import { unpackEngineFiles } from './unpack-engine-files.ts'
 
 interface Running {
   engine: Engine
@@ -48,7 +48,7 @@ export function openRunning({
   const running = new Map<string, Running>()
   const elsewhere = openRemoteLauncher()
   /** Those who wait for an engine to be gone. */
-  const partings = new Map<string, PromiseWithResolvers<void>>()
+  const exits = new Map<string, PromiseWithResolvers<void>>()
 
   function gone(resident: Resident, reason: string): void {
     const { engineId } = resident
@@ -56,13 +56,13 @@ export function openRunning({
     running.delete(engineId)
     // First, so that the slots which its requests are about to give back are not handed to anybody.
     events().gone(engineId, reason)
-    link?.die(() => fault(resident, reason))
-    part(engineId)
+    link?.fail(() => fault(resident, reason))
+    announceExit(engineId)
   }
 
-  function part(engineId: string): void {
-    partings.get(engineId)?.resolve()
-    partings.delete(engineId)
+  function announceExit(engineId: string): void {
+    exits.get(engineId)?.resolve()
+    exits.delete(engineId)
   }
 
   const fault = (resident: Resident, reason: string): Failure =>
@@ -90,7 +90,7 @@ export function openRunning({
         channel: preset.channel(model),
         address,
         argv: preset.command(model, facts),
-        sandbox: sandboxOrderOf(model, preset, facts),
+        sandbox: sandboxRequirementsOf(model, preset, facts),
         env: { ...preset.env(model, launchKey), ...model.env },
         visibleDevices: memory.visibleTo(resident),
         healthPath: preset.healthPath(model),
@@ -110,15 +110,15 @@ export function openRunning({
       engineId: resident.engineId,
       modelId: model.id,
       endpoint: engine.endpoint!,
-      headers: ['content-type', 'application/json', ...engine.order.headers],
+      headers: ['content-type', 'application/json', ...engine.options.headers],
       noProgressMs: model.no_progress,
       keepAliveMs: preset.keepAliveMs,
-      watched: engine.order.address === undefined,
+      watched: engine.options.address === undefined,
       failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
       adapt,
       healthPath: preset.runningPath?.(model) ?? (preset.tellsRunning?.(model) ? preset.healthPath(model) : null),
       cancelGraceMs: graceMs,
-      deaf() {
+      unresponsive() {
         const reason = `Engine went on for ${graceMs / 1000} s with a request that was given up, and was killed.`
         log.warn('An engine does not listen to cancels', { model: model.id, engine: resident.engineId })
         events().unresponsive(resident.engineId, reason)
@@ -137,7 +137,7 @@ export function openRunning({
     const preset = presetOf(model)
     const path = preset.describedAt?.(model) ?? null
     if (path === null || engine.endpoint === undefined) return undefined
-    return preset.adapter?.(await askDescription(engine.endpoint, path, engine.order.headers))
+    return preset.adapter?.(await askDescription(engine.endpoint, path, engine.options.headers))
   }
 
   async function start(resident: Resident): Promise<void> {
@@ -145,7 +145,7 @@ export function openRunning({
     const name = { model: serves.model.id, engine: engineId }
     const startedAt = performance.now()
     try {
-      if (presetOf(serves.model).sandbox?.isOwn) await unpackOwn()
+      if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
       const engine = make(resident)
       const one: Running = { engine, link: undefined }
       running.set(engineId, one)
@@ -168,10 +168,10 @@ export function openRunning({
       if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...name, reason, output })
       // It found its own files changed and cannot replace them, so the next start would fail too.
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
-        await unpackOwn({ again: true }).catch((cause: unknown) => log.warn('Unpacking failed', name, cause))
+        await unpackEngineFiles({ again: true }).catch((cause: unknown) => log.warn('Unpacking failed', name, cause))
       running.delete(engineId)
-      events().startFailed(engineId, thrown instanceof Failure ? reason : withoutPlaces(reason))
-      part(engineId)
+      events().startFailed(engineId, thrown instanceof Failure ? reason : withoutLocations(reason))
+      announceExit(engineId)
     }
   }
 
@@ -179,16 +179,16 @@ export function openRunning({
     const { engineId, serves } = resident
     const one = running.get(engineId)
     log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
-    if (kill) one?.link?.die(() => fault(resident, reason))
+    if (kill) one?.link?.fail(() => fault(resident, reason))
     await one?.engine.stop(reason, kill ? 0 : undefined)
     gone(resident, reason)
   }
 
   /** Resolves when the engine is gone; it must be there, or on its way out. */
-  function parted(engineId: string): Promise<void> {
-    const parting = partings.get(engineId) ?? Promise.withResolvers<void>()
-    partings.set(engineId, parting)
-    return parting.promise
+  function exited(engineId: string): Promise<void> {
+    const exit = exits.get(engineId) ?? Promise.withResolvers<void>()
+    exits.set(engineId, exit)
+    return exit.promise
   }
 
   return {
@@ -199,14 +199,14 @@ export function openRunning({
     } satisfies Partial<Effects>,
     link: (engineId: string): Link => running.get(engineId)!.link!,
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid ?? null,
-    command: (engineId: string): readonly string[] => running.get(engineId)?.engine.order.argv ?? [],
-    parted,
+    command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
+    exited,
     /** Ends every request of every engine with this failure. */
     end(why: () => Failure): void {
-      for (const { link } of running.values()) link?.die(why)
+      for (const { link } of running.values()) link?.fail(why)
     },
     async allGone(): Promise<void> {
-      while (running.size > 0) await Promise.all([...running.keys()].map(parted))
+      while (running.size > 0) await Promise.all([...running.keys()].map(exited))
     },
   }
 }

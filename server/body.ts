@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { BodySize } from '../core/admission/body-room.ts'
+import type { BodySize } from '../core/admission/body-memory.ts'
 import { Failure } from '../core/failure.ts'
 
 const tooLarge = (most: number) =>
@@ -73,7 +73,7 @@ export function readBody(req: IncomingMessage, most: number): Promise<Buffer> {
 }
 
 /** How much is read of a body that is not taken. */
-const mostDiscarded = 64 << 20
+const maxDiscarded = 64 << 20
 
 /** What a body of unannounced length is counted as. */
 const unannounced = 1 << 20
@@ -108,7 +108,7 @@ const discardMs = 15_000
 export function discardRest(req: IncomingMessage): Promise<void> {
   return new Promise(resolve => {
     if (!hasBody(req) || req.complete || req.destroyed) return resolve()
-    let left = mostDiscarded
+    let left = maxDiscarded
     const timer = setTimeout(resolve, discardMs)
     const done = () => {
       clearTimeout(timer)
@@ -119,7 +119,7 @@ export function discardRest(req: IncomingMessage): Promise<void> {
       left -= chunk.length
       if (left >= 0) return
       // As much again may come while the client reads the answer.
-      if (left < -mostDiscarded) req.destroy()
+      if (left < -maxDiscarded) req.destroy()
       else done()
     })
   })

@@ -1,24 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { AbortSource } from '../core/abort-source.ts'
 import type { Caller } from '../core/accounts/accounts.ts'
 import type { Allowance } from '../core/accounts/limiter.ts'
 import type { Bucket } from '../core/accounts/plan.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
-import { Departure } from '../core/leaving.ts'
-import type { Sent } from '../core/media/take.ts'
-import type { Placed } from '../core/swap-set.ts'
+import type { MediaInput } from '../core/media/media.ts'
+import type { SwapSetMember } from '../core/swap-set.ts'
 import { originOf } from './forwarded.ts'
 import { commonHeaders } from './head.ts'
 import type { Owners } from './owners.ts'
 import type { Route } from './route.ts'
 import { pieceBytes } from './std/streams.ts'
 
-const noFiles: ReadonlyMap<string, Sent> = new Map()
+const noFiles: ReadonlyMap<string, MediaInput> = new Map()
 const noTexts: ReadonlyMap<string, string> = new Map()
 const nothing = (): void => {}
 
 /** One request: its caller, its route, and the only code that writes its response head. */
-export class Call implements Placed {
+export class Call implements SwapSetMember {
   readonly id = newId('req')
   readonly startedAt = performance.now()
   readonly req: IncomingMessage
@@ -38,16 +38,16 @@ export class Call implements Placed {
   readonly #proxies: readonly string[]
   #caller: Caller | undefined
   #headers: string[]
-  #leaving: Departure | undefined
-  #gone: AbortController | undefined
+  #abortSource: AbortSource | undefined
+  #controller: AbortController | undefined
   /** The hash of the body as it was sent; set where the body was hashed when it was read. */
   bodyHash: string | undefined
   /** Files that were sent in the body or with it, by the short address that replaces them in the body. */
-  inline: ReadonlyMap<string, Sent> = noFiles
+  inline: ReadonlyMap<string, MediaInput> = noFiles
   /** Members of a large body as JSON text; an empty object replaces them in the body. */
   texts: ReadonlyMap<string, string> = noTexts
   /** Reduces what the body is counted as to `keep` bytes, 0 by default; set while it is counted. */
-  letBodyGo: (keep?: number) => void = nothing
+  releaseBody: (keep?: number) => void = nothing
 
   constructor(
     req: IncomingMessage,
@@ -104,42 +104,38 @@ export class Call implements Placed {
   }
 
   /** Aborted when the client disconnects before the response is complete, and when the server stops before that. */
-  get leaving(): Departure {
-    return this.#departure
+  get abortSource(): AbortSource {
+    if (!this.#abortSource) {
+      const source = (this.#abortSource = new AbortSource())
+      const abort = () => {
+        if (!this.res.writableFinished)
+          source.abort(new Failure('cancelled', 'The client went away before the answer was complete.'))
+      }
+      if (this.res.destroyed) abort()
+      else this.res.on('close', abort)
+    }
+    return this.#abortSource
   }
 
   /** The same as an AbortSignal. */
-  get gone(): AbortSignal {
-    if (!this.#gone) {
-      const gone = (this.#gone = new AbortController())
-      const departure = this.#departure
-      if (departure.aborted) gone.abort(departure.reason)
-      else departure.addEventListener('abort', () => gone.abort(departure.reason))
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      const controller = (this.#controller = new AbortController())
+      const source = this.abortSource
+      if (source.aborted) controller.abort(source.reason)
+      else source.addEventListener('abort', () => controller.abort(source.reason))
     }
-    return this.#gone.signal
-  }
-
-  get #departure(): Departure {
-    if (!this.#leaving) {
-      const leaving = (this.#leaving = new Departure())
-      const leave = () => {
-        if (!this.res.writableFinished)
-          leaving.abort(new Failure('cancelled', 'The client went away before the answer was complete.'))
-      }
-      if (this.res.destroyed) leave()
-      else this.res.on('close', leave)
-    }
-    return this.#leaving
+    return this.#controller.signal
   }
 
   /** Whether the client has disconnected. */
-  get left(): boolean {
+  get disconnected(): boolean {
     return this.res.destroyed || this.req.socket.destroyed
   }
 
   /** Aborts what the call waits for, with this reason, while the client is still connected. */
   stop(reason: Failure): void {
-    this.#departure.abort(reason)
+    this.abortSource.abort(reason)
   }
 
   /** Milliseconds since the request came in. */

@@ -106,7 +106,7 @@ export function answerFailure(thrown: unknown, { call, res }: CallEvent, log: Lo
 /** Ends the call of a request that has been answered: releases what it holds and records it. */
 export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOptions): void {
   if (!call) return
-  call.letBodyGo()
+  call.releaseBody()
   calls.delete(call)
   owners.metrics.answered(call.route, res.statusCode, call.elapsedMs)
 }
@@ -165,7 +165,7 @@ function queryOf(call: Call): Query {
 function fail(call: Call, failure: Failure, log: Log): void {
   if (failure.code === 'internal_error')
     log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
-  if (failure.code === 'cancelled' && call.left) {
+  if (failure.code === 'cancelled' && call.disconnected) {
     // Nobody is there to read it; the status is for the metrics.
     call.res.statusCode = failure.status
     if (!call.res.headersSent) call.res.destroy()

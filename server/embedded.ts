@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { LargeResult } from '../core/store/store.ts'
 import type { Call } from './call.ts'
-import { chunkBytes, piecesOf, pour } from './files/pour.ts'
+import { chunkBytes, piecesOf, sendPieces } from './files/send-pieces.ts'
 
 /**
  * A large piece of JSON in an answer: it stands there as a name that nobody can have sent, and its bytes are poured in
@@ -99,7 +99,7 @@ export async function sendEmbedded(
       if (place) yield* bytesOf(place, call)
     }
   }
-  await pour(call, pieces())
+  await sendPieces(call, pieces())
 }
 
 async function* bytesOf({ source, trim }: Place, call: Call): AsyncGenerator<Uint8Array> {

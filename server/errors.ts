@@ -17,12 +17,12 @@ const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
 }
 
 /** Clients that come back sooner find the same, and those of OpenAI ignore more than a minute. */
-const leastCapacityMs = 10_000
-const mostCapacityMs = 30_000
+const minCapacityMs = 10_000
+const maxCapacityMs = 30_000
 
 const defaultRetryMs: Partial<Record<Failure['code'], number>> = {
   model_warming_up: 30_000,
-  no_capacity: leastCapacityMs,
+  no_capacity: minCapacityMs,
   disk_full: 10_000,
   shutting_down: 5_000,
   queue_full: 5_000,
@@ -34,7 +34,7 @@ export function retryAfterMs(failure: Failure): number | undefined {
   if (failure.final) return undefined
   const ms = failure.retryAfterMs ?? defaultRetryMs[failure.code]
   if (failure.code !== 'no_capacity' || ms === undefined) return ms
-  return Math.min(mostCapacityMs, Math.max(leastCapacityMs, ms))
+  return Math.min(maxCapacityMs, Math.max(minCapacityMs, ms))
 }
 
 /** The body of an error, the one shape for all paths; OpenAI's four members first. */
@@ -92,8 +92,8 @@ export function refuse(res: ServerResponse, failure: Failure, requestId: string)
  * the reader has to do is the same, and the message says what happened.
  */
 export function accessEndEvent(failure: Failure, requestId: string): string {
-  const told = failure.status === 401 ? new Failure('invalid_api_key', failure.message) : failure
-  return `event: error\n${errorFrame(told, requestId)}`
+  const shown = failure.status === 401 ? new Failure('invalid_api_key', failure.message) : failure
+  return `event: error\n${errorFrame(shown, requestId)}`
 }
 
 /** The last frame of a stream that fails after its head was sent. No `[DONE]` follows. */

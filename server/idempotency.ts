@@ -3,7 +3,7 @@ import { canonicalHash } from '../core/canonical.ts'
 import { Failure } from '../core/failure.ts'
 import type { Log } from '../core/log.ts'
 import type { SteadyTime } from '../core/steady-time.ts'
-import type { IdempotencyKey, Store, StoredReply } from '../core/store/store.ts'
+import type { IdempotencyKey, IdempotencyRecord, Store } from '../core/store/store.ts'
 import type { Call } from './call.ts'
 import type { Owners } from './owners.ts'
 
@@ -34,7 +34,7 @@ export function idempotencyOf(call: Call, body: unknown): (IdempotencyKey & { at
 /** The right to carry out the one request that a key stands for, until it is disposed of. */
 export interface Hold extends Disposable {
   /** Set when it was carried out before: this is what is answered. */
-  reply: StoredReply | undefined
+  reply: IdempotencyRecord | undefined
   /** What is answered from now on, across restarts. A store that cannot take it is logged: the work has been done. */
   keep(reply: { status: number; body: string; jobId: string | null }): Promise<void>
 }
@@ -46,7 +46,7 @@ export interface Unrepeatable {
 }
 
 /** Answers longer than this are not kept. */
-export const longestReply = 1 << 20
+export const longestKeptAnswer = 1 << 20
 
 const reused = () =>
   new Failure(
@@ -56,7 +56,15 @@ const reused = () =>
   )
 
 /** The requests under way that came with a key, and the stored answers of those before. */
-export function openReplies({ store, steady, log }: { store: Pick<Store, 'replies'>; steady: SteadyTime; log: Log }) {
+export function openIdempotencyRecords({
+  store,
+  steady,
+  log,
+}: {
+  store: Pick<Store, 'idempotency'>
+  steady: SteadyTime
+  log: Log
+}) {
   const running = new Map<string, string>()
 
   return {
@@ -76,7 +84,7 @@ export function openReplies({ store, steady, log }: { store: Pick<Store, 'replie
       running.set(digest, bodyHash)
       const release = () => void running.delete(digest)
       try {
-        const reply = await store.replies.find(digest)
+        const reply = await store.idempotency.find(digest)
         if (reply && reply.bodyHash !== bodyHash) throw reused()
         // Nothing is carried out then, so nobody has to wait.
         if (reply) release()
@@ -84,7 +92,7 @@ export function openReplies({ store, steady, log }: { store: Pick<Store, 'replie
           reply,
           async keep(answer) {
             try {
-              await store.replies.keep(digest, { ...answer, bodyHash, createdAt: steady.now() })
+              await store.idempotency.keep(digest, { ...answer, bodyHash, createdAt: steady.now() })
             } catch (thrown) {
               log.warn('An answer could not be kept for its idempotency key', { job: answer.jobId }, thrown)
             }
@@ -98,29 +106,29 @@ export function openReplies({ store, steady, log }: { store: Pick<Store, 'replie
     },
   }
 }
-export type Replies = ReturnType<typeof openReplies>
+export type IdempotencyRecords = ReturnType<typeof openIdempotencyRecords>
 
 /** Takes the key of a call that has one and whose body's hash is known. Throws as `hold` does. */
-export function holdKey(call: Call, { replies }: Pick<Owners, 'replies'>): Promise<Hold> {
+export function holdKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>): Promise<Hold> {
   const { method, path } = call.route
   const scoped = `${call.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(call)}`
-  return replies.hold(createHash('sha256').update(scoped).digest('hex'), call.bodyHash!)
+  return idempotency.hold(createHash('sha256').update(scoped).digest('hex'), call.bodyHash!)
 }
 
 /** Keeps, in place of an answer that cannot be given again, what a repeated request is told. */
-export const keepUnrepeatable = (hold: Hold, told: Unrepeatable, jobId: string | null): Promise<void> =>
-  hold.keep({ status: 409, body: JSON.stringify(told), jobId })
+export const keepUnrepeatable = (hold: Hold, replacement: Unrepeatable, jobId: string | null): Promise<void> =>
+  hold.keep({ status: 409, body: JSON.stringify(replacement), jobId })
 
 /** Keeps the answer of a call, or, of one that is too long for that, what is said in its place. */
 export function keepAnswer(hold: Hold, body: string | Uint8Array, jobId: string): Promise<void> {
   const message = `The answer to this 'Idempotency-Key' was too long to be kept. It was the job ${jobId}.`
-  if (body.length > longestReply) return keepUnrepeatable(hold, { message, facts: { job_id: jobId } }, jobId)
+  if (body.length > longestKeptAnswer) return keepUnrepeatable(hold, { message, facts: { job_id: jobId } }, jobId)
   const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
   return hold.keep({ status: 200, body: text, jobId })
 }
 
 /** Answers a repeated request; `contentType` is of an answer that is no JSON. Throws Failure `conflict` where the first answer is not given again. */
-export function replay(call: Call, reply: StoredReply, contentType?: string): void {
+export function replay(call: Call, reply: IdempotencyRecord, contentType?: string): void {
   if (reply.jobId !== null) call.header('x-job-id', reply.jobId)
   refuseUnrepeatable(reply)
   call
@@ -128,7 +136,7 @@ export function replay(call: Call, reply: StoredReply, contentType?: string): vo
     .send(reply.status, reply.body, reply.status === 200 ? contentType : undefined)
 }
 
-function refuseUnrepeatable(reply: StoredReply): void {
+function refuseUnrepeatable(reply: IdempotencyRecord): void {
   if (reply.status !== 409) return
   const { message, facts } = JSON.parse(reply.body) as Unrepeatable
   throw new Failure('conflict', message, { param: 'Idempotency-Key', facts })
@@ -136,20 +144,20 @@ function refuseUnrepeatable(reply: StoredReply): void {
 
 /**
  * Carries out a request whose answer must not be kept, because it holds a secret: a repeated one is refused, and told
- * what `told` says.
+ * what `replacement` says.
  */
 export async function once<T>(
   call: Call,
   input: unknown,
   work: () => T | Promise<T>,
-  told: (value: T) => Unrepeatable,
-  owners: Pick<Owners, 'replies'>,
+  replacement: (value: T) => Unrepeatable,
+  owners: Pick<Owners, 'idempotency'>,
 ): Promise<T> {
   if (idempotencyKeyOf(call) === undefined) return work()
   call.bodyHash = canonicalHash(input)
   using hold = await holdKey(call, owners)
   if (hold.reply) refuseUnrepeatable(hold.reply)
   const value = await work()
-  await keepUnrepeatable(hold, told(value), null)
+  await keepUnrepeatable(hold, replacement(value), null)
   return value
 }

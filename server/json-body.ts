@@ -12,7 +12,7 @@ export async function readJson(
 ): Promise<unknown> {
   const { route } = call
   const { json_body: usual, chat_body: most } = config.limits
-  if (route.largeBody) call.letBodyGo = admission.holdBody(heldBytes(call.req))
+  if (route.largeBody) call.releaseBody = admission.holdBody(heldBytes(call.req))
   const bytes = await readBody(call.req, route.largeBody ? Math.max(usual, most) : usual)
   const size = bytes.length
   const hash = call.req.headers['idempotency-key'] !== undefined
@@ -22,7 +22,7 @@ export async function readJson(
     files: size > usual,
     asText: route.bodyTexts,
   })
-  call.letBodyGo(heldAfterReading(size))
+  call.releaseBody(heldAfterReading(size))
   call.bodyHash = read.hash
   call.inline = read.inline
   call.texts = read.texts

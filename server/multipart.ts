@@ -39,7 +39,7 @@ export interface FormOptions {
 
 /** Limits of what is held in memory: the fields, and the heads of the parts. */
 const bounds = { fields: 256, parts: 512, fieldNameSize: 128, fieldSize: 1 << 20, headerPairs: 16, headerSize: 8_192 }
-const mostText = (1 << 20) + (64 << 10)
+const maxText = (1 << 20) + (64 << 10)
 
 const wrong = (message: string, param?: string) =>
   new Failure('invalid_value', message, param === undefined ? {} : { param })
@@ -154,7 +154,7 @@ async function receive(
       if (name === undefined) return stop(wrong('A field of the form has no name, or one that is too long.'))
       if (cut) return stop(tooLarge(`The field '${name}' is`, bounds.fieldSize, name))
       text += value.length
-      if (text > mostText) return stop(tooLarge('The fields of the form together are', mostText))
+      if (text > maxText) return stop(tooLarge('The fields of the form together are', maxText))
       const list = fields.get(name)
       if (list) list.push(value)
       else fields.set(name, [value])

@@ -6,7 +6,7 @@ import type { Files } from '../core/files/files.ts'
 import type { Jobs } from '../core/jobs/jobs.ts'
 import type { Journal } from '../core/journal.ts'
 import type { Log } from '../core/log.ts'
-import type { Media } from '../core/media/take.ts'
+import type { Media } from '../core/media/media.ts'
 import type { Config } from '../core/models/config.ts'
 import type { Fleet } from '../core/models/fleet.ts'
 import type { Registry } from '../core/models/registry.ts'
@@ -20,7 +20,7 @@ import type { ResultLookup } from '../core/workflows/result-lookup.ts'
 import type { Workflows } from '../core/workflows/workflows.ts'
 import type { AccessWatch } from './access-watch.ts'
 import type { Call } from './call.ts'
-import type { Replies } from './idempotency.ts'
+import type { IdempotencyRecords } from './idempotency.ts'
 import type { Metrics } from './metrics.ts'
 import type { Streams } from './std/streams.ts'
 import type { StreamLimits } from './stream-limits.ts'
@@ -59,7 +59,7 @@ export interface Owners {
   /** Bounds the event streams of tokens and organizations; the server's own. */
   streamLimits: StreamLimits
   /** Requests that came with an idempotency key; the server's own. */
-  replies: Replies
+  idempotency: IdempotencyRecords
   /** The requests that are being answered; the server's own, filled in by it. */
   calls: Pick<SwapSet<Call>, 'size' | typeof Symbol.iterator>
   log: Log

@@ -1,8 +1,8 @@
-/** What a client would rather have (RFC 7240). Whatever is not understood is passed over. */
+/** What a client prefers (RFC 7240). Unknown preferences are ignored. */
 export interface Preference {
   /** A job, and its id at once, instead of an answer on this connection. */
   later: boolean
-  /** To stay on the line until there is an answer, where that is not the rule. */
+  /** To wait for the answer where the default is not to. */
   wait: boolean
   /** The most that it wants to wait for a free slot, milliseconds. */
   waitMs: number

@@ -6,8 +6,8 @@ import { jobRoutes } from './api/jobs.ts'
 import { libraryRoutes } from './api/library.ts'
 import { logRoutes } from './api/logs.ts'
 import { meRoutes } from './api/me.ts'
+import { modelLoadRoutes } from './api/model-loading.ts'
 import { modelStatusRoutes } from './api/model-status.ts'
-import { loadRoutes } from './api/models.ts'
 import { statusRoutes } from './api/status.ts'
 import { systemRoutes } from './api/system.ts'
 import { tokenRoutes } from './api/tokens.ts'
@@ -37,7 +37,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...modelRoutes(owners),
     ...modelStatusRoutes(owners),
     ...voiceModelRoutes(owners),
-    ...loadRoutes(owners),
+    ...modelLoadRoutes(owners),
     ...jobRoutes(owners),
     ...eventRoutes(owners),
     ...generateRoutes(owners),

@@ -22,7 +22,7 @@ import { type Handshakes, openHandshakes } from './handshakes.ts'
 import { commonHeaders } from './head.ts'
 import { hostFault, hostName, nameFault } from './host.ts'
 import { openHttpApp } from './http-app.ts'
-import { openReplies } from './idempotency.ts'
+import { openIdempotencyRecords } from './idempotency.ts'
 import type { Owners } from './owners.ts'
 import { tidy } from './path.ts'
 import { routes } from './routes.ts'
@@ -179,13 +179,15 @@ export async function openServer({
     serve({
       store,
       ...opened
-    }: Omit<Owners, 'access' | 'calls' | 'replies' | 'streamLimits'> & { store: Pick<Store, 'replies'> }): void {
+    }: Omit<Owners, 'access' | 'calls' | 'idempotency' | 'streamLimits'> & {
+      store: Pick<Store, 'idempotency'>
+    }): void {
       owners = {
         ...opened,
         access: openAccessWatch(opened),
         streamLimits: openStreamLimits(limits),
         calls,
-        replies: openReplies({ store, steady: opened.steady, log }),
+        idempotency: openIdempotencyRecords({ store, steady: opened.steady, log }),
       }
       app = openApp(owners)
       state = 'ready'

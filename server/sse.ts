@@ -89,7 +89,7 @@ export class EventStream implements WatchedStream {
         this.#changed()
         resolve()
       }
-      if (call.left) end()
+      if (call.disconnected) end()
       else res.once('close', end)
     })
     if (call.req.method === 'HEAD') this.end()

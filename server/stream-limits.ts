@@ -32,7 +32,7 @@ export function openStreamLimits(limits: { streams_per_token: number; streams_pe
             `The ${of} has ${limits[name]} event streams open, which is its limit. Close one, or raise limits.${name} in infer.yaml.`,
             { retryAfterMs: tryAgainMs, facts: { limit: `limits.${name}` } },
           )
-      if (call.left) return
+      if (call.disconnected) return
       for (const { id } of bounds) add(id, 1)
       call.res.once('close', () => {
         for (const { id } of bounds) add(id, -1)

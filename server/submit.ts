@@ -63,7 +63,7 @@ export async function submitJob(
   const now = Date.now()
   const notBefore = Math.max(now, terms.notBefore ?? 0)
   const retentionMs = terms.retentionMs ?? config.limits.job_retention
-  const submitted = await jobs.submit({
+  const submissionAnswer = await jobs.submit({
     id,
     admitted,
     slug,
@@ -78,9 +78,9 @@ export async function submitJob(
     metadata: terms.metadata ? JSON.stringify(terms.metadata) : null,
     idempotency: idempotencyOf(call, body),
   })
-  call.header('x-job-id', submitted.job.id)
-  if (submitted.replayed) call.header('idempotent-replayed', 'true')
-  return submitted
+  call.header('x-job-id', submissionAnswer.job.id)
+  if (submissionAnswer.replayed) call.header('idempotent-replayed', 'true')
+  return submissionAnswer
 }
 
 /**
@@ -100,9 +100,9 @@ export async function submittedBefore(
 
 /** Answers `Prefer: respond-async` with the job that was created. */
 export function answerLater(call: Call, job: JobRecord): void {
-  const answer = { ...submitted(job), status_url: `${call.origin}/api/jobs/${job.id}` }
+  const answer = { ...submissionAnswer(job), status_url: `${call.origin}/api/jobs/${job.id}` }
   call.send(202, JSON.stringify(answer), 'application/json', ['preference-applied', 'respond-async'])
 }
 
 /** The common answer to a submission. */
-export const submitted = ({ id, status }: JobRecord) => ({ id, queue_id: queueIdOf(id), status })
+export const submissionAnswer = ({ id, status }: JobRecord) => ({ id, queue_id: queueIdOf(id), status })

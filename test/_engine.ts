@@ -10,7 +10,7 @@ export interface OwnEngine extends AsyncDisposable {
   stats(): Promise<{
     requests: number
     running: number
-    mostRunning: number
+    maxRunning: number
     finished: number
     aborted: number
     connections: number

@@ -109,12 +109,36 @@ test('no file and no folder is a drawer', () => {
 
 /** Longer because they hold one concept. */
 const longFiles: Record<string, string> = {
+  'core/store/sqlite/migrations/001-initial-schema.ts': 'one migration, which is never edited',
   'gpu/residency.ts': 'one state machine with one writer: parts of it would share all of its state',
 }
 test('no source file is past 300 lines', () => {
   const long = sources.filter(path => read(path).split('\n').length > 301)
   expect(long.filter(path => !longFiles[path])).toEqual([])
   expect(Object.keys(longFiles).filter(path => !long.includes(path))).toEqual([])
+})
+
+const exportLine =
+  /^export (?:default )?(?:async )?(?:abstract )?(?:function\*?|const|let|type|interface|class) ?(\w+)/gm
+const wordsOf = (name: string) =>
+  name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .toLowerCase()
+    .split('-')
+const shareAWord = (a: string, b: string): boolean =>
+  wordsOf(a).some(one => wordsOf(b).some(other => one.slice(0, 3) === other.slice(0, 3)))
+
+/** Files with several exports are named after their topic, commands after the command. */
+test('a file with one export is named after it', () => {
+  const wrong = sources
+    .filter(path => !path.startsWith('bin/') && !path.startsWith('core/assets/'))
+    .flatMap(path => {
+      const names = new Set([...read(path).matchAll(exportLine)].map(([, name]) => name!))
+      const [only] = names
+      if (names.size !== 1 || only === undefined || only === 'define') return []
+      return shareAWord(basename(path, '.ts'), only) ? [] : [`${path} exports ${only}`]
+    })
+  expect(wrong).toEqual([])
 })
 
 test('SQL is written in core/store only', () => {

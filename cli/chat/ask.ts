@@ -2,23 +2,23 @@ import { z } from 'zod'
 import type { Client } from '../client.ts'
 import { commandTasks } from '../command-tasks.ts'
 import { refused } from '../exit-codes.ts'
-import { lastMoment, type Patience, untilLoaded, waitOrThrow } from '../patience.ts'
+import { type LoadWaitOptions, loadDeadline, untilLoaded, waitOrThrow } from '../load-wait.ts'
 import { type Piece, readAnswer } from './answer.ts'
 
 const path = '/std/v1/chat/completions'
 
 /** How a chat speaks to its server. */
-export interface Asking extends Patience {
+export interface AskOptions extends LoadWaitOptions {
   client: Client
 }
 
 /** Streams the answer to one request. While the model is being loaded the question is put again, up to ten minutes. */
 export async function* streamAnswer(
   body: Record<string, unknown>,
-  { client, ...patience }: Asking,
+  { client, ...patience }: AskOptions,
 ): AsyncGenerator<Piece, void, void> {
   const streamed = { ...body, stream: true, stream_options: { include_usage: true } }
-  const giveUpAt = lastMoment()
+  const giveUpAt = loadDeadline()
   for (;;) {
     try {
       yield* readAnswer(client.url, client.stream(path, streamed, patience.signal))
@@ -31,7 +31,7 @@ export async function* streamAnswer(
 }
 
 /** The whole answer as the server words it, for `--json`. */
-export function wholeAnswer(body: Record<string, unknown>, { client, ...patience }: Asking): Promise<unknown> {
+export function wholeAnswer(body: Record<string, unknown>, { client, ...patience }: AskOptions): Promise<unknown> {
   const { signal } = patience
   const answer = z.looseObject({ choices: z.array(z.unknown()) })
   return untilLoaded(() => client.ask({ method: 'POST', path, body, answer, ...(signal ? { signal } : {}) }), patience)

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { commandNames } from './words.ts'
+import { commandNames } from './chat-input.ts'
 
 /** Commands whose argument is a path. */
 const withPath = /^\/(image|file|save)\s+/

@@ -6,7 +6,7 @@ export interface Message {
 }
 
 /** How the model is asked, from the command's flags; what is undefined is left to the server. */
-export interface Manner {
+export interface ChatSettings {
   temperature?: number
   maxTokens?: number
   seed?: number
@@ -16,36 +16,36 @@ export interface Manner {
 export function openConversation({
   model,
   system,
-  manner,
+  settings,
 }: {
   model: string
   system: string | undefined
-  manner: Manner
+  settings: ChatSettings
 }) {
-  let said: Message[] = []
+  let history: Message[] = []
   const state = { model, system }
 
   return {
     model: (): string => state.model,
     system: (): string | undefined => state.system,
-    talkTo(id: string): void {
+    switchModel(id: string): void {
       state.model = id
     },
     instruct(text: string | undefined): void {
       state.system = text
     },
     clear(): void {
-      said = []
+      history = []
     },
     /** What was said so far, under the instruction. */
-    messages: (): Message[] => withInstruction(state.system, said),
+    messages: (): Message[] => withInstruction(state.system, history),
     /** The request that puts `question` to the model; changes nothing yet. */
     requestFor(question: Message['content']): Record<string, unknown> {
-      return requestOf(state, [...said, { role: 'user', content: question }], manner)
+      return requestOf(state, [...history, { role: 'user', content: question }], settings)
     },
     /** Keeps a question and its answer. An answer of nothing (stopped at once, or failed) leaves no trace. */
     keep(question: Message['content'], answer: string): void {
-      if (answer !== '') said.push({ role: 'user', content: question }, { role: 'assistant', content: answer })
+      if (answer !== '') history.push({ role: 'user', content: question }, { role: 'assistant', content: answer })
     },
   }
 }
@@ -55,7 +55,7 @@ export type Conversation = ReturnType<typeof openConversation>
 export function requestOf(
   { model, system }: { model: string; system: string | undefined },
   messages: readonly Message[],
-  { temperature, maxTokens, seed }: Manner,
+  { temperature, maxTokens, seed }: ChatSettings,
 ): Record<string, unknown> {
   return {
     model,

@@ -1,26 +1,31 @@
 import { usage } from '../exit-codes.ts'
-import { readAll, remarking } from '../standard-input.ts'
+import { announceWait, readAll } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
-import { type Asking, streamAnswer, wholeAnswer } from './ask.ts'
-import { type Manner, requestOf } from './conversation.ts'
+import { type AskOptions, streamAnswer, wholeAnswer } from './ask.ts'
+import { type ChatSettings, requestOf } from './conversation.ts'
 
 /** One question from standard input, one answer to standard output. */
 export async function chatInPipe(
   terminal: Terminal,
-  asking: Asking,
-  { model, system, manner, json }: { model: string; system: string | undefined; manner: Manner; json: boolean },
+  options: AskOptions,
+  {
+    model,
+    system,
+    settings,
+    json,
+  }: { model: string; system: string | undefined; settings: ChatSettings; json: boolean },
 ): Promise<void> {
-  const prompt = await remarking(terminal, readAll(terminal.stdin))
+  const prompt = await announceWait(terminal, readAll(terminal.stdin))
   if (prompt.trim() === '')
     throw usage('Standard input holds no prompt. Write: echo "Hello" | infer chat, or run it in a terminal.')
-  const body = requestOf({ model, system }, [{ role: 'user', content: prompt }], manner)
+  const body = requestOf({ model, system }, [{ role: 'user', content: prompt }], settings)
   const onWait = () => terminal.remark(`${model} is being loaded…`)
   if (json) {
-    terminal.json(await wholeAnswer(body, { ...asking, onWait }))
+    terminal.json(await wholeAnswer(body, { ...options, onWait }))
     return
   }
   let last = '\n'
-  for await (const piece of streamAnswer(body, { ...asking, onWait })) {
+  for await (const piece of streamAnswer(body, { ...options, onWait })) {
     if (piece.kind === 'text') {
       terminal.stdout.write(piece.text)
       last = piece.text

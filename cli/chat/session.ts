@@ -5,14 +5,14 @@ import { failureText } from '../failure-text.ts'
 import { printable } from '../paint.ts'
 import { tookText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
-import { type Asking, chatModels, streamAnswer } from './ask.ts'
+import { type AskOptions, chatModels, streamAnswer } from './ask.ts'
 import { openAttachments } from './attachments.ts'
+import { helpText, parseChatInput } from './chat-input.ts'
 import { completionsFor } from './completion.ts'
 import type { Conversation } from './conversation.ts'
 import { historyPath, openHistory } from './history.ts'
 import { openInput } from './input.ts'
 import { saveTranscript } from './transcript.ts'
-import { helpText, meaningOf } from './words.ts'
 
 /**
  * A talk in the terminal, until Ctrl-D or /exit. Ctrl-C stops the answer that is being written; while none is, it
@@ -20,7 +20,7 @@ import { helpText, meaningOf } from './words.ts'
  */
 export async function chatInTerminal(
   terminal: Terminal,
-  { client }: Asking,
+  { client }: AskOptions,
   conversation: Conversation,
   { keepsHistory }: { keepsHistory: boolean },
 ): Promise<void> {
@@ -51,7 +51,7 @@ export async function chatInTerminal(
   input.close()
 
   async function obey(text: string): Promise<'leave' | undefined> {
-    const meaning = meaningOf(text)
+    const meaning = parseChatInput(text)
     switch (meaning.does) {
       case 'nothing':
         return undefined
@@ -109,7 +109,7 @@ export async function chatInTerminal(
         terminal.print(
           offered.map(one => (one === conversation.model() ? paint.good(`* ${one}`) : `  ${one}`)).join('\n'),
         )
-      else if (offered.includes(id)) conversation.talkTo(id)
+      else if (offered.includes(id)) conversation.switchModel(id)
       else terminal.print(`No model '${id}' can chat here. Offered: ${offered.join(', ')}.`)
     } catch (thrown) {
       terminal.stderr.write(failureText(failureOf(thrown), paint))
@@ -121,31 +121,31 @@ export async function chatInTerminal(
     input.mute(true)
     const question = attachments.contentFor(text)
     const { signal } = answering
-    let said = ''
+    let answerText = ''
     const started = performance.now()
     const onWait = () => terminal.progress(paint.faint(`${conversation.model()} is being loaded… (Ctrl-C gives up)`))
     try {
       for await (const piece of streamAnswer(conversation.requestFor(question), { client, signal, onWait })) {
-        if (said === '' && piece.kind !== 'end') terminal.progress('')
+        if (answerText === '' && piece.kind !== 'end') terminal.progress('')
         if (piece.kind === 'end') {
           stdout.write(
             `\n${paint.faint(footer(piece.finishReason, piece.tokens?.output, performance.now() - started))}\n`,
           )
         } else {
-          if (piece.kind === 'text') said += piece.text
+          if (piece.kind === 'text') answerText += piece.text
           stdout.write(piece.kind === 'text' ? printable(piece.text) : paint.faint(printable(piece.text)))
         }
       }
     } catch (thrown) {
       terminal.progress('')
       if (signal.aborted) stdout.write(paint.faint('\n(stopped)\n'))
-      else terminal.stderr.write(`${said === '' ? '' : '\n'}${failureText(failureOf(thrown), paint)}`)
+      else terminal.stderr.write(`${answerText === '' ? '' : '\n'}${failureText(failureOf(thrown), paint)}`)
     } finally {
       answering = undefined
       input.mute(false)
-      conversation.keep(question, said)
+      conversation.keep(question, answerText)
       // A message that got no answer can be sent again with its files.
-      if (said !== '') attachments.clear()
+      if (answerText !== '') attachments.clear()
     }
   }
 }

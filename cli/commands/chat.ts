@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { defaultModel } from '../chat/ask.ts'
-import { type Manner, openConversation } from '../chat/conversation.ts'
+import { type ChatSettings, openConversation } from '../chat/conversation.ts'
 import { chatInPipe } from '../chat/pipe.ts'
 import { chatInTerminal } from '../chat/session.ts'
 import { openClient } from '../client.ts'
 import { readCount, readNumber, withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
-interface Options extends Manner {
+interface Options extends ChatSettings {
   system?: string
   history: boolean
   json?: boolean
@@ -28,12 +28,12 @@ export function define(command: Command, terminal: Terminal): void {
       const client = openClient(dataDirectory(options.dataDir))
       const chosen = model ?? (await defaultModel(client))
       const { system, json, temperature, maxTokens, seed } = options
-      const manner = { temperature, maxTokens, seed }
+      const settings = { temperature, maxTokens, seed }
       if (terminal.interactive && !json)
-        await chatInTerminal(terminal, { client }, openConversation({ model: chosen, system, manner }), {
+        await chatInTerminal(terminal, { client }, openConversation({ model: chosen, system, settings }), {
           keepsHistory: options.history,
         })
-      else await chatInPipe(terminal, { client }, { model: chosen, system, manner, json: json === true })
+      else await chatInPipe(terminal, { client }, { model: chosen, system, settings, json: json === true })
     })
   withExamples(command, [
     ['infer chat', 'talk to the first model'],

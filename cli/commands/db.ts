@@ -50,7 +50,7 @@ export function define(command: Command, terminal: Terminal): void {
         for (const finding of findings) terminal.print(finding)
         terminal.remark(`Restore a backup: infer restore <file> --data-dir ${folder}`)
       }
-      if (findings.length > 0) terminal.leaveWith(exitCodes.data)
+      if (findings.length > 0) terminal.setExitCode(exitCodes.data)
     })
   withExamples(check, [
     ['infer db check', 'everything'],

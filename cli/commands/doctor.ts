@@ -18,7 +18,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--config <path>', 'the configuration that the server is started with')
     .option('--again', 'try the backends for GPUs again instead of believing what was found out before')
     .action(async ({ dataDir, config, json, again }: Options) => {
-      const { examine } = await import('../doctor/checks.ts')
+      const { runChecks } = await import('../doctor/checks.ts')
       const findings: Finding[] = []
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
       const wanted = {
@@ -27,14 +27,14 @@ export function define(command: Command, terminal: Terminal): void {
         environment: terminal.environment,
         again: again ?? false,
       }
-      for await (const finding of examine(wanted)) {
+      for await (const finding of runChecks(wanted)) {
         findings.push(finding)
         if (!json) terminal.print(drawFinding(finding, terminal.paint, width))
       }
       const healthy = findings.every(({ state }) => state !== 'broken')
       if (json) terminal.json({ healthy, findings })
       else terminal.remark(`\n${drawVerdict(findings)}`)
-      if (!healthy) terminal.leaveWith(exitCodes.failed)
+      if (!healthy) terminal.setExitCode(exitCodes.failed)
     })
   withExamples(command, [
     ['infer doctor', 'what is fine, what is not, what to do'],

@@ -4,10 +4,10 @@ import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
 import { usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
+import { untilLoaded } from '../load-wait.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
-import { untilLoaded } from '../patience.ts'
-import { isPiped, readLines, remarking } from '../standard-input.ts'
+import { announceWait, isPiped, readLines } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 
 const Answer = z.looseObject({
@@ -40,7 +40,8 @@ export function define(command: Command, terminal: Terminal): void {
         given: string[],
         { dimensions, json, dataDir }: { dimensions?: number; json?: boolean; dataDir?: string },
       ) => {
-        const texts = given.length > 0 ? given : isPiped() ? await remarking(terminal, readLines(terminal.stdin)) : []
+        const texts =
+          given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
         if (texts.length === 0)
           throw usage('There is no text. Write: infer embed <model> "a text", or pipe in one text a line.')
         const client = openClient(dataDirectory(dataDir))

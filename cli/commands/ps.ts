@@ -4,8 +4,8 @@ import { openClient } from '../client.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { lengthText, sizeText } from '../quantities-text.ts'
-import { takePicture } from '../status/live.ts'
-import type { EnginePicture } from '../status/picture.ts'
+import { fetchStatus } from '../status/live.ts'
+import type { StatusEngine } from '../status/status-snapshot.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** `infer ps`: the models that are loaded, one line for each engine. */
@@ -13,7 +13,7 @@ export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .description('Lists the models that are loaded: their memory, where they are, and how many requests they work on.')
     .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
-      const { engines, time } = await takePicture(openClient(dataDirectory(dataDir)))
+      const { engines, time } = await fetchStatus(openClient(dataDirectory(dataDir)))
       if (json) return terminal.json({ engines })
       if (engines.length === 0) return terminal.remark('No model is loaded. See: infer ls')
       terminal.table(
@@ -28,7 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 /** One line of the table. `now` in epoch seconds. */
-function rowOf(engine: EnginePicture, now: number): string[] {
+function rowOf(engine: StatusEngine, now: number): string[] {
   const { model_id, state, memory_bytes, devices, busy, slots, started_at, last_used_at } = engine
   return [
     printable(model_id),

@@ -27,7 +27,9 @@ export function define(command: Command, terminal: Terminal): void {
     .action((reference: string, options: Options) => {
       const dataDir = localDirectory(command, options.dataDir)
       const what = hubReference(reference)
-      return interruptible(terminal, signal => addOne(what, { ...options, dataDir, unasked: true }, terminal, signal))
+      return interruptible(terminal, signal =>
+        addOne(what, { ...options, dataDir, withoutQuestion: true }, terminal, signal),
+      )
     })
   withExamples(command, [
     ['infer pull Qwen/Qwen3-8B-GGUF', 'Q4_K_M, or the file closest to it'],

@@ -4,16 +4,16 @@ import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
 import { usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
+import { untilLoaded } from '../load-wait.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
-import { untilLoaded } from '../patience.ts'
-import { isPiped, readLines, remarking } from '../standard-input.ts'
+import { announceWait, isPiped, readLines } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 
 const Answer = z.looseObject({ data: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })) })
 
 /** The API takes this many in one request, and scores of two requests may not be compared. */
-const mostDocuments = 1_000
+const maxDocuments = 1_000
 
 /** `infer rerank <model> <query> [documents…]`: which documents answer the query, the best first. */
 export function define(command: Command, terminal: Terminal): void {
@@ -24,7 +24,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<model>', 'id of the model')
     .argument('<query>', 'what is looked for')
     .argument('[documents...]', 'the documents; the lines of standard input when left out')
-    .option('--top <count>', 'only the best ones', readCount(1, mostDocuments))
+    .option('--top <count>', 'only the best ones', readCount(1, maxDocuments))
     .action(
       async (
         model: string,
@@ -33,13 +33,13 @@ export function define(command: Command, terminal: Terminal): void {
         { top, json, dataDir }: { top?: number; json?: boolean; dataDir?: string },
       ) => {
         const documents =
-          given.length > 0 ? given : isPiped() ? await remarking(terminal, readLines(terminal.stdin)) : []
+          given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
         if (documents.length === 0)
           throw usage(
             'There are no documents. Write: infer rerank <model> "query" "one" "another", or pipe in one a line.',
           )
-        if (documents.length > mostDocuments)
-          throw usage(`There are ${documents.length} documents; at most ${mostDocuments} can be compared at once.`)
+        if (documents.length > maxDocuments)
+          throw usage(`There are ${documents.length} documents; at most ${maxDocuments} can be compared at once.`)
         const client = openClient(dataDirectory(dataDir))
         await interruptible(terminal, async signal => {
           const body = { model, query, documents, ...(top === undefined ? {} : { top_n: top }) }

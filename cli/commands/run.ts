@@ -4,17 +4,17 @@ import { streamAnswer, wholeAnswer } from '../chat/ask.ts'
 import { openClient } from '../client.ts'
 import { commandTasks } from '../command-tasks.ts'
 import { refused, usage } from '../exit-codes.ts'
-import { make } from '../generation/command.ts'
+import { generate } from '../generation/generate.ts'
 import { checkReadable } from '../generation/media.ts'
-import { offeredBy } from '../generation/models.ts'
+import { fetchOfferedModels } from '../generation/offered-models.ts'
 import { type GenerationOptions, withEverything, withPrompt } from '../generation/options.ts'
-import { meantBy, namesOf, type Offered, targetOf } from '../generation/target.ts'
+import { namesOf, nearestTarget, type OfferedModel, targetOf } from '../generation/target.ts'
 import { interruptible } from '../interruption.ts'
 import { collect, readCount, readNumber, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { contentOf, promptOf } from '../run/prompt.ts'
 import { showAnswer } from '../run/show.ts'
-import { isPiped, readAll, remarking } from '../standard-input.ts'
+import { announceWait, isPiped, readAll } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface ChatOptions {
@@ -60,15 +60,15 @@ export function define(command: Command, terminal: Terminal): void {
       if (options[what] !== undefined) checkReadable(what, options[what])
     if (options.prompt !== undefined && words.length > 0)
       throw usage('The prompt is said twice: by --prompt and by words. Leave one out.')
-    const said = options.prompt ?? words.join(' ')
-    const piped = () => (isPiped() ? remarking(terminal, readAll(terminal.stdin)) : '')
-    const alone = said.trim() === '' ? await piped() : undefined
+    const promptText = options.prompt ?? words.join(' ')
+    const piped = () => (isPiped() ? announceWait(terminal, readAll(terminal.stdin)) : '')
+    const alone = promptText.trim() === '' ? await piped() : undefined
     const generating = Object.keys(generationFlags).find(name => isGiven(options, name))
-    if (promptOf([said], alone ?? '') === '' && images.length === 0 && generating === undefined)
+    if (promptOf([promptText], alone ?? '') === '' && images.length === 0 && generating === undefined)
       throw usage('There is no prompt. Write: infer run <model> "your question", or pipe it in.')
 
     const client = openClient(dataDirectory(options.dataDir))
-    const models = await offeredBy(client)
+    const models = await fetchOfferedModels(client)
     const { mask, video, audio, task } = options
     const given = {
       image: images.length > 0,
@@ -80,22 +80,22 @@ export function define(command: Command, terminal: Terminal): void {
     const target = chats && generating === undefined ? undefined : targetOf(models, model, given, { asked: task })
     if (!target) {
       if (generating !== undefined) throw notForPictures(model, generationFlags[generating]!, models)
-      const meant = models.some(one => one.model_id === model) ? undefined : meantBy(model, models)
+      const meant = models.some(one => one.model_id === model) ? undefined : nearestTarget(model, models)
       if (meant !== undefined)
         throw refused(
           'model_not_found',
           `There is no model and no slug '${printable(model)}' here. Did you mean '${meant}'? See: infer ls`,
         )
-      const prompt = promptOf([said], alone ?? (await piped()))
+      const prompt = promptOf([promptText], alone ?? (await piped()))
       return await chat(terminal, model, prompt, options)
     }
     const chatting = Object.keys(chatFlags).find(name => isGiven(options, name))
     if (chatting !== undefined)
       throw usage(`'${printable(model)}' makes pictures or videos; ${chatFlags[chatting]!} is for chat models.`)
     if (images.length > 1) throw usage('One --image can be worked on at a time.')
-    await make(terminal, {
+    await generate(terminal, {
       target,
-      prompt: promptOf([said], alone ?? ''),
+      prompt: promptOf([promptText], alone ?? ''),
       options,
       image: images[0],
       json: options.json === true,
@@ -170,9 +170,9 @@ const isGiven = (options: Options, name: string): boolean => {
 }
 
 /** A flag that says that something is to be made, and a name of which nothing can be. */
-function notForPictures(model: string, flag: string, models: readonly Offered[]) {
+function notForPictures(model: string, flag: string, models: readonly OfferedModel[]) {
   const names = models.flatMap(model => namesOf(model))
-  const meant = meantBy(model, models, () => true)
+  const meant = nearestTarget(model, models, () => true)
   const here =
     names.length === 0 ? 'No model here does. See: infer model list' : `Those here: ${names.slice(0, 8).join(', ')}.`
   if (models.some(one => one.model_id === model))

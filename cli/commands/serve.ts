@@ -8,13 +8,13 @@ import { type LogLevel, openLog } from '../../core/log.ts'
 import { startThread } from '../../core/store/sqlite/thread.ts'
 import { selfSignedFiles } from '../../server/certificate.ts'
 import { exitCodes, usage } from '../exit-codes.ts'
-import type { AppOptions } from '../opening.ts'
 import { readDuration, readListen, withDataDir, withExamples } from '../options.ts'
 import { paintFor } from '../paint.ts'
 import { greeting, plainGreeting } from '../serve/greeting.ts'
 import { startedInTerminal } from '../serve/hangup.ts'
 import { logLine } from '../serve/log-line.ts'
 import { ownCommand } from '../serve/own-command.ts'
+import type { AppOptions } from '../startup.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options {
@@ -110,7 +110,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   })
 
   // Each takes its time: the thread comes up and opens the store while the program is read, the first part first.
-  const wish = {
+  const appOptions = {
     dataDir,
     configPath: options.config,
     listen: options.listen,
@@ -119,16 +119,16 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     storeThread: startThread(),
     log,
   }
-  const { beginOpening } = await import('../opening.ts')
-  const begun = beginOpening(wish)
+  const { beginStartup } = await import('../startup.ts')
+  const begun = beginStartup(appOptions)
   const { openApp } = await import('../app.ts')
-  const opening = openApp(wish, begun)
-  const app = await Promise.race([opening, cut.promise])
+  const startup = openApp(appOptions, begun)
+  const app = await Promise.race([startup, cut.promise])
   if ('exitCode' in app) {
-    terminal.leaveWith(app.exitCode)
+    terminal.setExitCode(app.exitCode)
     return
   }
-  makeEverythingYoung()
+  disablePretenuring()
   useSmallBufferBlocks()
   close = () => app.close()
   reload = () => app.reload()
@@ -155,7 +155,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   }
   if (!stopping) void showAddress(options, app.urls, terminal)
   const { exitCode } = await Promise.race([app.stopped, cut.promise])
-  terminal.leaveWith(exitCode)
+  terminal.setExitCode(exitCode)
 }
 
 /** What `--https`, `--cert` and `--key` ask for. Throws usage for half a pair. */
@@ -189,7 +189,7 @@ async function showAddress(options: Options, urls: readonly string[], terminal: 
  * came to that was decided anew by each start (bin/README.md). Only after the start, because from here on V8 takes no
  * compiled code from elsewhere.
  */
-function makeEverythingYoung(): void {
+function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
 }
 

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { usage } from '../exit-codes.ts'
 import { readDuration, readListen, withExamples } from '../options.ts'
-import { serveCommand } from '../service/program.ts'
+import { serveCommand } from '../service/serve-command.ts'
 import { openSystemd, unitPathOf } from '../service/systemd.ts'
 import { type Scope, systemDataDir, unitOf } from '../service/unit.ts'
 import type { Terminal } from '../terminal.ts'
@@ -60,8 +60,8 @@ export function define(command: Command, terminal: Terminal): void {
       }
       const systemd = openSystemd({ scope, environment: terminal.environment })
       const done = systemd.put(unit)
-      const said = { new: 'Wrote', changed: 'Changed', same: 'Nothing has changed in' } as const
-      terminal.print(`${said[done]} ${systemd.unitPath}.`)
+      const verbs = { new: 'Wrote', changed: 'Changed', same: 'Nothing has changed in' } as const
+      terminal.print(`${verbs[done]} ${systemd.unitPath}.`)
       terminal.remark(nextSteps(scope, done === 'new'))
     })
   withExamples(install, [

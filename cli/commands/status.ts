@@ -3,7 +3,7 @@ import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
 import { readDuration, withDataDir, withExamples, withJson } from '../options.ts'
 import { drawStatus } from '../status/draw.ts'
-import { takePicture, watchStatus } from '../status/live.ts'
+import { fetchStatus, watchStatus } from '../status/live.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options {
@@ -27,11 +27,11 @@ export function define(command: Command, terminal: Terminal): void {
       const connect = () => openClient(dataDirectory(dataDir))
       if (terminal.isTerminal && !json && !once) return watchStatus(terminal, connect, Math.max(200, every))
       const client = connect()
-      const picture = await takePicture(client)
-      if (json || !terminal.isTerminal) terminal.json(picture)
+      const snapshot = await fetchStatus(client)
+      if (json || !terminal.isTerminal) terminal.json(snapshot)
       else {
         const room = { width: Math.max(20, terminal.stdout.columns || 80), height: 0 }
-        terminal.print(drawStatus(picture, client.url, room, terminal.paint).join('\n'))
+        terminal.print(drawStatus(snapshot, client.url, room, terminal.paint).join('\n'))
       }
     })
   withExamples(command, [

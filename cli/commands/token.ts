@@ -7,7 +7,7 @@ import { usage } from '../exit-codes.ts'
 import { readDuration, readExpiry, readList, readScopes, withDataDir, withExamples, withJson } from '../options.ts'
 import { timeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
-import type { Desk } from '../tokens/desk.ts'
+import type { TokenClient } from '../tokens/token-client.ts'
 
 interface Common {
   org?: string
@@ -43,9 +43,9 @@ export function define(command: Command, terminal: Terminal): void {
         models,
       }: Common & { name: string; scopes: Scope[]; expires?: number | 'never'; models?: string[] }) => {
         if (name.trim() === '' || name.length > 128) throw usage('The name of a token has 1 to 128 characters.')
-        await withDesk(dataDir, async desk => {
+        await withTokenClient(dataDir, async client => {
           const expiresAt = expires === 'never' ? null : expires
-          const made = await desk.create({ organization: org, name, scopes, expiresAt, models })
+          const made = await client.create({ organization: org, name, scopes, expiresAt, models })
           if (json) terminal.json(made)
           else {
             terminal.print(made.secret)
@@ -65,8 +65,8 @@ export function define(command: Command, terminal: Terminal): void {
     .description('Lists tokens, newest first. Secrets are not among what is known of them.')
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'disabled', 'revoked', 'expired']))
     .action(async ({ org, json, dataDir, status }: Common & { status?: TokenStatus }) => {
-      await withDesk(dataDir, async desk => {
-        const tokens = await desk.list({ organization: org, status })
+      await withTokenClient(dataDir, async client => {
+        const tokens = await client.list({ organization: org, status })
         if (json) terminal.json({ tokens })
         else terminal.table(['id', 'name', 'status', 'secret', 'expires', 'last used', 'scopes'], tokens.map(rowOf))
       })
@@ -82,8 +82,8 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<id>', 'tok_…')
     .option('--force', 'even if it is the last one that can manage tokens, or the one in use')
     .action(async (id: string, { org, json, dataDir, force }: Common & { force?: boolean }) => {
-      await withDesk(dataDir, async desk => {
-        await desk.revoke(id, { organization: org, force: force === true })
+      await withTokenClient(dataDir, async client => {
+        await client.revoke(id, { organization: org, force: force === true })
         if (json) terminal.json({ id, object: 'token', deleted: true })
         else terminal.print(`Revoked ${id}.`)
       })
@@ -101,8 +101,8 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .action(async (id: string, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
       if (overlap > longestOverlapMs) throw usage('--overlap is at most 24h.')
-      await withDesk(dataDir, async desk => {
-        const made = await desk.rotate(id, { organization: org, overlapMs: overlap })
+      await withTokenClient(dataDir, async client => {
+        const made = await client.rotate(id, { organization: org, overlapMs: overlap })
         if (json) terminal.json(made)
         else {
           terminal.print(made.secret)
@@ -141,25 +141,31 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-async function withDesk(dataDir: string | undefined, work: (desk: Desk) => Promise<void>): Promise<void> {
-  const desk = await openDesk(dataDirectory(dataDir))
+async function withTokenClient(
+  dataDir: string | undefined,
+  work: (client: TokenClient) => Promise<void>,
+): Promise<void> {
+  const client = await openTokenClient(dataDirectory(dataDir))
   try {
-    await work(desk)
+    await work(client)
   } finally {
-    await desk.close()
+    await client.close()
   }
 }
 
-async function openDesk(dataDir: string): Promise<Desk> {
+async function openTokenClient(dataDir: string): Promise<TokenClient> {
   if (remote()) {
-    const [{ openRemoteDesk }, { openClient }] = [await import('../tokens/remote.ts'), await import('../client.ts')]
-    return openRemoteDesk(openClient(dataDir))
+    const [{ openRemoteTokenClient }, { openClient }] = [
+      await import('../tokens/remote-token-client.ts'),
+      await import('../client.ts'),
+    ]
+    return openRemoteTokenClient(openClient(dataDir))
   }
-  const [{ openLocalDesk }, { openInstallation }] = [
-    await import('../tokens/local.ts'),
+  const [{ openLocalTokenClient }, { openInstallation }] = [
+    await import('../tokens/local-token-client.ts'),
     await import('../installation.ts'),
   ]
-  return openLocalDesk(await openInstallation(dataDir))
+  return openLocalTokenClient(await openInstallation(dataDir))
 }
 
 const time = (seconds: number | null): string => timeText(seconds === null ? null : seconds * 1000)

@@ -3,15 +3,15 @@ import { dataDirectory } from '../../core/config.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
 import { openClient } from '../client.ts'
 import { refused, usage } from '../exit-codes.ts'
-import { make } from '../generation/command.ts'
+import { generate } from '../generation/generate.ts'
 import { checkReadable } from '../generation/media.ts'
-import { offeredBy } from '../generation/models.ts'
+import { fetchOfferedModels } from '../generation/offered-models.ts'
 import { type GenerationOptions, readTask, withGeneration, withPrompt } from '../generation/options.ts'
-import { isVideo, meantBy, nameOf, namesOf, targetOf } from '../generation/target.ts'
+import { isVideo, nameOf, namesOf, nearestTarget, targetOf } from '../generation/target.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { promptOf } from '../run/prompt.ts'
-import { isPiped, readAll, remarking } from '../standard-input.ts'
+import { announceWait, isPiped, readAll } from '../standard-input.ts'
 import type { Terminal } from '../terminal.ts'
 
 interface Options extends GenerationOptions {
@@ -50,13 +50,13 @@ export function define(command: Command, terminal: Terminal): void {
         throw usage('The prompt is said twice: by --prompt and by words. Leave one out.')
       if (allFormats && options.aspect !== undefined)
         throw usage('--all-formats makes every shape, --aspect one of them. Leave one out.')
-      const said = options.prompt ?? words.join(' ')
-      const piped = said.trim() === '' && isPiped() ? await remarking(terminal, readAll(terminal.stdin)) : ''
-      const models = await offeredBy(openClient(dataDirectory(options.dataDir)))
+      const promptText = options.prompt ?? words.join(' ')
+      const piped = promptText.trim() === '' && isPiped() ? await announceWait(terminal, readAll(terminal.stdin)) : ''
+      const models = await fetchOfferedModels(openClient(dataDirectory(options.dataDir)))
       const given = { image: image !== undefined, mask: false, video: video !== undefined, audio: audio !== undefined }
       const target = targetOf(models, model, given, { asked: task, only: isVideo })
       if (!target) {
-        const meant = meantBy(model, models, isVideo)
+        const meant = nearestTarget(model, models, isVideo)
         const names = models.flatMap(model => namesOf(model, isVideo))
         throw refused(
           'model_not_found',
@@ -65,9 +65,9 @@ export function define(command: Command, terminal: Terminal): void {
       }
       if (allFormats && !Object.hasOwn(generationRequests[target.task].shape, 'aspect_ratio'))
         throw usage(`${nameOf(target.task)} keeps the shape of what it is given; leave out --all-formats.`)
-      await make(terminal, {
+      await generate(terminal, {
         target,
-        prompt: promptOf([said], piped),
+        prompt: promptOf([promptText], piped),
         options,
         image,
         json: options.json === true,

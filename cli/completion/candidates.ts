@@ -3,9 +3,9 @@ import { generationTasks, tasks } from '../../core/schemas/task.ts'
 import { commandTasks } from '../command-tasks.ts'
 import { openProgram } from '../program.ts'
 import type { Terminal } from '../terminal.ts'
+import { type CursorContext, cursorContextOf } from './cursor-context.ts'
 import { recentJobs } from './job-ids.ts'
 import { type KnownModel, knownModels, knownSlugs } from './model-ids.ts'
-import { type Place, placeBehind } from './place.ts'
 import { knownWorkflows, nodesOfExecution, recentExecutions } from './workflow-ids.ts'
 
 export interface Candidate {
@@ -26,7 +26,7 @@ export async function candidatesFor(words: readonly string[], terminal: Terminal
   const helping = words.length > 1 && words[0] === 'help'
   const before = words.slice(helping ? 1 : 0, -1)
   const program = await openProgram(before, terminal)
-  const place = placeBehind(program, before, current)
+  const place = cursorContextOf(program, before, current)
   const { all, paths } = helping ? (place.wanted === 'command' ? commandsOf(place) : nothing) : await valuesAt(place)
   // `--flag=value` is one word: the whole of it is offered.
   const prefix =
@@ -37,7 +37,7 @@ export async function candidatesFor(words: readonly string[], terminal: Terminal
   }
 }
 
-async function valuesAt(place: Place): Promise<Candidates> {
+async function valuesAt(place: CursorContext): Promise<Candidates> {
   const { wanted, command, given, path } = place
   if (wanted === 'command') return commandsOf(place)
   if (wanted === 'option') return { all: optionsOf(command, given), paths: 'none' }
@@ -73,7 +73,7 @@ async function valuesAt(place: Place): Promise<Candidates> {
 }
 
 /** Where an execution can be begun again: at a node of the one that stands before, or at these two. */
-async function nodesOf({ given, positionals }: Place): Promise<Candidate[]> {
+async function nodesOf({ given, positionals }: CursorContext): Promise<Candidate[]> {
   const [id] = positionals
   const nodes = id === undefined ? [] : await nodesOfExecution(given.get('--data-dir'), id)
   const usual = [
@@ -96,14 +96,14 @@ const named = (values: readonly string[]): Candidates => ({
 })
 
 /** Slugs of what makes pictures or videos, and for `run` the chat models before them. */
-async function makers({ path, given }: Place): Promise<Candidate[]> {
+async function makers({ path, given }: CursorContext): Promise<Candidate[]> {
   const dataDir = given.get('--data-dir')
   const [models, slugs] = await Promise.all([path[0] === 'run' ? knownModels(dataDir) : [], knownSlugs(dataDir)])
   const fitting = slugs.filter(({ tasks: [task = ''] }) => path[0] === 'run' || task.includes('video'))
   return [...modelsFor(models, commandTasks.run), ...modelsFor(fitting, undefined)]
 }
 
-const commandsOf = ({ command }: Place): Candidates => ({
+const commandsOf = ({ command }: CursorContext): Candidates => ({
   all: command
     .createHelp()
     .visibleCommands(command)

@@ -6,8 +6,8 @@ import { defaultModels } from '../../core/models/defaults.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
 import { openClient } from '../client.ts'
-import { offeredBy } from '../generation/models.ts'
-import { patienceMs } from './known.ts'
+import { fetchOfferedModels } from '../generation/offered-models.ts'
+import { answerTimeoutMs } from './ask-server.ts'
 
 export interface KnownModel {
   id: string
@@ -20,7 +20,7 @@ const Models = z.object({ data: z.array(z.object({ id: z.string(), tasks: z.arra
 export async function knownSlugs(dataDirFlag: string | undefined): Promise<KnownModel[]> {
   const dataDir = dataDirectory(dataDirFlag)
   try {
-    const models = await offeredBy(openClient(dataDir), AbortSignal.timeout(patienceMs))
+    const models = await fetchOfferedModels(openClient(dataDir), AbortSignal.timeout(answerTimeoutMs))
     return models
       .filter(({ enabled }) => enabled !== false)
       .flatMap(({ slugs = {} }) => Object.entries(slugs).map(([task, id]) => ({ id, tasks: [task] })))
@@ -33,7 +33,7 @@ export async function knownSlugs(dataDirFlag: string | undefined): Promise<Known
 export async function knownModels(dataDirFlag: string | undefined): Promise<KnownModel[]> {
   const dataDir = dataDirectory(dataDirFlag)
   try {
-    const signal = AbortSignal.timeout(patienceMs)
+    const signal = AbortSignal.timeout(answerTimeoutMs)
     const { data } = await openClient(dataDir).ask({ method: 'GET', path: '/std/v1/models', answer: Models, signal })
     return data
   } catch {

@@ -5,7 +5,7 @@ import { broken, type Finding, fine, warning } from './finding.ts'
  * What llama.cpp can compute on here, a line for each backend. Without the processor the built-in engine cannot work at
  * all; a backend for cards is only missed where there is a card and no other backend uses it. Pure.
  */
-export function judgeBackend(report: BackendReport, { served }: { served: boolean }): Finding {
+export function checkBackend(report: BackendReport, { served }: { served: boolean }): Finding {
   const { name, state, detail, advice } = report
   const title = `backend ${name}`
   if (state === 'works') return fine(title, detail)

@@ -14,27 +14,27 @@ import { backendsFolder } from '../../gpu/engines/gguf/backend-choice.ts'
 import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { probeWrapper } from '../../gpu/launcher/probe.ts'
 import { presetOf, traitsOf } from '../../gpu/presets/presets.ts'
-import { wantedLevel } from '../../gpu/presets/sandbox-order.ts'
+import { wantedLevel } from '../../gpu/presets/sandbox-requirements.ts'
 import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { failureOf } from '../exit-codes.ts'
-import { judgeBackend } from './backends.ts'
+import { checkBackend } from './backends.ts'
 import { broken, type Finding, fine } from './finding.ts'
-import { judgeAddress, judgeConfiguration, judgeDirectory, judgeDisk, judgeModelFiles } from './installation.ts'
+import { checkAddress, checkConfiguration, checkDirectory, checkDisk, checkModelFiles } from './installation.ts'
 import {
-  judgeCards,
-  judgeLibc,
-  judgeMemory,
-  judgeOpenFiles,
-  judgeProgram,
-  judgeWrapper,
+  checkCards,
+  checkLibc,
+  checkMemory,
+  checkOpenFiles,
+  checkProgram,
+  checkWrapper,
   openFilesLimit,
 } from './machine.ts'
-import { judgeMasterKey } from './master-key.ts'
+import { checkMasterKey } from './master-key.ts'
 import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText, masterKeyFacts } from './measure.ts'
-import { judgeFfmpeg, judgePictures } from './media.ts'
-import { judgeSandbox, type SandboxedModel } from './sandbox.ts'
+import { checkFfmpegFound, checkImageSupport } from './media.ts'
+import { checkSandbox, type SandboxedModel } from './sandbox.ts'
 
-export interface Examined {
+export interface CheckOptions {
   dataDir: string
   configPath: string | undefined
   environment: Record<string, string | undefined>
@@ -43,33 +43,33 @@ export interface Examined {
 }
 
 /** Every check, in order, each when it is asked for. One that fails in itself is a finding like any other. */
-export async function* examine({
+export async function* runChecks({
   dataDir,
   configPath,
   environment,
   again,
-}: Examined): AsyncGenerator<Finding, void, void> {
+}: CheckOptions): AsyncGenerator<Finding, void, void> {
   const { config, facts } = readConfiguration(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
   const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
-    ['program', () => judgeProgram({ version, packaged, node: process.versions.node, path: process.execPath })],
-    ['system library', () => judgeLibc(glibcVersion())],
-    ['configuration', () => judgeConfiguration(facts)],
-    ['model files', () => judgeModelFiles(modelFiles(config), config.models.length === 0)],
-    ['data directory', () => judgeDirectory(directoryFacts(dataDir))],
-    ['master key', () => judgeMasterKey(masterKeyFacts(dataDir, environment))],
+    ['program', () => checkProgram({ version, packaged, node: process.versions.node, path: process.execPath })],
+    ['system library', () => checkLibc(glibcVersion())],
+    ['configuration', () => checkConfiguration(facts)],
+    ['model files', () => checkModelFiles(modelFiles(config), config.models.length === 0)],
+    ['data directory', () => checkDirectory(directoryFacts(dataDir))],
+    ['master key', () => checkMasterKey(masterKeyFacts(dataDir, environment))],
     [
       'disk',
-      () => judgeDisk({ path: dataDir, freeBytes: freeBytes(dataDir), minFreeBytes: config.limits.min_free_disk }),
+      () => checkDisk({ path: dataDir, freeBytes: freeBytes(dataDir), minFreeBytes: config.limits.min_free_disk }),
     ],
-    ['database', () => judgeDatabase(dataDir)],
-    ['address', async () => judgeAddress(await addressFacts(config.listen, dataDir))],
-    ['engine wrapper', async () => judgeWrapper(await probeWrapper(environment))],
-    ['engine sandbox', async () => judgeSandbox(await probeSandbox(environment), sandboxedModels(config))],
-    ['open files', () => judgeOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
-    ['memory', judgeThisMemory],
-    ['pictures', async () => judgePictures(await pictureFault())],
-    ['ffmpeg', async () => judgeFfmpeg(await openFfmpeg({ ...config.media, environment }).found())],
-    ['GPUs', async () => judgeCards(await discover({ environment }))],
+    ['database', () => checkDatabaseReport(dataDir)],
+    ['address', async () => checkAddress(await addressFacts(config.listen, dataDir))],
+    ['engine wrapper', async () => checkWrapper(await probeWrapper(environment))],
+    ['engine sandbox', async () => checkSandbox(await probeSandbox(environment), sandboxedModels(config))],
+    ['open files', () => checkOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
+    ['memory', checkThisMemory],
+    ['pictures', async () => checkImageSupport(await pictureFault())],
+    ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
+    ['GPUs', async () => checkCards(await discover({ environment }))],
   ]
   for (const [name, check] of checks) {
     try {
@@ -93,7 +93,7 @@ async function* examineBackends({
   dataDir,
   environment,
   again,
-}: Omit<Examined, 'configPath'>): AsyncGenerator<Finding, void, void> {
+}: Omit<CheckOptions, 'configPath'>): AsyncGenerator<Finding, void, void> {
   const [{ devices }, { wrapper }] = [await discover({ environment }), await probeWrapper(environment)]
   const folder = backendsFolder(dataDir, environment)
   const reports: BackendReport[] = []
@@ -101,14 +101,14 @@ async function* examineBackends({
     reports.push(report)
   // Whether one that fails is to be repaired depends on those that follow.
   const served = reports.some(({ name, state }) => name !== 'cpu' && state === 'works')
-  for (const report of reports) yield judgeBackend(report, { served })
+  for (const report of reports) yield checkBackend(report, { served })
 }
 
 /** A wrong configuration is a finding of its own; the other checks go on with the defaults. */
 function readConfiguration(
   path: string,
   required: boolean,
-): { config: Config; facts: Parameters<typeof judgeConfiguration>[0] } {
+): { config: Config; facts: Parameters<typeof checkConfiguration>[0] } {
   const exists = existsSync(path)
   try {
     const config = readConfig(path, required, traitsOf)
@@ -136,7 +136,7 @@ function sandboxedModels(config: Config): SandboxedModel[] {
   })
 }
 
-async function judgeDatabase(dataDir: string): Promise<Finding> {
+async function checkDatabaseReport(dataDir: string): Promise<Finding> {
   if (!existsSync(join(dataDir, 'infer.db'))) return fine('database', 'made at the first start')
   const { findings } = await checkDatabase(dataDir, { quick: true })
   return findings.length === 0
@@ -163,10 +163,10 @@ async function pictureFault(): Promise<string | undefined> {
   }
 }
 
-function judgeThisMemory(): Finding {
+function checkThisMemory(): Finding {
   const { totalBytes, cores } = cpuDevice()
   const score = kernelText('/proc/self/oom_score_adj')
-  return judgeMemory({
+  return checkMemory({
     totalBytes: totalmem(),
     limitBytes: totalBytes,
     cores: cores ?? 1,

@@ -25,7 +25,7 @@ const networkFileSystems: Record<number, string> = {
   0x00c36400: 'Ceph',
 }
 
-export function judgeDirectory({ path, mode, owner, user, fileSystem, readable }: DirectoryFacts): Finding {
+export function checkDirectory({ path, mode, owner, user, fileSystem, readable }: DirectoryFacts): Finding {
   const name = 'data directory'
   if (mode === undefined) return fine(name, `${path} is made at the first start`)
   if (owner !== user && user !== 0)
@@ -52,7 +52,7 @@ export function judgeDirectory({ path, mode, owner, user, fileSystem, readable }
   return fine(name, `${path}, yours only`)
 }
 
-export function judgeDisk({
+export function checkDisk({
   path,
   freeBytes,
   minFreeBytes,
@@ -83,7 +83,7 @@ export interface AddressFacts {
   holder?: PortHolder | undefined
 }
 
-export function judgeAddress({ listen, running, refusal, holder }: AddressFacts): Finding {
+export function checkAddress({ listen, running, refusal, holder }: AddressFacts): Finding {
   if (running)
     return running.ready
       ? fine('address', `the server runs at ${running.url} (process ${running.pid})`)
@@ -115,7 +115,7 @@ export interface ConfigurationFacts {
   models: number
 }
 
-export function judgeConfiguration({ path, exists, fault, models }: ConfigurationFacts): Finding {
+export function checkConfiguration({ path, exists, fault, models }: ConfigurationFacts): Finding {
   if (fault !== undefined) return broken('configuration', fault, `Correct ${path}.`)
   if (!exists) return fine('configuration', `none at ${path}; the models that ship are offered`)
   return fine(
@@ -125,7 +125,7 @@ export function judgeConfiguration({ path, exists, fault, models }: Configuratio
 }
 
 /** Models whose file is named by its path and is not there. `shipped`: they are those that come with the program. */
-export function judgeModelFiles(
+export function checkModelFiles(
   models: readonly { id: string; source: string; exists: boolean }[],
   shipped: boolean,
 ): Finding {

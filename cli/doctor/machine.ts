@@ -6,7 +6,7 @@ import { broken, type Finding, fine, warning } from './finding.ts'
 
 /** Judgements about this machine. Pure: what is measured is passed in. */
 
-export function judgeProgram({
+export function checkProgram({
   version,
   packaged,
   node,
@@ -24,7 +24,7 @@ export function judgeProgram({
 }
 
 /** Native parts are built against glibc 2.34. */
-export function judgeLibc(glibc: string | undefined): Finding {
+export function checkLibc(glibc: string | undefined): Finding {
   if (glibc === undefined)
     return broken(
       'system library',
@@ -42,7 +42,7 @@ export function judgeLibc(glibc: string | undefined): Finding {
 }
 
 /** Each open connection and each stream takes one; ten thousand clients are the design's bound. */
-export function judgeOpenFiles(limit: number): Finding {
+export function checkOpenFiles(limit: number): Finding {
   return limit >= 4096
     ? fine('open files', `up to ${Number.isFinite(limit) ? limit : 'any number'} at once`)
     : warning(
@@ -52,7 +52,7 @@ export function judgeOpenFiles(limit: number): Finding {
       )
 }
 
-export function judgeMemory({
+export function checkMemory({
   totalBytes,
   limitBytes,
   cores,
@@ -75,7 +75,7 @@ export function judgeMemory({
 }
 
 /** How engines are kept from outliving the server. */
-export function judgeWrapper({
+export function checkWrapper({
   wrapper,
   tried,
 }: {
@@ -91,7 +91,7 @@ export function judgeWrapper({
   )
 }
 
-export function judgeCards({
+export function checkCards({
   devices,
   reason,
   broken: faulty,

@@ -11,7 +11,7 @@ export interface MasterKeyFacts {
 }
 
 /** Judges where the master key comes from. Pure. */
-export function judgeMasterKey({ dataDir, inEnvironment, file, mode }: MasterKeyFacts): Finding {
+export function checkMasterKey({ dataDir, inEnvironment, file, mode }: MasterKeyFacts): Finding {
   const name = 'master key'
   if (file !== undefined && inEnvironment)
     return broken(name, 'INFER_MASTER_KEY and INFER_MASTER_KEY_FILE are both set', 'Unset INFER_MASTER_KEY.')

@@ -4,13 +4,13 @@ import { broken, type Finding, fine, warning } from './finding.ts'
 /** Judgements about pictures and videos. Pure: what was found out is passed in. */
 
 /** `fault`: why a picture could not be decoded, as a sentence; undefined when it could. */
-export const judgePictures = (fault: string | undefined): Finding =>
+export const checkImageSupport = (fault: string | undefined): Finding =>
   fault === undefined
     ? fine('pictures', 'JPEG, PNG and WebP can be read')
     : broken('pictures', fault, 'Without this no picture can be taken or made; repair what the message says.')
 
 /** Videos are made by engines; what they are is only known, and seen in a thumbnail, with ffmpeg. */
-export function judgeFfmpeg(found: FoundFfmpeg | { missing: string }): Finding {
+export function checkFfmpegFound(found: FoundFfmpeg | { missing: string }): Finding {
   if ('missing' in found) {
     const [what, ...advice] = found.missing.split(/(?<=\.) /)
     return warning(

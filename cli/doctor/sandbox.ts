@@ -1,5 +1,5 @@
 import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
-import { levelInForce, notStopped, type SandboxSupport } from '../../gpu/sandbox/level.ts'
+import { effectiveLevel, notStopped, type SandboxSupport } from '../../gpu/sandbox/level.ts'
 import { broken, type Finding, fine, warning } from './finding.ts'
 
 /** A model whose engine is started on this machine, and the sandbox that it should have. */
@@ -17,17 +17,19 @@ const advice =
  * Which sandbox is in force for which model, and what it does not stop. A level that a model's configuration names and
  * that cannot be enforced is broken: the model is unavailable. Pure.
  */
-export function judgeSandbox(support: SandboxSupport, models: readonly SandboxedModel[]): Finding {
+export function checkSandbox(support: SandboxSupport, models: readonly SandboxedModel[]): Finding {
   const name = 'engine sandbox'
-  const unavailable = models.filter(({ level, required }) => required && levelInForce(level, support).missing !== null)
+  const unavailable = models.filter(
+    ({ level, required }) => required && effectiveLevel(level, support).missing !== null,
+  )
   if (unavailable.length > 0) {
-    const missing = unavailable.map(({ id, level }) => `${id}: '${level}' ${levelInForce(level, support).missing}`)
+    const missing = unavailable.map(({ id, level }) => `${id}: '${level}' ${effectiveLevel(level, support).missing}`)
     return broken(name, `not available: ${missing.join('; ')}`, `${advice} Or change 'sandbox' in infer.yaml.`)
   }
   if (support.tool === null)
     return warning(name, `none can be made (${support.why}). Engines are not kept from ${notStopped.none}`, advice)
   const inForce = (level: SandboxLevel) =>
-    models.filter(model => levelInForce(model.level, support).level === level).map(({ id }) => id)
+    models.filter(model => effectiveLevel(model.level, support).level === level).map(({ id }) => id)
   const levels = (['strict', 'files', 'none'] as const).flatMap(level => {
     const ids = inForce(level)
     return ids.length === 0 ? [] : [`'${level}' for ${listed(ids)} does not stop ${notStopped[level]}`]
@@ -43,9 +45,7 @@ export function judgeSandbox(support: SandboxSupport, models: readonly Sandboxed
     : warning(name, `${detail}; no network namespace can be made, so 'files' is the most that can be enforced`, advice)
 }
 
-const mostListed = 5
+const maxListed = 5
 
 const listed = (ids: readonly string[]): string =>
-  ids.length <= mostListed
-    ? ids.join(', ')
-    : `${ids.slice(0, mostListed).join(', ')} and ${ids.length - mostListed} more`
+  ids.length <= maxListed ? ids.join(', ') : `${ids.slice(0, maxListed).join(', ')} and ${ids.length - maxListed} more`

@@ -1,18 +1,18 @@
 import type { WriteStream } from 'node:tty'
 import type { Graph } from '../../core/workflows/graph.ts'
-import { lineFor, progressLine, type Said } from '../jobs/progress-line.ts'
+import { pipeLine, progressLine, type ReportedProgress } from '../jobs/progress-line.ts'
+import { openLiveLines } from '../live-lines.ts'
 import { printable } from '../paint.ts'
 import { lengthText } from '../quantities-text.ts'
-import { openRedrawn } from '../redrawn.ts'
-import { drawLine } from '../status/line.ts'
+import { drawLine } from '../status/styled-line.ts'
 import type { Terminal } from '../terminal.ts'
 import { drawGraph } from '../workflows/draw.ts'
 import { isOver } from './execution.ts'
+import { type ExecutionSnapshot, unknownExecution } from './execution-snapshot.ts'
 import { asJob, labelOf, stateText } from './label.ts'
-import { type RunMoment, unknownRun } from './moment.ts'
 
 /** Below the graph: nodes that wait or run, a line each. */
-const mostLines = 6
+const maxLines = 6
 
 /**
  * Shows how an execution is getting on, on standard error: on a terminal the graph, over and over in the same place, with
@@ -39,10 +39,10 @@ export function openRunDisplay(
   const { stderr, remarkPaint: paint } = terminal
   const moving = !quiet && Boolean((stderr as Partial<WriteStream>).isTTY)
   const begunAt = now() - agoMs
-  const told = new Map<string, Said>()
-  let run: RunMoment = unknownRun
+  const reportedNodes = new Map<string, ReportedProgress>()
+  let run: ExecutionSnapshot = unknownExecution
   let closed = false
-  const redrawn = moving ? openRedrawn(stderr, frame, now) : undefined
+  const redrawn = moving ? openLiveLines(stderr, frame, now) : undefined
 
   function frame(): string[] {
     if (run.nodes.size === 0) return []
@@ -65,13 +65,13 @@ export function openRunDisplay(
 
   /** What waits or runs longest first; what only counts is told by the graph already. */
   function detailLines(
-    live: [string, RunMoment['nodes'] extends ReadonlyMap<string, infer One> ? One : never][],
+    live: [string, ExecutionSnapshot['nodes'] extends ReadonlyMap<string, infer One> ? One : never][],
     width: number,
   ) {
-    const shown = live.slice(0, live.length > mostLines ? mostLines - 1 : mostLines)
+    const shown = live.slice(0, live.length > maxLines ? maxLines - 1 : maxLines)
     const widest = Math.max(0, ...shown.map(([node]) => printable(node).length))
-    const lines = shown.map(([node, moment]) =>
-      progressLine(printable(node).padEnd(widest), asJob(moment), 0, now() - (moment.since ?? now()), width),
+    const lines = shown.map(([node, snapshot]) =>
+      progressLine(printable(node).padEnd(widest), asJob(snapshot), 0, now() - (snapshot.since ?? now()), width),
     )
     return live.length > shown.length
       ? [...lines, paint.faint(`${live.length - shown.length} more wait or run`)]
@@ -80,22 +80,22 @@ export function openRunDisplay(
 
   /** In a pipe: what has become of each node since it was told. */
   function tell(): void {
-    for (const [node, moment] of run.nodes) {
-      if (moment.status === 'pending') continue
-      const line = lineFor(asJob(moment), told.get(node), now())
+    for (const [node, snapshot] of run.nodes) {
+      if (snapshot.status === 'pending') continue
+      const line = pipeLine(asJob(snapshot), reportedNodes.get(node), now())
       if (!line) continue
-      told.set(node, line.said)
-      const more = moment.error ? `: ${printable(moment.error)}` : ''
-      const state = moment.status === 'completed' ? `, ${stateText(moment, now())}` : more
+      reportedNodes.set(node, line.reported)
+      const more = snapshot.error ? `: ${printable(snapshot.error)}` : ''
+      const state = snapshot.status === 'completed' ? `, ${stateText(snapshot, now())}` : more
       terminal.remark(`${printable(node)}: ${line.text}${state}`)
     }
   }
 
   return {
-    change(moment: RunMoment): void {
-      run = moment
+    change(snapshot: ExecutionSnapshot): void {
+      run = snapshot
       if (closed) return
-      if (redrawn) redrawn.drawSoon()
+      if (redrawn) redrawn.scheduleDraw()
       else if (!quiet) tell()
     },
     say(text: string): void {

@@ -7,7 +7,7 @@ import { ExecutionPage } from './execution.ts'
 /** Fewer characters than this mean too many executions. */
 const fewest = 4
 /** Among so many of the newest a part of an id is looked for. */
-const lookedThrough = 100
+const maxSearched = 100
 
 export const listPath = (query: Record<string, string | number | undefined>): string => {
   const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
@@ -25,7 +25,7 @@ export async function findExecution(client: Client, text: string, signal?: Abort
     throw usage(
       `'${printable(text)}' is no id of an execution. Give the whole id, or ${fewest} or more characters of its end.`,
     )
-  const path = listPath({ limit: lookedThrough })
+  const path = listPath({ limit: maxSearched })
   const { executions } = await client.ask({
     method: 'GET',
     path,

@@ -1,10 +1,10 @@
-import type { Moment } from '../jobs/moment.ts'
+import type { JobSnapshot } from '../jobs/job-snapshot.ts'
 import { percentOf } from '../jobs/progress-line.ts'
 import { printable } from '../paint.ts'
 import { lengthText, tookText } from '../quantities-text.ts'
-import type { Span } from '../status/line.ts'
+import type { Span } from '../status/styled-line.ts'
 import type { Label } from '../workflows/draw.ts'
-import type { NodeMoment, RunMoment } from './moment.ts'
+import type { ExecutionSnapshot, NodeSnapshot } from './execution-snapshot.ts'
 
 const signs: Record<string, [sign: string, look: NonNullable<Span['look']>]> = {
   pending: ['○', 'faint'],
@@ -22,9 +22,9 @@ const signOf = (status: string) => signs[status] ?? signs.pending!
 const stateWidth = 11
 
 /** How a node stands, in as few words as a box takes. */
-export function stateText(moment: NodeMoment | undefined, now: number): string {
-  if (!moment) return ''
-  const { status, progress, queuePosition, since, until, durationMs, cached } = moment
+export function stateText(snapshot: NodeSnapshot | undefined, now: number): string {
+  if (!snapshot) return ''
+  const { status, progress, queuePosition, since, until, durationMs, cached } = snapshot
   if (status === 'pending') return ''
   if (status === 'ready') return queuePosition === null || queuePosition === 0 ? 'waiting' : `${queuePosition} before`
   if (status === 'running')
@@ -35,24 +35,24 @@ export function stateText(moment: NodeMoment | undefined, now: number): string {
 }
 
 /** What stands in the box of a node, or of several that share one. */
-export function labelOf(nodes: readonly string[], run: RunMoment, now: number): Label {
+export function labelOf(nodes: readonly string[], run: ExecutionSnapshot, now: number): Label {
   const [first] = nodes
   if (nodes.length === 1) {
-    const moment = run.nodes.get(first!)
-    const [sign, look] = signOf(moment?.status ?? 'pending')
-    return { lines: [`${sign} ${printable(first!)}`, stateText(moment, now).padEnd(stateWidth)], look }
+    const snapshot = run.nodes.get(first!)
+    const [sign, look] = signOf(snapshot?.status ?? 'pending')
+    return { lines: [`${sign} ${printable(first!)}`, stateText(snapshot, now).padEnd(stateWidth)], look }
   }
   const counts = new Map<string, number>()
   for (const node of nodes) {
     const [sign] = signOf(run.nodes.get(node)?.status ?? 'pending')
     counts.set(sign, (counts.get(sign) ?? 0) + 1)
   }
-  const told = [...counts].map(([sign, count]) => `${sign} ${count}`).join(' ')
-  return { lines: [`${nodes.length} more`, told.padEnd(stateWidth)] }
+  const summary = [...counts].map(([sign, count]) => `${sign} ${count}`).join(' ')
+  return { lines: [`${nodes.length} more`, summary.padEnd(stateWidth)] }
 }
 
 /** The moment of a node in the words of jobs: both are told in the same lines. */
-export const asJob = (moment: NodeMoment): Moment => ({
-  ...moment,
-  status: moment.status === 'ready' ? 'pending' : moment.status === 'running' ? 'processing' : moment.status,
+export const asJob = (snapshot: NodeSnapshot): JobSnapshot => ({
+  ...snapshot,
+  status: snapshot.status === 'ready' ? 'pending' : snapshot.status === 'running' ? 'processing' : snapshot.status,
 })

@@ -1,11 +1,11 @@
-import type { Made } from '../jobs/job.ts'
+import type { JobFile } from '../jobs/job.ts'
 import type { Execution } from './execution.ts'
 
 /** What a node leaves to whoever ran the workflow: texts to print, and files to save. */
 export interface NodeOutput {
   node: string
   texts: string[]
-  files: Made[]
+  files: JobFile[]
   seed: number | undefined
 }
 
@@ -41,7 +41,7 @@ function textOf(result: unknown): string {
 }
 
 /** The pictures, videos and sounds of a result, whole or cut down to their addresses. */
-function filesIn(result: unknown): Made[] {
+function filesIn(result: unknown): JobFile[] {
   const { images, data, video, audio_url, ...facts } = (result ?? {}) as Record<
     'images' | 'data' | 'video' | 'audio_url',
     unknown
@@ -53,6 +53,6 @@ function filesIn(result: unknown): Made[] {
     const { url } = (file ?? {}) as { url?: unknown }
     if (typeof url !== 'string' || !URL.canParse(url)) return []
     const name = new URL(url).pathname.split('/').at(-1)
-    return [{ ...(file as object), url, file_name: (file as Made).file_name ?? name }]
+    return [{ ...(file as object), url, file_name: (file as JobFile).file_name ?? name }]
   })
 }

@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
+import { confirmDestructive } from '../confirm.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
-import { isMeant } from '../question.ts'
 import type { Terminal } from '../terminal.ts'
 import { executionPath } from './execution.ts'
 import { findExecution } from './find.ts'
@@ -28,7 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
       interruptible(terminal, async signal => {
         const client = openClient(dataDirectory(dataDir))
         const id = await findExecution(client, text, signal)
-        if (!(await isMeant(`Delete ${id} with its files?`, yes, terminal, signal))) return
+        if (!(await confirmDestructive(`Delete ${id} with its files?`, yes, terminal, signal))) return
         const deleted = await client.ask({ method: 'DELETE', path: executionPath(id), answer: z.unknown(), signal })
         if (json) terminal.json(deleted)
         else terminal.print(`${id} is deleted.`)

@@ -5,16 +5,16 @@ import { Failure } from '../../core/failure.ts'
 import { type Client, openClient } from '../client.ts'
 import { drawRows } from '../help/manual.ts'
 import { idText, statusText, valuesOf } from '../jobs/draw.ts'
-import { besideEachOther, reasonText } from '../jobs/progress-line.ts'
+import { joinFacts, reasonText } from '../jobs/progress-line.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { timeText, tookText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { workflowPath } from '../workflows/workflow.ts'
 import { type Execution, ExecutionAnswer, type ExecutionNode, executionPath } from './execution.ts'
+import { snapshotOf, unknownExecution } from './execution-snapshot.ts'
 import { findExecution } from './find.ts'
 import { asJob, stateText } from './label.ts'
-import { momentOf, unknownRun } from './moment.ts'
 
 /** `infer execution show <id>`: an execution with its nodes. */
 export function define(command: Command, terminal: Terminal): void {
@@ -35,14 +35,14 @@ export function define(command: Command, terminal: Terminal): void {
       const parameters =
         given.length === 0 ? [] : ['', paint.strong('parameters'), ...drawRows(given, Number.MAX_SAFE_INTEGER)]
       terminal.print([...facts, ...parameters, ''].join('\n'))
-      const run = momentOf(unknownRun, execution, 0)
+      const run = snapshotOf(unknownExecution, execution, 0)
       terminal.table(
         ['node', 'status', 'model', 'took', 'job', 'note'],
         (execution.nodes ?? []).map(node => {
-          const moment = run.nodes.get(node.node_id)!
+          const snapshot = run.nodes.get(node.node_id)!
           const { node_id: name, model_id: model, job_id: job, status } = node
-          const took = status === 'completed' ? stateText(moment, 0) : '-'
-          const note = noteOf(node, reasonText(asJob(moment)))
+          const took = status === 'completed' ? stateText(snapshot, 0) : '-'
+          const note = noteOf(node, reasonText(asJob(snapshot)))
           return [
             printable(name),
             statusText(status, paint),
@@ -61,9 +61,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 const noteOf = ({ error, queue_position: place }: ExecutionNode, reason: string): string =>
-  error
-    ? printable(error.message).replaceAll(/\s+/g, ' ')
-    : besideEachOther([place ? `${place} before it` : '', reason])
+  error ? printable(error.message).replaceAll(/\s+/g, ' ') : joinFacts([place ? `${place} before it` : '', reason])
 
 const Named = z.looseObject({ workflow: z.looseObject({ name: z.string() }) })
 

@@ -6,11 +6,11 @@ import { type Client, openClient } from '../client.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
-import { checkFolder, conclude } from './carry-out.ts'
 import { openRunDisplay } from './display.ts'
 import { ExecutionAnswer, executionPath } from './execution.ts'
 import { findExecution } from './find.ts'
 import { followExecution } from './follow.ts'
+import { checkOutputFolder, reportOutcome } from './report-outcome.ts'
 
 interface Options {
   out?: string
@@ -28,7 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
     .argument('<id>', 'the execution, or the end of its id')
     .option('--out <folder>', 'where to save files; the current folder when left out')
     .action((text: string, { out, json = false, dataDir }: Options) => {
-      checkFolder(out)
+      checkOutputFolder(out)
       return interruptible(terminal, signal =>
         watchExecution(terminal, () => openClient(dataDirectory(dataDir)), text, { out, json, signal }),
       )
@@ -57,12 +57,12 @@ async function watchExecution(
   try {
     const ended = await followExecution(connect, id, {
       signal,
-      onChange: moment => display.change(moment),
+      onChange: snapshot => display.change(snapshot),
       onTrouble: sentence =>
         display.say(sentence === undefined ? 'Connected again.' : `${id} is looked for again. ${sentence}`),
     })
     const interrupts = { cancel: signal, leave: signal }
-    await conclude(terminal, connect, ended, display, interrupts, { graph, out, json })
+    await reportOutcome(terminal, connect, ended, display, interrupts, { graph, out, json })
   } finally {
     display.close()
   }

@@ -40,7 +40,7 @@ export function checkReadable(what: string, value: string): void {
 }
 
 /** A file that is sent before the request, because it is too large to travel inside. */
-export interface Parcel {
+export interface PendingUpload {
   path: string
   type: string
   size: number
@@ -50,7 +50,7 @@ export interface Parcel {
  * An address as it is; a small file as a `data:` URL, a large one as what has to be sent first. Throws usage for a file
  * that is too large or not of the kind.
  */
-export function mediaOf(what: Medium, value: string, flag = `--${what}`): string | Parcel {
+export function mediaOf(what: Medium, value: string, flag = `--${what}`): string | PendingUpload {
   if (isAddress(value)) return value
   try {
     const { size } = statSync(value)
@@ -83,9 +83,9 @@ const Upload = z.looseObject({ upload_url: z.string(), file_url: z.string() })
 const keptSeconds = 3_600
 
 /** Sends a file, and resolves with the address under which the server knows it. */
-export async function sendFile(
+export async function uploadFile(
   client: Client,
-  { path, type, size }: Parcel,
+  { path, type, size }: PendingUpload,
   terminal: Terminal,
   seconds = keptSeconds,
 ): Promise<string> {

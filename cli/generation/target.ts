@@ -5,7 +5,7 @@ import { refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 
 /** What `GET /api/model-status` says of a model, as far as it matters which task is meant. */
-export interface Offered {
+export interface OfferedModel {
   model_id: string
   tasks: readonly string[]
   enabled?: boolean | undefined
@@ -13,13 +13,13 @@ export interface Offered {
 }
 
 /** Which media were given. They say which task is meant, where a model has several. */
-export interface Given {
+export interface GivenMedia {
   image: boolean
   mask: boolean
   video: boolean
   audio: boolean
 }
-export type Medium = keyof Given
+export type Medium = keyof GivenMedia
 
 /** What a task takes besides words: all of it is needed. */
 const needs = (task: GenerationTask, medium: Medium): boolean =>
@@ -38,11 +38,11 @@ export interface Target {
   task: GenerationTask
 }
 
-const ownOf = (model: Offered): GenerationTask[] =>
+const ownOf = (model: OfferedModel): GenerationTask[] =>
   model.tasks.filter(task => isSlugTask(task as Task)) as GenerationTask[]
 
 /** Every slug of a model: those that are shown, and its names with that of the task. */
-function slugsOf(model: Offered): Map<string, GenerationTask> {
+function slugsOf(model: OfferedModel): Map<string, GenerationTask> {
   const all = new Map<string, GenerationTask>()
   for (const task of ownOf(model)) {
     const shown = model.slugs?.[task] ?? model.model_id
@@ -54,13 +54,13 @@ function slugsOf(model: Offered): Map<string, GenerationTask> {
 }
 
 /** How a model that makes something is called, for sentences and for the Tab key; with `only`, something of that kind. */
-export function namesOf(model: Offered, only: (task: GenerationTask) => boolean = () => true): string[] {
+export function namesOf(model: OfferedModel, only: (task: GenerationTask) => boolean = () => true): string[] {
   const made = ownOf(model).filter(only)
   return made.length === 0 ? [] : [...new Set([model.model_id, ...made.flatMap(task => model.slugs?.[task] ?? [])])]
 }
 
 /** The id or slug that was meant by a name that none here has; undefined where none is close. */
-export function meantBy(name: string, models: readonly Offered[], only?: (task: GenerationTask) => boolean) {
+export function nearestTarget(name: string, models: readonly OfferedModel[], only?: (task: GenerationTask) => boolean) {
   const names = models.flatMap(model => [...(only ? [] : [model.model_id]), ...namesOf(model, only)])
   const bases = names.map(one => one.split('/')[0]!)
   return nearest(name, new Set([...names, ...bases]))
@@ -72,12 +72,12 @@ export function meantBy(name: string, models: readonly Offered[], only?: (task: 
  * `model_not_found` for a model that is switched off.
  */
 export function targetOf(
-  models: readonly Offered[],
+  models: readonly OfferedModel[],
   name: string,
-  given: Given,
+  given: GivenMedia,
   { asked, only }: { asked?: GenerationTask | undefined; only?: (task: GenerationTask) => boolean } = {},
 ): Target | undefined {
-  const whole = (one: Offered) =>
+  const whole = (one: OfferedModel) =>
     one.model_id === name || ownOf(one).some(task => one.slugs?.[task] === `${name}/${nameOf(task)}`)
   // A slug that a model has for one of its tasks alone names that task.
   const model = models.find(one => slugsOf(one).has(name)) ?? models.find(whole)
@@ -103,18 +103,18 @@ export function targetOf(
 }
 
 /** The one task that takes exactly what was given, if there is one. */
-function chosen(possible: readonly GenerationTask[], given: Given): GenerationTask | undefined {
+function chosen(possible: readonly GenerationTask[], given: GivenMedia): GenerationTask | undefined {
   const fitting = possible.filter(task => misfits(task, given).length === 0)
   return fitting.length === 1 ? fitting[0] : undefined
 }
 
-function misfits(task: GenerationTask, given: Given): string[] {
+function misfits(task: GenerationTask, given: GivenMedia): string[] {
   return (Object.keys(given) as Medium[])
     .filter(medium => given[medium] !== needs(task, medium))
     .map(medium => `${nameOf(task)} ${given[medium] ? `takes no --${medium}` : `needs --${medium} <file>`}`)
 }
 
-function check(task: GenerationTask, given: Given): void {
+function check(task: GenerationTask, given: GivenMedia): void {
   const [wrong] = misfits(task, given)
   if (wrong !== undefined) throw usage(`${wrong.charAt(0).toUpperCase()}${wrong.slice(1)}.`)
 }

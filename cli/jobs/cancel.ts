@@ -26,7 +26,7 @@ export function define(command: Command, terminal: Terminal): void {
         } catch (thrown) {
           const failure = failureOf(thrown)
           terminal.failed(failure, json === true)
-          terminal.leaveWith(exitCodeOf(failure))
+          terminal.setExitCode(exitCodeOf(failure))
         }
       if (json) terminal.json(texts.length === 1 ? (jobs[0] ?? null) : { jobs })
     })

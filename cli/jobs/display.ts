@@ -1,9 +1,9 @@
 import type { WriteStream } from 'node:tty'
+import { openLiveLines } from '../live-lines.ts'
 import { printable } from '../paint.ts'
-import { openRedrawn } from '../redrawn.ts'
 import type { Terminal } from '../terminal.ts'
-import { type Moment, unknownMoment } from './moment.ts'
-import { lineFor, progressLine, type Said } from './progress-line.ts'
+import { type JobSnapshot, unknownSnapshot } from './job-snapshot.ts'
+import { pipeLine, progressLine, type ReportedProgress } from './progress-line.ts'
 
 /**
  * Shows how jobs are getting on, on standard error: a line for each that moves, on a terminal; plain lines in a pipe, at
@@ -20,38 +20,38 @@ export function openDisplay(
   const widest = Math.max(...labels.map(label => printable(label).length))
   const jobs = labels.map(label => ({
     label: printable(label),
-    moment: unknownMoment,
+    snapshot: unknownSnapshot,
     at: begunAt,
     since: begunAt,
     /** Nothing is shown of it before anything is known, nor when it is over. */
     shown: false,
     over: false,
-    said: undefined as Said | undefined,
+    reported: undefined as ReportedProgress | undefined,
   }))
-  const redrawn = moving ? openRedrawn(stderr, frame, now) : undefined
+  const redrawn = moving ? openLiveLines(stderr, frame, now) : undefined
 
   function frame(): string[] {
     const width = Math.max(20, (stderr.columns || 80) - 1)
     return jobs
       .filter(job => job.shown)
-      .map(job => progressLine(job.label.padEnd(widest), job.moment, now() - job.at, now() - job.since, width))
+      .map(job => progressLine(job.label.padEnd(widest), job.snapshot, now() - job.at, now() - job.since, width))
   }
 
   /** Writes something else, to either stream, above the lines. */
   const aside = (write: () => void): void => (redrawn ? redrawn.aside(write) : write())
 
   return {
-    change(index: number, moment: Moment): void {
+    change(index: number, snapshot: JobSnapshot): void {
       const job = jobs[index]!
       if (job.over) return
-      job.moment = moment
+      job.snapshot = snapshot
       job.at = now()
       job.shown = true
-      if (redrawn) return redrawn.drawSoon()
+      if (redrawn) return redrawn.scheduleDraw()
       if (quiet) return
-      const line = lineFor(moment, job.said, job.at)
+      const line = pipeLine(snapshot, job.reported, job.at)
       if (!line) return
-      job.said = line.said
+      job.reported = line.reported
       terminal.remark(job.label === '' ? line.text : `${job.label}: ${line.text}`)
     },
     /** The job has no line any more: what there is to say of its end is said elsewhere. */

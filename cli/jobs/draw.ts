@@ -1,8 +1,8 @@
 import { type Paint, printable } from '../paint.ts'
 import { lengthText, tookText as preciseText, timeText } from '../quantities-text.ts'
 import { type Job, tookOf } from './job.ts'
-import { momentOf } from './moment.ts'
-import { besideEachOther, percentOf, reasonText } from './progress-line.ts'
+import { snapshotOf } from './job-snapshot.ts'
+import { joinFacts, percentOf, reasonText } from './progress-line.ts'
 
 /** A status in the colour of what it means. */
 export function statusText(status: string, paint: Paint): string {
@@ -16,15 +16,15 @@ export function statusText(status: string, paint: Paint): string {
 
 /** How it is getting on, or what became of it, in a few words. */
 export function noteOf(job: Job): string {
-  const moment = momentOf(job)
+  const snapshot = snapshotOf(job)
   if (job.status === 'pending') {
-    const reason = reasonText(moment)
-    const before = moment.queuePosition ?? 0
-    return besideEachOther([before > 0 ? `${before} before it` : '', reason])
+    const reason = reasonText(snapshot)
+    const before = snapshot.queuePosition ?? 0
+    return joinFacts([before > 0 ? `${before} before it` : '', reason])
   }
   if (job.status === 'processing') {
-    const done = moment.progress === null ? [] : [`${percentOf(moment.progress)} %`]
-    const left = moment.etaSeconds ? [`about ${lengthText(moment.etaSeconds)} left`] : []
+    const done = snapshot.progress === null ? [] : [`${percentOf(snapshot.progress)} %`]
+    const left = snapshot.etaSeconds ? [`about ${lengthText(snapshot.etaSeconds)} left`] : []
     return [...done, ...left].join(', ')
   }
   return job.error ? printable(job.error.message) : ''
@@ -41,8 +41,8 @@ export function tookText(job: Job): string {
 export const tableHead = ['id', 'status', 'task', 'model', 'age', 'took', 'note'] as const
 
 /** Columns from which on a terminal has room for whole ids, and for tasks with what stands before their slash. */
-const roomyWidth = 120
-const isNarrow = (width: number): boolean => width > 0 && width < roomyWidth
+const wideColumns = 120
+const isNarrow = (width: number): boolean => width > 0 && width < wideColumns
 
 /** A whole id is 30 signs: where a terminal has no room for it its end stands there, which every command takes too. */
 export const idText = (id: string, width: number): string => (isNarrow(width) ? id.slice(-8) : id)

@@ -2,12 +2,12 @@ import { isId, jobIdOf } from '../../core/ids.ts'
 import type { Client } from '../client.ts'
 import { refused, usage } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
-import { jobsOf } from './pages.ts'
+import { jobPages } from './job-pages.ts'
 
 /** Fewer characters than this mean too many jobs. */
 const fewest = 4
 /** Among so many of the newest a part of an id is looked for. */
-const lookedThrough = 500
+const maxSearched = 500
 
 /** The id as it is when it is whole, `q_…` as the job it belongs to; undefined for a part of one. */
 export function wholeId(text: string): string | undefined {
@@ -35,9 +35,9 @@ export async function findIds(client: Client, texts: readonly string[], signal?:
     )
   const recent: string[] = []
   if (parts.length > 0)
-    for await (const { id } of jobsOf(client, {}, signal)) {
+    for await (const { id } of jobPages(client, {}, signal)) {
       recent.push(id)
-      if (recent.length >= lookedThrough) break
+      if (recent.length >= maxSearched) break
     }
   const ids = texts.map(text => {
     const whole = wholeId(text)

@@ -30,5 +30,5 @@ export async function withInterrupts(
   } finally {
     process.off('SIGINT', interrupt)
   }
-  if (cancel.signal.aborted) terminal.leaveWith(128 + constants.signals.SIGINT)
+  if (cancel.signal.aborted) terminal.setExitCode(128 + constants.signals.SIGINT)
 }

@@ -59,7 +59,7 @@ export const listPath = (query: Record<string, string | number | undefined>): st
 }
 
 /** A file in the result of a job that made pictures, a video or a sound. */
-const Made = z.looseObject({
+const JobFile = z.looseObject({
   url: z.string(),
   file_name: z.string().nullish(),
   content_type: z.string().nullish(),
@@ -67,10 +67,10 @@ const Made = z.looseObject({
   width: z.number().nullish(),
   height: z.number().nullish(),
 })
-export type Made = z.output<typeof Made>
+export type JobFile = z.output<typeof JobFile>
 const Result = z.looseObject({
-  images: z.array(Made).nullish(),
-  video: Made.nullish(),
+  images: z.array(JobFile).nullish(),
+  video: JobFile.nullish(),
   audio_url: z.string().nullish(),
   content_type: z.string().nullish(),
   seed_used: z.number().nullish(),
@@ -79,8 +79,8 @@ const Result = z.looseObject({
 })
 
 /** What a job made that makes files; no files for any other job. */
-export function madeBy(job: Job): {
-  files: Made[]
+export function filesOfJob(job: Job): {
+  files: JobFile[]
   seed: number | undefined
   durationSeconds: number | undefined
   prompt: string | undefined

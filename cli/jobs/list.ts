@@ -9,7 +9,7 @@ import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import { rowsOf, tableHead } from './draw.ts'
 import type { Job } from './job.ts'
-import { jobsOf } from './pages.ts'
+import { jobPages } from './job-pages.ts'
 
 interface Options {
   status?: string
@@ -52,7 +52,7 @@ export function define(command: Command, terminal: Terminal): void {
       const jobs: Job[] = []
       let more = false
       const filter = { status, task, model, since }
-      for await (const job of jobsOf(openClient(dataDirectory(dataDir)), filter, undefined, limit + 1)) {
+      for await (const job of jobPages(openClient(dataDirectory(dataDir)), filter, undefined, limit + 1)) {
         more = jobs.length === limit
         if (more) break
         jobs.push(job)

@@ -25,12 +25,12 @@ export function newLines(before: readonly LogLine[], lines: readonly LogLine[]):
  * and once more at the end. A list that could not be read is read the next time.
  */
 export function openLogReader(connect: () => Client, id: string, signal: AbortSignal, tell: (line: LogLine) => void) {
-  let told: readonly LogLine[] = []
+  let known: readonly LogLine[] = []
   let reading: Promise<void> | undefined
   const read = async () => {
     const lines = await logsOf(connect(), id, signal)
-    for (const line of newLines(told, lines)) tell(line)
-    told = lines
+    for (const line of newLines(known, lines)) tell(line)
+    known = lines
   }
   const look = (): void => {
     reading ??= read()

@@ -1,7 +1,7 @@
 import { printable } from '../paint.ts'
 import { lengthText } from '../quantities-text.ts'
-import { cut, padded, widthOf } from '../status/line.ts'
-import type { Moment } from './moment.ts'
+import { cut, padded, widthOf } from '../status/styled-line.ts'
+import type { JobSnapshot } from './job-snapshot.ts'
 
 const barWidth = 24
 
@@ -16,21 +16,21 @@ const reasons: Record<string, string> = {
   model_disabled: 'its model is disabled',
 }
 
-export const reasonText = ({ waitingFor }: Moment): string =>
+export const reasonText = ({ waitingFor }: JobSnapshot): string =>
   waitingFor ? printable(waitingFor.detail) || (reasons[waitingFor.reason] ?? printable(waitingFor.reason)) : ''
 
 /** Facts beside each other; what is a sentence of its own, as servers give reasons, stands behind a full stop. */
-export const besideEachOther = (facts: readonly string[]): string =>
+export const joinFacts = (facts: readonly string[]): string =>
   facts
     .filter(fact => fact !== '')
     .reduce((line, fact) => `${line}${/^\p{Lu}.*\.$/su.test(fact) ? '.' : ','} ${fact}`, '')
     .slice(2)
 
 /** What is said of a job that is under way: how many are before it, how long it will take, what it waits for. */
-function factsOf(moment: Moment, etaSeconds: number | null): string[] {
-  const { status, queuePosition } = moment
+function factsOf(snapshot: JobSnapshot, etaSeconds: number | null): string[] {
+  const { status, queuePosition } = snapshot
   const facts: string[] = []
-  const reason = status === 'pending' ? reasonText(moment) : ''
+  const reason = status === 'pending' ? reasonText(snapshot) : ''
   if (status === 'pending' && queuePosition !== null && (queuePosition > 0 || reason === ''))
     facts.push(queuePosition === 0 ? 'next in the queue' : `${queuePosition} before it in the queue`)
   if (etaSeconds !== null && etaSeconds > 0) facts.push(`about ${lengthText(etaSeconds)} left`)
@@ -44,23 +44,29 @@ export const percentOf = (progress: number): number => Math.floor(Math.min(1, Ma
  * One line of at most `width` signs: `cat ━━━━━━━━──────── 42 %  about 55 s left`. `agoMs` is how long ago that was
  * known: what is left has become less by it. `sinceMs` is how long the job has been followed.
  */
-export function progressLine(label: string, moment: Moment, agoMs: number, sinceMs: number, width: number): string {
-  const { status, progress } = moment
-  const eta = moment.etaSeconds === null ? null : Math.round(moment.etaSeconds - agoMs / 1000)
+export function progressLine(
+  label: string,
+  snapshot: JobSnapshot,
+  agoMs: number,
+  sinceMs: number,
+  width: number,
+): string {
+  const { status, progress } = snapshot
+  const eta = snapshot.etaSeconds === null ? null : Math.round(snapshot.etaSeconds - agoMs / 1000)
   const filled = Math.floor((progress ?? 0) * barWidth)
   const state =
     status === 'completed' || (status === 'processing' && progress !== null)
       ? `${'━'.repeat(status === 'completed' ? barWidth : filled)}${'─'.repeat(status === 'completed' ? 0 : barWidth - filled)} ${String(status === 'completed' ? 100 : percentOf(progress ?? 0)).padStart(3)} %`
       : `${'─'.repeat(barWidth)} ${status === 'processing' ? 'working' : status === 'pending' ? 'waiting' : status}`
   const over = status !== 'pending' && status !== 'processing'
-  const facts = [state, ...(over ? [] : [...factsOf(moment, eta), lengthText(sinceMs / 1000)])].join('  ')
+  const facts = [state, ...(over ? [] : [...factsOf(snapshot, eta), lengthText(sinceMs / 1000)])].join('  ')
   // The name gives way: what counts stands behind it.
   const room = Math.min(widthOf(label), Math.max(8, width - widthOf(facts) - 2))
   return cut(label === '' ? facts : `${padded(label, room)}  ${facts}`, width)
 }
 
 /** What was said of a job in a pipe, and when. */
-export interface Said {
+export interface ReportedProgress {
   status: string
   reason: string
   tenth: number
@@ -75,15 +81,15 @@ const quietMs = 10_000
  * What a pipe is told of a moment, if anything: every change of state and of what is waited for, every tenth of the
  * work, and the place in the queue now and then.
  */
-export function lineFor(
-  moment: Moment,
-  before: Said | undefined,
+export function pipeLine(
+  snapshot: JobSnapshot,
+  before: ReportedProgress | undefined,
   at: number,
-): { text: string; said: Said } | undefined {
-  const { status, progress, queuePosition, etaSeconds } = moment
-  const reason = status === 'pending' ? (moment.waitingFor?.reason ?? '') : ''
+): { text: string; reported: ReportedProgress } | undefined {
+  const { status, progress, queuePosition, etaSeconds } = snapshot
+  const reason = status === 'pending' ? (snapshot.waitingFor?.reason ?? '') : ''
   const tenth = status === 'processing' && progress !== null ? Math.min(9, Math.floor(progress * 10)) : 0
-  const said: Said = { status, reason, tenth, queuePosition, at }
+  const reported: ReportedProgress = { status, reason, tenth, queuePosition, at }
   // All of it is said by the end itself.
   const moved =
     status === 'processing' ? tenth > (before?.tenth ?? 0) && progress! < 1 : queuePosition !== before?.queuePosition
@@ -99,5 +105,5 @@ export function lineFor(
           ? 'waiting'
           : status
   const over = status !== 'pending' && status !== 'processing'
-  return { text: besideEachOther([what, ...(over ? [] : factsOf(moment, etaSeconds))]), said }
+  return { text: joinFacts([what, ...(over ? [] : factsOf(snapshot, etaSeconds))]), reported }
 }

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
+import { confirmDestructive } from '../confirm.ts'
 import { exitCodeOf, failureOf } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
-import { isMeant } from '../question.ts'
 import type { Terminal } from '../terminal.ts'
 import { findIds } from './find.ts'
 import { jobPath } from './job.ts'
@@ -30,7 +30,7 @@ export function define(command: Command, terminal: Terminal): void {
         const client = openClient(dataDirectory(dataDir))
         const ids = await findIds(client, texts, signal)
         const what = ids.length === 1 ? `${ids[0]} with its files` : `${ids.length} jobs with their files`
-        if (!(await isMeant(`Delete ${what}?`, yes, terminal, signal))) return
+        if (!(await confirmDestructive(`Delete ${what}?`, yes, terminal, signal))) return
         const deleted: string[] = []
         for (const id of ids)
           try {
@@ -41,7 +41,7 @@ export function define(command: Command, terminal: Terminal): void {
             signal.throwIfAborted()
             const failure = failureOf(thrown)
             terminal.failed(failure, json === true)
-            terminal.leaveWith(exitCodeOf(failure))
+            terminal.setExitCode(exitCodeOf(failure))
           }
         if (json) terminal.json({ deleted })
       }),

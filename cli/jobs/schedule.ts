@@ -12,8 +12,8 @@ export const pollAfterMs = (poll: number, asked = 0): number =>
   Math.max(intervalsMs[Math.min(poll, intervalsMs.length - 1)]!, asked)
 
 /** What the headers of an answer say about when to ask again, milliseconds; 0 where they say nothing. */
-export function askedToWait(headers: Record<string, string | string[] | undefined>): number {
+export function requestedDelayMs(headers: Record<string, string | string[] | undefined>): number {
   const number = (name: string) => Number(headers[name] ?? Number.NaN)
-  const said = [number('openai-poll-after-ms'), number('retry-after-ms'), number('retry-after') * 1000]
-  return said.find(ms => Number.isFinite(ms) && ms > 0) ?? 0
+  const waits = [number('openai-poll-after-ms'), number('retry-after-ms'), number('retry-after') * 1000]
+  return waits.find(ms => Number.isFinite(ms) && ms > 0) ?? 0
 }

@@ -7,7 +7,7 @@ import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { factsOf, valuesOf } from './draw.ts'
 import { findIds } from './find.ts'
-import { Job, jobPath, madeBy } from './job.ts'
+import { filesOfJob, Job, jobPath } from './job.ts'
 
 /** `infer job show <id>`: everything about one job. */
 export function define(command: Command, terminal: Terminal): void {
@@ -28,7 +28,7 @@ export function define(command: Command, terminal: Terminal): void {
       }
       const facts = factsOf(job, paint).map(([name, value]) => `${paint.faint(name.padEnd(11))}${value}`)
       // Addresses are for copying, so they are never cut.
-      const { files } = madeBy(job)
+      const { files } = filesOfJob(job)
       const {
         images: _,
         video: __,

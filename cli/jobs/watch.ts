@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client.ts'
 import { exitCodeOf, failureOf, usage } from '../exit-codes.ts'
-import { endedBadly, summaryOf } from '../generation/make.ts'
-import { type Place, placeOf } from '../generation/names.ts'
-import { saveMade } from '../generation/save.ts'
+import { failureOfJob, summaryOf } from '../generation/generate-all.ts'
+import { type OutputTarget, outputTargetOf } from '../generation/output-target.ts'
+import { saveFiles } from '../generation/save-files.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
@@ -12,10 +12,10 @@ import type { Terminal } from '../terminal.ts'
 import { type Display, openDisplay } from './display.ts'
 import { findIds } from './find.ts'
 import { followJob } from './follow.ts'
-import { Job, jobPath, madeBy } from './job.ts'
+import { filesOfJob, Job, jobPath } from './job.ts'
+import { jobPages } from './job-pages.ts'
+import { snapshotOf } from './job-snapshot.ts'
 import { openLogReader } from './log-reader.ts'
-import { momentOf } from './moment.ts'
-import { jobsOf } from './pages.ts'
 
 interface Options {
   logs?: boolean
@@ -40,7 +40,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action((texts: string[], { dataDir, logs, out, json = false }: Options) =>
       interruptible(terminal, async signal => {
         const connect = () => openClient(dataDirectory(dataDir))
-        const place = out === undefined ? undefined : placeOf(out)
+        const place = out === undefined ? undefined : outputTargetOf(out)
         const jobs = await recordsOf(connect(), texts, signal)
         if (jobs.length > 1 && place && place.kind !== 'folder')
           throw usage(`There are ${jobs.length} jobs. Name a folder: --out ${out}/`)
@@ -76,7 +76,7 @@ async function recordsOf(client: Client, texts: readonly string[], signal: Abort
   }
   const running: Job[] = []
   for (const status of ['processing', 'pending'])
-    for await (const job of jobsOf(client, { status }, signal)) {
+    for await (const job of jobPages(client, { status }, signal)) {
       if (running.length >= most) break
       running.push(job)
     }
@@ -86,7 +86,7 @@ async function recordsOf(client: Client, texts: readonly string[], signal: Abort
 interface Manner {
   signal: AbortSignal
   logs: boolean | undefined
-  place: Place | undefined
+  place: OutputTarget | undefined
   json: boolean
 }
 
@@ -103,15 +103,15 @@ async function watchOne(
     if (!json) display.say(text)
   }
   try {
-    display.change(at, momentOf({ id, model_id, ...first }))
+    display.change(at, snapshotOf({ id, model_id, ...first }))
     const job = await (async () => {
       await using reader = logs
         ? openLogReader(connect, id, signal, line => say(`${id.slice(-8)} ${printable(line.message)}`))
         : undefined
       return await followJob(connect, id, {
         signal,
-        onChange: moment => {
-          display.change(at, moment)
+        onChange: snapshot => {
+          display.change(at, snapshot)
           reader?.look()
         },
         onTrouble: sentence =>
@@ -120,14 +120,14 @@ async function watchOne(
     })()
     display.end(at)
     if (job.status !== 'completed') {
-      const failure = endedBadly(job)
+      const failure = failureOfJob(job)
       if (!json) display.aside(() => terminal.failed(failure, false))
-      terminal.leaveWith(exitCodeOf(failure))
+      terminal.setExitCode(exitCodeOf(failure))
       return job
     }
-    if (place && madeBy(job).files.length > 0) {
-      const topic = madeBy(job).prompt ?? model_id
-      const saved = await saveMade(job, place, connect, terminal, { signal, topic, suffix: '', onTrouble: say })
+    if (place && filesOfJob(job).files.length > 0) {
+      const topic = filesOfJob(job).prompt ?? model_id
+      const saved = await saveFiles(job, place, connect, terminal, { signal, topic, suffix: '', onTrouble: say })
       say(summaryOf(job))
       if (!json)
         display.aside(() => {
@@ -143,7 +143,7 @@ async function watchOne(
     display.end(at)
     const failure = failureOf(thrown)
     display.aside(() => terminal.failed(failure, json))
-    terminal.leaveWith(exitCodeOf(failure))
+    terminal.setExitCode(exitCodeOf(failure))
     return undefined
   }
 }

@@ -13,22 +13,22 @@ import { Bytes } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
 import { openClient } from '../client.ts'
+import { confirm } from '../confirm.ts'
 import { failureOf, refused, usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { localDirectory } from '../local-only.ts'
 import { readCount, readList, withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
-import { agrees } from '../question.ts'
 import { shellWord } from '../serve/try-next.ts'
 import { runningServer } from '../server-file.ts'
 import type { Terminal } from '../terminal.ts'
 import type { Located } from './locate.ts'
-import type { Proposal, Said } from './proposal.ts'
+import type { GivenSettings, Proposal } from './proposal.ts'
 import { download, withTokenFile } from './pull.ts'
 import { openPullDisplay } from './pull-progress.ts'
 
-interface Options extends Said {
+interface Options extends GivenSettings {
   yes?: boolean
   config?: string
   dataDir?: string
@@ -80,22 +80,22 @@ class AlreadyOffered extends Error {
 const declined = new Error('declined')
 
 /**
- * Adds a model to infer.yaml and downloads it first where it is elsewhere. `unasked` takes the proposal without a question
+ * Adds a model to infer.yaml and downloads it first where it is elsewhere. `withoutQuestion` takes the proposal without a question
  * unless there is an obstacle, and accepts a model that is offered already.
  */
 export async function addOne(
   what: string,
-  options: Options & { dataDir: string; unasked?: boolean },
+  options: Options & { dataDir: string; withoutQuestion?: boolean },
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
-  const { yes, json, tokenFile, dataDir, unasked } = options
+  const { yes, json, tokenFile, dataDir, withoutQuestion } = options
   const path = options.config ?? join(dataDir, 'infer.yaml')
   const hub = hubSettings(hostEnvironment(), { tokenFile })
   const { checkLocal, locate } = await import('./locate.ts')
   // Everything that can be wrong without the file is said before it is downloaded.
   checkLocal(what, hub)
-  if (!yes && !unasked && (json || !terminal.interactive))
+  if (!yes && !withoutQuestion && (json || !terminal.interactive))
     throw usage('Nobody can be asked here whether the proposal is right. Add --yes to take it as it is.')
   const { models } = readConfig(path, options.config !== undefined)
   if (models.some(({ id }) => id === options.id))
@@ -107,7 +107,7 @@ export async function addOne(
   let shown = false
   const consider = async (located: Located, question: string): Promise<Proposal> => {
     const same = models.find(({ source }) => source === located.path)
-    if (same && unasked) throw new AlreadyOffered(same.id)
+    if (same && withoutQuestion) throw new AlreadyOffered(same.id)
     if (same && options.id === undefined)
       throw refused(
         'conflict',
@@ -117,17 +117,17 @@ export async function addOne(
     if (!shown && !json) show(proposal, terminal)
     if (!shown && proposal.obstacle !== null) terminal.warn(proposal.obstacle)
     shown = true
-    if (unasked && proposal.obstacle === null) agreed = true
+    if (withoutQuestion && proposal.obstacle === null) agreed = true
     if (!agreed && (json || !terminal.interactive))
       throw refused('conflict', `${proposal.obstacle} Add --yes to take the model anyway.`)
-    agreed ||= await agrees(question, proposal.obstacle === null, terminal, signal)
+    agreed ||= await confirm(question, proposal.obstacle === null, terminal, signal)
     if (!agreed) throw declined
     return proposal
   }
   const onEvent = openPullDisplay(terminal, false)
   const preview = async (located: Located, bytes: number) => {
     // Files of a model that is offered already are fetched again without a word.
-    if (unasked && models.some(({ source }) => source === located.path)) return
+    if (withoutQuestion && models.some(({ source }) => source === located.path)) return
     await consider(located, `Download ${sizeText(bytes)} and add it to ${path}?`)
   }
   let proposal: Proposal

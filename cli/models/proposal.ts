@@ -11,7 +11,7 @@ import type { Task } from '../../core/schemas/task.ts'
 import { openCardBackends } from '../../gpu/card-backend.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import { discover } from '../../gpu/devices/discover.ts'
-import { estimate, ggufNeed, type Room } from '../../gpu/estimate.ts'
+import { estimate, ggufNeed, type PlacementTarget } from '../../gpu/estimate.ts'
 import { probeWrapper } from '../../gpu/launcher/probe.ts'
 import { bookable } from '../../gpu/memory.ts'
 import { generates } from '../../gpu/presets/preset.ts'
@@ -20,7 +20,7 @@ import { sizeText } from '../quantities-text.ts'
 import type { Located } from './locate.ts'
 
 /** What the operator has said himself. */
-export interface Said {
+export interface GivenSettings {
   id?: string | undefined
   task?: Task[] | undefined
   context?: number | undefined
@@ -29,7 +29,7 @@ export interface Said {
   memory?: string | undefined
 }
 
-export interface Surroundings {
+export interface ProposalContext {
   /** Ids that other models have. */
   taken: ReadonlySet<string>
   dataDir: string
@@ -50,14 +50,14 @@ export interface Proposal {
  * Proposes how to offer a model: id, tasks, context and memory from what its files say and this machine has; what was
  * said by hand stands. Throws Failure for what is no model, and for settings that no engine takes.
  */
-export async function propose(located: Located, said: Said, around: Surroundings): Promise<Proposal> {
-  return located.kind === 'gguf' ? proposeFile(located, said, around) : proposeFolder(located, said, around)
+export async function propose(located: Located, given: GivenSettings, around: ProposalContext): Promise<Proposal> {
+  return located.kind === 'gguf' ? proposeFile(located, given, around) : proposeFolder(located, given, around)
 }
 
 async function proposeFile(
   { path, names, header: known }: Located,
-  said: Said,
-  { taken, dataDir }: Surroundings,
+  given: GivenSettings,
+  { taken, dataDir }: ProposalContext,
 ): Promise<Proposal> {
   const header = known ?? (await readGgufHeader(path))
   const purpose = purposeOf(header)
@@ -67,18 +67,18 @@ async function proposeFile(
       `'${path}' is no model by itself, but ${article(header.kind)} that belongs to one. Add the model, with llama-server as its engine if it needs this.`,
     )
   const entry: ModelEntry = {
-    id: said.id ?? idFrom([...names, header.name], header.quantization, taken),
-    ...engineOf(said, 'gguf'),
+    id: given.id ?? idFrom([...names, header.name], header.quantization, taken),
+    ...engineOf(given, 'gguf'),
     source: path,
-    tasks: said.task ?? purpose.tasks,
-    ...limitsOf(said),
+    tasks: given.task ?? purpose.tasks,
+    ...limitsOf(given),
   }
   const model = Model.parse(entry)
   const room = await roomFor(model, dataDir)
   const { bytes, sizing } = ggufNeed(header, model, room)
   const memory = model.memory ?? bytes
   const context = sizing && (generates(model) ? sizing.context : sizing.encoderContext)
-  if (said.context === undefined && context !== null) entry.context_length = context
+  if (given.context === undefined && context !== null) entry.context_length = context
   const parts = header.splitCount > 1 ? `${header.splitCount} files, ` : ''
   const trained = header.contextLength === null ? '' : ` (trained for ${header.contextLength})`
   return {
@@ -93,7 +93,7 @@ async function proposeFile(
         'is',
         `${header.architecture}, ${countText(header.parameterCount)} parameters, ${parts}${header.quantization ?? 'unknown quantization'}, ${sizeText(header.tensorBytes)}`,
       ],
-      ['tasks', `${model.tasks.join(', ')}${said.task ? '' : `: ${purpose.because}`}`],
+      ['tasks', `${model.tasks.join(', ')}${given.task ? '' : `: ${purpose.because}`}`],
       [
         'context',
         context === null ? `unknown${trained}` : `${context} tokens for each of ${room.slots} requests${trained}`,
@@ -110,17 +110,17 @@ async function proposeFile(
 
 async function proposeFolder(
   { path, names }: Located,
-  said: Said,
-  { taken, dataDir }: Surroundings,
+  given: GivenSettings,
+  { taken, dataDir }: ProposalContext,
 ): Promise<Proposal> {
   const config = readJson(join(path, 'config.json'))
   const purpose = purposeOfFolder(config, { pools: existsSync(join(path, 'modules.json')) })
   const entry: ModelEntry = {
-    id: said.id ?? idFrom(names, null, taken),
-    ...engineOf(said, 'vllm'),
+    id: given.id ?? idFrom(names, null, taken),
+    ...engineOf(given, 'vllm'),
     source: path,
-    tasks: said.task ?? purpose.tasks,
-    ...limitsOf(said),
+    tasks: given.task ?? purpose.tasks,
+    ...limitsOf(given),
   }
   const model = Model.parse(entry)
   const room = await roomFor(model, dataDir)
@@ -134,7 +134,7 @@ async function proposeFolder(
     facts: [
       ['source', path],
       ['engine', model.engine],
-      ['tasks', `${model.tasks.join(', ')}${said.task ? '' : `: ${purpose.because}`}`],
+      ['tasks', `${model.tasks.join(', ')}${given.task ? '' : `: ${purpose.because}`}`],
       [
         'context',
         model.context_length
@@ -146,17 +146,17 @@ async function proposeFolder(
   }
 }
 
-const engineOf = ({ engine }: Said, usual: string) =>
+const engineOf = ({ engine }: GivenSettings, usual: string) =>
   engine === undefined && usual === 'gguf' ? {} : { engine: engine ?? usual }
 
-const limitsOf = ({ context, concurrency, memory }: Said) => ({
+const limitsOf = ({ context, concurrency, memory }: GivenSettings) => ({
   ...(context === undefined ? {} : { context_length: context }),
   ...(concurrency === undefined ? {} : { concurrency }),
   ...(memory === undefined ? {} : { memory }),
 })
 
 /** Where it will be placed on this machine, as the server decides it. */
-async function roomFor(model: Model, dataDir: string): Promise<Room> {
+async function roomFor(model: Model, dataDir: string): Promise<PlacementTarget> {
   const preset = presetOf(model)
   const slots = model.concurrency ?? preset.slots
   const environment = hostEnvironment()

@@ -4,12 +4,12 @@ import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { removeModel } from '../../core/models/edit.ts'
+import { confirm } from '../confirm.ts'
 import { refused, usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { localDirectory } from '../local-only.ts'
 import { nameOf, withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
-import { agrees } from '../question.ts'
 import type { Terminal } from '../terminal.ts'
 import { deleteFiles, ownFiles } from './files.ts'
 
@@ -59,7 +59,7 @@ async function run(
   const files = model ? ownFiles(model, models, join(dataDir, 'models')) : []
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
 
-  if (model && !options.yes && !(await agrees(`Take '${id}' out of ${path}?`, false, terminal, signal)))
+  if (model && !options.yes && !(await confirm(`Take '${id}' out of ${path}?`, false, terminal, signal)))
     return terminal.remark('Nothing was changed.')
   editConfigFile(path, (text, name) => removeModel(text, id, name))
   if (!options.json) terminal.print(`Took '${id}' out of ${path}.`)
@@ -67,7 +67,7 @@ async function run(
   const wanted =
     files.length > 0 &&
     (options.deleteFiles ??
-      (!options.yes && (await agrees(`Delete ${files[0]!.path} too (${sizeText(bytes)})?`, false, terminal, signal))))
+      (!options.yes && (await confirm(`Delete ${files[0]!.path} too (${sizeText(bytes)})?`, false, terminal, signal))))
   if (wanted) deleteFiles(files)
   const deleted = wanted ? files.map(file => file.path) : []
   if (options.json) return terminal.json({ model_id: id, config: path, deleted })

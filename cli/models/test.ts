@@ -4,9 +4,9 @@ import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client.ts'
 import { exitCodes, failureOf, refused } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
+import { loadDeadline, waitOrThrow } from '../load-wait.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
-import { lastMoment, waitOrThrow } from '../patience.ts'
 import { rateText, sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Golden, golden, type Streamed } from './golden.ts'
@@ -47,7 +47,7 @@ export function define(command: Command, terminal: Terminal): void {
         const failed = tested.some(({ tests }) => tests.some(({ result }) => result === 'failed'))
         if (json) terminal.json({ passed: !failed, models: tested })
         else show(tested, terminal)
-        if (failed) terminal.leaveWith(exitCodes.failed)
+        if (failed) terminal.setExitCode(exitCodes.failed)
       }),
     )
   withExamples(test, [
@@ -101,7 +101,7 @@ const unmeasured = (task: string): Outcome => ({
 async function testTask(task: string, model: string, client: Client, signal: AbortSignal): Promise<Outcome> {
   const request = golden[task]
   if (!request) return unmeasured(task)
-  const giveUpAt = lastMoment()
+  const giveUpAt = loadDeadline()
   for (;;) {
     const since = performance.now()
     const passed = () => Math.round((performance.now() - since) * 10) / 10

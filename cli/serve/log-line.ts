@@ -1,6 +1,6 @@
 import { type Paint, printable } from '../paint.ts'
 
-const painted: Record<string, (paint: Paint) => (text: string) => string> = {
+const painters: Record<string, (paint: Paint) => (text: string) => string> = {
   debug: paint => paint.faint,
   info: paint => paint.name,
   warn: paint => paint.warning,
@@ -21,7 +21,7 @@ export function logLine(json: string, paint: Paint, speaker?: string): string {
     ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )
   const who = speaker === undefined ? '' : `${paint.strong(printable(speaker))} `
-  const head = `${paint.faint(String(time).slice(11, 19))} ${who}${(painted[name] ?? painted.info!)(paint)(name.padEnd(5))} ${printable(String(message))}`
+  const head = `${paint.faint(String(time).slice(11, 19))} ${who}${(painters[name] ?? painters.info!)(paint)(name.padEnd(5))} ${printable(String(message))}`
   const tail = facts.length > 0 ? `  ${paint.faint(printable(facts.join(' ')))}` : ''
   const why = typeof cause === 'string' ? `\n${paint.faint(printable(cause).replace(/^/gm, '    '))}` : ''
   return `${head}${tail}${why}\n`

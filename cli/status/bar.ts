@@ -1,5 +1,5 @@
-import type { Line } from './line.ts'
-import type { DevicePicture } from './picture.ts'
+import type { StatusDevice } from './status-snapshot.ts'
+import type { StyledLine } from './styled-line.ts'
 
 /** How many of `cells` a part of a whole fills; something is never shown as nothing. */
 function cellsOf(part: number, whole: number, cells: number): number {
@@ -11,13 +11,13 @@ function cellsOf(part: number, whole: number, cells: number): number {
  * Memory of a device as a bar: full where the driver measures it in use, shaded where it is booked beyond that, light
  * where it is free.
  */
-export function memoryBar({ total_bytes, used_bytes, booked_bytes }: DevicePicture, cells: number): Line {
+export function memoryBar({ total_bytes, used_bytes, booked_bytes }: StatusDevice, cells: number): StyledLine {
   const used = cellsOf(used_bytes ?? 0, total_bytes, cells)
   const booked = Math.max(used, cellsOf(booked_bytes, total_bytes, cells))
-  const crowded = Math.max(used_bytes ?? 0, booked_bytes) > 0.95 * total_bytes
+  const nearlyFull = Math.max(used_bytes ?? 0, booked_bytes) > 0.95 * total_bytes
   return [
-    { text: '█'.repeat(used), look: crowded ? 'bad' : 'good' },
-    { text: '▒'.repeat(booked - used), look: crowded ? 'bad' : 'warning' },
+    { text: '█'.repeat(used), look: nearlyFull ? 'bad' : 'good' },
+    { text: '▒'.repeat(booked - used), look: nearlyFull ? 'bad' : 'warning' },
     { text: '░'.repeat(cells - booked), look: 'faint' },
   ]
 }

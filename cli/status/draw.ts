@@ -2,33 +2,38 @@ import type { Paint } from '../paint.ts'
 import { lengthText, rateText, sizeText } from '../quantities-text.ts'
 import { readingsText } from '../readings-text.ts'
 import { memoryBar } from './bar.ts'
-import { drawLine, type Line, padded, widthOf } from './line.ts'
 import { modelLines } from './models.ts'
-import type { DevicePicture, EnginePicture, Picture, WaitingPicture } from './picture.ts'
+import type { StatusDevice, StatusEngine, StatusSnapshot, StatusWaiting } from './status-snapshot.ts'
+import { drawLine, padded, type StyledLine, widthOf } from './styled-line.ts'
 
 /** How much room there is. A height of 0 is as much as it takes. */
-export interface Room {
+export interface ScreenSize {
   width: number
   height: number
 }
 
-const blank: Line = []
-const heading = (text: string): Line => [{ text, look: 'strong' }]
+const blank: StyledLine = []
+const heading = (text: string): StyledLine => [{ text, look: 'strong' }]
 
 /** The picture as lines that fit: no line is wider, and there are not more than the height allows. */
-export function drawStatus(picture: Picture, url: string, { width, height }: Room, paint: Paint): string[] {
-  const lines: Line[] = [
-    ...headLines(picture, url, width),
+export function drawStatus(
+  snapshot: StatusSnapshot,
+  url: string,
+  { width, height }: ScreenSize,
+  paint: Paint,
+): string[] {
+  const lines: StyledLine[] = [
+    ...headLines(snapshot, url, width),
     blank,
     heading('Devices'),
-    ...picture.devices.flatMap(device => deviceLines(device, picture, width)),
-    ...elsewhere(picture),
+    ...snapshot.devices.flatMap(device => deviceLines(device, snapshot, width)),
+    ...elsewhere(snapshot),
     blank,
     heading('Models'),
-    ...(picture.models.length > 0
-      ? modelLines(picture.models, width)
+    ...(snapshot.models.length > 0
+      ? modelLines(snapshot.models, width)
       : [[{ text: 'No model is configured. Add one: infer model add <file.gguf>' }]]),
-    ...waitingLines(picture),
+    ...waitingLines(snapshot),
   ]
   const room = height > 0 ? Math.max(1, height) : lines.length
   const drawn = lines.slice(0, room).map(line => drawLine(line, width, paint))
@@ -36,7 +41,11 @@ export function drawStatus(picture: Picture, url: string, { width, height }: Roo
   return drawn
 }
 
-function headLines({ version, time, started_at, requests, jobs, models }: Picture, url: string, width: number): Line[] {
+function headLines(
+  { version, time, started_at, requests, jobs, models }: StatusSnapshot,
+  url: string,
+  width: number,
+): StyledLine[] {
   const rate = models.reduce((sum, model) => sum + model.output_tokens_per_second, 0)
   const facts = [
     `${rateText(rate)} tokens/s`,
@@ -56,7 +65,7 @@ function headLines({ version, time, started_at, requests, jobs, models }: Pictur
   ]
 }
 
-function deviceLines(device: DevicePicture, { engines, time }: Picture, width: number): Line[] {
+function deviceLines(device: StatusDevice, { engines, time }: StatusSnapshot, width: number): StyledLine[] {
   const { id, name, used_bytes, booked_bytes, total_bytes } = device
   const title = name === id ? id : `${id} ${name}`
   const figures = [
@@ -73,7 +82,7 @@ function deviceLines(device: DevicePicture, { engines, time }: Picture, width: n
     powerWatts: device.power_watts,
     powerLimitWatts: device.power_limit_watts,
   })
-  const below: Line[] = readings === '' ? [] : [[{ text: `  ${readings}`, look: 'faint' }]]
+  const below: StyledLine[] = readings === '' ? [] : [[{ text: `  ${readings}`, look: 'faint' }]]
   // A narrow terminal has the bar below.
   if (cells < 12) {
     const beside = below.length > 0 && widthOf(title) + 2 + widthOf(readings) <= width
@@ -93,12 +102,12 @@ function deviceLines(device: DevicePicture, { engines, time }: Picture, width: n
 }
 
 /** How many waiting requests are shown. */
-const mostWaiting = 5
+const maxWaiting = 5
 
 /** The requests that have waited longest, with the reason of each. */
-function waitingLines({ waiting }: Picture): Line[] {
+function waitingLines({ waiting }: StatusSnapshot): StyledLine[] {
   if (waiting.length === 0) return []
-  const shown = waiting.slice(0, mostWaiting).map(waitingLine)
+  const shown = waiting.slice(0, maxWaiting).map(waitingLine)
   const more = waiting.length - shown.length
   return [
     blank,
@@ -108,7 +117,7 @@ function waitingLines({ waiting }: Picture): Line[] {
   ]
 }
 
-function waitingLine({ id, model_id, waited_ms, waiting_for }: WaitingPicture): Line {
+function waitingLine({ id, model_id, waited_ms, waiting_for }: StatusWaiting): StyledLine {
   const eta = waiting_for?.eta_seconds
   const expected = eta == null ? '' : ` About ${lengthText(eta)} left.`
   return [
@@ -120,16 +129,16 @@ function waitingLine({ id, model_id, waited_ms, waiting_for }: WaitingPicture): 
 }
 
 /** Engines that use no device of this machine. */
-function elsewhere({ engines, time }: Picture): Line[] {
+function elsewhere({ engines, time }: StatusSnapshot): StyledLine[] {
   const far = engines.filter(({ devices }) => devices.length === 0)
   return far.length === 0 ? [] : [[{ text: 'elsewhere', look: 'name' }], ...far.map(one => engineLine(one, time, 80))]
 }
 
 function engineLine(
-  { model_id, state, memory_bytes, busy, slots, started_at, pid }: EnginePicture,
+  { model_id, state, memory_bytes, busy, slots, started_at, pid }: StatusEngine,
   time: number,
   width: number,
-): Line {
+): StyledLine {
   const since = `since ${lengthText(time - started_at)}`
   const shown = state === 'ready' ? `${busy}/${slots} busy` : state === 'starting' ? 'loading' : 'stopping'
   const facts = [

@@ -3,11 +3,11 @@ import type { Client } from '../client.ts'
 import { failureOf } from '../exit-codes.ts'
 import type { Terminal } from '../terminal.ts'
 import { drawStatus } from './draw.ts'
-import { Picture } from './picture.ts'
 import { openScreen } from './screen.ts'
+import { StatusSnapshot } from './status-snapshot.ts'
 
-export const takePicture = (client: Client, signal?: AbortSignal): Promise<Picture> =>
-  client.ask({ method: 'GET', path: '/api/system/status', answer: Picture, ...(signal ? { signal } : {}) })
+export const fetchStatus = (client: Client, signal?: AbortSignal): Promise<StatusSnapshot> =>
+  client.ask({ method: 'GET', path: '/api/system/status', answer: StatusSnapshot, ...(signal ? { signal } : {}) })
 
 /**
  * Shows the status until q, Escape or Ctrl-C. A server that goes away is said so, and looked for again. Throws when it
@@ -15,7 +15,7 @@ export const takePicture = (client: Client, signal?: AbortSignal): Promise<Pictu
  */
 export async function watchStatus(terminal: Terminal, connect: () => Client, everyMs: number): Promise<void> {
   let client = connect()
-  let picture = await takePicture(client)
+  let snapshot = await fetchStatus(client)
   let trouble: string | undefined
   const leave = new AbortController()
   const stop = () => leave.abort()
@@ -25,7 +25,7 @@ export async function watchStatus(terminal: Terminal, connect: () => Client, eve
   const draw = () => {
     const { width, height } = screen.room()
     const foot = trouble === undefined ? terminal.paint.faint('q quits') : terminal.paint.bad(trouble.slice(0, width))
-    screen.show([...drawStatus(picture, client.url, { width, height: height - 2 }, terminal.paint), '', foot])
+    screen.show([...drawStatus(snapshot, client.url, { width, height: height - 2 }, terminal.paint), '', foot])
   }
   const resized = () => {
     screen.forget()
@@ -40,7 +40,7 @@ export async function watchStatus(terminal: Terminal, connect: () => Client, eve
       const startedAt = performance.now()
       await wait(Math.max(0, everyMs - (performance.now() - startedAt)), undefined, { signal: leave.signal })
       try {
-        picture = await takePicture(client, AbortSignal.any([leave.signal, AbortSignal.timeout(10_000)]))
+        snapshot = await fetchStatus(client, AbortSignal.any([leave.signal, AbortSignal.timeout(10_000)]))
         trouble = undefined
       } catch (thrown) {
         trouble = failureOf(thrown).message
@@ -57,7 +57,7 @@ export async function watchStatus(terminal: Terminal, connect: () => Client, eve
   }
   // What was seen last stays in the terminal's history.
   const room = { width: Math.max(20, terminal.stdout.columns || 80), height: 0 }
-  terminal.print(drawStatus(picture, client.url, room, terminal.paint).join('\n'))
+  terminal.print(drawStatus(snapshot, client.url, room, terminal.paint).join('\n'))
 }
 
 /** A server that was started again may have another address. */

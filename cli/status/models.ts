@@ -1,13 +1,13 @@
 import type { Paint } from '../paint.ts'
 import { rateText } from '../quantities-text.ts'
-import { cut, type Line, padded, type Span, widthOf } from './line.ts'
-import type { ModelPicture } from './picture.ts'
+import type { StatusModel } from './status-snapshot.ts'
+import { cut, padded, type Span, type StyledLine, widthOf } from './styled-line.ts'
 
 interface Column {
   head: string
   side: 'left' | 'right'
-  of: (model: ModelPicture) => string
-  look?: (model: ModelPicture) => keyof Paint | undefined
+  of: (model: StatusModel) => string
+  look?: (model: StatusModel) => keyof Paint | undefined
 }
 
 const looks: Record<string, keyof Paint> = { warm: 'good', loading: 'warning', unavailable: 'bad' }
@@ -61,7 +61,7 @@ const importance: (keyof typeof columns)[] = [
 const rank: Record<string, number> = { warm: 0, loading: 0, unavailable: 1, cold: 2, disabled: 3 }
 
 /** The models as a table: those that do something first, columns as many as fit. */
-export function modelLines(models: readonly ModelPicture[], width: number): Line[] {
+export function modelLines(models: readonly StatusModel[], width: number): StyledLine[] {
   const sorted = models.toSorted((one, other) => (rank[one.status] ?? 2) - (rank[other.status] ?? 2))
   const chosen: { column: Column; width: number }[] = []
   let room = width
@@ -69,17 +69,17 @@ export function modelLines(models: readonly ModelPicture[], width: number): Line
     const column: Column = columns[name]
     if (column.side === 'right' && sorted.every(model => column.of(model) === none)) continue
     const longest = Math.max(widthOf(column.head), ...sorted.map(model => widthOf(column.of(model))))
-    const wish = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest
+    const desired = name === 'model' ? Math.min(longest, Math.max(12, Math.floor(width / 2))) : longest
     const gap = chosen.length > 0 ? 2 : 0
     // Words may be cut, figures not; the note is left out where it would say nothing.
-    const cells = name === 'note' || name === 'status' ? Math.min(wish, room - gap) : wish
+    const cells = name === 'note' || name === 'status' ? Math.min(desired, room - gap) : desired
     if (cells < 4 || cells + gap > room) break
     if (name === 'note' && (cells < 12 || sorted.every(model => noteOf(model) === ''))) break
     chosen.push({ column, width: cells })
     room -= cells + gap
   }
   const noted = chosen.some(({ column }) => column.head === columns.note.head)
-  const row = (cell: (column: Column) => Span): Line =>
+  const row = (cell: (column: Column) => Span): StyledLine =>
     chosen.flatMap(({ column, width: cells }, at) => {
       const span = cell(column)
       const last = at === chosen.length - 1 && column.side === 'left'
@@ -95,7 +95,7 @@ export function modelLines(models: readonly ModelPicture[], width: number): Line
       })
       // Why a model does not work matters more than any figure: where the note has no column it has a line.
       const note = noted ? '' : noteOf(model)
-      return note === '' ? [own] : [own, [{ text: `  ${note}`, look: columns.note.look(model) }] satisfies Line]
+      return note === '' ? [own] : [own, [{ text: `  ${note}`, look: columns.note.look(model) }] satisfies StyledLine]
     }),
   ]
 }
@@ -110,7 +110,7 @@ const timeText = (ms: number | null | undefined): string =>
         ? `${Math.round(ms)} ms`
         : `${(ms / 1000).toFixed(1)} s`
 
-function noteOf({ reason, eta_seconds, status }: ModelPicture): string {
+function noteOf({ reason, eta_seconds, status }: StatusModel): string {
   if (reason !== null) return reason
   return status === 'loading' && eta_seconds !== null ? `about ${eta_seconds} s left` : ''
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { taskRecords } from '../../core/tasks/registry.ts'
 import { openClient } from '../client.ts'
-import { offeredBy } from '../generation/models.ts'
+import { fetchOfferedModels } from '../generation/offered-models.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
@@ -15,7 +15,7 @@ export function define(list: Command, terminal: Terminal): void {
     .description('Lists the tasks that models can be asked for; where a server runs, with the models that do each.')
     .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const folder = dataDirectory(dataDir)
-      const models = hasServer(folder) ? await offeredBy(openClient(folder)) : undefined
+      const models = hasServer(folder) ? await fetchOfferedModels(openClient(folder)) : undefined
       const tasks = taskRecords.map(({ id, title, category }) => ({
         task: id,
         title,

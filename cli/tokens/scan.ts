@@ -6,13 +6,13 @@ import type { VerifiableToken } from '../../core/store/store.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
-import { type Met, secretsIn, walkForSecrets } from './walk.ts'
+import { type SearchResult, secretsIn, walkForSecrets } from './walk.ts'
 
 /** What a found secret is worth: `unknown` is well formed, but not of this server, or there is none to ask. */
-export type Worth = 'live' | 'disabled' | 'revoked' | 'expired' | 'unknown'
+export type SecretStatus = 'live' | 'disabled' | 'revoked' | 'expired' | 'unknown'
 
 /** The worth of a token row now, or of its absence. */
-export function worthOf(token: VerifiableToken | undefined, now: number): Worth {
+export function secretStatusOf(token: VerifiableToken | undefined, now: number): SecretStatus {
   if (!token) return 'unknown'
   const status = statusAt(token, now)
   if (status !== 'active') return status
@@ -20,13 +20,13 @@ export function worthOf(token: VerifiableToken | undefined, now: number): Worth 
 }
 
 /** The longest list in one JSON document; `found` counts all. */
-const mostHits = 10_000
+const maxHits = 10_000
 
 interface Hit {
   path: string
   line: number
   hint: string
-  worth: Worth
+  worth: SecretStatus
   token_id: string | null
 }
 
@@ -55,7 +55,7 @@ export async function scan(
       const hit = judge(met, installation?.accounts)
       found++
       if (hit.worth === 'live') live++
-      if (json && hits.length < mostHits) hits.push(hit)
+      if (json && hits.length < maxHits) hits.push(hit)
       terminal.progress('')
       if (!json) terminal.print(`${printable(hit.path)}:${hit.line}: ${hit.hint} ${wordFor(hit, terminal)}`)
     }
@@ -66,8 +66,8 @@ export async function scan(
   const checked = installation !== undefined
   if (json) terminal.json({ hits, found, live, files, unreadable, checked })
   else terminal.remark(summary({ files, found, live, checked }))
-  if (live > 0) terminal.leaveWith(exitCodes.failed)
-  else if (unreadable > 0) terminal.leaveWith(exitCodes.io)
+  if (live > 0) terminal.setExitCode(exitCodes.failed)
+  else if (unreadable > 0) terminal.setExitCode(exitCodes.io)
 }
 
 /** What is met in all paths, in order. */
@@ -75,19 +75,19 @@ async function* everything(
   terminal: Terminal,
   paths: readonly string[],
   onFile: () => void,
-): AsyncGenerator<Met, void, void> {
+): AsyncGenerator<SearchResult, void, void> {
   for (const path of paths)
     if (path === '-') yield* secretsIn('(standard input)', terminal.stdin as AsyncIterable<Buffer>)
     else yield* walkForSecrets([path], onFile)
 }
 
-function judge(met: Extract<Met, { found: unknown }>, accounts: Accounts | undefined): Hit {
+function judge(met: Extract<SearchResult, { found: unknown }>, accounts: Accounts | undefined): Hit {
   const token = accounts?.find(met.found.secret)
   return {
     path: met.path,
     line: met.found.line,
     hint: met.found.hint,
-    worth: worthOf(token, Date.now()),
+    worth: secretStatusOf(token, Date.now()),
     token_id: token?.id ?? null,
   }
 }

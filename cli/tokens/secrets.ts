@@ -1,7 +1,7 @@
 import { hintOf, parseSecret, secretPattern } from '../../core/accounts/secret.ts'
 
 /** Where a secret was found. */
-export interface Found {
+export interface FoundSecret {
   secret: string
   hint: string
   /** Counted from 1. */
@@ -21,10 +21,10 @@ export function openSecretFinder() {
   let line = 1
 
   return {
-    feed(bytes: Buffer): Found[] {
+    feed(bytes: Buffer): FoundSecret[] {
       // Latin-1 gives every byte one character, so binary files are text like any other.
       const text = rest + bytes.toString('latin1')
-      const found: Found[] = []
+      const found: FoundSecret[] = []
       let counted = 0
       let keepFrom = Math.max(0, text.length - secretLength + 1)
       pattern.lastIndex = 0

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { lstat, opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Found, openSecretFinder } from './secrets.ts'
+import { type FoundSecret, openSecretFinder } from './secrets.ts'
 
 /** One thing met while walking: a secret, or a path that could not be read. */
-export type Met = { path: string } & ({ found: Found } | { unreadable: string })
+export type SearchResult = { path: string } & ({ found: FoundSecret } | { unreadable: string })
 
 /**
  * Every secret in the files at and below the given paths, binary files and .git included. Links are followed only when
@@ -13,7 +13,7 @@ export type Met = { path: string } & ({ found: Found } | { unreadable: string })
 export async function* walkForSecrets(
   paths: readonly string[],
   onFile: (path: string) => void = () => undefined,
-): AsyncGenerator<Met, void, void> {
+): AsyncGenerator<SearchResult, void, void> {
   for (const path of paths) {
     try {
       yield* walk(path, (await stat(path)).isDirectory() ? 'folder' : 'file', onFile)
@@ -27,7 +27,7 @@ async function* walk(
   path: string,
   kind: 'file' | 'folder',
   onFile: (path: string) => void,
-): AsyncGenerator<Met, void, void> {
+): AsyncGenerator<SearchResult, void, void> {
   try {
     if (kind === 'file') {
       onFile(path)
@@ -47,7 +47,7 @@ async function* walk(
 }
 
 /** Every secret in one stream of bytes. */
-export async function* secretsIn(path: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<Met, void, void> {
+export async function* secretsIn(path: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<SearchResult, void, void> {
   const finder = openSecretFinder()
   for await (const piece of bytes) for (const found of finder.feed(piece)) yield { path, found }
 }

@@ -12,9 +12,9 @@ import { exitCodes } from '../exit-codes.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import { readDocument, type WorkflowDocument } from './document.ts'
-import { placesIn, positionOfFinding } from './place.ts'
+import { positionOfFinding, positionsIn } from './finding-position.ts'
 import { hasServer } from './server.ts'
-import { admit, Validation } from './workflow.ts'
+import { refuseErrors, Validation } from './workflow.ts'
 
 /** `infer workflow check <file>`: whether a file can be run, and what is odd about it. */
 export function define(command: Command, terminal: Terminal): void {
@@ -38,10 +38,10 @@ export function define(command: Command, terminal: Terminal): void {
           valid,
           diagnostics: { type_issues: type_issues.map(placed), warnings: warnings.map(placed) },
         })
-        if (!valid) terminal.leaveWith(exitCodes.data)
+        if (!valid) terminal.setExitCode(exitCodes.data)
         return
       }
-      admit(terminal, diagnostics, { placeOf: placesIn(path, document, positionOf) })
+      refuseErrors(terminal, diagnostics, { placeOf: positionsIn(path, document, positionOf) })
       const count = Object.keys(document.dag.nodes).length
       terminal.print(`${path} can be run: ${count === 1 ? 'one node' : `${count} nodes`}.`)
     })

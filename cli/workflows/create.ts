@@ -6,7 +6,7 @@ import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
 import { readDocument } from './document.ts'
-import { Diagnosed, namedSo, workflowPath } from './workflow.ts'
+import { Diagnosed, workflowPath, workflowsNamed } from './workflow.ts'
 
 interface Options {
   name?: string
@@ -29,7 +29,7 @@ export function define(command: Command, terminal: Terminal): void {
       const { document } = readDocument(path)
       const body = { ...document, name: name ?? document.name }
       const client = openClient(dataDirectory(dataDir))
-      const [same, ...others] = await namedSo(client, body.name)
+      const [same, ...others] = await workflowsNamed(client, body.name)
       if (replace && others.length > 0)
         throw usage(
           `${others.length + 1} workflows are called '${printable(body.name)}'. Delete all but one: infer workflow delete ${others[0]!.id}`,

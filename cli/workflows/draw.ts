@@ -1,5 +1,5 @@
 import { type Graph, ranksOf } from '../../core/workflows/graph.ts'
-import { cut, type Line, padded, type Span, widthOf } from '../status/line.ts'
+import { cut, padded, type Span, type StyledLine, widthOf } from '../status/styled-line.ts'
 import { type Layout, layOut } from './layout.ts'
 import { listed } from './listed.ts'
 
@@ -10,7 +10,7 @@ export interface Label {
   look?: Span['look']
 }
 
-export interface Picture {
+export interface GraphView {
   graph: Graph
   /** What stands in the box of these nodes: one, or those that share a box. */
   label: (nodes: readonly string[]) => Label
@@ -19,7 +19,7 @@ export interface Picture {
 }
 
 /** Columns and lines that there are. */
-export interface Room {
+export interface ScreenSize {
   width: number
   height: number
 }
@@ -31,7 +31,7 @@ const widestText = 24
  * A graph as lines: boxes by rank, from top to bottom, with lines between them. Where the lines have no room, one line a
  * rank; where those have none either, ranks around what is live. A graph with a cycle is a list of its nodes. Pure.
  */
-export function drawGraph({ graph, label, live = new Set() }: Picture, room: Room): Line[] {
+export function drawGraph({ graph, label, live = new Set() }: GraphView, room: ScreenSize): StyledLine[] {
   const ranks = ranksOf(graph)?.length ?? Number.POSITIVE_INFINITY
   const textLines = Math.max(1, ...graph.nodes.map(node => label([node]).lines.length))
   for (let lines = textLines; lines >= 1; lines--) {
@@ -61,27 +61,27 @@ const right = 8
 /** By the directions in which lines lead. Corners are round, so that no line looks like a box. */
 const signs = [' ', '╵', '╷', '│', '╴', '╯', '╮', '┤', '╶', '╰', '╭', '├', '─', '┴', '┬', '┼'] as const
 
-function drawLayout(layout: Layout, label: Picture['label'], lines: number): Line[] {
+function drawLayout(layout: Layout, label: GraphView['label'], lines: number): StyledLine[] {
   const ports = portsOf(layout)
   const rows: { at: number; span: Span }[][] = Array.from({ length: layout.height }, () => [])
   for (const { nodes, left: x, top, width, height } of layout.boxes) {
     const { lines: texts, look } = label(nodes)
-    const painted = (text: string): Span => (look ? { text, look } : { text })
+    const styled = (text: string): Span => (look ? { text, look } : { text })
     const border = (line: number, from: string, to: string, port: string) => {
       const bar = Array.from({ length: width - 2 }, (_, at) => (ports.has(`${x + 1 + at},${line}`) ? port : '─'))
-      rows[line]!.push({ at: x, span: painted(`${from}${bar.join('')}${to}`) })
+      rows[line]!.push({ at: x, span: styled(`${from}${bar.join('')}${to}`) })
     }
     border(top, '┌', '┐', '┴')
     for (let line = 0; line < lines; line++)
       rows[top + 1 + line]!.push({
         at: x,
-        span: painted(`│ ${padded(cut(texts[line] ?? '', width - 4), width - 4)} │`),
+        span: styled(`│ ${padded(cut(texts[line] ?? '', width - 4), width - 4)} │`),
       })
     border(top + height - 1, '└', '┘', '┬')
   }
   const linesOf = betweenBoxes(layout)
   return rows.map((row, y) => {
-    const line: Line = []
+    const line: StyledLine = []
     let end = 0
     for (const { at, span } of row.sort((a, b) => a.at - b.at)) {
       line.push(...linesOf(y, end, at), span)
@@ -101,28 +101,28 @@ function betweenBoxes({ width, height, channels, passages }: Layout): (y: number
   const along = new Uint8Array(width * height)
   const acrossNet = new Uint32Array(width * height)
   const joined = new Uint8Array(width * height)
-  const vertical = (net: number, x: number, from: number, to: number, first: number, last: number) => {
+  const vertical = (bundle: number, x: number, from: number, to: number, first: number, last: number) => {
     for (let y = from; y <= to; y++) {
       const place = y * width + x
       along[place]! |= (y === from ? first : up | down) & (y === to ? last : up | down)
-      if (acrossNet[place] === net) joined[place] = 1
+      if (acrossNet[place] === bundle) joined[place] = 1
     }
   }
   for (const { x, top, bottom } of passages) vertical(noNet, x, top, bottom, up | down, up | down)
-  const nets = channels.flatMap(({ top, height: own, nets }) =>
-    nets.map(({ sources, targets, track }, at) => {
+  const bundles = channels.flatMap(({ top, height: own, bundles }) =>
+    bundles.map(({ sources, targets, track }, at) => {
       const ends = [...sources, ...targets]
       const [from, to] = [Math.min(...ends), Math.max(...ends)]
       return { number: at + 1, sources, targets, from, to, top, turn: top + track, bottom: top + own - 1 }
     }),
   )
-  const bent = nets.filter(({ from, to }) => from < to)
+  const bent = bundles.filter(({ from, to }) => from < to)
   for (const { number, from, to, turn } of bent)
     for (let x = from; x <= to; x++) {
       across[turn * width + x]! |= (x > from ? left : 0) | (x < to ? right : 0)
       acrossNet[turn * width + x] = number
     }
-  for (const { number, from, to, top, bottom } of nets)
+  for (const { number, from, to, top, bottom } of bundles)
     if (from === to) vertical(number, from, top, bottom, up | down, up | down)
   for (const { number, sources, targets, top, turn, bottom } of bent) {
     for (const x of sources) vertical(number, x, top, turn, up | down, up)
@@ -148,8 +148,8 @@ function betweenBoxes({ width, height, channels, passages }: Layout): (y: number
 /** Where lines leave and reach boxes. */
 function portsOf({ channels }: Layout): Set<string> {
   const ports = new Set<string>()
-  for (const { top, height, nets } of channels)
-    for (const { sources, targets } of nets) {
+  for (const { top, height, bundles } of channels)
+    for (const { sources, targets } of bundles) {
       for (const x of sources) ports.add(`${x},${top - 1}`)
       for (const x of targets) ports.add(`${x},${top + height}`)
     }

@@ -29,18 +29,18 @@ export interface Layout {
   /** Lines that only pass a rank, on their way from one before it to one behind it. */
   passages: { x: number; top: number; bottom: number }[]
   /** Between two ranks: where the lines from above lead to those below, and the height there is for them. */
-  channels: { top: number; height: number; nets: Net[] }[]
+  channels: { top: number; height: number; bundles: EdgeBundle[] }[]
 }
 
 /** Lines that are drawn as one: all of its sources lead to all of its targets. Columns. */
-export interface Net {
+export interface EdgeBundle {
   sources: number[]
   targets: number[]
   /** The line of the channel on which it goes sideways; 0 where it goes straight down. */
   track: number
 }
 
-export interface Measures {
+export interface LayoutOptions {
   /** How wide the text in the box of these nodes is. */
   textWidth: (nodes: readonly string[]) => number
   /** Lines of text in a box. */
@@ -68,7 +68,7 @@ const isPassage = ({ nodes }: Item): boolean => nodes.length === 0
  * crossing lines as some sweeps find. Nodes that have no room in their rank share one box. Pure. Undefined for a graph
  * with a cycle.
  */
-export function layOut(graph: Graph, measures: Measures): Layout | undefined {
+export function layOut(graph: Graph, measures: LayoutOptions): Layout | undefined {
   const ranks = ranksOf(graph)
   if (!ranks) return undefined
   const { items, edges } = folded(ranks, graph, measures)
@@ -86,7 +86,7 @@ export function layOut(graph: Graph, measures: Measures): Layout | undefined {
 function folded(
   ranks: readonly string[][],
   { successors }: Graph,
-  { textWidth, width }: Measures,
+  { textWidth, width }: LayoutOptions,
 ): { items: Item[][]; edges: Edge[] } {
   const rankOf = new Map<string, number>()
   const boxOf = new Map<string, string>()
@@ -143,17 +143,17 @@ function placed(rows: readonly Item[][], edges: readonly Edge[], width: number):
   const centres = new Map<string, number>()
   const middle = Math.floor((Math.max(...rows.map(widthOf), 1) - 1) / 2)
   for (const row of rows) {
-    const wished = row.map(({ id }) => {
+    const desired = row.map(({ id }) => {
       const above = (before.get(id) ?? []).map(one => centres.get(one)!)
       return above.length === 0 ? middle : above.reduce((sum, one) => sum + one, 0) / above.length
     })
     const lefts: number[] = []
     for (const [at, item] of row.entries()) {
-      const wish = Math.round(wished[at]! - (item.width - 1) / 2)
-      lefts.push(at === 0 ? wish : Math.max(wish, lefts[at - 1]! + row[at - 1]!.width + gap))
+      const left = Math.round(desired[at]! - (item.width - 1) / 2)
+      lefts.push(at === 0 ? left : Math.max(left, lefts[at - 1]! + row[at - 1]!.width + gap))
     }
     // What was pushed aside was pushed to the right: all of it goes back by the half.
-    const pushed = row.map((item, at) => lefts[at]! + (item.width - 1) / 2 - wished[at]!)
+    const pushed = row.map((item, at) => lefts[at]! + (item.width - 1) / 2 - desired[at]!)
     const shift = Math.round(pushed.reduce((sum, one) => sum + one, 0) / Math.max(1, row.length))
     for (let at = row.length - 1, limit = width; at >= 0; limit = lefts[at]! - gap, at--)
       lefts[at] = Math.min(lefts[at]! - shift, limit - row[at]!.width)
@@ -186,9 +186,9 @@ function assembled(
       else layout.boxes.push({ id: item.id, nodes: item.nodes, left, top, width: item.width, height: boxHeight })
     }
     const bottom = top + boxHeight
-    const nets = netsOf(row, rows[at + 1] ?? [], after, centres)
-    const height = nets.length === 0 ? 0 : Math.max(1, ...nets.map(({ track }) => track + 1))
-    if (at < rows.length - 1) layout.channels.push({ top: bottom, height, nets })
+    const bundles = netsOf(row, rows[at + 1] ?? [], after, centres)
+    const height = bundles.length === 0 ? 0 : Math.max(1, ...bundles.map(({ track }) => track + 1))
+    if (at < rows.length - 1) layout.channels.push({ top: bottom, height, bundles })
     for (const { id } of row)
       for (const to of after.get(id) ?? [])
         layout.links.push({
@@ -212,38 +212,38 @@ function netsOf(
   below: readonly Item[],
   after: ReadonlyMap<string, readonly string[]>,
   centres: ReadonlyMap<string, number>,
-): Net[] {
-  const nets = new Map<string, Net>()
-  const netsTo = new Map<string, Net[]>(below.map(({ id }) => [id, []]))
+): EdgeBundle[] {
+  const bundles = new Map<string, EdgeBundle>()
+  const bundlesTo = new Map<string, EdgeBundle[]>(below.map(({ id }) => [id, []]))
   for (const { id } of row) {
     const ids = [...new Set(after.get(id) ?? [])].sort((a, b) => centres.get(a)! - centres.get(b)!)
     if (ids.length === 0) continue
     const key = JSON.stringify(ids)
-    const net = nets.get(key)
-    if (net) {
-      net.sources.push(centres.get(id)!)
+    const bundle = bundles.get(key)
+    if (bundle) {
+      bundle.sources.push(centres.get(id)!)
       continue
     }
-    const made: Net = { sources: [centres.get(id)!], targets: [], track: 0 }
-    nets.set(key, made)
-    for (const to of ids) netsTo.get(to)!.push(made)
+    const made: EdgeBundle = { sources: [centres.get(id)!], targets: [], track: 0 }
+    bundles.set(key, made)
+    for (const to of ids) bundlesTo.get(to)!.push(made)
   }
-  const middleOf = ({ sources }: Net) => sources.reduce((sum, x) => sum + x, 0) / sources.length
+  const middleOf = ({ sources }: EdgeBundle) => sources.reduce((sum, x) => sum + x, 0) / sources.length
   for (const { id, width } of below) {
     const centre = centres.get(id)!
-    const coming = netsTo.get(id)!.sort((a, b) => middleOf(a) - middleOf(b))
-    const straight = coming.findIndex(net => net.sources.length === 1 && net.sources[0] === centre)
+    const coming = bundlesTo.get(id)!.sort((a, b) => middleOf(a) - middleOf(b))
+    const straight = coming.findIndex(bundle => bundle.sources.length === 1 && bundle.sources[0] === centre)
     const anchor = straight < 0 ? (coming.length - 1) / 2 : straight
     const most = Math.max(0, (width - 3) / 2)
-    for (const [at, net] of coming.entries())
-      net.targets.push(centre + Math.max(-most, Math.min(most, (at - anchor) * 2)))
+    for (const [at, bundle] of coming.entries())
+      bundle.targets.push(centre + Math.max(-most, Math.min(most, (at - anchor) * 2)))
   }
-  return tracked([...nets.values()])
+  return tracked([...bundles.values()])
 }
 
-const isStraight = ({ sources, targets }: Net): boolean =>
+const isStraight = ({ sources, targets }: EdgeBundle): boolean =>
   sources.length === 1 && targets.length === 1 && sources[0] === targets[0]
-const reach = ({ sources, targets }: Net): [number, number] => [
+const reach = ({ sources, targets }: EdgeBundle): [number, number] => [
   Math.min(...sources, ...targets),
   Math.max(...sources, ...targets),
 ]
@@ -252,29 +252,29 @@ const reach = ({ sources, targets }: Net): [number, number] => [
  * A line that comes down in a column in which another goes up from below must turn above it. Where two nets ask that of
  * each other the first one wins, and the lines touch.
  */
-function tracked(nets: Net[]): Net[] {
-  const open = new Set(nets.filter(net => !isStraight(net)))
+function tracked(bundles: EdgeBundle[]): EdgeBundle[] {
+  const open = new Set(bundles.filter(bundle => !isStraight(bundle)))
   const bySource = Map.groupBy(
-    [...open].flatMap(net => net.sources.map(x => ({ x, net }))),
+    [...open].flatMap(bundle => bundle.sources.map(x => ({ x, bundle }))),
     ({ x }) => x,
   )
   const above = new Map(
-    [...open].map(net => {
-      const others = net.targets.flatMap(x => bySource.get(x) ?? []).map(other => other.net)
-      return [net, others.filter(other => other !== net)]
+    [...open].map(bundle => {
+      const others = bundle.targets.flatMap(x => bySource.get(x) ?? []).map(other => other.bundle)
+      return [bundle, others.filter(other => other !== bundle)]
     }),
   )
-  const mustWait = (net: Net) => above.get(net)!.some(other => open.has(other))
+  const mustWait = (bundle: EdgeBundle) => above.get(bundle)!.some(other => open.has(other))
   const taken: { from: number; to: number }[][] = []
   while (open.size > 0) {
-    const net = [...open].find(one => !mustWait(one)) ?? [...open][0]!
-    open.delete(net)
-    const [from, to] = reach(net)
-    const turned = above.get(net)!.filter(other => !open.has(other))
+    const bundle = [...open].find(one => !mustWait(one)) ?? [...open][0]!
+    open.delete(bundle)
+    const [from, to] = reach(bundle)
+    const turned = above.get(bundle)!.filter(other => !open.has(other))
     let track = Math.max(0, ...turned.map(other => other.track + 1))
     while (taken[track]?.some(one => one.from <= to + 1 && from <= one.to + 1)) track++
-    net.track = track
+    bundle.track = track
     ;(taken[track] ??= []).push({ from, to })
   }
-  return nets
+  return bundles
 }

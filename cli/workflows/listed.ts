@@ -1,6 +1,6 @@
 import { ranksOf } from '../../core/workflows/graph.ts'
-import { type Line, widthOf } from '../status/line.ts'
-import type { Picture, Room } from './draw.ts'
+import { type StyledLine, widthOf } from '../status/styled-line.ts'
+import type { GraphView, ScreenSize } from './draw.ts'
 
 /** Before the names of a rank: whether it is alone, the first, between, or the last. */
 const rails = { only: '─', first: '┬', between: '├', last: '└' } as const
@@ -9,11 +9,11 @@ const rails = { only: '─', first: '┬', between: '├', last: '└' } as cons
  * A graph as one line a rank, for where boxes have no room: `├ ✓ write  ● paint  12 more`. Where the ranks have none
  * either, those around what is live, and how many come before and behind. Pure.
  */
-export function listed({ graph, label, live = new Set() }: Picture, { width, height }: Room): Line[] {
+export function listed({ graph, label, live = new Set() }: GraphView, { width, height }: ScreenSize): StyledLine[] {
   const ranks = ranksOf(graph) ?? graph.nodes.map(node => [node])
   const found = ranks.findIndex(rank => rank.some(node => live.has(node)))
   const [from, to] = window(ranks.length, found < 0 ? 0 : found, Math.max(3, height))
-  const lines: Line[] = []
+  const lines: StyledLine[] = []
   if (from > 0) lines.push([{ text: `⋮ ${from} more above`, look: 'faint' }])
   for (let at = from; at < to; at++) {
     const rail =
@@ -35,9 +35,14 @@ function window(count: number, live: number, height: number): [from: number, to:
 }
 
 /** The names of one rank, those that live first in sight, and how many are not. */
-function names(rank: readonly string[], label: Picture['label'], live: ReadonlySet<string>, width: number): Line {
+function names(
+  rank: readonly string[],
+  label: GraphView['label'],
+  live: ReadonlySet<string>,
+  width: number,
+): StyledLine {
   const shown = [...rank].sort((a, b) => Number(live.has(b)) - Number(live.has(a)))
-  const line: Line = []
+  const line: StyledLine = []
   let used = 0
   for (const [at, node] of shown.entries()) {
     const { lines, look } = label([node])

@@ -6,10 +6,10 @@ import { usedParameters } from '../../core/workflows/plan.ts'
 import { ReferenceFault } from '../../core/workflows/references.ts'
 import type { Client } from '../client.ts'
 import { usage } from '../exit-codes.ts'
-import { sendFile } from '../generation/media.ts'
+import { uploadFile } from '../generation/media.ts'
 import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
-import { isParcel } from './values.ts'
+import { isPendingUpload } from './values.ts'
 
 const referredTo = (dag: Dag): Set<string> =>
   usedParameters(
@@ -29,14 +29,14 @@ export function checkNames(
   declared: Parameters | null,
 ): string | undefined {
   const known = new Set([...Object.keys(declared ?? {}), ...referredTo(dag)])
-  const strangers = (names: readonly string[]) => names.filter(name => !known.has(name)).map(name => `'${name}'`)
+  const unknownNames = (names: readonly string[]) => names.filter(name => !known.has(name)).map(name => `'${name}'`)
   const has =
     known.size === 0
       ? 'It takes no parameters.'
       : `Its ${known.size === 1 ? 'parameter is' : 'parameters are'} ${[...known].map(name => `'${name}'`).join(', ')}.`
-  const [wrong] = strangers(given.options)
+  const [wrong] = unknownNames(given.options)
   if (wrong !== undefined) throw usage(printable(`The workflow has no parameter ${wrong}. ${has}`))
-  const unused = strangers(given.file)
+  const unused = unknownNames(given.file)
   if (unused.length === 0) return undefined
   return printable(`The workflow does not use ${unused.join(', ')} of the file of parameters. ${has}`)
 }
@@ -45,7 +45,7 @@ export function checkNames(
 export function checkValues(values: Readonly<Record<string, unknown>>, dag: Dag, declared: Parameters | null): void {
   // What is sent first becomes an address.
   const checked = Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, isParcel(value) ? value.path : value]),
+    Object.entries(values).map(([name, value]) => [name, isPendingUpload(value) ? value.path : value]),
   )
   try {
     fillParameters(checked, declared, referredTo(dag))
@@ -72,13 +72,13 @@ const keptSeconds = 86_400
 const idIn = (address: string): string => /\/files\/(file-[0-9A-Z]{26})/.exec(address)?.[1] ?? address
 
 /** The values with files that are too large for a request sent ahead, and their ids in their places. */
-export async function sendParcels(
+export async function uploadFiles(
   values: Readonly<Record<string, unknown>>,
   client: Client,
   terminal: Terminal,
 ): Promise<Record<string, unknown>> {
   const sent: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(values))
-    sent[name] = isParcel(value) ? idIn(await sendFile(client, value, terminal, keptSeconds)) : value
+    sent[name] = isPendingUpload(value) ? idIn(await uploadFile(client, value, terminal, keptSeconds)) : value
   return sent
 }

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { openClient } from '../client.ts'
+import { confirmDestructive } from '../confirm.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
-import { isMeant } from '../question.ts'
 import type { Terminal } from '../terminal.ts'
 import { findWorkflow, workflowPath } from './workflow.ts'
 
@@ -31,7 +31,7 @@ export function define(command: Command, terminal: Terminal): void {
         const client = openClient(dataDirectory(dataDir))
         const { workflow } = await findWorkflow(client, text, { signal })
         const question = `Delete the workflow '${printable(workflow.name)}' (${workflow.id})?`
-        if (!(await isMeant(question, yes, terminal, signal))) return
+        if (!(await confirmDestructive(question, yes, terminal, signal))) return
         const path = `${workflowPath(workflow.id)}${force ? '?force=true' : ''}`
         const deleted = await client.ask({ method: 'DELETE', path, answer: z.unknown(), signal })
         if (json) terminal.json(deleted)

@@ -3,9 +3,9 @@ import { dataDirectory } from '../../core/config.ts'
 import type { Dag, Parameters } from '../../core/dag/definition.ts'
 import { dependencies } from '../../core/workflows/plan.ts'
 import type { Client } from '../client.ts'
-import { checkFolder, conclude, goesOn, toItsEnd } from '../executions/carry-out.ts'
 import { openRunDisplay } from '../executions/display.ts'
 import { type Execution, ExecutionAnswer } from '../executions/execution.ts'
+import { checkOutputFolder, followOrCancel, isUnfinished, reportOutcome } from '../executions/report-outcome.ts'
 import { usage } from '../exit-codes.ts'
 import { readPriority } from '../generation/options.ts'
 import { withInterrupts } from '../jobs/interrupt.ts'
@@ -13,11 +13,11 @@ import { submit } from '../jobs/submit.ts'
 import { readDuration, withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import { isFile, readDocument, readParameters } from './document.ts'
-import { checkNames, checkValues, sendParcels } from './parameters.ts'
-import { placesIn } from './place.ts'
+import { positionsIn } from './finding-position.ts'
+import { checkNames, checkValues, uploadFiles } from './parameters.ts'
 import { hasServer, withServer } from './server.ts'
 import { type GivenParameter, readParameter, valuesOf } from './values.ts'
-import { admit, findWorkflow, Validation, workflowPath } from './workflow.ts'
+import { findWorkflow, refuseErrors, Validation, workflowPath } from './workflow.ts'
 
 interface Options {
   param?: GivenParameter[]
@@ -71,7 +71,7 @@ export function define(command: Command, terminal: Terminal): void {
 async function runWorkflow(terminal: Terminal, workflow: string, options: Options): Promise<void> {
   const { param = [], params, out, wait, json = false } = options
   const dataDir = dataDirectory(options.dataDir)
-  checkFolder(out)
+  checkOutputFolder(out)
   const fromFile = params === undefined ? {} : readParameters(params)
   const file = isFile(workflow) ? { path: workflow, ...readDocument(workflow) } : undefined
   const document = file?.document
@@ -101,7 +101,7 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
         : await checkedWorkflow(terminal, connect(), workflow, json, asked)
       const { name, dag, parameters, path, body } = order
       if (!document) checkNamesOf(dag, parameters)
-      const values = await sendParcels(valuesFor(dag, parameters), connect(), terminal)
+      const values = await uploadFiles(valuesFor(dag, parameters), connect(), terminal)
       const graph = dependencies(dag)
       const display = openRunDisplay(terminal, { title: name, graph, quiet: json || !wait })
       let execution: Execution | undefined
@@ -119,11 +119,11 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
           return
         }
         if (!json) display.say(`${name}: ${execution.id}`)
-        execution = await toItsEnd(connect, execution.id, display, interrupts)
-        await conclude(terminal, connect, execution, display, interrupts, { graph, out, json })
+        execution = await followOrCancel(connect, execution.id, display, interrupts)
+        await reportOutcome(terminal, connect, execution, display, interrupts, { graph, out, json })
       } finally {
         display.close()
-        if (leave.aborted && execution && goesOn(execution))
+        if (leave.aborted && execution && isUnfinished(execution))
           terminal.remark(`${execution.id} goes on. Follow it: infer execution watch ${execution.id}`)
       }
     }),
@@ -140,7 +140,10 @@ async function checkedFile(
   const { name, dag, parameters = null, on_failure, timeout } = document
   const path = '/api/workflows/validate'
   const asked = { method: 'POST', path, body: { dag, parameters }, answer: Validation, signal } as const
-  admit(terminal, (await client.ask(asked)).diagnostics, { quiet, placeOf: placesIn(file, document, positionOf) })
+  refuseErrors(terminal, (await client.ask(asked)).diagnostics, {
+    quiet,
+    placeOf: positionsIn(file, document, positionOf),
+  })
   const body = {
     name,
     dag,
@@ -159,7 +162,7 @@ async function checkedWorkflow(
   signal: AbortSignal,
 ): Promise<Order> {
   const { workflow, diagnostics } = await findWorkflow(client, text, { signal, orFile: true })
-  admit(terminal, diagnostics, { quiet })
+  refuseErrors(terminal, diagnostics, { quiet })
   const { id, name, dag, parameters = null, version } = workflow
   return { name, dag, parameters, path: `${workflowPath(id)}/execute`, body: { version } }
 }

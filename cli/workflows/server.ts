@@ -51,7 +51,7 @@ export async function withServer(
 
 /** Somebody else may have found this server meanwhile, and run something on it; or something goes on that was left before. */
 async function othersEnd(terminal: Terminal, client: Client, signal: AbortSignal): Promise<void> {
-  let said = false
+  let announced = false
   for (let idleMs = 0; ; ) {
     const pages = await Promise.all(
       ['running', 'pending'].map(status =>
@@ -59,10 +59,10 @@ async function othersEnd(terminal: Terminal, client: Client, signal: AbortSignal
       ),
     )
     const [other] = pages.flatMap(({ executions }) => executions)
-    if (!other && (!said || idleMs >= fetchingMs)) return
-    if (!said && other)
+    if (!other && (!announced || idleMs >= fetchingMs)) return
+    if (!announced && other)
       terminal.remark(`${other.id} still runs on this server, which ends when it has. Ctrl-C leaves it for later.`)
-    said = true
+    announced = true
     idleMs = other ? 0 : idleMs + lookEveryMs
     await sleep(lookEveryMs, undefined, { signal })
   }

@@ -21,9 +21,9 @@ export function define(command: Command, terminal: Terminal): void {
       const { workflow, diagnostics } = found
       const { name, description, region, timeout, on_failure, parameters, dag } = workflow
       const whole = { name, description, region, timeout, on_failure, parameters, dag }
-      const said = Object.entries(whole).filter(([, value]) => value !== null && value !== undefined)
+      const present = Object.entries(whole).filter(([, value]) => value !== null && value !== undefined)
       terminal.remark(`${workflow.id}, version ${workflow.version}`)
-      terminal.print(printable(stringify(Object.fromEntries(said), { lineWidth: 0 })).trimEnd())
+      terminal.print(printable(stringify(Object.fromEntries(present), { lineWidth: 0 })).trimEnd())
       for (const { message } of [...diagnostics.warnings, ...diagnostics.type_issues]) terminal.warn(printable(message))
     })
   withExamples(show, [

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander'
 import type { Parameter, Parameters, ParameterType } from '../../core/dag/definition.ts'
 import { misfit } from '../../core/workflows/parameters.ts'
 import { usage } from '../exit-codes.ts'
-import { isAddress, mediaOf, type Parcel } from '../generation/media.ts'
+import { isAddress, mediaOf, type PendingUpload } from '../generation/media.ts'
 import { unreadable } from '../unreadable.ts'
 
 /** `name=value` as it was typed. */
@@ -36,10 +36,10 @@ export function valueOf({ name, text }: GivenParameter, declared: Parameter | un
     if (isAddress(text)) return text
     throw usage(`'${name}' is of type ${type}. Give a file as --param ${name}=@path, or an address.`)
   }
-  const said = text.startsWith('@') ? fileText(name, text.slice(1)) : text
-  if (type === 'string' || type === 'file') return said
-  const json = jsonOf(said)
-  return json !== undefined && (type === undefined || misfit(json.value, type) === undefined) ? json.value : said
+  const content = text.startsWith('@') ? fileText(name, text.slice(1)) : text
+  if (type === 'string' || type === 'file') return content
+  const json = jsonOf(content)
+  return json !== undefined && (type === undefined || misfit(json.value, type) === undefined) ? json.value : content
 }
 
 /** Everything that a run is given: `--params` first, over it each `--param`. */
@@ -57,7 +57,7 @@ export const valuesOf = (
   ),
 })
 
-export const isParcel = (value: unknown): value is Parcel =>
+export const isPendingUpload = (value: unknown): value is PendingUpload =>
   value !== null && typeof value === 'object' && 'path' in value && 'size' in value && 'type' in value
 
 function jsonOf(text: string): { value: unknown } | undefined {

@@ -45,7 +45,7 @@ const searched = (client: Client, word: string, signal?: AbortSignal) =>
   })
 
 /** The workflows that have just this name, the one that was changed last first. */
-export const namedSo = async (client: Client, name: string): Promise<Workflow[]> =>
+export const workflowsNamed = async (client: Client, name: string): Promise<Workflow[]> =>
   (await searched(client, name)).workflows.filter(one => one.name === name)
 
 /** How a workflow is looked for; `orFile` where a file would have done as well. */
@@ -93,7 +93,7 @@ const pathOf = ({ node_id: node, path }: Diagnostic): string =>
  * Prints warnings on standard error. Throws, with exit code 65, when errors keep the workflow from being run: each as a
  * sentence with its place.
  */
-export function admit(
+export function refuseErrors(
   terminal: Terminal,
   diagnostics: Diagnostics,
   { quiet = false, placeOf }: AdmitOptions = {},

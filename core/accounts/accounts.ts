@@ -27,7 +27,7 @@ export interface Caller {
   jobsPerMinute: number
 }
 
-export interface TokenWish {
+export interface TokenOptions {
   organizationId: string
   name: string
   scopes: Scope[]
@@ -44,7 +44,7 @@ const day = 86_400_000
  * otherwise, a tenth of what the gateway does for a chat.
  */
 const trustMs = 50
-const mostTrusted = 4_096
+const maxTrusted = 4_096
 /** The longest that a rotated secret may go on working beside its successor. */
 export const longestOverlapMs = day
 
@@ -110,24 +110,24 @@ export function openAccounts({
     )
   }
 
-  function draft(wish: TokenWish): { secret: string; token: NewToken } {
+  function draft(options: TokenOptions): { secret: string; token: NewToken } {
     const { secret, publicId } = mintSecret()
     const createdAt = now()
-    const admin = wish.scopes.some(scope => scope.startsWith('admin:'))
+    const admin = options.scopes.some(scope => scope.startsWith('admin:'))
     return {
       secret,
       token: {
         id: newId('tok'),
         publicId,
-        organizationId: wish.organizationId,
-        name: wish.name,
-        scopes: wish.scopes,
+        organizationId: options.organizationId,
+        name: options.name,
+        scopes: options.scopes,
         digest: digestOf(keys.tokenPepper, secret),
         hint: hintOf(secret),
-        models: wish.models ?? null,
+        models: options.models ?? null,
         createdAt,
-        expiresAt: wish.expiresAt === undefined ? (admin ? createdAt + 90 * day : null) : wish.expiresAt,
-        createdBy: wish.createdBy ?? null,
+        expiresAt: options.expiresAt === undefined ? (admin ? createdAt + 90 * day : null) : options.expiresAt,
+        createdBy: options.createdBy ?? null,
       },
     }
   }
@@ -135,7 +135,7 @@ export function openAccounts({
   /** The token whose secret this is, whatever its state; undefined for any other text. Also used by the leak scan. */
   function find(secret: string): VerifiableToken | undefined {
     const at = performance.now()
-    if (at >= trustedUntil || trusted.size >= mostTrusted) {
+    if (at >= trustedUntil || trusted.size >= maxTrusted) {
       trusted.clear()
       trustedUntil = at + trustMs
     }
@@ -187,7 +187,7 @@ export function openAccounts({
     },
     find,
 
-    async createOrganization(wish: {
+    async createOrganization(options: {
       id?: string
       name: string
       plan?: Plan
@@ -195,19 +195,19 @@ export function openAccounts({
       jobsPerMinute?: number | null
     }): Promise<Organization> {
       return store.organizations.create({
-        id: wish.id ?? newId('org'),
-        name: wish.name,
-        plan: wish.plan ?? 'enterprise',
-        requestsPerMinute: wish.requestsPerMinute ?? null,
-        jobsPerMinute: wish.jobsPerMinute ?? null,
+        id: options.id ?? newId('org'),
+        name: options.name,
+        plan: options.plan ?? 'enterprise',
+        requestsPerMinute: options.requestsPerMinute ?? null,
+        jobsPerMinute: options.jobsPerMinute ?? null,
         createdAt: now(),
       })
     },
     organizations: () => store.organizations.list(),
     organization: (id: string) => store.organizations.find(id),
 
-    async issue(wish: TokenWish): Promise<{ token: TokenRecord; secret: string }> {
-      const { token, secret } = draft(wish)
+    async issue(options: TokenOptions): Promise<{ token: TokenRecord; secret: string }> {
+      const { token, secret } = draft(options)
       return { token: await store.tokens.create(token), secret }
     },
     list: (organizationId: string, page: { limit: number; after?: string; status?: TokenStatus }) =>

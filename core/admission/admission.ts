@@ -6,7 +6,7 @@ import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import { modelFor } from '../tasks/catalog.ts'
 import { taskRecord } from '../tasks/registry.ts'
-import type { BodyRoom, BodySize } from './body-room.ts'
+import type { BodyMemory, BodySize } from './body-memory.ts'
 
 /** Who asks for work. */
 export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token'>
@@ -36,7 +36,7 @@ export interface Admitted {
 }
 
 /** Whether there is room for more work. Each throws a Failure that says when to try again. */
-export interface Room {
+export interface CapacityChecks {
   /** Usage records that are not written yet are bounded: work that cannot be billed is not begun. */
   records(): void
   /** The calls that wait for a model are bounded. */
@@ -56,8 +56,8 @@ export function openAdmission({
   bodies,
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
-  room: Room
-  bodies: BodyRoom
+  room: CapacityChecks
+  bodies: BodyMemory
 }) {
   const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
 

@@ -32,7 +32,7 @@ export interface ReadBody {
 }
 
 /** Shorter ones are as well left where they are. */
-const leastLength = 16 << 10
+const minLength = 16 << 10
 
 /**
  * Parses a body from outside, for a thread as well as for the loop. Throws Failure `invalid_json`, and `invalid_value`
@@ -64,7 +64,7 @@ function textsIn(value: unknown, { members, without }: TextOptions): Map<string,
 
 function withoutFiles(value: unknown, path: string, inline: ReadBody['inline']): unknown {
   if (typeof value === 'string')
-    return value.length >= leastLength && value.startsWith('data:') ? taken(value, path, inline) : value
+    return value.length >= minLength && value.startsWith('data:') ? taken(value, path, inline) : value
   if (value === null || typeof value !== 'object') return value
   for (const [name, part] of Object.entries(value)) {
     const left = withoutFiles(part, path === '' ? name : `${path}.${name}`, inline)

@@ -1,18 +1,18 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { JsonBounds } from '../json.ts'
+import { type AudioLimits, type DecodedSamples, decodeAudio } from './audio-work.ts'
 import { type BodyOptions, type ReadBody, readBodyValue } from './body-work.ts'
 import {
   checkImage,
   type ImageFacts,
   type ImageRules,
   type ImageSource,
-  type RedrawAs,
-  type Redrawn,
-  redrawImage,
+  type ReencodeAs,
+  type ReencodedImage,
+  reencodeImage,
   thumbnailOf,
 } from './image-work.ts'
 import { encodeMp3 } from './mp3-work.ts'
-import { type DecodedSound, decodeSound, type SoundBounds } from './sound-work.ts'
 import { bufferOf, type Done, type ThreadWork } from './thread-work.ts'
 
 /** Thread work on bodies, images and audio of any request. */
@@ -24,16 +24,16 @@ export const cpuWork = {
   checkImage: async ({ image, rules }: { image: ImageSource; rules: ImageRules }): Promise<Done<ImageFacts>> => ({
     value: await checkImage(image, rules),
   }),
-  async redrawImage({
+  async reencodeImage({
     image,
     rules,
     as,
   }: {
     image: ImageSource
     rules: ImageRules
-    as: RedrawAs
-  }): Promise<Done<Redrawn>> {
-    const value = await redrawImage(image, rules, as)
+    as: ReencodeAs
+  }): Promise<Done<ReencodedImage>> {
+    const value = await reencodeImage(image, rules, as)
     return { value, give: [value.bytes] }
   },
   async thumbnail({
@@ -48,15 +48,15 @@ export const cpuWork = {
     const value = await thumbnailOf(image, rules, longestSide)
     return { value, give: [value] }
   },
-  decodeSound: async ({
+  decodeAudio: async ({
     from,
     into,
     bounds,
   }: {
     from: string
     into: string
-    bounds: SoundBounds
-  }): Promise<Done<DecodedSound>> => ({ value: await decodeSound(from, into, bounds) }),
+    bounds: AudioLimits
+  }): Promise<Done<DecodedSamples>> => ({ value: await decodeAudio(from, into, bounds) }),
   encodeMp3: async ({ rate, port }: { rate: number; port: MessagePort }): Promise<Done<void>> => ({
     value: await encodeMp3(rate, port),
   }),

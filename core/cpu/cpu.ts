@@ -1,14 +1,14 @@
 import type { Transferable } from 'node:worker_threads'
 import { Failure } from '../failure.ts'
 import type { JsonBounds } from '../json.ts'
+import type { AudioLimits } from './audio-work.ts'
 import { type BodyOptions, type ReadBody, readBodyValue } from './body-work.ts'
 import type { cpuWork } from './cpu-work.ts'
-import type { ImageRules, ImageSource, RedrawAs } from './image-work.ts'
+import type { ImageRules, ImageSource, ReencodeAs } from './image-work.ts'
 import { Mp3Stream } from './mp3.ts'
 import { openPools, type PoolName, type PoolsOptions } from './pools.ts'
 import type { WorkAnswer } from './serve-work.ts'
 import { isSmallBody, poolOfBody } from './small-body.ts'
-import type { SoundBounds } from './sound-work.ts'
 import type { ThreadWork } from './thread-work.ts'
 
 /** Up to here it takes the loop longer to receive a value of many parts from a thread than to parse it, and the thread's time comes on top. */
@@ -78,14 +78,14 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
     /** Decodes an image to its last pixel and returns its format and size. Throws Failure `invalid_image`. */
     image: (image: ImageSource, rules: ImageRules) => own('images', 'checkImage', { image, rules }),
     /** Encodes an image again: upright, in sRGB, without metadata. With `give` its bytes are transferred. Throws Failure `invalid_image`. */
-    redraw: (image: Buffer | string, rules: ImageRules, as: RedrawAs, { give = false } = {}) =>
-      own('images', 'redrawImage', { image, rules, as }, give && typeof image !== 'string' ? { give: [image] } : {}),
+    redraw: (image: Buffer | string, rules: ImageRules, as: ReencodeAs, { give = false } = {}) =>
+      own('images', 'reencodeImage', { image, rules, as }, give && typeof image !== 'string' ? { give: [image] } : {}),
     /** Makes a small WebP of an image. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
       own('images', 'thumbnail', { image, rules: thumbnailRules, longestSide }),
-    /** `decodeSound`: from one file into another. Throws Failure `invalid_audio`, `disk_full`, or the signal's reason. */
-    sound: (from: string, into: string, bounds: SoundBounds, signal?: AbortSignal) =>
-      own('sounds', 'decodeSound', { from, into, bounds }, { signal }),
+    /** `decodeAudio`: from one file into another. Throws Failure `invalid_audio`, `disk_full`, or the signal's reason. */
+    sound: (from: string, into: string, bounds: AudioLimits, signal?: AbortSignal) =>
+      own('sounds', 'decodeAudio', { from, into, bounds }, { signal }),
     /**
      * Encodes samples as MP3 while they come: mono, 16 bits, `rate` of them a second. The stream fails with Failure
      * `no_capacity` where too many are encoded at once.

@@ -26,16 +26,16 @@ export interface ImageFacts {
 export type ImageSource = Uint8Array | string
 
 /** As what it is drawn anew. An `alpha mask` tells by what is transparent in it, a `mask` by what is white. */
-export type RedrawAs = 'image' | 'mask' | 'alpha mask'
+export type ReencodeAs = 'image' | 'mask' | 'alpha mask'
 
 /** A picture made anew: upright, in sRGB, without metadata and whatever else lay in the file. */
-export interface Redrawn extends ImageFacts {
+export interface ReencodedImage extends ImageFacts {
   bytes: Uint8Array
 }
 
 const decodeSeconds = 20
 /** Programs write ten or twenty. */
-const mostScans = 100
+const maxScans = 100
 let loaded: ReturnType<typeof loadSharp> | undefined
 
 /** One core a picture and nothing kept from one to the next; of all decoders only those of the three formats. */
@@ -69,7 +69,7 @@ export async function checkImage(source: ImageSource, rules: ImageRules): Promis
  * others become PNG. A mask becomes a PNG of greys; what is transparent in it counts as black, and of an alpha mask as
  * white, whatever its colours are.
  */
-export async function redrawImage(source: ImageSource, rules: ImageRules, as: RedrawAs): Promise<Redrawn> {
+export async function reencodeImage(source: ImageSource, rules: ImageRules, as: ReencodeAs): Promise<ReencodedImage> {
   const { bytes, facts, hasAlpha } = await head(source, rules)
   if (as === 'alpha mask' && !hasAlpha)
     throw refused(
@@ -114,7 +114,7 @@ async function head(
   if (!rules.formats.includes(kind.format))
     throw refused(`is a ${formatNames[kind.format]}; it must be ${namesOf(rules.formats)}`)
   if (kind.animated) throw refused('has several frames; send one of them')
-  if (kind.format === 'jpeg' && scansOf(bytes, mostScans) > mostScans) throw refused(`has more than ${mostScans} scans`)
+  if (kind.format === 'jpeg' && scansOf(bytes, maxScans) > maxScans) throw refused(`has more than ${maxScans} scans`)
   const metadata = await decoded(sharp(bytes, Number.MAX_SAFE_INTEGER).metadata())
   if (metadata.format !== kind.format) throw refused('is not what its first bytes say')
   const { width, height } = seenSize(metadata)

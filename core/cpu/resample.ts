@@ -1,6 +1,6 @@
 /**
  * Changes the rate of a signal that comes piece by piece. Downwards each new sample is the mean of what lies under it,
- * which keeps most of what is too high for the new rate out; upwards values are taken on the line between two samples.
+ * which keeps most of what is too high for the new rate out; upwards the values between two samples are interpolated linearly.
  * `out` is called with each sample.
  */
 export function openResampler(from: number, to: number, out: (sample: number) => void): (piece: Float32Array) => void {

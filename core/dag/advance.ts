@@ -188,7 +188,7 @@ function following(
   const ended = state.open === 1 + skipped.length
   if (!ended) return [...writes, announce(start)]
   const failed = how === 'failed' && onError === 'fail' ? { node, at } : null
-  const first = earlier(state.firstFailure, failed)
+  const first = earlierFailure(state.firstFailure, failed)
   const failure = first && failedNodes(state, first.node, how === 'failed' ? node : null, skipped)
   const status = failure ? 'failed' : 'completed'
   return [...writes, end(status, failure), event(status), announce(start, true)]
@@ -234,7 +234,7 @@ function announce([start]: readonly ExecutionWrite[] = [], ended = false): Execu
 }
 
 /** The earlier of two failures; of two of the same time the one of the lower node. */
-export function earlier(
+export function earlierFailure(
   a: ExecutionState['firstFailure'],
   b: ExecutionState['firstFailure'],
 ): ExecutionState['firstFailure'] {

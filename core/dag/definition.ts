@@ -1,10 +1,10 @@
 import { z } from 'zod'
 
 /** Of a definition that somebody sends; what carries them out knows no such bounds. Source: the API contract, 1.7.3. */
-const mostNodes = 500
-const mostEdges = 1_000
+const maxNodes = 500
+const maxEdges = 1_000
 /** What JSON of a workflow of that size may have in members. */
-export const mostMembers = 30_000
+export const maxMembers = 30_000
 
 /** A node's name in references: what may follow a dot there, and a little more that has to be quoted. */
 const NodeId = z
@@ -58,12 +58,12 @@ export const Dag = z
     nodes: withoutReserved(
       z
         .record(NodeId, WorkflowNode)
-        .refine(nodes => Object.keys(nodes).length <= mostNodes, `a workflow has at most ${mostNodes} nodes.`)
-        .meta({ maxProperties: mostNodes }),
+        .refine(nodes => Object.keys(nodes).length <= maxNodes, `a workflow has at most ${maxNodes} nodes.`)
+        .meta({ maxProperties: maxNodes }),
     ),
     edges: z
       .array(z.strictObject({ from: z.string(), to: z.string() }))
-      .max(mostEdges)
+      .max(maxEdges)
       .default([]),
   })
   .meta({ id: 'Dag' })

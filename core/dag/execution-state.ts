@@ -1,4 +1,11 @@
-import { type ExecutionState, type ExecutionWrite, earlier, isOver, type NodeStatus, type Plan } from './advance.ts'
+import {
+  type ExecutionState,
+  type ExecutionWrite,
+  earlierFailure,
+  isOver,
+  type NodeStatus,
+  type Plan,
+} from './advance.ts'
 
 /** The state of an execution before anything has happened. `reused`: nodes whose results another execution has already. */
 export function newState(plan: Plan, reused: ReadonlySet<number> = new Set()): ExecutionState {
@@ -46,5 +53,5 @@ function ended(plan: Plan, state: ExecutionState, node: number, at: number): voi
   const { onError, successors } = plan.nodes[node]!
   if (status === 'completed' || (status === 'failed' && onError === 'continue'))
     for (const after of successors) state.missing[after]!--
-  else if (status === 'failed') state.firstFailure = earlier(state.firstFailure, { node, at })
+  else if (status === 'failed') state.firstFailure = earlierFailure(state.firstFailure, { node, at })
 }

@@ -79,18 +79,20 @@ export const openAddresses = (key: KeyObject) => ({
   },
   /** What that address says, where it was made here and has not ended; undefined otherwise. Never throws. */
   mayUpload: (id: string, name: string, query: URLSearchParams, now = Date.now()): Upload | undefined => {
-    const said = (field: string) => query.get(field) ?? ''
-    const expires = said('exp')
-    const kept = said('kept')
-    if (!isId(id) || !isId(said('org')) || !/^\d{0,15}$/.test(kept)) return undefined
+    const parameter = (field: string) => query.get(field) ?? ''
+    const expires = parameter('exp')
+    const kept = parameter('kept')
+    if (!isId(id) || !isId(parameter('org')) || !/^\d{0,15}$/.test(kept)) return undefined
     const upload: Upload = {
       id,
-      organizationId: said('org'),
+      organizationId: parameter('org'),
       name,
-      contentType: said('type'),
+      contentType: parameter('type'),
       keptMs: kept === '' ? null : Number(kept),
     }
-    return future(expires, now) && same(said('sig'), signature(key, uploadText(upload, expires))) ? upload : undefined
+    return future(expires, now) && same(parameter('sig'), signature(key, uploadText(upload, expires)))
+      ? upload
+      : undefined
   },
 })
 export type Addresses = ReturnType<typeof openAddresses>

@@ -9,11 +9,11 @@ import type { Log } from '../log.ts'
 import type { FilePurpose, FileRecord, LibraryItem, NewFile, Store } from '../store/store.ts'
 import { longestLifetimeMs, openAddresses, type Upload } from './address.ts'
 import { workFolder } from './engine-folders.ts'
+import { filePathOf, safeContentType, safeFileName } from './file-path.ts'
 import { openJanitor, orphanAgeMs } from './janitor.ts'
 import { openParts, type Part } from './parts.ts'
-import { nameOf, placeOf, typeOf } from './place.ts'
 import { openWorkspaces } from './workspaces.ts'
-import { place, type TooLarge, type Written, write } from './write.ts'
+import { commitFile, type TooLarge, type Written, write } from './write.ts'
 
 /** What its maker knows of a file; the rest is measured. */
 export interface FileFacts {
@@ -29,7 +29,7 @@ export interface FileFacts {
   expiresAt: number | null
 }
 
-interface Wish {
+interface FilesOptions {
   dataDir: string
   store: Pick<Store, 'files' | 'library' | 'stats'>
   linkKey: KeyObject
@@ -50,7 +50,7 @@ const outgrown: TooLarge = most =>
  * addresses under which they are read. Bytes are on the disk before the row that names them, and a row says that they
  * are gone before they go.
  */
-export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) {
+export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesOptions) {
   const folder = join(dataDir, 'files')
   const incoming = join(folder, 'incoming')
   await mkdir(incoming, { recursive: true, mode: 0o700 })
@@ -74,8 +74,8 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
     id,
     organizationId,
     purpose: facts.purpose,
-    name: nameOf(facts.name, 'file'),
-    contentType: typeOf(facts.contentType),
+    name: safeFileName(facts.name, 'file'),
+    contentType: safeContentType(facts.contentType),
     bytes,
     sha256,
     width: facts.width ?? null,
@@ -100,7 +100,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
       written.delete(one)
     }
     written.set(id, now)
-    await place(whole, placeOf(folder, file))
+    await commitFile(whole, filePathOf(folder, file))
     return file
   }
 
@@ -108,7 +108,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
     try {
       return await store.files.add(file)
     } catch (thrown) {
-      await rm(placeOf(folder, file), { force: true })
+      await rm(filePathOf(folder, file), { force: true })
       throw thrown
     }
   }
@@ -176,17 +176,17 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
     async discard(files: readonly NewFile[]): Promise<void> {
       for (const file of files)
         try {
-          if (!(await store.files.find(file.id))) await rm(placeOf(folder, file), { force: true })
+          if (!(await store.files.find(file.id))) await rm(filePathOf(folder, file), { force: true })
         } catch (cause) {
           log.warn('A file that nobody wants could not be deleted; it is swept later', { file: file.id }, cause)
         }
     },
     /** Where its bytes lie; absolute when the data directory is. */
-    pathOf: (file: Pick<NewFile, 'id' | 'organizationId' | 'contentType'>): string => placeOf(folder, file),
+    pathOf: (file: Pick<NewFile, 'id' | 'organizationId' | 'contentType'>): string => filePathOf(folder, file),
     /** Its bytes, for reading; the caller closes it. Undefined: they are not there. */
     async open(file: FileRecord): Promise<FileHandle | undefined> {
       try {
-        const handle = await open(placeOf(folder, file), constants.O_RDONLY | constants.O_NOFOLLOW)
+        const handle = await open(filePathOf(folder, file), constants.O_RDONLY | constants.O_NOFOLLOW)
         const facts = await handle.stat()
         if (facts.isFile() && facts.size === file.bytes) return handle
         await handle.close()
@@ -238,7 +238,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
      * read then, which works for as long as an address may.
      */
     uploadLink(upload: Omit<Upload, 'id'>, origin: string) {
-      const named = { ...upload, id: newId('file'), name: nameOf(upload.name, 'file') }
+      const named = { ...upload, id: newId('file'), name: safeFileName(upload.name, 'file') }
       return {
         id: named.id,
         name: named.name,
@@ -261,7 +261,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: Wish) 
 export type Files = Awaited<ReturnType<typeof openFiles>>
 
 /** Whether it was removed or has run out, swept already or not. */
-export const past = (file: FileRecord, now = Date.now()): boolean =>
+export const isUnavailable = (file: FileRecord, now = Date.now()): boolean =>
   file.removedAt !== null || (file.expiresAt !== null && file.expiresAt <= now)
 
 /** Its bytes from the beginning, in a buffer that is used again for every chunk. */

@@ -2,7 +2,7 @@ import { lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { FileRecord, Store } from '../store/store.ts'
-import { idOfName, placeOf } from './place.ts'
+import { filePathOf, idOfName } from './file-path.ts'
 
 const everyMs = 60_000
 const orphansEveryMs = 3_600_000
@@ -10,7 +10,7 @@ const orphansEveryMs = 3_600_000
 export const orphanAgeMs = 3_600_000
 const batch = 200
 
-interface Wish {
+interface JanitorOptions {
   folder: string
   store: Pick<Store, 'files'>
   log: Log
@@ -22,7 +22,7 @@ interface Wish {
  * Frees the disk of files that are removed or past their time, and of what a crash left. Every step may be broken off
  * and done again: the row says first that the file is gone, then the bytes go, then the row says that they went.
  */
-export function openJanitor({ folder, store, log, fresh }: Wish) {
+export function openJanitor({ folder, store, log, fresh }: JanitorOptions) {
   let running: Promise<void> | undefined
   let again = false
   const closed = new AbortController()
@@ -33,7 +33,7 @@ export function openJanitor({ folder, store, log, fresh }: Wish) {
     const erased: string[] = []
     for (const file of files)
       try {
-        await rm(placeOf(folder, file), { force: true })
+        await rm(filePathOf(folder, file), { force: true })
         erased.push(file.id)
       } catch (cause) {
         log.error('A file that was removed could not be deleted', { file: file.id }, cause)

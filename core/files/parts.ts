@@ -6,7 +6,7 @@ import { type TooLarge, type Written, write } from './write.ts'
 /** As long as the address of an upload works. */
 const forgottenMs = 3_600_000
 const lookMs = 300_000
-const mostParts = 10_000
+const maxParts = 10_000
 
 /** A part that has arrived, as it is named when the whole is put together. */
 export interface Part {
@@ -44,8 +44,8 @@ export function openParts({ folder, tooLarge }: { folder: string; tooLarge: TooL
   return {
     /** Takes one part; one that comes again replaces the one before. All parts of a file have `most` bytes at most. */
     async take(id: string, number: number, source: AsyncIterable<Uint8Array>, most: number): Promise<string> {
-      if (!(Number.isSafeInteger(number) && number >= 1 && number <= mostParts))
-        throw wrong(`The number of a part is from 1 to ${mostParts}.`)
+      if (!(Number.isSafeInteger(number) && number >= 1 && number <= maxParts))
+        throw wrong(`The number of a part is from 1 to ${maxParts}.`)
       const taken = () =>
         [...(uploads.get(id)?.parts ?? [])].reduce((sum, [other, { bytes }]) => sum + (other === number ? 0 : bytes), 0)
       const part = await write(folder, source, most - taken(), () => tooLarge(most), { durable: false })

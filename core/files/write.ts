@@ -57,7 +57,7 @@ export async function write(
 }
 
 /** Puts it under its name; when this resolves, it is there after a power loss too. */
-export async function place(written: Written, to: string): Promise<void> {
+export async function commitFile(written: Written, to: string): Promise<void> {
   const folder = dirname(to)
   try {
     const made = await mkdir(folder, { recursive: true, mode: 0o700 })

@@ -1,19 +1,19 @@
 import { Failure } from '../failure.ts'
 import type { Lease } from '../models/fleet.ts'
 import type { JobRecord } from '../store/store.ts'
-import type { Ran, RunJob, RunReport } from '../tasks/run-job.ts'
+import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
 
 /** What an attempt came to, and the run itself where it goes on although it was told to stop. */
-export interface Came {
-  end: Ran | Failure
-  unresponsive: Promise<Ran> | undefined
+export interface AttemptOutcome {
+  end: RunResult | Failure
+  unresponsive: Promise<RunResult> | undefined
 }
 
 /** Timers hold no more milliseconds than this; nothing runs for 24 days. */
 const longestTimerMs = 2 ** 31 - 1
 
 /** The job was stopped because the time for one attempt was over. */
-export class Overrun extends Failure {
+export class AttemptTimeout extends Failure {
   constructor({ id, timeoutMs }: JobRecord) {
     super('timeout', `The job ${id} ran for ${seconds(timeoutMs ?? 0)} s, which is all that it was given (timeout).`)
   }
@@ -32,10 +32,10 @@ export async function attempt(
   job: JobRecord,
   lease: Lease,
   { run, abort, report, graceMs }: { run: RunJob; abort: AbortController; report: RunReport; graceMs: number },
-): Promise<Came> {
+): Promise<AttemptOutcome> {
   const { signal } = abort
   if (signal.aborted) return { end: Failure.from(signal.reason), unresponsive: undefined }
-  const overrun = () => abort.abort(new Overrun(job))
+  const overrun = () => abort.abort(new AttemptTimeout(job))
   const timer = job.timeoutMs === null ? undefined : setTimeout(overrun, Math.min(job.timeoutMs, longestTimerMs))
   let grace: NodeJS.Timeout | undefined
   const left = Promise.withResolvers<'unresponsive'>()

@@ -1,8 +1,8 @@
+import type { AbortSource } from '../abort-source.ts'
 import type { Admitted } from '../admission/admission.ts'
 import type { Failure } from '../failure.ts'
-import type { Departure } from '../leaving.ts'
 import type { Lease } from '../models/fleet.ts'
-import { whatCallsShare } from '../store/calls.ts'
+import { callRecordDefaults } from '../store/calls.ts'
 import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
 import type { WaitingCall } from './waiting-calls.ts'
 
@@ -20,7 +20,7 @@ export interface CallOptions {
   /** How long it may wait for a slot; the model has its own bound, and the shorter one holds. */
   waitMs: number
   /** The caller, who may disconnect; aborted as well where the call is cancelled. */
-  caller: Departure
+  caller: AbortSource
   /** It has its first slot, so that the head of the answer can say how it was served. */
   began?: (call: RunningCall, lease: Lease) => void
 }
@@ -40,7 +40,7 @@ export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId
   waiting: WaitingCall | undefined
   /** Made when somebody waits for its end. */
   ended: PromiseWithResolvers<void> | undefined
-  readonly caller: Departure
+  readonly caller: AbortSource
 }
 
 /** One try on one slot. Tells how it ended and never throws for an engine's fault. */
@@ -48,7 +48,7 @@ export type CallAttempt = (lease: Lease, call: RunningCall) => Promise<CallEnd>
 
 /** The job record of a call that waits or runs. */
 export const runningRecord = (call: RunningCall): JobRecord => ({
-  ...whatCallsShare,
+  ...callRecordDefaults,
   id: call.id,
   task: call.task,
   modelId: call.modelId,

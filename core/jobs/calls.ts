@@ -8,13 +8,13 @@ import type { JobRecord, Usage } from '../store/store.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import { type CallAttempt, type CallEnd, type CallOptions, type RunningCall, runningRecord } from './call.ts'
 import type { Dispatch } from './dispatch.ts'
-import type { Pace } from './pace.ts'
-import type { Queue, Turn } from './queue.ts'
+import type { JobDurations } from './job-durations.ts'
+import type { Queue, RunningEntry } from './queue.ts'
 import type { Recorder } from './recorder.ts'
 import { queueFull, waitedTooLong } from './refusals.ts'
 import type { CallSlot, WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
-const mostAttempts = 3
+const maxAttempts = 3
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /**
@@ -36,14 +36,14 @@ export function openCalls({
   queue: Queue
   waiting: WaitingCalls
   recorder: Recorder
-  pace: Pace
+  pace: JobDurations
   rankOf: (priority: number) => number
   log: Log
 }) {
   const running = new Map<string, RunningCall>()
 
   /** How many calls may wait for the model: while it is not loaded, those besides that will have its slots. */
-  function mostWaiting({ id, max_queue }: Model): number {
+  function maxWaiting({ id, max_queue }: Model): number {
     const { ready, planned } = fleet.slots(id)
     return max_queue + (ready > 0 ? 0 : planned)
   }
@@ -84,7 +84,7 @@ export function openCalls({
       }
       const leave = () => withdraw(call.caller.reason)
       // A call that ran already was admitted: only new ones are too many.
-      const full = call.startedAt === null && queue.waiting(id).interactive >= mostWaiting(model)
+      const full = call.startedAt === null && queue.waiting(id).interactive >= maxWaiting(model)
       call.waiting = entry
       waiting.add(entry)
       call.caller.addEventListener('abort', leave)
@@ -99,12 +99,12 @@ export function openCalls({
   function record(call: RunningCall, { price }: Model, end: CallEnd, attempt: number): void {
     const usage = end.how === 'retry' ? nothing : end.usage
     const failure = end.how === 'failed' ? end.failure : undefined
-    if (failure?.engineSaid)
+    if (failure?.engineText)
       log.warn('An engine failed a request', {
         job: call.id,
         model: call.modelId,
         engine: call.engineId,
-        words: failure.engineSaid,
+        words: failure.engineText,
       })
     recorder.record({
       id: call.id,
@@ -165,7 +165,7 @@ export function openCalls({
         for (; ; attempts++) {
           caller.throwIfAborted()
           let lease = dispatch.takeFree(model.id)
-          let turn: Turn | undefined
+          let turn: RunningEntry | undefined
           if (!lease) {
             // What it has waited before an attempt that broke counts.
             const slot = await wait(call, model, Math.min(model.dispatch_wait_ms, options.waitMs) - call.queuedMs)
@@ -192,7 +192,7 @@ export function openCalls({
             end = tried
             break
           }
-          if (attempts >= mostAttempts || caller.aborted) {
+          if (attempts >= maxAttempts || caller.aborted) {
             end = { how: 'failed', failure: tried.failure, usage: nothing }
             break
           }
@@ -224,7 +224,7 @@ export function openCalls({
     /** Throws Failure `queue_full` where no more calls may wait for the model. A free slot is not looked for. */
     requireRoom(model: Model): void {
       const { interactive } = queue.waiting(model.id)
-      if (interactive > 0 && interactive >= mostWaiting(model))
+      if (interactive > 0 && interactive >= maxWaiting(model))
         throw queueFull(model.id, interactive, fleet.activity(model.id))
     },
 

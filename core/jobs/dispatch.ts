@@ -2,7 +2,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Demand, Fleet, Lease } from '../models/fleet.ts'
 import type { Model } from '../models/model.ts'
-import type { Queue, Turn } from './queue.ts'
+import type { Queue, RunningEntry } from './queue.ts'
 import type { Refill } from './refill.ts'
 import { pauseMs } from './retry.ts'
 import type { WaitingCalls } from './waiting-calls.ts'
@@ -31,7 +31,7 @@ export interface DispatchOptions {
   refill: Refill
   log: Log
   /** Runs the job of the turn, and calls `freed` once. Without a lease: its model is gone, and that is its end. */
-  begin: (turn: Turn, lease: Lease | undefined) => void
+  begin: (turn: RunningEntry, lease: Lease | undefined) => void
   /** How many jobs have run whose end is not written yet. */
   unwritten: () => number
   /** Slots that jobs hold at once, in all and of one model. Calls are not bounded by these. */
@@ -174,7 +174,7 @@ export function openDispatch(options: DispatchOptions) {
     }
   }
 
-  function lookAtAll(): void {
+  function checkAllModels(): void {
     for (const modelId of new Set([...models.keys(), ...queue.models()])) look(modelId)
   }
 
@@ -220,7 +220,7 @@ export function openDispatch(options: DispatchOptions) {
     freed(modelId: string): void {
       const full = held >= slots
       give(modelId)
-      if (full) lookAtAll()
+      if (full) checkAllModels()
       else look(modelId)
     },
     refused,
@@ -228,7 +228,7 @@ export function openDispatch(options: DispatchOptions) {
       const pause = models.get(modelId)?.pause
       return pause && { failure: pause.failure, forMs: Math.max(0, Math.ceil(pause.until - performance.now())) }
     },
-    lookAtAll,
+    checkAllModels,
     held: (modelId?: string): number => (modelId === undefined ? held : (models.get(modelId)?.held ?? 0)),
     /** Begins no job any more. Calls that wait are served until the fleet refuses them. */
     close(): void {

@@ -1,15 +1,47 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Admitted } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
-import type { Lease } from '../models/fleet.ts'
-import type { JobRecord, LogLine, NewJob, WaitingJob } from '../store/store.ts'
-import type { Moves } from '../store/workflows.ts'
-import type { Outlook } from './facts.ts'
+import type { Log } from '../log.ts'
+import type { Fleet, Lease } from '../models/fleet.ts'
+import type { Model } from '../models/model.ts'
+import type { JobRecord, LogLine, NewJob, Store, WaitingJob } from '../store/store.ts'
+import type { CommitEffects } from '../store/workflows.ts'
+import type { RunJob } from '../tasks/run-job.ts'
+import { openArrivals } from './arrivals.ts'
+import { openCalls } from './calls.ts'
+import { openDispatch } from './dispatch.ts'
+import { openDueTimer } from './due-timer.ts'
+import { openJobDurations } from './job-durations.ts'
+import { openJobFacts, type QueueForecast } from './job-facts.ts'
+import { type JobProgress, progressOf } from './job-progress.ts'
+import { type JobKey, openLiveRuns } from './live-runs.ts'
 import { allLines } from './log-lines.ts'
-import { type JobsOptions, openParts } from './parts.ts'
-import { waitingOf } from './queue.ts'
-import { openJobReads } from './reads.ts'
-import { type Standing, standingOf } from './standing.ts'
+import { openQueue, waitingOf } from './queue.ts'
+import { openRecorder } from './recorder.ts'
+import { openRefill } from './refill.ts'
+import { openRuns } from './runs.ts'
+import { openSweep } from './sweep.ts'
+import { openWaiters } from './waiters.ts'
+import { openWaitingCalls } from './waiting-calls.ts'
+
+export interface JobsOptions {
+  store: Store
+  fleet: Pick<Fleet, 'take' | 'demandChanged' | 'connect' | 'activity' | 'slots' | 'snapshot'>
+  /** The models as configured now, disabled ones too. */
+  models: { find(id: string): Model | undefined }
+  run: RunJob
+  /** The share of an organization, 1 or more. */
+  weightOf: (organizationId: string) => number
+  log: Log
+  clock?: { now(): number }
+  /** By which idempotency keys are kept; the clock when absent. */
+  steady?: { now(): number }
+  /** How many slots are held at once, in all and of one model. */
+  slots?: number
+  slotsPerModel?: number
+  /** The net below the wake-ups. */
+  tickMs?: number
+}
 
 /** A job to store, of work that was admitted. */
 export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId'> & {
@@ -27,13 +59,100 @@ const shuttingDown = () =>
  * with what the store holds.
  */
 export function openJobs(options: JobsOptions) {
-  const { store } = options
-  const parts = openParts(options)
-  const { queue, calls, recorder, rankOf, waiters, live, due, runs, dispatch, facts, clock, begun } = parts
+  const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = options
+  const { clock = { now: Date.now }, slots = 256, slotsPerModel = 32 } = options
+  const { steady = clock } = options
+  const queue = openQueue({ weightOf })
+  const waiting = openWaitingCalls({ queue })
+  const rankOf = openArrivals(clock)
+  const recorder = openRecorder({ store, log })
+  const pace = openJobDurations()
+  const waiters = openWaiters({ store: store.jobs, log })
+  const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
+  const live = openLiveRuns({ now: () => clock.now(), failed })
+  const refill = openRefill({ store: store.jobs, queue, log, filled: modelId => dispatch.look(modelId) })
+  const due = openDueTimer({
+    store: store.jobs,
+    clock,
+    log,
+    woken: enqueue,
+    expired(jobs) {
+      for (const job of jobs) {
+        queue.remove(waitingOf(job), job.notBefore <= clock.now())
+        ended(job)
+      }
+    },
+  })
+  const runs = openRuns({
+    store: store.jobs,
+    run,
+    queue,
+    live,
+    pace,
+    log,
+    clock,
+    dispatch: () => dispatch,
+    ended,
+    delayed: due.at,
+  })
+  const dispatch = openDispatch({
+    fleet,
+    find: id => models.find(id),
+    queue,
+    calls: waiting,
+    refill,
+    log,
+    begin: (turn, lease) => runs.begin(turn, lease),
+    unwritten: () => runs.size - dispatch.held(),
+    slots,
+    slotsPerModel,
+  })
+  const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, pace, rankOf, log })
+  const facts = openJobFacts({ fleet, models, queue, live, pace, dispatch, clock })
+  const tick = setInterval(() => {
+    due.tick()
+    refill.wake()
+    dispatch.checkAllModels()
+  }, tickMs).unref()
+
+  /** Adds jobs to the queue. */
+  function enqueue(jobs: readonly WaitingJob[]): void {
+    for (const job of jobs) queue.offer(job)
+    for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.look(modelId)
+  }
+
+  function ended(job: JobKey): void {
+    waiters.tell(job)
+    live.moved(job)
+  }
+
+  /** Settles when what waited before has been counted. */
+  const begun = refill.begin().then(() => {
+    due.look()
+    dispatch.checkAllModels()
+  })
+
   let draining = false
 
+  /** Takes up nothing more; what runs goes on. */
+  async function close(): Promise<void> {
+    clearInterval(tick)
+    dispatch.close()
+    runs.drain()
+    await Promise.allSettled([refill.close(), begun, due.close(), sweep.close()])
+  }
+
   return {
-    ...openJobReads(store),
+    find: (organizationId: string, id: string) => store.jobs.find(organizationId, id),
+    gone: (organizationId: string, id: string) => store.jobs.gone(organizationId, id),
+    keyed: (...key: Parameters<Store['jobs']['keyed']>) => store.jobs.keyed(...key),
+    list: (...query: Parameters<Store['jobs']['list']>) => store.jobs.list(...query),
+    counts: () => store.jobs.counts(),
+    events: {
+      after: (...query: Parameters<Store['events']['after']>) => store.events.after(...query),
+      last: () => store.events.last(),
+    },
 
     /** Resolves after the commit: from then on the job survives a crash. The same idempotency key finds the same job. */
     async submit({ admitted, ...wanted }: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
@@ -46,7 +165,7 @@ export function openJobs(options: JobsOptions) {
       if (replayed) return submitted
       if (job.startBy !== null) due.at(job.startBy)
       if (wanted.notBefore > wanted.createdAt) due.at(wanted.notBefore)
-      else parts.wait([waitingOf(job)])
+      else enqueue([waitingOf(job)])
       live.moved(job)
       return submitted
     },
@@ -63,7 +182,7 @@ export function openJobs(options: JobsOptions) {
       runs.stop(id, new Failure('cancelled', `The job ${id} was cancelled.`))
       queue.remove(waitingOf(job), job.finishedAt === now && job.startedAt === null && job.notBefore <= now)
       dispatch.look(job.modelId)
-      parts.ended(job)
+      ended(job)
       return job
     },
 
@@ -89,10 +208,10 @@ export function openJobs(options: JobsOptions) {
     followOrganization: live.followOrganization,
 
     /** Jobs that the store has made by itself: from now on they wait here. */
-    queued: (those: readonly WaitingJob[]): void => void begun.then(() => parts.wait(those)),
+    queued: (those: readonly WaitingJob[]): void => void begun.then(() => enqueue(those)),
 
     /** Jobs that the store has claimed together with the end of the one before: they run from now on. */
-    handedOn(those: Moves['handedOn']): void {
+    handedOn(those: CommitEffects['handedOn']): void {
       for (const { before, job } of those) runs.goOn(before, job)
     },
 
@@ -102,7 +221,7 @@ export function openJobs(options: JobsOptions) {
         const began = runs.has(job.id)
         runs.stop(job.id, new Failure('cancelled', `The job ${job.id} was cancelled with its execution.`))
         queue.remove(job, !began)
-        parts.ended(job)
+        ended(job)
       }
       for (const modelId of new Set(those.map(job => job.modelId))) dispatch.look(modelId)
     },
@@ -119,10 +238,10 @@ export function openJobs(options: JobsOptions) {
     idleSlot: (modelId: string): Lease | undefined => dispatch.takeFree(modelId),
 
     /** How the job is doing, as of now. Cheap. */
-    standing: (job: JobRecord): Standing => standingOf(job, facts.ofJob(job)),
+    progressOf: (job: JobRecord): JobProgress => progressOf(job, facts.ofJob(job)),
 
     /** What waits for a model, and how long one more job would. Cheap. */
-    outlook: (modelId: string): Outlook => facts.ofModel(modelId),
+    outlook: (modelId: string): QueueForecast => facts.ofModel(modelId),
 
     /** What its runs have said, oldest first: the stored ones, and the one under way. */
     logs: (job: JobRecord): Promise<LogLine[]> => allLines(job, { store: store.jobs, live }),
@@ -135,17 +254,16 @@ export function openJobs(options: JobsOptions) {
      */
     async drain(deadlineMs: number): Promise<{ released: number }> {
       draining = true
-      await parts.close()
+      await close()
       await Promise.race([runs.done(), delay(deadlineMs, undefined, { ref: false })])
       const released = runs.size
       runs.stopAll(shuttingDown())
       await Promise.race([runs.done(), delay(interruptGraceMs, undefined, { ref: false })])
       await runs.giveBackAll()
-      waiters.letGo()
+      waiters.releaseAll()
       return { released }
     },
   }
 }
-export type { JobsOptions } from './parts.ts'
-export type { Standing } from './standing.ts'
+export type { JobProgress } from './job-progress.ts'
 export type Jobs = ReturnType<typeof openJobs>

@@ -1,10 +1,10 @@
 import type { JobRecord, LogLine, Store } from '../store/store.ts'
-import type { Live } from './live.ts'
+import type { LiveRuns } from './live-runs.ts'
 
 /** What the runs of a job have said, oldest first: the stored ones, and the one under way. */
 export async function allLines(
   { organizationId, id }: Pick<JobRecord, 'organizationId' | 'id'>,
-  { store, live }: { store: Pick<Store['jobs'], 'logs'>; live: Pick<Live, 'find'> },
+  { store, live }: { store: Pick<Store['jobs'], 'logs'>; live: Pick<LiveRuns, 'find'> },
 ): Promise<LogLine[]> {
   const stored = async () => JSON.parse(await store.logs(organizationId, id)) as LogLine[]
   const run = live.find(id)

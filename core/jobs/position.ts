@@ -6,7 +6,7 @@ import { accountOf, type ModelQueue } from './windows.ts'
  * How many of its own lane are before an entry. Exact in the window; beyond it the jobs are taken to have come evenly.
  * Undefined: it does not wait there.
  */
-export function placeInLane(lane: Lane, job: WaitingJob): number | undefined {
+export function positionInLane(lane: Lane, job: WaitingJob): number | undefined {
   const at = indexIn(lane, job)
   if (lane.window[at]?.id === job.id) return at
   if (job.rank < lane.through) return undefined
@@ -33,7 +33,7 @@ export function entriesAhead(queue: ModelQueue, own: Lane, index: number, step: 
     const order = rank(other.class) - rank(own.class)
     if (order === 0) ahead += Math.min(waiting, turnsBefore(queue, { own, index, other, passed }, step))
     else if (order < 0 && !sparse) ahead += waiting
-    else if (order < 0) ahead += hadLess(queue, other, own) ? 1 : 0
+    else if (order < 0) ahead += hasUsedLess(queue, other, own) ? 1 : 0
     else if (order > 0 && other.sparse && !sparse) ahead++
   }
   return ahead
@@ -67,7 +67,7 @@ function turnsBefore(queue: ModelQueue, { own, index, other, passed }: Pair, ste
 }
 
 /** Whether the organization of a lane has had less in its class than that of another lane. */
-const hadLess = ({ classes }: ModelQueue, lane: Lane, other: Lane): boolean =>
+const hasUsedLess = ({ classes }: ModelQueue, lane: Lane, other: Lane): boolean =>
   accountOf(classes[lane.class], lane.organizationId).had < accountOf(classes[lane.class], other.organizationId).had
 
 const rank = (jobClass: JobClass): number => jobClasses.indexOf(jobClass)

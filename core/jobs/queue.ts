@@ -2,11 +2,11 @@ import { movingAverage } from '../moving-average.ts'
 import type { JobClass, WaitingJob } from '../store/store.ts'
 import { type Account, hasMore, insert, type Lane, waitingIn, withdraw } from './lane.ts'
 import { type Choice, classesAbove, nextLane } from './order.ts'
-import { entriesAhead, placeInLane } from './position.ts'
-import { accountOf, type LanePlace, type ModelQueue, openWindows, type StoreRead } from './windows.ts'
+import { entriesAhead, positionInLane } from './position.ts'
+import { accountOf, type ModelQueue, openWindows, type QueuedLane, type StoreRead } from './windows.ts'
 
 /** An entry that has a slot. It is charged what its like usually take, until it has ended. */
-export interface Turn {
+export interface RunningEntry {
   readonly job: WaitingJob
   /** What is charged: the account of its class, and that of the class in which it was promoted. */
   readonly accounts: readonly Account[]
@@ -15,7 +15,7 @@ export interface Turn {
 }
 
 /** The entry that is next, with what `begin` needs to know of it; or what has to be read before that can be said. */
-export type Next = { job: WaitingJob; choice: Choice } | { read: StoreRead } | { reading: true }
+export type NextEntry = { job: WaitingJob; choice: Choice } | { read: StoreRead } | { reading: true }
 
 export interface QueueOptions {
   /** The share of an organization, 1 or more. */
@@ -42,7 +42,7 @@ const forgetEvery = 64
 export function openQueue(options: QueueOptions) {
   const { weightOf, window = 256, most = 65_536, now = () => performance.now(), ageingMs = 30_000 } = options
   const windows = openWindows({ window, most, now })
-  const taken = new Map<string, Turn>()
+  const taken = new Map<string, RunningEntry>()
   let turns = 0
 
   const weight = (organizationId: string): number => Math.max(1, weightOf(organizationId))
@@ -62,7 +62,7 @@ export function openQueue(options: QueueOptions) {
   }
 
   /** Ends a turn: what was charged for it becomes what it took. */
-  function over(turn: Turn, ranMs: number): LanePlace | undefined {
+  function over(turn: RunningEntry, ranMs: number): QueuedLane | undefined {
     const { job, chargedMs, accounts } = turn
     if (taken.get(job.id) !== turn) return undefined
     taken.delete(job.id)
@@ -82,12 +82,12 @@ export function openQueue(options: QueueOptions) {
    * which says nothing about where others begin.
    */
   function charge(
-    { queue, lane }: LanePlace,
+    { queue, lane }: QueuedLane,
     job: WaitingJob,
     { classes, inOrder = true }: { classes: readonly JobClass[]; inOrder?: boolean },
-  ): Turn {
+  ): RunningEntry {
     const accounts = classes.map(name => accountOf(queue.classes[name], lane.organizationId))
-    const turn: Turn = { job, accounts, weight: weight(lane.organizationId), chargedMs: usual(queue, lane) }
+    const turn: RunningEntry = { job, accounts, weight: weight(lane.organizationId), chargedMs: usual(queue, lane) }
     lane.reading?.gone.add(job.id)
     turns++
     for (const [at, account] of accounts.entries()) {
@@ -107,16 +107,16 @@ export function openQueue(options: QueueOptions) {
   }
 
   /** An organization that comes back begins where the others are. */
-  function comeBack({ queue, lane }: LanePlace, jobClass: JobClass): void {
+  function rejoin({ queue, lane }: QueuedLane, jobClass: JobClass): void {
     const one = queue.classes[jobClass]
     const account = accountOf(one, lane.organizationId)
     account.had = Math.max(account.had, one.floor)
   }
 
-  function comeBackIfAway(at: LanePlace, jobClass: JobClass): void {
+  function rejoinIfEmpty(at: QueuedLane, jobClass: JobClass): void {
     const { modelId, organizationId } = at.lane
     const other = windows.find({ modelId, organizationId, class: jobClass })
-    if (!other || waitingIn(other.lane) === 0) comeBack(at, jobClass)
+    if (!other || waitingIn(other.lane) === 0) rejoin(at, jobClass)
   }
 
   function offer(job: WaitingJob): void {
@@ -124,11 +124,11 @@ export function openQueue(options: QueueOptions) {
     const at = windows.lane(job)
     const { lane } = at
     if (waitingIn(lane) === 0) {
-      comeBack(at, lane.class)
+      rejoin(at, lane.class)
       lane.waitingSince = now()
       lane.sparse = lane.class !== 'interactive' && lane.underWay === 0 && !hasMore(lane)
       // It may compete with a higher class, where its organization may be away as well.
-      if (lane.sparse) for (const higher of classesAbove(lane.class)) comeBackIfAway(at, higher)
+      if (lane.sparse) for (const higher of classesAbove(lane.class)) rejoinIfEmpty(at, higher)
     }
     windows.change(at, () => insert(lane, job, windows.size()))
   }
@@ -161,7 +161,7 @@ export function openQueue(options: QueueOptions) {
     },
 
     /** The entry whose turn it is, for `take`; undefined: none waits. `jobs` false: calls only. Changes no order. */
-    next(modelId: string, { jobs = true }: { jobs?: boolean } = {}): Next | undefined {
+    next(modelId: string, { jobs = true }: { jobs?: boolean } = {}): NextEntry | undefined {
       const queue = windows.queue(modelId)
       const choice = queue && nextLane(queue, { now: now(), ageingMs, weightOf: weight, jobs, firstMs })
       if (!choice) return undefined
@@ -172,7 +172,7 @@ export function openQueue(options: QueueOptions) {
     },
 
     /** Takes the entry that `next` has just named: it has a slot. */
-    take({ job, choice }: Extract<Next, { job: WaitingJob }>): Turn {
+    take({ job, choice }: Extract<NextEntry, { job: WaitingJob }>): RunningEntry {
       const at = windows.lane(job)
       windows.change(at, () => at.lane.window.shift())
       at.queue.turnsSinceAged = choice.aged ? 0 : at.queue.turnsSinceAged + 1
@@ -181,9 +181,9 @@ export function openQueue(options: QueueOptions) {
     },
 
     /** Charges a job that never waited here: its turn has come with its making. */
-    takeNew(job: WaitingJob): Turn {
+    takeNew(job: WaitingJob): RunningEntry {
       const at = windows.lane(job)
-      if (waitingIn(at.lane) === 0) comeBack(at, job.class)
+      if (waitingIn(at.lane) === 0) rejoin(at, job.class)
       return charge(at, job, { classes: [job.class] })
     },
 
@@ -191,7 +191,7 @@ export function openQueue(options: QueueOptions) {
      * The entry of the turn has run for so long, and its organization is charged that. `whole`: it was not interrupted,
      * so that others may be expected to take as long.
      */
-    ran(turn: Turn, ranMs: number, whole = true): void {
+    ran(turn: RunningEntry, ranMs: number, whole = true): void {
       const at = over(turn, ranMs)
       if (!at) return
       const account = accountOf(at.queue.classes[turn.job.class], turn.job.organizationId)
@@ -202,7 +202,7 @@ export function openQueue(options: QueueOptions) {
     },
 
     /** The entry of the turn did not run and does not wait any more. */
-    passed(turn: Turn): void {
+    passed(turn: RunningEntry): void {
       const at = over(turn, 0)
       if (!at) return
       windows.forgetLane(at)
@@ -210,7 +210,7 @@ export function openQueue(options: QueueOptions) {
     },
 
     /** The job of the turn did not run and waits again. */
-    putBack(turn: Turn): void {
+    putBack(turn: RunningEntry): void {
       if (over(turn, 0)) offer(turn.job)
     },
 
@@ -234,7 +234,7 @@ export function openQueue(options: QueueOptions) {
       const at = windows.find(job)
       if (!at) return undefined
       if (taken.has(job.id)) return 0
-      const index = placeInLane(at.lane, job)
+      const index = positionInLane(at.lane, job)
       if (index === undefined) return undefined
       return entriesAhead(at.queue, at.lane, index, lane => usual(at.queue, lane) / weight(lane.organizationId))
     },

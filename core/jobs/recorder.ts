@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 import type { FinishedJob, Store } from '../store/store.ts'
 import { metered, meteredUsage } from './metered.ts'
 
-export interface RecorderWish {
+export interface RecorderOptions {
   store: Store
   log: Log
   /** How many records may wait; from there on no call is admitted. */
@@ -16,7 +16,7 @@ export interface RecorderWish {
 /** So many do not wait for more: what waits is copied whenever the young generation is collected. */
 const enough = 32
 /** How many a commit takes, where more have come than a slow disk could take one after another. */
-const mostInBatch = 256
+const maxInBatch = 256
 const everyMs = 50
 const longestBackOffMs = 5000
 
@@ -24,7 +24,7 @@ const longestBackOffMs = 5000
  * Records of synchronous calls after their end. `record` costs a push; the records travel to the store in batches.
  * A batch that fails is sent again, which is safe because the store passes over what it has.
  */
-export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_000 }: RecorderWish) {
+export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_000 }: RecorderOptions) {
   let waiting: FinishedJob[] = []
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
@@ -47,7 +47,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   /** One batch, until the store takes it. What comes meanwhile waits for others again: a commit for each costs more. */
   async function flush(): Promise<void> {
     for (let backOffMs = everyMs; ; backOffMs = Math.min(2 * backOffMs, longestBackOffMs)) {
-      const batch = waiting.slice(0, mostInBatch)
+      const batch = waiting.slice(0, maxInBatch)
       try {
         await write(batch)
         waiting = waiting.slice(batch.length)

@@ -2,7 +2,7 @@ import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
-import type { Next, Queue } from './queue.ts'
+import type { NextEntry, Queue } from './queue.ts'
 import type { StoreRead } from './windows.ts'
 
 /** Brings jobs from the store into the queue, before they are needed where it can. `filled` hears for which model. */
@@ -73,7 +73,7 @@ export function openRefill({
     /** Reads what is wanted, in the background. */
     wake,
     /** Resolves when the queue may know more. Rejects with what the store says. */
-    async now(next: Exclude<Next, { job: unknown }>): Promise<void> {
+    async now(next: Exclude<NextEntry, { job: unknown }>): Promise<void> {
       if ('read' in next) await read(next.read)
       else await Promise.race(reads)
     },

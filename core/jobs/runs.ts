@@ -2,33 +2,33 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Lease } from '../models/fleet.ts'
 import type { JobRecord, Store } from '../store/store.ts'
-import type { Ran, RunJob, RunReport } from '../tasks/run-job.ts'
-import { workOf } from '../tasks/work.ts'
-import { attempt, Overrun } from './attempt.ts'
+import { workOf } from '../tasks/registry.ts'
+import type { RunJob, RunReport, RunResult } from '../tasks/run-job.ts'
+import { AttemptTimeout, attempt } from './attempt.ts'
+import { type EndFacts, type KeptSlot, openAttemptEnds } from './attempt-ends.ts'
 import type { Dispatch } from './dispatch.ts'
-import { type EndFacts, type KeptSlot, openEnds } from './ends.ts'
-import type { Live, Named } from './live.ts'
-import type { Pace } from './pace.ts'
-import { type Queue, type Turn, waitingOf } from './queue.ts'
+import type { JobDurations } from './job-durations.ts'
+import type { JobKey, LiveRuns } from './live-runs.ts'
+import { type Queue, type RunningEntry, waitingOf } from './queue.ts'
 import { decideRetry } from './retry.ts'
 
 export interface RunsOptions {
   store: Store['jobs']
   run: RunJob
   queue: Queue
-  live: Live
-  pace: Pace
+  live: LiveRuns
+  pace: JobDurations
   log: Log
   clock: { now(): number }
   dispatch: () => Dispatch
   /** A job has ended for good. */
-  ended: (job: Named) => void
+  ended: (job: JobKey) => void
   /** A job waits until then. */
   delayed: (until: number) => void
 }
 
 interface Run {
-  readonly turn: Turn
+  readonly turn: RunningEntry
   readonly abort: AbortController
   /** Once it is claimed. */
   job: JobRecord | undefined
@@ -41,9 +41,9 @@ const graceMs = 10_000
 /** The jobs whose turn has come: each is claimed, run on its slot, and its end is written. */
 export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, ended, delayed }: RunsOptions) {
   const running = new Map<string, Run>()
-  const ends = openEnds({ store, run, log, ended })
+  const ends = openAttemptEnds({ store, run, log, ended })
   /** Slots that are kept for what follows a job, by its id, while its end is written; and when that has been told. */
-  const kept = new Map<string, { lease: Lease; told: Promise<void> }>()
+  const kept = new Map<string, { lease: Lease; reported: Promise<void> }>()
   let draining = false
 
   async function execute(one: Run, lease: Lease | undefined): Promise<void> {
@@ -104,14 +104,14 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     queue.ran(turn, ranMs, lease !== undefined && !abort.signal.aborted)
     free(job.modelId, unresponsive ? undefined : lease)
     if (!(end instanceof Failure)) pace.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
-    else if (end.engineSaid)
-      log.warn('An engine failed a request', { job: job.id, model: job.modelId, words: end.engineSaid })
+    else if (end.engineText)
+      log.warn('An engine failed a request', { job: job.id, model: job.modelId, words: end.engineText })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
     return { end, engineId: lease?.engineId ?? null }
   }
 
   /** A run that was told to stop and did not holds its slot for as long as it goes on. */
-  async function outlived(job: JobRecord, lease: Lease, work: Promise<Ran>): Promise<void> {
+  async function outlived(job: JobRecord, lease: Lease, work: Promise<RunResult>): Promise<void> {
     try {
       await ends.late(job, await work, { engineId: lease.engineId, at: clock.now(), logs: null })
     } catch {
@@ -125,8 +125,8 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
   function keep({ id, modelId }: JobRecord): KeptSlot | undefined {
     const lease = draining ? undefined : dispatch().spare(modelId)
     if (!lease) return undefined
-    const { promise: told, resolve } = Promise.withResolvers<void>()
-    kept.set(id, { lease, told })
+    const { promise: reported, resolve } = Promise.withResolvers<void>()
+    kept.set(id, { lease, reported })
     const back = () => {
       resolve()
       if (kept.delete(id)) free(modelId, lease)
@@ -134,7 +134,7 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     return { modelId, back }
   }
 
-  function start(turn: Turn, work: (one: Run) => Promise<void>): void {
+  function start(turn: RunningEntry, work: (one: Run) => Promise<void>): void {
     const one: Run = { turn, abort: new AbortController(), job: undefined, done: Promise.resolve() }
     running.set(turn.job.id, one)
     one.done = work(one)
@@ -155,12 +155,12 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     dispatch().freed(modelId)
   }
 
-  async function write({ abort }: Run, job: JobRecord, end: Ran | Failure, facts: EndFacts): Promise<void> {
+  async function write({ abort }: Run, job: JobRecord, end: RunResult | Failure, facts: EndFacts): Promise<void> {
     if (!(end instanceof Failure)) return ends.completed(job, end, facts, job.parent ? keep(job) : undefined)
     // Cancelled is already committed: there is nothing left to say about this attempt.
     if (abort.signal.aborted && end.code === 'cancelled') return
     const { attempt, maxAttempts } = job
-    const overrun = end instanceof Overrun
+    const overrun = end instanceof AttemptTimeout
     const decision = decideRetry({ failure: end, overrun, attempt, maxAttempts, now: facts.at, random: Math.random() })
     if (decision.do === 'release') {
       if (!draining) dispatch().refused(job.modelId, end)
@@ -176,13 +176,13 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
   }
 
   return {
-    begin: (turn: Turn, lease: Lease | undefined): void => start(turn, one => execute(one, lease)),
+    begin: (turn: RunningEntry, lease: Lease | undefined): void => start(turn, one => execute(one, lease)),
     /** A job was claimed with the end of the one before, for the slot that was kept. Call it before that end is told. */
     goOn(before: string, job: JobRecord): void {
-      const { lease, told } = kept.get(before)!
+      const { lease, reported } = kept.get(before)!
       kept.delete(before)
       // It may be stopped from now on, and begins when what came before it is known to be done.
-      start(queue.takeNew(waitingOf(job)), one => told.then(() => carryOut(one, job, lease)))
+      start(queue.takeNew(waitingOf(job)), one => reported.then(() => carryOut(one, job, lease)))
     },
     /** Tells the run to stop, if there is one. */
     stop: (id: string, why: Failure): void => running.get(id)?.abort.abort(why),

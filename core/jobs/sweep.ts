@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
 
 const everyMs = 60_000
-const bite = 100
+const batchSize = 100
 /** Between two bites: nearly nothing while nothing runs, and others go first while something does. */
 const idlePauseMs = 20
 const busyPauseMs = 1_000
@@ -32,7 +32,8 @@ export function openSweep({
     while (!signal.aborted) {
       await pause(everyMs)
       try {
-        while ((await store.sweep(clock.now(), bite, steady.now())) > 0) await pause(busy() ? busyPauseMs : idlePauseMs)
+        while ((await store.sweep(clock.now(), batchSize, steady.now())) > 0)
+          await pause(busy() ? busyPauseMs : idlePauseMs)
       } catch (thrown) {
         if (signal.aborted) return
         if (!Failure.from(thrown).retryable) log.error('What is over could not be forgotten', {}, thrown)

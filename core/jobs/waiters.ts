@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts'
 import type { JobRecord, Store } from '../store/store.ts'
-import type { Named } from './live.ts'
+import type { JobKey } from './live-runs.ts'
 
 /** Those who wait for the end of a job in this process. */
 export function openWaiters({ store, log }: { store: Pick<Store['jobs'], 'find'>; log: Log }) {
@@ -25,7 +25,7 @@ export function openWaiters({ store, log }: { store: Pick<Store['jobs'], 'find'>
       })
     },
     /** The job has ended. It is read only where somebody waits for it. */
-    tell({ id, organizationId }: Named): void {
+    tell({ id, organizationId }: JobKey): void {
       const those = waiting.get(id)
       if (!those) return
       const all = (job?: JobRecord) => {
@@ -36,7 +36,7 @@ export function openWaiters({ store, log }: { store: Pick<Store['jobs'], 'find'>
         all()
       })
     },
-    letGo(): void {
+    releaseAll(): void {
       for (const those of waiting.values()) for (const settle of those) settle()
     },
   }

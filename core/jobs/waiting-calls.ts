@@ -1,12 +1,12 @@
 import type { Failure } from '../failure.ts'
 import type { Lease } from '../models/fleet.ts'
 import type { WaitingJob } from '../store/store.ts'
-import type { Queue, Turn } from './queue.ts'
+import type { Queue, RunningEntry } from './queue.ts'
 
 /** A slot that was given to a call that waited; the turn is ended with the slot. */
 export interface CallSlot {
   lease: Lease
-  turn: Turn
+  turn: RunningEntry
 }
 
 /** A call in the queue. Times are monotonic milliseconds. */

@@ -23,7 +23,7 @@ export interface ClassState {
 }
 
 /** A lane with the queue it belongs to. */
-export interface LanePlace {
+export interface QueuedLane {
   queue: ModelQueue
   lane: Lane
 }
@@ -61,7 +61,7 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
 
   const size = () => Math.min(window, Math.max(smallestWindow, Math.floor(most / Math.max(1, lanes))))
 
-  function find({ modelId, class: jobClass, organizationId }: LaneName): LanePlace | undefined {
+  function find({ modelId, class: jobClass, organizationId }: LaneName): QueuedLane | undefined {
     const queue = queues.get(modelId)
     const lane = queue?.lanes.get(keyOf(jobClass, organizationId))
     return queue && lane ? { queue, lane } : undefined
@@ -81,7 +81,7 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     all: (): Iterable<[string, ModelQueue]> => queues,
 
     /** Changes a lane by `how`, and keeps the counts of its queue. */
-    change({ queue, lane }: LanePlace, how: () => void): void {
+    change({ queue, lane }: QueuedLane, how: () => void): void {
       const before = waitingIn(lane)
       how()
       const more = waitingIn(lane) - before
@@ -91,7 +91,7 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     },
 
     /** The lane of that name, made where there is none. */
-    lane({ modelId, class: jobClass, organizationId }: LaneName): LanePlace {
+    lane({ modelId, class: jobClass, organizationId }: LaneName): QueuedLane {
       let queue = queues.get(modelId)
       if (!queue) {
         const classes = { interactive: newClass(), workflow: newClass(), async: newClass(), batch: newClass() }
@@ -116,7 +116,7 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     },
 
     /** Forgets a lane in which nothing waits and of which nothing runs. What its organization has had is kept. */
-    forgetLane({ queue, lane }: LanePlace): void {
+    forgetLane({ queue, lane }: QueuedLane): void {
       if (waitingIn(lane) === 0 && !hasMore(lane) && lane.underWay === 0 && !lane.reading) drop(queue, lane)
     },
 

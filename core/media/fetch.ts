@@ -3,7 +3,7 @@ import type { Agent, Dispatcher } from 'undici'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Config } from '../models/config.ts'
-import { hop, hopRules, mayReach, portOf, Refused } from './hop.ts'
+import { checkedUrl, mayReach, portOf, UrlRefused, urlRules } from './checked-url.ts'
 
 export interface Answer {
   address: string
@@ -12,7 +12,7 @@ export interface Answer {
 /** All addresses of a name; `dns.lookup` with `all`. */
 export type Resolve = (name: string, done: (cause: Error | null, answers: Answer[]) => void) => void
 
-export interface FetchOrder {
+export interface FetchOptions {
   organizationId: string
   url: string
   /** Of the body. */
@@ -20,7 +20,7 @@ export interface FetchOrder {
   signal?: AbortSignal
 }
 
-interface Wish {
+interface FetcherOptions {
   media: Pick<Config['media'], 'allowed_hosts' | 'allowed_addresses'>
   log: Log
   resolve?: Resolve
@@ -42,10 +42,16 @@ const resolveAll: Resolve = (name, done) => lookUp(name, { all: true }, done)
  * its answers must be allowed, and the connection goes to one of those: so no second answer can lead elsewhere. Nothing
  * of ours is sent along: no cookies, no credentials, no trace of the caller. One message for whatever goes wrong.
  */
-export function openFetcher(wish: Wish) {
-  const { media, log, resolve = resolveAll, ports = [80, 443], connectMs = 5_000, totalMs = 10_000 } = wish
-  const rules = hopRules(media, ports)
-  const hopTo = (text: string, from?: URL) => hop(text, from, rules)
+export function openFetcher({
+  media,
+  log,
+  resolve = resolveAll,
+  ports = [80, 443],
+  connectMs = 5_000,
+  totalMs = 10_000,
+}: FetcherOptions) {
+  const rules = urlRules(media, ports)
+  const checkUrl = (text: string, from?: URL) => checkedUrl(text, from, rules)
 
   /** One connection, to an address that was looked at. */
   async function agentFor(url: URL): Promise<Agent> {
@@ -60,7 +66,7 @@ export function openFetcher(wish: Wish) {
           resolve(name, (cause, answers) => {
             if (cause) return done(cause, [])
             const wrong = answers.length === 0 || answers.some(({ address }) => !mayReach(address, portOf(url), rules))
-            return wrong ? done(new Refused('address'), []) : done(null, answers)
+            return wrong ? done(new UrlRefused('address'), []) : done(null, answers)
           })
         },
       },
@@ -68,7 +74,7 @@ export function openFetcher(wish: Wish) {
   }
 
   /** The answer, read to its end; or where it sends us. */
-  async function ask(url: URL, order: FetchOrder, signal: AbortSignal, taken: (piece: Uint8Array) => unknown) {
+  async function ask(url: URL, options: FetchOptions, signal: AbortSignal, taken: (piece: Uint8Array) => unknown) {
     const agent = await agentFor(url)
     try {
       const { statusCode, headers, body } = await agent.request({
@@ -82,9 +88,9 @@ export function openFetcher(wish: Wish) {
       body.on('error', () => {})
       const location = headers.location
       if ([301, 302, 303, 307, 308].includes(statusCode) && typeof location === 'string') return location
-      if (statusCode !== 200) throw new Refused(`status ${statusCode}`)
-      if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw new Refused('content encoding')
-      await read(body, Number(headers['content-length'] ?? 0), order.maxBytes, taken)
+      if (statusCode !== 200) throw new UrlRefused(`status ${statusCode}`)
+      if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw new UrlRefused('content encoding')
+      await read(body, Number(headers['content-length'] ?? 0), options.maxBytes, taken)
       return undefined
     } finally {
       // Not waited for: a connection on its way ends in its own time, and nobody waits for what it brings.
@@ -92,13 +98,17 @@ export function openFetcher(wish: Wish) {
     }
   }
 
-  async function follow(order: FetchOrder, signal: AbortSignal, taken: (piece: Uint8Array) => unknown): Promise<void> {
-    let url = hopTo(order.url)
+  async function follow(
+    options: FetchOptions,
+    signal: AbortSignal,
+    taken: (piece: Uint8Array) => unknown,
+  ): Promise<void> {
+    let url = checkUrl(options.url)
     for (let followed = 0; ; followed++) {
-      const next = await ask(url, order, signal, taken)
+      const next = await ask(url, options, signal, taken)
       if (next === undefined) return
-      if (followed === redirects) throw new Refused('redirects')
-      url = hopTo(next, url)
+      if (followed === redirects) throw new UrlRefused('redirects')
+      url = checkUrl(next, url)
     }
   }
 
@@ -107,17 +117,17 @@ export function openFetcher(wish: Wish) {
      * Fetches and hands the body over piece by piece; `taken` may return a promise that is waited for. Rejects with
      * Failure `url_fetch_failed`, with TooLarge, or with the reason of the order's own signal.
      */
-    async fetch(order: FetchOrder, taken: (piece: Uint8Array) => unknown): Promise<void> {
+    async fetch(options: FetchOptions, taken: (piece: Uint8Array) => unknown): Promise<void> {
       const deadline = AbortSignal.timeout(totalMs)
-      const signal = order.signal ? AbortSignal.any([deadline, order.signal]) : deadline
+      const signal = options.signal ? AbortSignal.any([deadline, options.signal]) : deadline
       try {
-        await follow(order, signal, taken)
+        await follow(options, signal, taken)
       } catch (cause) {
-        order.signal?.throwIfAborted()
+        options.signal?.throwIfAborted()
         if (cause instanceof TooLarge || cause instanceof Failure) throw cause
         log.info('An address that a caller sent was not fetched', {
-          organization_id: order.organizationId,
-          host: hostOf(order.url),
+          organization_id: options.organizationId,
+          host: hostOf(options.url),
           why: causeOf(cause),
         })
         throw new Failure('url_fetch_failed', fetchRefusal, { cause })
@@ -143,7 +153,7 @@ async function read(
     if (bytes > maxBytes) throw new TooLarge()
     await taken(piece)
   }
-  if (bytes === 0) throw new Refused('empty')
+  if (bytes === 0) throw new UrlRefused('empty')
 }
 
 const hostOf = (text: string): string | undefined => (URL.canParse(text) ? new URL(text).hostname : undefined)

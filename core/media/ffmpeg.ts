@@ -16,7 +16,7 @@ export interface FoundFfmpeg {
   minterpolate: boolean
 }
 
-interface Wish {
+interface FfmpegOptions {
   /** As in the configuration; those on the PATH where absent. */
   ffmpeg?: string | undefined
   ffprobe?: string | undefined
@@ -33,7 +33,7 @@ const installation =
  * ffmpeg and ffprobe, which are programs of the machine and no part of this one. They are looked for when they are
  * needed first; what was missing then is looked for again. At most two run at once.
  */
-export function openFfmpeg({ environment, ...wish }: Wish) {
+export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
   const semaphore = openSemaphore({
     permits: 2,
     maxWaiting: 256,
@@ -45,9 +45,9 @@ export function openFfmpeg({ environment, ...wish }: Wish) {
   const run = (program: Program): Promise<Buffer> => semaphore.run('ffmpeg', program.signal, () => runProgram(program))
 
   async function look(): Promise<FoundFfmpeg | { missing: string }> {
-    const ffmpeg = locate(wish.ffmpeg ?? 'ffmpeg', environment.PATH)
-    const ffprobe = locate(wish.ffprobe ?? 'ffprobe', environment.PATH)
-    const absent = [ffmpeg ? [] : [wish.ffmpeg ?? 'ffmpeg'], ffprobe ? [] : [wish.ffprobe ?? 'ffprobe']].flat()
+    const ffmpeg = locate(options.ffmpeg ?? 'ffmpeg', environment.PATH)
+    const ffprobe = locate(options.ffprobe ?? 'ffprobe', environment.PATH)
+    const absent = [ffmpeg ? [] : [options.ffmpeg ?? 'ffmpeg'], ffprobe ? [] : [options.ffprobe ?? 'ffprobe']].flat()
     if (!ffmpeg || !ffprobe)
       return { missing: `${absent.join(' and ')} ${absent.length > 1 ? 'are' : 'is'} not installed. ${installation}` }
     try {

@@ -46,8 +46,8 @@ const Report = z.object({
 
 /** Reads what ffprobe says as JSON. Pure. Throws Failure `invalid_video` when it has found neither picture nor sound. */
 export function readProbe(text: Buffer): Probe {
-  const said = Report.safeParse(JSON.parse(text.toString('utf8')))
-  const { streams, format } = said.success ? said.data : { streams: [], format: { duration: 0, format_name: '' } }
+  const report = Report.safeParse(JSON.parse(text.toString('utf8')))
+  const { streams, format } = report.success ? report.data : { streams: [], format: { duration: 0, format_name: '' } }
   const video = streams.find(one => one.codec_type === 'video' && one.disposition?.attached_pic !== 1)
   const shown = video ?? streams.find(one => one.codec_type === 'audio')
   if (!shown?.codec_name || (video && !(video.width && video.height)))

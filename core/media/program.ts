@@ -28,7 +28,7 @@ export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput 
     const child = spawn(file, args, { env: environment, detached: true, stdio: ['ignore', 'pipe', 'pipe'], cwd: '/' })
     const pieces: Buffer[] = []
     let bytes = 0
-    let said = ''
+    let errorText = ''
     let stopped: Error | undefined
 
     const stop = (reason: Error) => {
@@ -50,7 +50,7 @@ export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput 
       else pieces.push(piece)
     })
     child.stderr.on('data', (piece: Buffer) => {
-      said = (said + piece.toString('utf8')).slice(-4096)
+      errorText = (errorText + piece.toString('utf8')).slice(-4096)
     })
     child.once('error', cause => {
       over()
@@ -60,20 +60,20 @@ export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput 
       over()
       if (stopped !== undefined) return reject(stopped)
       // Whatever it ends with: ffmpeg takes it for a success where only the last of a file found no room.
-      if (noRoom.test(said))
+      if (noRoom.test(errorText))
         return reject(
           new Failure(
             'disk_full',
             'There is no room on the disk for what is made of the file. Try again when there is.',
             {
-              cause: said,
+              cause: errorText,
             },
           ),
         )
       if (code === 0) return resolve(Buffer.concat(pieces))
       reject(
         new Failure('invalid_video', 'The file could not be read: it is damaged, cut short or of an unknown kind.', {
-          cause: said,
+          cause: errorText,
         }),
       )
     })

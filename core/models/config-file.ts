@@ -20,7 +20,7 @@ import { schemaFile } from './edit.ts'
 import type { Model } from './model.ts'
 
 /** How often an edit begins anew because somebody else has changed the file meanwhile. */
-const mostAttempts = 5
+const maxAttempts = 5
 
 /**
  * Changes infer.yaml with one of the functions of edit.ts and puts the new file in its place by renaming, so that
@@ -48,7 +48,7 @@ export function editConfigFile(
     } finally {
       rmSync(made, { force: true })
     }
-    if (attempt === mostAttempts)
+    if (attempt === maxAttempts)
       throw new Failure('conflict', `${path} is being changed by somebody else at the same time. Try again.`)
   }
 }

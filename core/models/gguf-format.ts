@@ -21,7 +21,7 @@ export interface GgufContents {
 }
 
 /** The reader's wish for the next piece: from this place on, at least so many bytes. */
-export interface Wish {
+export interface ReadRequest {
   at: number
   bytes: number
 }
@@ -50,7 +50,7 @@ const listType = 9
  * Throws Failure `invalid_value` for what is no such file; `name` is how messages call it.
  * Source: docs/gguf.md of ggml.
  */
-export function* parseGguf(name: string, size: number): Generator<Wish, GgufContents, Uint8Array> {
+export function* parseGguf(name: string, size: number): Generator<ReadRequest, GgufContents, Uint8Array> {
   let piece: Buffer = Buffer.alloc(0)
   let start = 0
   let at = 0
@@ -62,7 +62,7 @@ export function* parseGguf(name: string, size: number): Generator<Wish, GgufCont
   }
   const has = (bytes: number) => at >= start && at + bytes <= start + piece.length
 
-  function* need(bytes: number): Generator<Wish, void, Uint8Array> {
+  function* need(bytes: number): Generator<ReadRequest, void, Uint8Array> {
     if (at + bytes > size) throw wrong(`is incomplete: it ends in the middle of its header. Download it again.`)
     if (at + bytes > most.head) throw wrong(`has a header of more than ${most.head >> 20} MiB, which no model has.`)
     const found = yield { at, bytes }
@@ -70,12 +70,12 @@ export function* parseGguf(name: string, size: number): Generator<Wish, GgufCont
     start = at
     if (piece.length < bytes) throw wrong('became shorter while it was read.')
   }
-  function* u32(): Generator<Wish, number, Uint8Array> {
+  function* u32(): Generator<ReadRequest, number, Uint8Array> {
     if (!has(4)) yield* need(4)
     at += 4
     return piece.readUInt32LE(at - 4 - start)
   }
-  function* u64(): Generator<Wish, number, Uint8Array> {
+  function* u64(): Generator<ReadRequest, number, Uint8Array> {
     if (!has(8)) yield* need(8)
     const high = piece.readUInt32LE(at + 4 - start)
     const low = piece.readUInt32LE(at - start)
@@ -83,7 +83,7 @@ export function* parseGguf(name: string, size: number): Generator<Wish, GgufCont
     // What is past 2^53 cannot be a length of anything; infinity fails every bound that follows.
     return high >= 1 << 21 ? Number.POSITIVE_INFINITY : high * 2 ** 32 + low
   }
-  function* text(longest: number, what: string): Generator<Wish, string, Uint8Array> {
+  function* text(longest: number, what: string): Generator<ReadRequest, string, Uint8Array> {
     const length = yield* u64()
     if (length > longest) throw wrong(`has ${what} of ${length} bytes; at most ${longest} are read.`)
     keep(length)
@@ -91,13 +91,13 @@ export function* parseGguf(name: string, size: number): Generator<Wish, GgufCont
     at += length
     return piece.toString('utf8', at - length - start, at - start)
   }
-  function* scalar(type: number): Generator<Wish, number | boolean, Uint8Array> {
+  function* scalar(type: number): Generator<ReadRequest, number | boolean, Uint8Array> {
     const bytes = sizes[type]!
     if (!has(bytes)) yield* need(bytes)
     at += bytes
     return readScalar(piece, at - bytes - start, type)
   }
-  function* value(key: string): Generator<Wish, GgufValue, Uint8Array> {
+  function* value(key: string): Generator<ReadRequest, GgufValue, Uint8Array> {
     const type = yield* u32()
     if (type === textType) return yield* text(most.text, `a '${key}'`)
     if (type !== listType) {
@@ -127,7 +127,7 @@ export function* parseGguf(name: string, size: number): Generator<Wish, GgufCont
     for (let entry = 0; entry < length; entry++) list.push(yield* scalar(of))
     return list
   }
-  function* tensor(alignment: number): Generator<Wish, GgufTensor & { end: number }, Uint8Array> {
+  function* tensor(alignment: number): Generator<ReadRequest, GgufTensor & { end: number }, Uint8Array> {
     const called = yield* text(most.name, 'the name of a tensor')
     const dimensions = yield* u32()
     if (dimensions > most.dimensions) throw wrong(`has a tensor '${called}' of ${dimensions} dimensions.`)

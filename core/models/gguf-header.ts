@@ -64,9 +64,9 @@ export interface GgufHeader {
 const readBytes = 256 << 10
 
 /** The highest number of blocks that is believed; the largest models have about 130. */
-const mostBlocks = 4096
+const maxBlocks = 4096
 /** llama.cpp writes the number of a part with five digits. */
-const mostParts = 99_999
+const maxParts = 99_999
 const partName = /-(\d{5})-of-(\d{5})\.gguf$/
 
 /**
@@ -80,7 +80,7 @@ export async function readGgufHeader(path: string): Promise<GgufHeader> {
   if (splitCount === 1) return ggufHeader(path, [first])
   const [, , count] = partName.exec(path) ?? []
   const firstName = path.replace(partName, `-00001-of-${String(splitCount).padStart(5, '0')}.gguf`)
-  if (splitCount > mostParts || Number(count) !== splitCount)
+  if (splitCount > maxParts || Number(count) !== splitCount)
     throw wrong(path, `is one of ${splitCount} parts, but its name does not end in '-00001-of-0000N.gguf'.`)
   if ((number(first, 'split.no') ?? 0) !== 0 || firstName !== path)
     throw wrong(path, `is not the first part of its model. Name the first: '${firstName}'.`)
@@ -98,7 +98,7 @@ export function ggufHeader(name: string, files: readonly GgufContents[]): GgufHe
   if (!architecture) throw wrong(name, "does not say its 'general.architecture', so nothing can run it.")
   const own = (key: string) => number(first, `${architecture}.${key}`)
   const blockCount = own('block_count') ?? 0
-  if (!Number.isInteger(blockCount) || blockCount < 0 || blockCount > mostBlocks)
+  if (!Number.isInteger(blockCount) || blockCount < 0 || blockCount > maxBlocks)
     throw wrong(name, `says that it has ${blockCount} blocks, which no model has.`)
 
   const tensors = files.flatMap(file => file.tensors)

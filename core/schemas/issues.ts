@@ -118,7 +118,8 @@ function finding(issue: Issue, input: unknown, schema: z.core.$ZodType | undefin
         )
       return say('invalid_type', `${name} has a form that is not accepted here (${nameOf(value)}).`)
     case 'custom':
-      if (issue.params?.unbuilt) return say('unsupported_parameter', `${name} is not supported yet. Leave it out.`)
+      if (issue.params?.notImplemented)
+        return say('unsupported_parameter', `${name} is not supported yet. Leave it out.`)
       return say('invalid_value', `${name}: ${issue.message}`)
     default:
       return say('invalid_value', `${name}: ${issue.message}`)

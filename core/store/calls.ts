@@ -1,7 +1,7 @@
 import type { FinishedJob, JobRecord } from './store.ts'
 
 /** The prompt and the answer of a synchronous call are not kept, and what it was tried is its own business. */
-export const whatCallsShare = {
+export const callRecordDefaults = {
   kind: 'sync',
   class: 'interactive',
   inputs: 'null',
@@ -22,7 +22,7 @@ export const whatCallsShare = {
 
 /** A synchronous call that has ended, as the job that it was. */
 export const callRecord = (call: FinishedJob): JobRecord => ({
-  ...whatCallsShare,
+  ...callRecordDefaults,
   ...call,
   notBefore: call.createdAt,
   updatedAt: call.finishedAt,

@@ -147,7 +147,7 @@ export interface LogLine {
   message: string
 }
 
-export interface StoredReply {
+export interface IdempotencyRecord {
   bodyHash: string
   status: number
   body: string

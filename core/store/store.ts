@@ -11,6 +11,7 @@ import type { FilePurpose, FileRecord, LibraryFilter, LibraryItem, NewFile } fro
 import type {
   Backlog,
   FinishedJob,
+  IdempotencyRecord,
   JobClaim,
   JobEvent,
   JobFilter,
@@ -18,11 +19,10 @@ import type {
   JobRecord,
   JobStatus,
   NewJob,
-  StoredReply,
   WaitingJob,
   WaitingQuery,
 } from './job-records.ts'
-import type { ExecutionEvent, ExecutionStore, Moves, OrganizationEvent, WorkflowStore } from './workflows.ts'
+import type { CommitEffects, ExecutionEvent, ExecutionStore, OrganizationEvent, WorkflowStore } from './workflows.ts'
 
 // What the store takes and gives, by subject.
 export * from './account-records.ts'
@@ -38,7 +38,7 @@ export * from './large-result.ts'
  * - A read that is called after a write has resolved sees that write, and all writes that were committed before it.
  *   Nothing follows from the turn of the event loop in which a read is called or answered: between two calls, anything
  *   may have been committed.
- * - Listeners of `onMoves` hear of a commit after it, and before or after the promise of the write that it belongs to.
+ * - Listeners of `onCommitted` hear of a commit after it, and before or after the promise of the write that it belongs to.
  * - It rejects with Failure: `disk_full` (read-only below the free-space mark), `shutting_down`, or what its own line
  *   says.
  * Ids are minted by the caller; times are epoch milliseconds. No SQL and no transaction handle outside this folder.
@@ -101,7 +101,7 @@ export interface Store {
     /**
      * Ends one attempt. False: a claim of another boot or attempt, or a job already ended. Nothing changes then, and
      * the late result is counted. `next`: the model of which a slot is kept; of the jobs of nodes that this end
-     * releases, one that can run on it begins in the same commit (`Moves.handedOn`).
+     * releases, one that can run on it begins in the same commit (`CommitEffects.handedOn`).
      */
     settle(claim: JobClaim, outcome: JobOutcome, next?: string): Promise<boolean>
     /** Gives a claimed job back without charging the attempt (drain, no capacity). 0: due at once. */
@@ -154,9 +154,9 @@ export interface Store {
     last(): Promise<number>
   }
   /** Answers to synchronous requests that came with an idempotency key, kept for 24 hours. */
-  replies: {
-    find(digest: string): Promise<StoredReply | undefined>
-    keep(digest: string, reply: StoredReply): Promise<void>
+  idempotency: {
+    find(digest: string): Promise<IdempotencyRecord | undefined>
+    keep(digest: string, reply: IdempotencyRecord): Promise<void>
   }
   files: {
     add(file: NewFile): Promise<FileRecord>
@@ -184,7 +184,7 @@ export interface Store {
    * Calls the listener, in this process, once with what each commit has moved, in the order of the commits; there is one
    * listener. Set before the first job is claimed.
    */
-  onMoves(listener: (moves: Moves) => void): void
+  onCommitted(listener: (effects: CommitEffects) => void): void
   /** What was found and repaired when the store was opened. */
   readonly recovery: { requeued: number; crashed: number; migratedFrom: number | null; bootId: string }
   stats(): StoreStats

@@ -177,7 +177,7 @@ export interface NodeResult {
 }
 
 /** What a commit means for others than those who asked for it. */
-export interface Moves {
+export interface CommitEffects {
   /** Jobs of executions that are to be queued now. */
   released: (WaitingJob & { executionId: string; nodeId: string; direct: boolean })[]
   /** Jobs of executions that were stored as running, with the end of the one before, for the slot that was kept for them. */

@@ -1,9 +1,9 @@
+import type { CallerSignal } from '../abort-source.ts'
 import { Failure } from '../failure.ts'
-import type { Leaving } from '../leaving.ts'
 import type { EngineListener, Lease } from '../models/fleet.ts'
 import type { Usage } from '../store/store.ts'
 import { engineFault } from './protocols/answer.ts'
-import { StreamShape, type StreamWant } from './stream-shape.ts'
+import { type StreamAnswerFormat, StreamShape } from './stream-shape.ts'
 import { dataOf } from './stream-text.ts'
 
 interface Gathered {
@@ -29,8 +29,8 @@ type Chunk = Record<'id' | 'created' | 'system_fingerprint' | 'usage', unknown> 
 export class CollectedAnswer {
   /** What the engine did wrong in its answer, as opposed to an engine that broke. */
   fault: Failure | undefined
-  readonly #want: StreamWant
-  readonly #mostCharacters: number
+  readonly #answerFormat: StreamAnswerFormat
+  readonly #maxCharacters: number
   readonly #meter: { output: number }
   readonly #shape: StreamShape
   readonly #choices = new Map<number, Gathered>()
@@ -40,11 +40,11 @@ export class CollectedAnswer {
   #characters = 0
 
   /** `meter` counts the pieces of the answer as they come. */
-  constructor(want: StreamWant, mostCharacters: number, meter: { output: number }) {
-    this.#want = want
+  constructor(answerFormat: StreamAnswerFormat, maxCharacters: number, meter: { output: number }) {
+    this.#answerFormat = answerFormat
     this.#meter = meter
-    this.#mostCharacters = mostCharacters
-    this.#shape = new StreamShape({ ...want, includeUsage: true })
+    this.#maxCharacters = maxCharacters
+    this.#shape = new StreamShape({ ...answerFormat, includeUsage: true })
   }
 
   /** What has been used so far, as the engine says it. */
@@ -61,7 +61,7 @@ export class CollectedAnswer {
    * Asks for the stream and resolves with the answer as an engine writes a whole one. Rejects with the Failure that the
    * engine or the caller's leaving makes; `usage` stays what it was.
    */
-  ask(lease: Lease, path: string, body: string | Uint8Array, signal: Leaving): Promise<Buffer> {
+  ask(lease: Lease, path: string, body: string | Uint8Array, signal: CallerSignal): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       /** Of an engine that gives a whole answer all the same. */
       let whole: Buffer[] | undefined
@@ -134,7 +134,7 @@ export class CollectedAnswer {
     const last = this.#partial.trimEnd()
     if (last) this.#event(last)
     this.#gather(this.#shape.end())
-    const chat = this.#want.task === 'std/chat-completion'
+    const chat = this.#answerFormat.task === 'std/chat-completion'
     const choices = [...this.#choices].map(([index, { content, reasoning, refusal, finish }]) => ({
       index,
       ...(chat
@@ -180,6 +180,6 @@ export class CollectedAnswer {
   }
 
   #bound(size: number): void {
-    if (size > this.#mostCharacters) throw engineFault(`with more than ${this.#mostCharacters} bytes`)
+    if (size > this.#maxCharacters) throw engineFault(`with more than ${this.#maxCharacters} bytes`)
   }
 }

@@ -3,7 +3,7 @@ import type { JsonBounds } from '../json.ts'
 import { parseJson } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
-import type { Prepared, Shaped, Want } from './prepared.ts'
+import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import { taskRecord } from './registry.ts'
 import { checkRequestFields } from './request-fields.ts'
 
@@ -37,4 +37,5 @@ export const prepareInputs = (task: TextTask, inputs: unknown, catalog: Catalog)
   taskRecord(task).prepare(inputs, catalog)
 
 /** The engine's answers, whole, into the caller's answer. Pure; inline or in a worker thread as `prepare`. */
-export const shape = (answers: Uint8Array[], want: Want): Shaped => taskRecord(want.task).shape(answers, want)
+export const shape = (answers: Uint8Array[], answerFormat: AnswerFormat): Shaped =>
+  taskRecord(answerFormat.task).shape(answers, answerFormat)

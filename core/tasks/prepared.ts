@@ -1,13 +1,13 @@
 import type { Usage } from '../store/store.ts'
-import type { ChatWant } from './chat/chat-completion.ts'
-import type { CompletionWant } from './completion/completion.ts'
-import type { EmbeddingsWant } from './embeddings/embeddings.ts'
-import type { RerankWant } from './rerank/rerank.ts'
-import type { ScoreWant } from './score/score.ts'
-import type { TranscriptionWant } from './transcription/transcription.ts'
+import type { ChatAnswerFormat } from './chat/chat-completion.ts'
+import type { CompletionAnswerFormat } from './completion/completion.ts'
+import type { EmbeddingsAnswerFormat } from './embeddings/embeddings.ts'
+import type { RerankAnswerFormat } from './rerank/rerank.ts'
+import type { ScoreAnswerFormat } from './score/score.ts'
+import type { TranscriptionAnswerFormat } from './transcription/transcription.ts'
 
 /** A picture that a request names by its address. */
-export interface PictureWish {
+export interface ImageReference {
   /** What stands in its place in the body. */
   mark: string
   param: string
@@ -28,14 +28,20 @@ export interface Prepared {
    */
   asStream?: string
   /** Pictures that are still to be put into the bodies; absent where there are none. */
-  pictures?: PictureWish[]
+  pictures?: ImageReference[]
   /** Of the body as it came, where it was asked for. */
   bodyHash?: string
   /** What `shape` must know to put the answer into the caller's words. */
-  want: Want
+  answerFormat: AnswerFormat
 }
 
-export type Want = ChatWant | CompletionWant | EmbeddingsWant | RerankWant | ScoreWant | TranscriptionWant
+export type AnswerFormat =
+  | ChatAnswerFormat
+  | CompletionAnswerFormat
+  | EmbeddingsAnswerFormat
+  | RerankAnswerFormat
+  | ScoreAnswerFormat
+  | TranscriptionAnswerFormat
 
 /** An answer in the caller's words: JSON, and what it used. */
 export interface Shaped {

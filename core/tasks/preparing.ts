@@ -4,14 +4,15 @@ import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
 import { type PrepareOptions, prepare, shape } from './prepare.ts'
-import type { Prepared, Shaped, Want } from './prepared.ts'
+import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { taskWork } from './task-work.ts'
 import { showsCompression } from './transcription/transcription.ts'
 
 /** The compression ratio that each segment of a transcription is shown with takes a hundred times as long as reading it. */
 const inlineSegments = 32
-const fewSegments = (answers: readonly Buffer[], want: Want): boolean =>
-  !('words' in want && showsCompression(want)) || !answers.some(answer => hasMore(answer, 0x7b, inlineSegments))
+const fewSegments = (answers: readonly Buffer[], answerFormat: AnswerFormat): boolean =>
+  !('words' in answerFormat && showsCompression(answerFormat)) ||
+  !answers.some(answer => hasMore(answer, 0x7b, inlineSegments))
 
 /**
  * `prepare` and `shape`, in the event loop where the work is small and in a thread where it is not. Both return a value
@@ -34,11 +35,11 @@ export function openPreparing({ calling }: Pick<Cpu, 'calling'>) {
         : call(poolOfBody(body), 'prepare', { task, body, catalog, bounds, options }, { give: [body] })
     },
     /** `shape` of an engine's answers. */
-    shape(answers: Buffer[], want: Want): Shaped | Promise<Shaped> {
+    shape(answers: Buffer[], answerFormat: AnswerFormat): Shaped | Promise<Shaped> {
       const size = answers.reduce((sum, answer) => sum + answer.length, 0)
-      return size <= inlineBytes && fewSegments(answers, want)
-        ? shape(answers, want)
-        : call('requests', 'shape', { answers, want }, { give: answers })
+      return size <= inlineBytes && fewSegments(answers, answerFormat)
+        ? shape(answers, answerFormat)
+        : call('requests', 'shape', { answers, answerFormat }, { give: answers })
     },
   }
 }

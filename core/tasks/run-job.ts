@@ -2,7 +2,7 @@ import type { Lease } from '../models/fleet.ts'
 import type { JobRecord, LogLine, NewFile, NewLibraryItem, Usage } from '../store/store.ts'
 
 /** What one attempt of a job came to. Files lie in their place already; their rows are written with the job's end. */
-export interface Ran {
+export interface RunResult {
   /** JSON text, or the same in UTF-8. */
   result: string | Uint8Array
   usage: Usage
@@ -34,8 +34,8 @@ export interface RunnableJob extends JobRecord {
  * not taken any more (cancelled meanwhile, overtaken) is freed through `undo`.
  */
 export interface RunJob {
-  (job: RunnableJob, lease: Lease, signal: AbortSignal, report: RunReport): Promise<Ran>
-  undo(ran: Ran, job: JobRecord): Promise<void>
+  (job: RunnableJob, lease: Lease, signal: AbortSignal, report: RunReport): Promise<RunResult>
+  undo(ran: RunResult, job: JobRecord): Promise<void>
   /** The job has ended with what the attempt came to, and that is written. Cheap, never throws. */
-  written?(job: JobRecord, ran: Ran): void
+  written?(job: JobRecord, ran: RunResult): void
 }

@@ -1,16 +1,16 @@
 import type { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
-import type { Media } from '../media/take.ts'
+import type { Media } from '../media/media.ts'
 import type { Registry } from '../models/registry.ts'
 import { largeResultBytes } from '../store/store.ts'
 import { answerBound } from './answer-bound.ts'
-import { withPictures } from './chat/pictures.ts'
+import { withImages } from './chat/images.ts'
 import type { Preparing } from './preparing.ts'
 import { ask } from './protocols/ask.ts'
 import { taskRecord } from './registry.ts'
-import type { Ran, RunJob } from './run-job.ts'
+import type { RunJob, RunResult } from './run-job.ts'
 
-/** Runs jobs that are answered in words and numbers: the same preparing and shaping as for a caller on the line. */
+/** Runs text jobs. Requests are prepared and answers are shaped as for a synchronous caller. */
 export function openTextRunner({
   registry,
   cpu,
@@ -22,7 +22,7 @@ export function openTextRunner({
   media: Pick<Media, 'picture'>
   limits: Limits
 }): RunJob {
-  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
     const { task } = job
     const record = taskRecord(task)
     if (record.runner !== 'text') throw new Failure('unsupported_task', `The task ${task} is not answered in text.`)
@@ -30,11 +30,11 @@ export function openTextRunner({
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), registry.catalog(), limits)
     const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
-    const prepared = await withPictures(checked, ({ param, value }) => media.picture(sender, param, value))
+    const prepared = await withImages(checked, ({ param, value }) => media.picture(sender, param, value))
     const answers: Buffer[] = []
     for (const call of prepared.bodies)
-      answers.push(await ask(lease, prepared.path, call, answerBound(prepared.want, limits), signal))
-    const { body: shaped, usage } = await cpu.shape(answers, prepared.want)
+      answers.push(await ask(lease, prepared.path, call, answerBound(prepared.answerFormat, limits), signal))
+    const { body: shaped, usage } = await cpu.shape(answers, prepared.answerFormat)
     // What is large stays the bytes that it is: it goes to a file as they are.
     const result =
       typeof shaped === 'string' || shaped.byteLength > largeResultBytes

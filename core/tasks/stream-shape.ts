@@ -2,15 +2,15 @@ import type { Failure } from '../failure.ts'
 import { ulid } from '../ids.ts'
 import type { Usage } from '../store/store.ts'
 import { type ChoiceState, newChoice, type Piece, shapeDelta } from './chat/chat-chunk.ts'
-import { shapeText } from './completion/completion-chunk.ts'
-import type { Want } from './prepared.ts'
+import { shapeCompletionText } from './completion/completion-chunk.ts'
+import type { AnswerFormat } from './prepared.ts'
 import { engineFault, secondOf, tokenCount, usageBody, usageObject, usageOf } from './protocols/answer.ts'
+import { errorIn } from './protocols/engine-error.ts'
 import { finishReason } from './protocols/finish-reason.ts'
-import { errorIn } from './protocols/refused.ts'
 import { dataOf, eventOf, latin1, type Template, template } from './stream-text.ts'
 
 /** What the answer to a streamed request must look like. */
-export interface StreamWant {
+export interface StreamAnswerFormat {
   task: 'std/chat-completion' | 'std/completion'
   modelId: string
   /** Whether the caller asked for the usage chunk of a stream. */
@@ -18,13 +18,14 @@ export interface StreamWant {
 }
 
 /** Whether answers of this kind can be streamed. */
-export const isStreamWant = (want: Want): want is Extract<Want, StreamWant> => want.task in kinds
+export const isStreamable = (answerFormat: AnswerFormat): answerFormat is Extract<AnswerFormat, StreamAnswerFormat> =>
+  answerFormat.task in kinds
 
 const kinds = {
   'std/chat-completion': { object: 'chat.completion.chunk', prefix: 'chatcmpl', piece: shapeDelta },
-  'std/completion': { object: 'text_completion', prefix: 'cmpl', piece: shapeText },
+  'std/completion': { object: 'text_completion', prefix: 'cmpl', piece: shapeCompletionText },
 } satisfies Record<
-  StreamWant['task'],
+  StreamAnswerFormat['task'],
   { object: string; prefix: string; piece: (choice: Record<string, unknown>, state: ChoiceState) => Piece }
 >
 
@@ -32,7 +33,7 @@ const kinds = {
 const mark = '\u00ef\u00bb\u00bf'
 
 /** More choices than a request can ask for. */
-const mostChoices = 2048 * 128
+const maxChoices = 2048 * 128
 
 /**
  * An engine's stream in the contract's words, event by event. Texts are latin1 of the bytes, so that nothing is decoded
@@ -43,7 +44,7 @@ const mostChoices = 2048 * 128
 export class StreamShape {
   /** Events so far that carried some of the answer. */
   pieces = 0
-  readonly #want: StreamWant
+  readonly #answerFormat: StreamAnswerFormat
   #template: Template | undefined
   #head: { id: string; object: string; created: number; model: string; system_fingerprint?: string } | undefined
   #choices = new Map<number, ChoiceState>()
@@ -53,14 +54,14 @@ export class StreamShape {
   #promptTokens = 0
   #done = false
 
-  constructor(want: StreamWant) {
-    this.#want = want
+  constructor(answerFormat: StreamAnswerFormat) {
+    this.#answerFormat = answerFormat
   }
 
   /** What the engine said that it used; of what it did not say, the answer counts one token for each piece. */
   get usage(): Usage {
-    const told = usageOf(this.#told())
-    if (told.inputTokens > 0 || told.outputTokens > 0) return told
+    const reportedUsage = usageOf(this.#reportedUsage())
+    if (reportedUsage.inputTokens > 0 || reportedUsage.outputTokens > 0) return reportedUsage
     return { inputTokens: this.#promptTokens, outputTokens: this.pieces }
   }
 
@@ -96,15 +97,15 @@ export class StreamShape {
     const ends = open.map(([index, choice]) =>
       this.#frame([this.#choice(index, {}, choice.calls.length > 0 ? 'tool_calls' : 'stop', choice)]),
     )
-    const usage = this.#want.includeUsage
+    const usage = this.#answerFormat.includeUsage
       ? latin1(
-          `data: ${JSON.stringify({ ...this.#head, choices: [], usage: usageBody(this.usage, this.#told()) })}\n\n`,
+          `data: ${JSON.stringify({ ...this.#head, choices: [], usage: usageBody(this.usage, this.#reportedUsage()) })}\n\n`,
         )
       : ''
     return `${ends.join('')}${usage}data: [DONE]\n\n`
   }
 
-  #told(): unknown {
+  #reportedUsage(): unknown {
     if (this.#usageText === undefined) return this.#usage
     try {
       this.#usage = JSON.parse(this.#usageText)
@@ -159,17 +160,17 @@ export class StreamShape {
     return count
   }
 
-  #shapeChoice(said: Record<string, unknown>, at: number): Piece | undefined {
-    const given = said.index
-    const index = typeof given === 'number' && Number.isInteger(given) && given >= 0 && given < mostChoices ? given : at
+  #shapeChoice(sentChoice: Record<string, unknown>, at: number): Piece | undefined {
+    const given = sentChoice.index
+    const index = typeof given === 'number' && Number.isInteger(given) && given >= 0 && given < maxChoices ? given : at
     let state = this.#choices.get(index)
     if (!state) this.#choices.set(index, (state = newChoice()))
     if (state.ended) return undefined
     const first = !state.begun
-    const { choice, says } = kinds[this.#want.task].piece(said, state)
-    const reason = finishReason(said.finish_reason) ?? null
+    const { choice, says } = kinds[this.#answerFormat.task].piece(sentChoice, state)
+    const reason = finishReason(sentChoice.finish_reason) ?? null
     // An event that says nothing is kept where it begins or ends something.
-    if (!says && reason === null && !(first && this.#want.task === 'std/chat-completion')) return undefined
+    if (!says && reason === null && !(first && this.#answerFormat.task === 'std/chat-completion')) return undefined
     return { choice: this.#choice(index, choice, reason, state), says }
   }
 
@@ -178,22 +179,22 @@ export class StreamShape {
       state.ended = true
       this.#template = undefined
     }
-    const rest = this.#want.task === 'std/chat-completion' ? { delta: {}, ...piece } : { text: '', ...piece }
+    const rest = this.#answerFormat.task === 'std/chat-completion' ? { delta: {}, ...piece } : { text: '', ...piece }
     return { index, ...rest, logprobs: piece.logprobs ?? null, finish_reason: reason } as Record<string, unknown>
   }
 
   #frame(choices: object[]): string {
-    const chunk = { ...this.#head, choices, ...(this.#want.includeUsage ? { usage: null } : {}) }
+    const chunk = { ...this.#head, choices, ...(this.#answerFormat.includeUsage ? { usage: null } : {}) }
     return latin1(`data: ${JSON.stringify(chunk)}\n\n`)
   }
 
   #headOf({ id, created, system_fingerprint: fingerprint }: Record<string, unknown>) {
-    const { object, prefix } = kinds[this.#want.task]
+    const { object, prefix } = kinds[this.#answerFormat.task]
     return {
       id: typeof id === 'string' && id ? id : `${prefix}-${ulid()}`,
       object,
       created: secondOf(created) ?? Math.floor(Date.now() / 1000),
-      model: this.#want.modelId,
+      model: this.#answerFormat.modelId,
       ...(typeof fingerprint === 'string' && fingerprint ? { system_fingerprint: fingerprint } : {}),
     }
   }

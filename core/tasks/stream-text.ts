@@ -58,20 +58,20 @@ export function template(came: string, went: string): Template | undefined {
     apply(event) {
       if (!event.startsWith(before)) return undefined
       let stop = event.length
-      let told: string | undefined
+      let reportedUsage: string | undefined
       if (usage !== undefined) {
         const at = event.lastIndexOf(usageAtEnd)
         if (at < 0) return undefined
-        told = event.slice(at + usageAtEnd.length - 1)
-        if (!plainUsage.test(told)) return undefined
-        told = told.slice(0, -1)
+        reportedUsage = event.slice(at + usageAtEnd.length - 1)
+        if (!plainUsage.test(reportedUsage)) return undefined
+        reportedUsage = reportedUsage.slice(0, -1)
         stop = at
       }
       const to = stop - after.length
       if (to <= before.length || !event.startsWith(after, to)) return undefined
       const text = event.slice(before.length, to)
       if ((text.includes('\\') || text.includes('"')) && !inside.test(text)) return undefined
-      return { event: same ? undefined : newBefore + text + end, usage: told }
+      return { event: same ? undefined : newBefore + text + end, usage: reportedUsage }
     },
   }
 }

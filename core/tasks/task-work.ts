@@ -3,7 +3,7 @@ import type { JsonBounds } from '../json.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { TextTask } from '../schemas/task.ts'
 import { type PrepareOptions, prepare, shape } from './prepare.ts'
-import type { Prepared, Shaped, Want } from './prepared.ts'
+import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 
 const encoded = (text: string | Uint8Array): Uint8Array =>
   typeof text === 'string' ? new TextEncoder().encode(text) : text
@@ -27,8 +27,8 @@ export const taskWork = {
     const bodies = prepared.bodies.map(encoded)
     return { value: { ...prepared, bodies }, give: bodies }
   },
-  shape({ answers, want }: { answers: Uint8Array[]; want: Want }): Done<Shaped> {
-    const shaped = shape(answers, want)
+  shape({ answers, answerFormat }: { answers: Uint8Array[]; answerFormat: AnswerFormat }): Done<Shaped> {
+    const shaped = shape(answers, answerFormat)
     const body = encoded(shaped.body)
     return { value: { ...shaped, body }, give: [body] }
   },

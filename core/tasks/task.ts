@@ -1,15 +1,15 @@
 import type { z } from 'zod'
 import type { FailureDetail } from '../failure.ts'
-import type { MediaKind } from '../media/take.ts'
+import type { MediaKind } from '../media/media.ts'
 import type { Catalog } from '../models/catalog.ts'
 import type { Model } from '../models/model.ts'
 import type { GenerationTask, ImageTask, SpeechTask, Task, TextTask, TranscriptionTask } from '../schemas/task.ts'
 import type { FileRecord, Usage } from '../store/store.ts'
 import type { PreparedGeneration } from './generation/prepare.ts'
 import type { ResultFile } from './generation/result.ts'
-import type { Prepared, Shaped, Want } from './prepared.ts'
-import type { Completed } from './protocols/converse.ts'
+import type { AnswerFormat, Prepared, Shaped } from './prepared.ts'
 import type { GenerationInputs } from './protocols/generation-call.ts'
+import type { Completed } from './protocols/infer-generation.ts'
 import type { PreparedSpeech } from './speech/speech.ts'
 import type { PreparedTranscription } from './transcription/transcription.ts'
 
@@ -127,7 +127,7 @@ export interface TextTaskRecord extends TaskFacts<TextTask> {
   /** Checks a request and translates it for the engine. Pure. Throws Failure for everything that is wrong with it. */
   prepare(request: unknown, catalog: Catalog): Prepared
   /** Translates the engine's answers for the caller. Pure. Throws Failure `worker_error`. */
-  shape(answers: Uint8Array[], want: Want): Shaped
+  shape(answers: Uint8Array[], answerFormat: AnswerFormat): Shaped
 }
 
 /** A task that turns text into audio. */
@@ -140,7 +140,7 @@ export interface SpeechTaskRecord extends TaskFacts<SpeechTask> {
 export interface TranscriptionTaskRecord extends TaskFacts<TranscriptionTask> {
   runner: 'transcription'
   prepare(request: unknown, catalog: Catalog): PreparedTranscription
-  shape(answers: Uint8Array[], want: Want): Shaped
+  shape(answers: Uint8Array[], answerFormat: AnswerFormat): Shaped
 }
 
 /** A task that writes image or video files: always a job. */

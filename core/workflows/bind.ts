@@ -10,12 +10,12 @@ export interface Bindings {
   /** Parameters that need not be given and have not been: null, and nothing within a text. */
   absent?: ReadonlySet<string>
   /** What references into large results come to, by their source: those were looked up elsewhere, and are nobody else's. */
-  far?: ReadonlyMap<string, Far>
+  large?: ReadonlyMap<string, LargeValue>
 }
-export type Far = { value: unknown } | { missing: string }
+export type LargeValue = { value: unknown } | { missing: string }
 
 /** What all texts that references make may be long together, in characters. */
-export const mostText = 1 << 20
+export const maxText = 1 << 20
 
 /** A reference that points at nothing. Its message is the node's error, code `unresolved_reference`. */
 export class Unresolved extends Error {
@@ -39,14 +39,14 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
     const parts = parseTemplate(template)
     if (parts.length === 1 && typeof parts[0] === 'object') {
       const value = look(parts[0], bindings) ?? null
-      return bindings.far?.has(parts[0].source) ? value : structuredClone(value)
+      return bindings.large?.has(parts[0].source) ? value : structuredClone(value)
     }
     return parts
       .map(part => {
-        const said = typeof part === 'string' ? part : written(look(part, bindings))
-        length += said.length
-        if (length > mostText) throw new ReferenceFault('The references of this node make more than 1 MiB of text.')
-        return said
+        const partText = typeof part === 'string' ? part : written(look(part, bindings))
+        length += partText.length
+        if (length > maxText) throw new ReferenceFault('The references of this node make more than 1 MiB of text.')
+        return partText
       })
       .join('')
   }
@@ -61,9 +61,9 @@ export const written = (value: unknown): string =>
  * what every object has is nobody's output.
  */
 export function look({ source, root, path }: Reference, bindings: Bindings): unknown {
-  const far = bindings.far?.get(source)
-  if (far && 'missing' in far) throw new Unresolved(far.missing)
-  if (far) return far.value
+  const large = bindings.large?.get(source)
+  if (large && 'missing' in large) throw new Unresolved(large.missing)
+  if (large) return large.value
   let value: unknown = bindings[root]
   let before: Segment = root
   // Its failure is borne, so whoever refers to it gets nothing instead of failing as well.

@@ -3,7 +3,7 @@ import { readSource } from '../media/source.ts'
 import type { Store } from '../store/store.ts'
 
 /** Whose inputs they are, and what our own addresses in them begin with. */
-export interface InputsOf {
+export interface InputsOwner {
   organizationId: string
   origin: string
 }
@@ -28,7 +28,7 @@ export function openContent({
   store: Pick<Store['files'], 'find'>
   publicUrl: string | undefined
 }) {
-  return async (inputs: unknown, { organizationId, origin }: InputsOf): Promise<Content> => {
+  return async (inputs: unknown, { organizationId, origin }: InputsOwner): Promise<Content> => {
     let foreign = false
 
     async function named(text: string, isMedia: boolean): Promise<string> {

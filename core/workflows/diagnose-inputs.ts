@@ -5,10 +5,10 @@ import { type Found, jsonType, type Kinds, kindsOf, kindsText, mayFit, walk } fr
 import { requestFields } from '../tasks/request-fields.ts'
 import type { NodeContext, TaskType } from './diagnose-node.ts'
 import type { TypeIssue } from './diagnostics.ts'
+import { suggested } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
 import { checkRequest } from './request-check.ts'
-import { suggested } from './suggested.ts'
 
 /** So many references or fields are one step: each takes some microseconds, and so does it to begin a step. */
 export const atOneStep = 16

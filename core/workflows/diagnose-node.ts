@@ -5,10 +5,10 @@ import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesIn } from './bind.ts'
 import { atOneStep, diagnoseInputs, type Given } from './diagnose-inputs.ts'
 import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
+import { suggested } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { type Reference, ReferenceFault, type Segment } from './references.ts'
-import { suggested } from './suggested.ts'
 
 /** What a task takes and gives, as far as a diagnosis has to know. */
 export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults'>

@@ -2,10 +2,9 @@ import type { Dag, Parameters } from '../dag/definition.ts'
 import { inTimeSlices, runSteps } from '../time-slice.ts'
 import { referencesIn } from './bind.ts'
 import { diagnoseNode, type Offer } from './diagnose-node.ts'
-import { type Diagnostics, type Finding, severityOf, type TypeIssue, type Warning } from './diagnostics.ts'
+import { type Diagnostics, type Finding, severityOf, suggested, type TypeIssue, type Warning } from './diagnostics.ts'
 import { graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
 import { misfit } from './parameters.ts'
-import { suggested } from './suggested.ts'
 
 /** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
@@ -17,7 +16,7 @@ export const diagnoseInTimeSlices = async (
   dag: Dag,
   parameters: Parameters | undefined,
   offer: Offer,
-): Promise<Diagnostics> => (await surveyInTurns(dag, parameters, offer)).diagnostics
+): Promise<Diagnostics> => (await surveyInTimeSlices(dag, parameters, offer)).diagnostics
 
 /** What is found, and which nodes can be done side by side, in order; that is missing where the graph has a cycle. */
 export interface Survey {
@@ -26,7 +25,7 @@ export interface Survey {
 }
 
 /** The diagnosis in time slices, and the order that was found on the way. */
-export const surveyInTurns = (dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Survey> =>
+export const surveyInTimeSlices = (dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Survey> =>
   inTimeSlices(diagnosing(dag, parameters, offer))
 
 function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Survey> {

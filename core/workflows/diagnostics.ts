@@ -1,3 +1,5 @@
+import { nearest } from '../nearest.ts'
+
 /** What is wrong, or odd, about a workflow. Source of the codes: the API contract, 2.4. */
 export const typeIssueCodes = [
   'type_mismatch',
@@ -82,3 +84,9 @@ export const severityOf = (code: string): Diagnostic['severity'] => (blocking.ha
 /** Those for which a run is refused, before anything of it exists. */
 export const blockingOf = ({ type_issues, warnings }: Diagnostics): Diagnostic[] =>
   [...warnings, ...type_issues].filter(({ severity }) => severity === 'error')
+
+/** The member of a diagnostic that guesses what was meant; nothing where no name is near. */
+export function suggested(name: string, names: Iterable<string>): { suggestion?: string } {
+  const suggestion = nearest(name.slice(0, 64), names)
+  return suggestion === undefined ? {} : { suggestion }
+}

@@ -7,11 +7,11 @@ import type { Task } from '../schemas/task.ts'
 import type { JobRecord, Store } from '../store/store.ts'
 import type { ExecutionRecord, NewExecution, WorkflowDefinition } from '../store/workflows.ts'
 import { referencesIn } from './bind.ts'
+import type { DefinitionSnapshots } from './definition-snapshots.ts'
 import { diagnoseInTimeSlices } from './diagnose.ts'
 import type { Offer } from './diagnose-node.ts'
 import { blockingOf, type Diagnostic } from './diagnostics.ts'
 import { openExecutionReads } from './execution-reads.ts'
-import type { FrozenExecutions } from './frozen.ts'
 import { openNodeQueueing } from './node-queueing.ts'
 import type { NodeWorks } from './node-run.ts'
 import { fillParameters } from './parameters.ts'
@@ -20,7 +20,7 @@ import type { SingleFlight } from './single-flight.ts'
 import { openTimeouts } from './timeouts.ts'
 
 /** What somebody wants to have executed. */
-export interface ExecutionWish {
+export interface ExecutionOptions {
   workflow: { id: string; version: number } | null
   definition: WorkflowDefinition
   inputParams: Record<string, unknown>
@@ -48,7 +48,7 @@ export function openExecutions({
   store,
   jobs,
   admission,
-  frozen,
+  snapshots,
   works,
   flight,
   log,
@@ -57,7 +57,7 @@ export function openExecutions({
   store: Store
   jobs: Pick<Jobs, 'queued' | 'handedOn' | 'withdrawn' | 'wait'>
   admission: Pick<Admission, 'admit'>
-  frozen: FrozenExecutions
+  snapshots: DefinitionSnapshots
   works: NodeWorks
   flight: SingleFlight
   log: Log
@@ -68,7 +68,7 @@ export function openExecutions({
   const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
 
-  store.onMoves(({ released, handedOn, withdrawn, executions }) => {
+  store.onCommitted(({ released, handedOn, withdrawn, executions }) => {
     // Begun before they may be stopped.
     if (handedOn.length > 0) jobs.handedOn(handedOn)
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
@@ -82,7 +82,7 @@ export function openExecutions({
       if (timeoutAt !== undefined) timeouts.at(timeoutAt)
     }
     for (const [id, ended] of changed) {
-      if (ended) frozen.drop(id)
+      if (ended) snapshots.drop(id)
       tell(id, ended)
     }
     for (const id of organizations) tell(id, false)
@@ -98,10 +98,10 @@ export function openExecutions({
   }
 
   async function create(
-    wish: ExecutionWish,
+    options: ExecutionOptions,
     more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
   ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
-    const { definition, requester, offer, workflow, timeout, inputParams, ...execution } = wish
+    const { definition, requester, offer, workflow, timeout, inputParams, ...execution } = options
     refuseBroken(blockingOf(await diagnoseInTimeSlices(definition.dag, definition.parameters ?? undefined, offer)))
     const references = Object.values(definition.dag.nodes).flatMap(({ inputs }) =>
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
@@ -115,7 +115,7 @@ export function openExecutions({
     // Before the commit: its first jobs are released together with the answer.
     const { organizationId } = requester
     const { origin } = execution
-    frozen.keep({ id, organizationId, definition, inputParams: filled, origin, createdAt })
+    snapshots.keep({ id, organizationId, definition, inputParams: filled, origin, createdAt })
     const { tokenId } = requester
     return store.executions.create({
       ...execution,
@@ -140,7 +140,7 @@ export function openExecutions({
      * Resolves after the commit: from then on the execution survives a crash. Throws Failure `invalid_graph` with the
      * diagnostics that keep it from running, `missing_required_parameter` and the like for its input.
      */
-    execute: (wish: ExecutionWish) => create(wish, { parentExecutionId: null }),
+    execute: (options: ExecutionOptions) => create(options, { parentExecutionId: null }),
 
     /**
      * An execution that has ended, done again: from the nodes that have not completed, from the start, or from a node.
@@ -149,7 +149,7 @@ export function openExecutions({
     async retry(
       before: ExecutionRecord,
       from: 'failed' | 'start' | { node: string },
-      wish: ExecutionWish,
+      options: ExecutionOptions,
     ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
       const { id, organizationId, definition } = before
       if (before.finishedAt === null)
@@ -160,7 +160,7 @@ export function openExecutions({
       const completed = new Map(
         nodes.flatMap(({ nodeId, status, jobId }) => (status === 'completed' && jobId ? [[nodeId, jobId]] : [])),
       )
-      return create(wish, { parentExecutionId: id, reuse: reusable(definition.dag, completed, from) })
+      return create(options, { parentExecutionId: id, reuse: reusable(definition.dag, completed, from) })
     },
 
     /** What the inputs of a node come to, also of one that runs or has failed; null where that cannot be said. */

@@ -4,11 +4,10 @@ import { Failure } from '../failure.ts'
 import type { Task } from '../schemas/task.ts'
 import type { JobRecord } from '../store/store.ts'
 import type { NodeResult, WorkflowDefinition } from '../store/workflows.ts'
-import { taskNamed, taskRecord } from '../tasks/registry.ts'
-import { shownResult } from '../tasks/result-files.ts'
-import { bind, type Far, type FoundReference, referencesIn, Unresolved } from './bind.ts'
-import type { Frozen, FrozenExecutions } from './frozen.ts'
-import { withAddresses } from './media-fields.ts'
+import { shownResult, taskNamed, taskRecord } from '../tasks/registry.ts'
+import { bind, type FoundReference, type LargeValue, referencesIn, Unresolved } from './bind.ts'
+import type { DefinitionSnapshot, DefinitionSnapshots } from './definition-snapshots.ts'
+import { withMediaAddresses } from './media-addresses.ts'
 import { absentParameters } from './parameters.ts'
 import { type Reference, ReferenceFault } from './references.ts'
 import { largestNodeResult } from './result-cap.ts'
@@ -26,26 +25,26 @@ export interface BoundNode {
  * reference that points at nothing, `invalid_value` for one that cannot be read.
  */
 export async function boundInputs(
-  frozen: Frozen,
+  snapshot: DefinitionSnapshot,
   nodeId: string,
-  { frozen: kept, cpu }: { frozen: Pick<FrozenExecutions, 'results'>; cpu: Pick<ResultLookup, 'referred'> },
+  { snapshots, cpu }: { snapshots: Pick<DefinitionSnapshots, 'results'>; cpu: Pick<ResultLookup, 'referred'> },
 ): Promise<BoundNode> {
-  const { definition, inputParams, id, createdAt } = frozen
+  const { definition, inputParams, id, createdAt } = snapshot
   const node = definition.dag.nodes[nodeId]!
   const references = referencesIn(node.inputs)
   const needed = references.flatMap(({ reference }) =>
     'root' in reference && reference.root === 'nodes' ? [String(reference.path[0])] : [],
   )
-  const ended = needed.length === 0 ? {} : await kept.results(frozen, [...new Set(needed)])
+  const ended = needed.length === 0 ? {} : await snapshots.results(snapshot, [...new Set(needed)])
   const nodes = Object.fromEntries(
     Object.entries(ended).map(([name, result]) => [name, valueOf(definition.dag.nodes[name]!, result)]),
   )
-  const far = await farValues(references, ended, definition.dag.nodes, cpu)
+  const large = await largeValues(references, ended, definition.dag.nodes, cpu)
   try {
     const execution = { id, created_at: Math.floor(createdAt / 1000) }
     const absent = absentParameters(inputParams, definition.parameters)
-    const bound = bind(node.inputs, { input: inputParams, nodes, execution, absent, far })
-    return { node, inputs: withAddresses(bound, taskNamed(node.task)!.isMediaPath) as Record<string, unknown> }
+    const bound = bind(node.inputs, { input: inputParams, nodes, execution, absent, large })
+    return { node, inputs: withMediaAddresses(bound, taskNamed(node.task)!.isMediaPath) as Record<string, unknown> }
   } catch (thrown) {
     if (thrown instanceof Unresolved) throw new Failure('unresolved_reference', thrown.message)
     if (thrown instanceof ReferenceFault) throw new Failure('invalid_value', thrown.message)
@@ -64,16 +63,16 @@ function valueOf({ task, on_error }: WorkflowNode, { status, result, error }: No
 }
 
 /** What a node may be given of large results, bytes of JSON: as much as one node may give. */
-const mostFar = largestNodeResult
+const maxLarge = largestNodeResult
 
 /** What references into large results come to: those are read and looked through in a thread. */
-async function farValues(
+async function largeValues(
   references: readonly FoundReference[],
   ended: Readonly<Record<string, NodeResult>>,
   nodes: WorkflowDefinition['dag']['nodes'],
   cpu: Pick<ResultLookup, 'referred'>,
-): Promise<Map<string, Far> | undefined> {
-  let far: Map<string, Far> | undefined
+): Promise<Map<string, LargeValue> | undefined> {
+  let large: Map<string, LargeValue> | undefined
   let sum = 0
   for (const [nodeId, { result }] of Object.entries(ended)) {
     if (result === null || typeof result === 'string') continue
@@ -89,15 +88,15 @@ async function farValues(
     if (wanted.size === 0) continue
     const sources = [...wanted].map(([source, whole]) => ({ source, whole }))
     const { found, bytes } = await cpu.referred(result, nodeId, sources, nodes[nodeId]!.task as JobRecord['task'])
-    if ((sum += bytes) > mostFar)
+    if ((sum += bytes) > maxLarge)
       throw new Failure(
         'invalid_value',
         'The references of this node come to more than 16 MiB. Refer to smaller parts.',
       )
-    far ??= new Map()
-    for (const [source, value] of found) far.set(source, value)
+    large ??= new Map()
+    for (const [source, value] of found) large.set(source, value)
   }
-  return far
+  return large
 }
 
 const intoResult = ({ path }: Reference): boolean => path[1] === 'result' || path[1] === 'outputs'

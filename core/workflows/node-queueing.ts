@@ -1,7 +1,7 @@
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store, WaitingJob } from '../store/store.ts'
-import type { Moves } from '../store/workflows.ts'
+import type { CommitEffects } from '../store/workflows.ts'
 import type { NodeWorks } from './node-run.ts'
 import type { SingleFlight } from './single-flight.ts'
 
@@ -75,7 +75,7 @@ export function openNodeQueueing({
 
   return {
     /** Takes the jobs that a commit has released. */
-    released(jobs: Moves['released']): void {
+    released(jobs: CommitEffects['released']): void {
       const direct = jobs.filter(job => job.direct)
       if (direct.length > 0) queue(direct)
       for (const job of jobs) if (!job.direct) pass(job)

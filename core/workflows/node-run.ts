@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import type { Admission } from '../admission/admission.ts'
 import { Failure } from '../failure.ts'
 import { neverBegan } from '../jobs/retry.ts'
-import type { Media } from '../media/take.ts'
+import type { Media } from '../media/media.ts'
 import type { Model } from '../models/model.ts'
 import { type JobRecord, largeResultBytes } from '../store/store.ts'
 import { taskRecord } from '../tasks/registry.ts'
-import type { Ran, RunJob } from '../tasks/run-job.ts'
+import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { ContentOf } from './content.ts'
-import { type FrozenExecutions, lengthOf } from './frozen.ts'
+import { type DefinitionSnapshots, lengthOf } from './definition-snapshots.ts'
 import { type BoundNode, boundInputs, cacheKeyOf, cacheUse } from './node-inputs.ts'
 import { oversize } from './result-cap.ts'
 import type { ResultLookup } from './result-lookup.ts'
@@ -25,17 +25,17 @@ export interface NodeWork extends BoundNode {
 }
 
 /** The work of so many jobs is kept between queue and run, where its inputs have at most so many characters. */
-const mostKept = 1_000
+const maxKept = 1_000
 const longestKept = 1 << 14
 
 /** Finds out what the jobs of nodes have to do, once the nodes before them have ended. */
 export function openNodeWorks({
-  frozen,
+  snapshots,
   admission,
   cpu,
   content,
 }: {
-  frozen: FrozenExecutions
+  snapshots: DefinitionSnapshots
   admission: Pick<Admission, 'readmit'>
   cpu: Pick<ResultLookup, 'referred'>
   content: ContentOf
@@ -44,9 +44,9 @@ export function openNodeWorks({
   const kept = new Map<string, NodeWork>()
 
   async function bound({ parent, organizationId, modelId, task }: JobRecord, model: Model): Promise<NodeWork> {
-    const execution = await frozen.of(organizationId, parent!.executionId)
+    const execution = await snapshots.of(organizationId, parent!.executionId)
     if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} is not there any more.`)
-    const node = await boundInputs(execution, parent!.nodeId, { frozen, cpu })
+    const node = await boundInputs(execution, parent!.nodeId, { snapshots, cpu })
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
     const own = { ...node, model, read: false, key: null, origin }
@@ -72,7 +72,7 @@ export function openNodeWorks({
     /** The same for a job that is queued next: what was found is kept for its run. */
     async ahead(job: JobRecord): Promise<NodeWork> {
       const found = await of(job)
-      if (kept.size < mostKept && lengthOf(found.inputs) <= longestKept) kept.set(job.id, found)
+      if (kept.size < maxKept && lengthOf(found.inputs) <= longestKept) kept.set(job.id, found)
       return found
     },
     /** The job has its work, or will not run. */
@@ -90,17 +90,17 @@ export function openNodeRunner({
   admission,
   works,
   flight,
-  frozen,
+  snapshots,
   media,
 }: {
   run: RunJob
   admission: Pick<Admission, 'readmit'>
   works: Pick<NodeWorks, 'of' | 'forget'>
   flight: SingleFlight
-  frozen: Pick<FrozenExecutions, 'keepResult'>
+  snapshots: Pick<DefinitionSnapshots, 'keepResult'>
   media: Pick<Media, 'take'>
 }): RunJob {
-  const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
+  const runNode = async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
     if (!job.parent) {
       admission.readmit(job)
       return run(job, lease, signal, report)
@@ -137,7 +137,7 @@ export function openNodeRunner({
     job: JobRecord,
     { node, inputs, model, key, origin }: NodeWork,
     [lease, signal, report]: [Parameters<RunJob>[1], AbortSignal, Parameters<RunJob>[3]],
-  ): Promise<Ran> {
+  ): Promise<RunResult> {
     const sender = { organizationId: job.organizationId, origin, jobId: job.id, signal }
     const filled = await taskRecord(job.task).fill(inputs, {
       model,
@@ -161,14 +161,14 @@ export function openNodeRunner({
   }
 
   return Object.assign(runNode, {
-    undo(ran: Ran, job: JobRecord): Promise<void> {
+    undo(ran: RunResult, job: JobRecord): Promise<void> {
       flight.end(job.id, 'running')
       return run.undo(ran, job)
     },
-    written({ id, parent }: JobRecord, { result }: Ran) {
+    written({ id, parent }: JobRecord, { result }: RunResult) {
       flight.end(id, 'running')
       // What is large is read by its parts.
-      if (parent && typeof result === 'string') frozen.keepResult(parent.executionId, parent.nodeId, result)
+      if (parent && typeof result === 'string') snapshots.keepResult(parent.executionId, parent.nodeId, result)
     },
   })
 }

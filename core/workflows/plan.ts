@@ -16,7 +16,7 @@ export const usedParameters = (
 ): Set<string> => new Set([...references].flatMap(({ root, path }) => (root === 'input' ? [String(path[0])] : [])))
 
 /** How often a node is tried where it does not say. */
-const usualRetries = 2
+const defaultRetries = 2
 
 /**
  * The nodes of an execution, in the order of the definition. `reuse` gives the job whose result a node takes over.
@@ -35,7 +35,7 @@ export function planOf(dag: Dag, reuse: ReadonlyMap<string, string> = new Map())
       predecessors: predecessors.get(nodeId)!.length,
       onError: on_error,
       direct: isItsOwn(dag.nodes[nodeId]!),
-      maxAttempts: 1 + (retries?.max ?? usualRetries),
+      maxAttempts: 1 + (retries?.max ?? defaultRetries),
       timeoutMs: timeout === undefined ? null : Math.round(timeout * 1000),
       jobId: newId('job'),
       reuses: reuse.get(nodeId) ?? null,

@@ -2,7 +2,7 @@ import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
 
 /** What of a result a node keeps: the parts that its `outputs` name, in their places, and each by its path. */
-export interface Kept {
+export interface KeptResult {
   result: unknown
   values: Record<string, unknown>
 }
@@ -12,7 +12,7 @@ export interface Kept {
  * last place that is named, with null where nothing is. Without paths it is kept whole. A path that leads nowhere has
  * the value null.
  */
-export function prune(result: unknown, outputs: readonly string[]): Kept {
+export function prune(result: unknown, outputs: readonly string[]): KeptResult {
   if (outputs.length === 0) return { result, values: {} }
   const values: Record<string, unknown> = {}
   let kept: unknown

@@ -17,9 +17,9 @@ export type Template = readonly (string | Reference)[]
 
 const roots = ['input', 'nodes', 'execution'] as const
 const longestReference = 512
-const mostSegments = 32
+const maxSegments = 32
 /** In one text: four times as many as a workflow has nodes. */
-const mostReferences = 2_000
+const maxReferences = 2_000
 
 /** A reference that cannot be read. The message says which and why. */
 export class ReferenceFault extends Error {
@@ -53,8 +53,8 @@ export function parseTemplate(text: string): Template {
     }
     kept += text.slice(from, at)
     const end = endOf(text, at + 2)
-    if (++references > mostReferences)
-      throw fault(text.slice(at + 2, end), `a text holds at most ${mostReferences} references, and this is one more.`)
+    if (++references > maxReferences)
+      throw fault(text.slice(at + 2, end), `a text holds at most ${maxReferences} references, and this is one more.`)
     if (kept !== '') parts.push(kept)
     kept = ''
     parts.push(parseReference(text.slice(at + 2, end).trim()))
@@ -88,16 +88,16 @@ const index = /\[([0-9]{1,9})\]/y
 const quoted = /\[(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\]/y
 
 /** Many nodes refer to the same: what was read last, by how it is written. */
-const lately = new Map<string, Reference>()
-const mostLately = 512
+const cached = new Map<string, Reference>()
+const maxCached = 512
 
 /** Reads what stands between the braces. Throws ReferenceFault. */
 export function parseReference(source: string): Reference {
-  const before = lately.get(source)
+  const before = cached.get(source)
   if (before) return before
   const reference = readReference(source)
-  if (lately.size >= mostLately) lately.clear()
-  lately.set(source, reference)
+  if (cached.size >= maxCached) cached.clear()
+  cached.set(source, reference)
   return reference
 }
 
@@ -119,7 +119,7 @@ function readReference(source: string): Reference {
   }
   member()
   while (at < source.length) {
-    if (path.length > mostSegments) throw fault(source, `it goes more than ${mostSegments} steps deep.`)
+    if (path.length > maxSegments) throw fault(source, `it goes more than ${maxSegments} steps deep.`)
     if (source[at] === '.') {
       at++
       member()

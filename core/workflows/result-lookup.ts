@@ -1,6 +1,6 @@
 import type { Cpu } from '../cpu/cpu.ts'
 import type { JobRecord, LargeResult } from '../store/store.ts'
-import type { FarReference, Referred, resultWork } from './result-work.ts'
+import type { FoundValues, LargeReference, resultWork } from './result-work.ts'
 
 /** Reads large results in a thread, so that only the parts that are referred to reach the event loop. */
 export function openResultLookup({ calling }: Pick<Cpu, 'calling'>) {
@@ -11,9 +11,9 @@ export function openResultLookup({ calling }: Pick<Cpu, 'calling'>) {
     async referred(
       result: LargeResult,
       nodeId: string,
-      references: readonly FarReference[],
+      references: readonly LargeReference[],
       task: JobRecord['task'],
-    ): Promise<Referred> {
+    ): Promise<FoundValues> {
       await using file = await result.localFile()
       return await call('results', 'referredIn', { path: file.path, nodeId, references, task })
     },

@@ -2,20 +2,20 @@ import { readFileSync } from 'node:fs'
 import type { Done, ThreadWork } from '../cpu/thread-work.ts'
 import type { Task } from '../schemas/task.ts'
 import { resultExpired } from '../store/large-result.ts'
-import { shownResult } from '../tasks/result-files.ts'
-import { type Far, look, mostText, Unresolved, written } from './bind.ts'
+import { shownResult } from '../tasks/registry.ts'
+import { type LargeValue, look, maxText, Unresolved, written } from './bind.ts'
 import { prune } from './prune.ts'
 import { parseReference } from './references.ts'
 
 /** A reference into the result of a node, and whether its value is wanted as it is or as text. */
-export interface FarReference {
+export interface LargeReference {
   source: string
   whole: boolean
 }
 
-export interface Referred {
+export interface FoundValues {
   /** By the source of the reference. */
-  found: Map<string, Far>
+  found: Map<string, LargeValue>
   /** About how large the values are together, bytes of JSON. */
   bytes: number
 }
@@ -31,18 +31,18 @@ export const resultWork = {
   }: {
     path: string
     nodeId: string
-    references: readonly FarReference[]
+    references: readonly LargeReference[]
     task: Task
-  }): Done<Referred> {
+  }): Done<FoundValues> {
     const result = shownResult(task, readResult(path), ({ id }) => id)
     const node = { status: 'completed', error: null, result, outputs: result }
-    const found = new Map<string, Far>()
+    const found = new Map<string, LargeValue>()
     let bytes = 0
     for (const { source, whole } of references) {
       try {
         const value = look(parseReference(source), { input: {}, nodes: { [nodeId]: node }, execution: {} })
         // Of a text that is too long it is enough to see that it is.
-        const text = written(value).slice(0, whole ? undefined : mostText + 1)
+        const text = written(value).slice(0, whole ? undefined : maxText + 1)
         bytes += text.length
         found.set(source, { value: whole ? value : text })
       } catch (thrown) {

@@ -3,7 +3,7 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
 
-const bite = 100
+const batchSize = 100
 /** Timers hold no more; and a clock that was set is noticed within this. */
 const longestTimerMs = 60_000
 const sweepEveryMs = 60_000
@@ -47,7 +47,7 @@ export function openTimeouts({
         const due = await store.nextDue()
         if (due === null) continue
         if (due <= clock.now()) {
-          await store.expire(clock.now(), bite)
+          await store.expire(clock.now(), batchSize)
           again = true
         } else at(due)
       } catch (thrown) {
@@ -62,7 +62,7 @@ export function openTimeouts({
     while (!signal.aborted) {
       await delay(sweepEveryMs, undefined, { ref: false, signal })
       try {
-        while ((await store.sweep(clock.now(), bite)) > 0) await delay(20, undefined, { ref: false, signal })
+        while ((await store.sweep(clock.now(), batchSize)) > 0) await delay(20, undefined, { ref: false, signal })
       } catch (thrown) {
         if (!signal.aborted && !Failure.from(thrown).retryable)
           log.error('Executions that are over could not be forgotten', {}, thrown)

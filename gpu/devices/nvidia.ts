@@ -135,7 +135,7 @@ export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Dev
 
 /** What a run that gave no cards means: `again` asks for the short list of fields. */
 export function meaning(run: Run): { again: boolean; broken: boolean; reason: string } | null {
-  const said = (run.stderr.trim() || run.stdout.trim()).split('\n')[0]!.slice(0, 200)
+  const message = (run.stderr.trim() || run.stdout.trim()).split('\n')[0]!.slice(0, 200)
   const is = (reason: string, broken: boolean, again = false) => ({ again, broken, reason })
   if (run.errorCode === 'ENOENT') return is('nvidia-smi is not installed, so no NVIDIA card is used.', false)
   if (run.errorCode) return is(`nvidia-smi cannot be run (${run.errorCode}).`, true)
@@ -147,5 +147,5 @@ export function meaning(run: Run): { again: boolean; broken: boolean; reason: st
   if (run.exitCode === 9) return is('nvidia-smi cannot talk to the NVIDIA driver; is it loaded?', true)
   if (run.exitCode === 12) return is('The NVIDIA management library (NVML) is missing.', true)
   if (run.exitCode === 15) return is('A card has fallen off the bus; the machine needs a restart.', true)
-  return is(`nvidia-smi failed (${run.exitCode ?? 'killed'})${said ? `: ${said}` : ''}.`, true)
+  return is(`nvidia-smi failed (${run.exitCode ?? 'killed'})${message ? `: ${message}` : ''}.`, true)
 }

@@ -27,12 +27,12 @@ export type Handlers = Record<string, Handler>
 export type Health = { status: 'loading'; progress: number } | { status: 'ok'; running?: number }
 
 /** Where an engine listens: a Unix socket that only this user may open, or a port on 127.0.0.1. One of the two. */
-export interface Place {
+export interface ListenAddress {
   socket?: string
   port?: number
 }
 
-export interface HttpOptions extends Place {
+export interface HttpOptions extends ListenAddress {
   key?: string
   /** Bytes of a request body. */
   bodyLimit?: number
@@ -48,7 +48,7 @@ export interface HttpOptions extends Place {
 const longestSocketPath = 107
 
 /** Throws Failure `invalid_value` for a place where nothing can listen, before anything is started. */
-export function checkPlace({ socket, port }: Place): void {
+export function checkListenAddress({ socket, port }: ListenAddress): void {
   const wrong = (param: string, message: string) => new Failure('invalid_value', message, { param })
   if ((socket === undefined) === (port === undefined))
     throw wrong('socket', 'Say where to listen: --socket <path> or --port <number>, one of them.')

@@ -67,7 +67,7 @@ export function openReply(
     write(frames) {
       begin()
       held += frames
-      if (held.length >= mostHeld || performance.now() - sentAt >= togetherMs) flush()
+      if (held.length >= maxHeld || performance.now() - sentAt >= togetherMs) flush()
       else timer ??= setTimeout(flush, togetherMs)
       return full
     },
@@ -91,7 +91,7 @@ export function openReply(
 /** Frames that come faster after each other travel together: a write costs as much as a token of a small model. */
 const togetherMs = 2
 /** What waits for company is not more than this, in characters: a reader who does not read must be noticed. */
-const mostHeld = 1 << 14
+const maxHeld = 1 << 14
 
 function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -19,7 +19,7 @@ const lastReadMs = 250
  * Spawns a process in a group of its own: asking it to end reaches its workers, and a Ctrl-C at our terminal does not.
  * Resolves with why, as a sentence, when it cannot be spawned.
  */
-export async function spawnChild(order: {
+export async function spawnChild(options: {
   file: string
   args: readonly string[]
   env: Record<string, string>
@@ -29,7 +29,7 @@ export async function spawnChild(order: {
 }): Promise<SpawnedChild | string> {
   // A child told to die with its parent dies with the thread that made it, so it must be one that stays.
   if (!isMainThread) throw new Error('Engines are started from the main thread only.')
-  const { file, args, env, cwd, output } = order
+  const { file, args, env, cwd, output } = options
   const child = execa(file, args, {
     env,
     cwd,

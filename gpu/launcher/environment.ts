@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-export interface EnvironmentOrder {
+export interface EnvironmentOptions {
   /** The environment of this program; a few names are taken from it, nothing else gets through. */
   host: Readonly<Record<string, string | undefined>>
   /** A directory of ours that serves as the engine's home. */
@@ -19,8 +19,8 @@ const passed = /^(PATH|LD_LIBRARY_PATH|TZ|SSL_CERT_(FILE|DIR)|NVIDIA_\w+|CUDA_(H
  * PASSIVE keeps OpenMP's idle threads from spinning: on a small machine a spinning engine is a hundred times slower.
  * The markers come last because the start-up sweep goes by them.
  */
-export function engineEnvironment(order: EnvironmentOrder): Record<string, string> {
-  const { host, home, more } = order
+export function engineEnvironment(options: EnvironmentOptions): Record<string, string> {
+  const { host, home, more } = options
   const built: Record<string, string> = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
   for (const [name, value] of Object.entries(host)) if (value !== undefined && passed.test(name)) built[name] = value
   const hub = host.HF_HOME ?? (host.HOME ? join(host.HOME, '.cache', 'huggingface') : undefined)
@@ -36,9 +36,9 @@ export function engineEnvironment(order: EnvironmentOrder): Record<string, strin
     VLLM_HOST_IP: '127.0.0.1',
     OMP_WAIT_POLICY: 'PASSIVE',
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
-    CUDA_VISIBLE_DEVICES: order.visibleDevices,
+    CUDA_VISIBLE_DEVICES: options.visibleDevices,
     ...more,
-    INFER_BOOT_ID: order.bootId,
-    INFER_LAUNCH_ID: order.launchId,
+    INFER_BOOT_ID: options.bootId,
+    INFER_LAUNCH_ID: options.launchId,
   }
 }

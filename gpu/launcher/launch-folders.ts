@@ -1,9 +1,9 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { engineFolders, workFolder } from '../../core/files/engine-folders.ts'
-import type { LaunchOrder } from './launcher.ts'
+import type { LaunchOptions } from './launcher.ts'
 
-type Named = Pick<LaunchOrder, 'engineId' | 'modelId'>
+type Named = Pick<LaunchOptions, 'engineId' | 'modelId'>
 
 /**
  * The folders of engines in the data directory. A model has a home of its own, which stays: what one engine compiled and

@@ -1,4 +1,4 @@
-import type { SandboxOrder } from '../sandbox/level.ts'
+import type { SandboxRequirements } from '../sandbox/level.ts'
 
 /**
  * The seam behind which engines are started. Today a child process of this machine or an address elsewhere; later a
@@ -9,7 +9,7 @@ export interface Launcher {
    * Starts an engine. Resolves when it exists, long before it can work. Rejects with Failure `worker_error` when it
    * cannot be started at all (no such program), and says so.
    */
-  start(order: LaunchOrder): Promise<Launched>
+  start(options: LaunchOptions): Promise<Launched>
   /** Everything started and not yet gone. */
   list(): Promise<Launch[]>
   /**
@@ -21,7 +21,7 @@ export interface Launcher {
   logs(launchId: string): string[]
 }
 
-export interface LaunchOrder {
+export interface LaunchOptions {
   launchId: string
   /** Of all launches of one engine. */
   engineId: string
@@ -35,7 +35,7 @@ export interface LaunchOrder {
   /** What CUDA_VISIBLE_DEVICES says: indexes or slices, empty for the processor alone. */
   visibleDevices: string
   /** What it can reach of this machine. */
-  sandbox: SandboxOrder
+  sandbox: SandboxRequirements
   /** Set for an engine that runs elsewhere: where it answers. */
   address?: string
 }

@@ -9,7 +9,7 @@ import { openAddresses } from './address.ts'
 import { spawnChild } from './child.ts'
 import { engineEnvironment } from './environment.ts'
 import { openLaunchFolders } from './launch-folders.ts'
-import type { Exit, Launch, Launched, Launcher, LaunchOrder } from './launcher.ts'
+import type { Exit, Launch, Launched, Launcher, LaunchOptions } from './launcher.ts'
 import { locate } from './locate.ts'
 import { lastWords } from './output.ts'
 import { type Outputs, openOutputs } from './outputs.ts'
@@ -64,29 +64,29 @@ export async function openLocalLauncher({
   if (swept.left.length > 0)
     log.error('Processes of an earlier run cannot be ended', { pids: swept.left.map(one => one.pid).join(' ') })
 
-  async function start(order: LaunchOrder): Promise<Launched> {
-    const { launchId, modelId } = order
-    const shared = folders.make(order)
-    const { endpoint, port } = await addresses.take(order.channel, launchId)
+  async function start(options: LaunchOptions): Promise<Launched> {
+    const { launchId, modelId } = options
+    const shared = folders.make(options)
+    const { endpoint, port } = await addresses.take(options.channel, launchId)
     const giveUp = (why: string): never => {
       forget(launchId)
       addresses.give(endpoint, port)
-      folders.release(order)
+      folders.release(options)
       throw new Failure('worker_error', why)
     }
-    const env = engineEnvironment({ ...order, host, home: shared.home, bootId, more: order.env })
-    const argv = order.argv.map(part =>
+    const env = engineEnvironment({ ...options, host, home: shared.home, bootId, more: options.env })
+    const argv = options.argv.map(part =>
       part.replaceAll('{port}', String(port ?? '')).replaceAll('{socket}', endpoint.socketPath ?? ''),
     )
     if (!findProgram(argv[0] ?? '', env.PATH!))
       giveUp(`The program '${argv[0]}' that runs '${modelId}' is not installed here, or not on PATH.`)
     record.put({ launchId, bootId, modelId, process: null })
-    const output = outputs.open({ launchId, modelId, secrets: secretsIn(order.env) })
+    const output = outputs.open({ launchId, modelId, secrets: secretsIn(options.env) })
     const write = [shared.home, shared.outputs, ...(endpoint.socketPath ? [dirname(endpoint.socketPath)] : [])]
-    const own = Object.keys(order.env)
+    const own = Object.keys(options.env)
     let confined: ReturnType<typeof sandbox.wrapperFor>
     try {
-      confined = sandbox.wrapperFor({ order: order.sandbox, argv, env, own, write, read: [shared.inputs] })
+      confined = sandbox.wrapperFor({ requirements: options.sandbox, argv, env, own, write, read: [shared.inputs] })
     } catch (cause) {
       return giveUp(`The sandbox of '${modelId}' cannot be made: ${(cause as Error).message}.`)
     }
@@ -110,7 +110,7 @@ export async function openLocalLauncher({
       children.delete(launchId)
       addresses.give(endpoint, port)
       forget(launchId)
-      folders.release(order)
+      folders.release(options)
       const status = child.killed ? 'SIGKILL' : statusOf(used, code, signal, constants.signals)
       const words = lastWords(output.lines())
       return { status, lastWords: words, hint: sandboxHint(confined?.level ?? 'none', status, words) }

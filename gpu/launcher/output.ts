@@ -23,7 +23,7 @@ export interface OutputOptions {
 
 const newline = 10
 /** However short they are: a line costs more than its text. */
-const mostLines = 16_384
+const maxLines = 16_384
 
 /**
  * Keeps the end of what a process prints. Bounded both ways: a line longer than `lineBytes` is cut and the rest of it
@@ -47,9 +47,9 @@ export function openOutput({
 
   const add = () => {
     const bytes = part.length === 1 ? part[0]! : Buffer.concat(part, partBytes)
-    let said = redact(bytes.toString('utf8').replace(/\r$/, ''))
-    for (const one of secrets) said = said.replaceAll(one, '[redacted]')
-    const line = said + (cut ? ' … (cut)' : '')
+    let lineText = redact(bytes.toString('utf8').replace(/\r$/, ''))
+    for (const one of secrets) lineText = lineText.replaceAll(one, '[redacted]')
+    const line = lineText + (cut ? ' … (cut)' : '')
     part = []
     partBytes = 0
     cut = false
@@ -58,7 +58,7 @@ export function openOutput({
     const entry = { at: Date.now(), text: line }
     kept.push(entry)
     keptBytes += line.length
-    while ((keptBytes > ringBytes || kept.length > mostLines) && kept.length > 1) keptBytes -= kept.shift()!.text.length
+    while ((keptBytes > ringBytes || kept.length > maxLines) && kept.length > 1) keptBytes -= kept.shift()!.text.length
     heard?.(entry)
   }
   const take = (piece: Buffer) => {
@@ -97,9 +97,9 @@ const noise = /^\s*(at |Node\.js v|\^+\s*$|[{}\]]|Segmentation fault|Killed|Term
 /** The line that says best why a process ended: the last one that speaks of a fault, else the last one at all. */
 export function lastWords(lines: readonly string[]): string {
   const recent = lines.slice(-40).filter(line => line.trim() !== '' && !noise.test(line))
-  const said = recent.findLast(line => telling.test(line)) ?? recent.at(-1) ?? ''
+  const lineText = recent.findLast(line => telling.test(line)) ?? recent.at(-1) ?? ''
   // An engine's output reaches callers in this one line: no control characters, no endless text.
-  return said
+  return lineText
     .replaceAll(/\p{Cc}\[[0-9;]*m/gu, '')
     .replaceAll(/[\p{Cc}\s]+/gu, ' ')
     .trim()

@@ -2,8 +2,8 @@ import { selfCommand } from '../../core/assets.ts'
 import { cacheDirectory } from '../../core/extraction.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import { translatedCode } from '../engines/gguf/backend-search.ts'
-import { mostParallel } from '../engines/gguf/options.ts'
-import { besides } from '../estimate.ts'
+import { maxParallel } from '../engines/gguf/options.ts'
+import { overhead } from '../estimate.ts'
 import { engineSettings, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
@@ -19,8 +19,8 @@ export const gguf: Preset = {
   settings: engineSettings,
   lacks(model) {
     if (!model.source) return "it needs 'source', the GGUF file."
-    const tooMany = model.concurrency !== undefined && model.concurrency > mostParallel
-    return tooMany ? `its 'concurrency' may be ${mostParallel} at most.` : undefined
+    const tooMany = model.concurrency !== undefined && model.concurrency > maxParallel
+    return tooMany ? `its 'concurrency' may be ${maxParallel} at most.` : undefined
   },
   slots: 4,
   channel: () => 'socket',
@@ -30,7 +30,7 @@ export const gguf: Preset = {
     reads: (_model, { backend }) => [backend?.folder, backend?.linked].filter(path => path !== undefined),
   },
   command(model, { slots, threads, gpus, backend, bytes }) {
-    const own = besides[gpus > 0 ? 'nvidia' : 'cpu'] * Math.max(1, gpus)
+    const own = overhead[gpus > 0 ? 'nvidia' : 'cpu'] * Math.max(1, gpus)
     const option = (name: string, value: string | number | undefined) =>
       value === undefined ? [] : [name, String(value)]
     const { file, args } = selfCommand(

@@ -69,14 +69,14 @@ function openFrames(names: readonly string[], newCallId: () => string) {
     }
     if (!Array.isArray(event?.choices)) return `${text}\n`
     const { usage, timings, ...head } = event
-    const said = event.choices.flatMap((choice: Json) => {
+    const parsedChoices = event.choices.flatMap((choice: Json) => {
       const index = choice?.index ?? 0
       if (!choices.has(index)) choices.set(index, openChoice(names, newCallId))
       return choices.get(index)!(choice)
     })
     // One event each: clients expect each choice once in an event.
-    const events = said.slice(0, -1).map((choice: Json) => ({ ...head, choices: [choice] }))
-    events.push({ ...head, choices: said.slice(-1), usage, timings })
+    const events = parsedChoices.slice(0, -1).map((choice: Json) => ({ ...head, choices: [choice] }))
+    events.push({ ...head, choices: parsedChoices.slice(-1), usage, timings })
     return `${events.map((one: Json) => `data: ${JSON.stringify(one)}`).join('\n\n')}\n`
   }
 
@@ -109,12 +109,16 @@ function openChoice(names: readonly string[], newCallId: () => string) {
     const { content, ...others } = choice.delta ?? {}
     const ended = choice.finish_reason != null
     const events = [...(typeof content === 'string' ? parser.push(content) : []), ...(ended ? parser.end() : [])]
-    const said = events.map(event => ({ index: choice.index ?? 0, delta: deltaOf(event), finish_reason: null }))
+    const parsedChoices = events.map(event => ({
+      index: choice.index ?? 0,
+      delta: deltaOf(event),
+      finish_reason: null,
+    }))
     const reason = choice.finish_reason === 'stop' && parser.calls > 0 ? 'tool_calls' : (choice.finish_reason ?? null)
     const first = { ...choice, delta: others, finish_reason: null }
     const last = { index: choice.index ?? 0, delta: {}, finish_reason: reason }
     const opening =
-      Object.keys(others).length > 0 || choice.logprobs != null || (!ended && said.length === 0) ? [first] : []
-    return [...opening, ...said, ...(ended ? [last] : [])]
+      Object.keys(others).length > 0 || choice.logprobs != null || (!ended && parsedChoices.length === 0) ? [first] : []
+    return [...opening, ...parsedChoices, ...(ended ? [last] : [])]
   }
 }

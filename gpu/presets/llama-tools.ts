@@ -49,8 +49,8 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     // The model is named by the engine's own name, and the request was checked before.
     const request = sent as unknown as ChatRequest
     const calling = callingOf(request, hermes)
-    const told = inProse(messagesOf(request))
-    if (!calling) return { body: JSON.stringify({ ...rest, messages: told }), names: undefined }
+    const plainMessages = inProse(messagesOf(request))
+    if (!calling) return { body: JSON.stringify({ ...rest, messages: plainMessages }), names: undefined }
     const grammar = await constraintOf({
       calling,
       format: request.response_format,
@@ -59,7 +59,7 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     })
     const tools = calling.tools.map(({ tool }) => tool)
     const text = toolIntroduction(tools, calling.forced, calling.parallel)
-    const body: Record<string, unknown> = { ...rest, messages: introduced(told, text, hasSystem), grammar }
+    const body: Record<string, unknown> = { ...rest, messages: introduced(plainMessages, text, hasSystem), grammar }
     delete body.response_format
     // An answer that must be a call says nothing that a stop string could mean.
     if (calling.forced) delete body.stop

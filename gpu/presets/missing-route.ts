@@ -1,7 +1,7 @@
 import { Failure } from '../../core/failure.ts'
 import type { Model } from '../../core/models/model.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { wordsIn } from '../../core/tasks/protocols/refused.ts'
+import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { presetOf, presets } from './presets.ts'
 
 /** Servers answer 404 to a path that they know where they do not know the model: vLLM, SGLang, Ollama, OpenAI. */
@@ -15,7 +15,7 @@ const unknownModel =
 export function missingRoute(model: Model, path: string, status: number, body: string): Failure | undefined {
   if (status !== 404 && status !== 405) return undefined
   const { routes, upstreamId } = presetOf(model).traits(model)
-  const { message, code, type } = wordsIn(body)
+  const { message, code, type } = engineErrorIn(body)
   if (status === 404 && unknownModel.test(`${code ?? ''} ${type} ${message}`))
     return new Failure(
       'unsupported_task',

@@ -3,7 +3,7 @@ import type { EngineTraits, SpeechTraits } from '../../core/models/fleet.ts'
 import type { Feature, Model } from '../../core/models/model.ts'
 import { features } from '../../core/models/model.ts'
 import { speechFormats } from '../../core/schemas/speech-format.ts'
-import { usualSpeechInput } from '../../core/schemas/speech-input.ts'
+import { defaultSpeechInput } from '../../core/schemas/speech-input.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import type { Adapter } from './adapter.ts'
 
@@ -134,7 +134,7 @@ const speechTraits = (
   formats: model.speech_formats ?? formats,
   voices: model.voices ?? voices,
   aliases: { ...aliases, ...model.voice_aliases },
-  longestInput: model.speech_input ?? usualSpeechInput,
+  longestInput: model.speech_input ?? defaultSpeechInput,
 })
 
 /** Whether it continues texts, and not only reads them. */

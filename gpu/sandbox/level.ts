@@ -1,7 +1,7 @@
 import type { SandboxLevel } from '../../core/schemas/sandbox-level.ts'
 
 /** What a model needs of a sandbox. */
-export interface SandboxOrder {
+export interface SandboxRequirements {
   level: SandboxLevel
   /** Whether the configuration names the level: then the engine does not run with less. */
   required: boolean
@@ -13,7 +13,7 @@ export interface SandboxOrder {
 }
 
 /** No sandbox at all. */
-export const unconfined: SandboxOrder = { level: 'none', required: false, read: [], write: [], programs: [] }
+export const unconfined: SandboxRequirements = { level: 'none', required: false, read: [], write: [], programs: [] }
 
 /** How sandboxes are made on this machine. */
 export interface SandboxTool {
@@ -41,14 +41,14 @@ export const kept = ['dac_override', 'ipc_lock']
 export type SandboxSupport = { tool: SandboxTool } | { tool: null; why: string }
 
 /** The level that an engine runs with, and what is missing of the one that it should have. */
-export interface InForce {
+export interface EffectiveLevel {
   level: SandboxLevel
   /** As a sentence without its subject: "cannot be …". Null where nothing is missing. */
   missing: string | null
 }
 
 /** The level that this machine can give. Pure. */
-export function levelInForce(wanted: SandboxLevel, support: SandboxSupport): InForce {
+export function effectiveLevel(wanted: SandboxLevel, support: SandboxSupport): EffectiveLevel {
   if (wanted === 'none') return { level: 'none', missing: null }
   if (support.tool === null) return { level: 'none', missing: `cannot be enforced on this machine: ${support.why}` }
   if (wanted === 'strict' && !support.tool.network)
@@ -62,10 +62,10 @@ export function levelInForce(wanted: SandboxLevel, support: SandboxSupport): InF
 /** Why a model whose configuration names its sandbox cannot run here, as a sentence; undefined when it can. */
 export function sandboxRefusal(
   modelId: string,
-  { level, required }: Pick<SandboxOrder, 'level' | 'required'>,
+  { level, required }: Pick<SandboxRequirements, 'level' | 'required'>,
   support: SandboxSupport,
 ): string | undefined {
-  const { missing } = levelInForce(level, support)
+  const { missing } = effectiveLevel(level, support)
   return required && missing !== null
     ? `The sandbox '${level}' of '${modelId}' ${missing}. See infer doctor, or change 'sandbox' in infer.yaml.`
     : undefined

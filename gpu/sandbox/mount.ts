@@ -1,5 +1,5 @@
 /** A path that an engine uses. */
-export interface Place {
+export interface ResolvedPath {
   /** As it is named. */
   path: string
   /** Where it lies, with every link followed. */

@@ -48,10 +48,10 @@ export async function probeSandbox({ PATH }: { PATH?: string | undefined }): Pro
 /** Where the programs are, or which is missing, as a sentence. */
 function programsFor(name: SandboxTool['name'], path: string): Record<string, string> | string {
   const places = programsOf[name].map(program => [program, findProgram(program, `${path}:/usr/sbin:/sbin`)] as const)
-  const missing = places.find(([, place]) => place === undefined)
+  const missing = places.find(([, resolved]) => resolved === undefined)
   if (missing) return `${missing[0]} is not installed`
   // Some of them are started from inside, where a link may lead nowhere.
-  return Object.fromEntries(places.map(([program, place]) => [program, realpathSync(place!)]))
+  return Object.fromEntries(places.map(([program, resolved]) => [program, realpathSync(resolved!)]))
 }
 
 /** Fails with other statuses when a program of the system does not run. */

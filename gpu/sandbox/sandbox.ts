@@ -2,11 +2,11 @@ import { mkdirSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Wrapper } from '../launcher/wrapper.ts'
-import { commandPlaces } from './command-places.ts'
-import { levelInForce, type SandboxOrder, type SandboxSupport } from './level.ts'
-import type { Place } from './mount.ts'
-import { placeAt, placesOf } from './places.ts'
-import { programPlaces } from './program-places.ts'
+import { commandPaths } from './command-paths.ts'
+import { effectiveLevel, type SandboxRequirements, type SandboxSupport } from './level.ts'
+import type { ResolvedPath } from './mount.ts'
+import { programPaths } from './program-paths.ts'
+import { resolvedPathAt, resolvedPathsOf } from './resolved-paths.ts'
 import { sandboxed } from './sandboxed.ts'
 import { readSystem } from './system.ts'
 import { viewOf } from './view.ts'
@@ -22,7 +22,7 @@ export interface SandboxOptions {
 }
 
 export interface SandboxedLaunch {
-  order: SandboxOrder
+  requirements: SandboxRequirements
   argv: readonly string[]
   env: Readonly<Record<string, string>>
   /** Names of variables that the preset or the model's configuration has set. */
@@ -38,35 +38,35 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
   const root = join(dataDir, 'run', 'root')
   mkdirSync(root, { recursive: true, mode: 0o700 })
   const homes = [host.HOME, homedir()].flatMap(home => {
-    const real = home ? placeAt(home)?.real : undefined
+    const real = home ? resolvedPathAt(home)?.real : undefined
     return real === undefined || real === '/' ? [] : [real]
   })
 
   /** How to start the engine so that it sees its own part only; undefined where it runs without a sandbox. */
   function wrapperFor({
-    order,
+    requirements,
     argv,
     env,
     own,
     write,
     read,
   }: SandboxedLaunch): { wrapper: Wrapper; level: 'strict' | 'files' } | undefined {
-    const { level } = levelInForce(order.level, support)
+    const { level } = effectiveLevel(requirements.level, support)
     if (level === 'none' || support.tool === null) return undefined
     const writable = [...write, ...made(env.CUDA_CACHE_PATH)]
-    const shown: Place[] = [
-      ...[argv[0]!, ...order.programs].flatMap(program => programPlaces(program, env.PATH ?? '')),
-      ...commandPlaces(argv, env, { own, dataDir, homes }),
-      ...[...read, ...order.read, ...(level === 'files' ? [hubCache(env)] : [])].flatMap(placesOf),
+    const shown: ResolvedPath[] = [
+      ...[argv[0]!, ...requirements.programs].flatMap(program => programPaths(program, env.PATH ?? '')),
+      ...commandPaths(argv, env, { own, dataDir, homes }),
+      ...[...read, ...requirements.read, ...(level === 'files' ? [hubCache(env)] : [])].flatMap(resolvedPathsOf),
     ]
     const mounts = viewOf({
       level,
       ownProc: support.tool.ownProc,
       system: readSystem(),
-      secret: [dataDir, ...secrets].flatMap(path => placeAt(path) ?? []),
+      secret: [dataDir, ...secrets].flatMap(path => resolvedPathAt(path) ?? []),
       homes,
       read: shown,
-      write: [...writable, ...order.write].flatMap(placesOf),
+      write: [...writable, ...requirements.write].flatMap(resolvedPathsOf),
     })
     const wrapper = sandboxed(support.tool, mounts, { network: level !== 'strict', root: realpathSync(root) })
     return { wrapper, level }

@@ -1,20 +1,20 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Place } from './mount.ts'
-import { placeAt } from './places.ts'
+import type { ResolvedPath } from './mount.ts'
+import { resolvedPathAt } from './resolved-paths.ts'
 
 /** What there is on this machine that engines may need, read from it at each launch. */
 export interface System {
   /** Folders at the root. */
-  roots: readonly Place[]
+  roots: readonly ResolvedPath[]
   /** Files of /etc without which programs do not run. */
-  configuration: readonly Place[]
+  configuration: readonly ResolvedPath[]
   /** What else lies where nothing is shown by default. */
-  runtime: readonly Place[]
+  runtime: readonly ResolvedPath[]
   /** Graphics and compute devices. */
-  devices: readonly Place[]
+  devices: readonly ResolvedPath[]
   /** Parts of /proc by which the machine is controlled. */
-  controls: readonly Place[]
+  controls: readonly ResolvedPath[]
 }
 
 /** Programs and libraries, the same for everybody. /sys tells about devices and memory limits. */
@@ -50,7 +50,7 @@ const controls = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', 
 
 /** Takes less than a millisecond. `dev` is where devices lie. */
 export function readSystem({ dev = '/dev' }: { dev?: string } = {}): System {
-  const present = (paths: string[]) => paths.flatMap(path => placeAt(path) ?? [])
+  const present = (paths: string[]) => paths.flatMap(path => resolvedPathAt(path) ?? [])
   return {
     roots: present(namesIn('/').map(name => `/${name}`)).filter(({ file }) => !file),
     configuration: present(configuration.map(name => join('/etc', name))),
@@ -58,8 +58,8 @@ export function readSystem({ dev = '/dev' }: { dev?: string } = {}): System {
     devices: namesIn(dev)
       .filter(name => device.test(name))
       .flatMap(name => {
-        const place = placeAt(join(dev, name))
-        return place ? [{ ...place, path: join('/dev', name) }] : []
+        const resolved = resolvedPathAt(join(dev, name))
+        return resolved ? [{ ...resolved, path: join('/dev', name) }] : []
       }),
     controls: present(controls),
   }

@@ -1,8 +1,8 @@
-import { coverOf, isWithin, type Mount, type Place } from './mount.ts'
+import { coverOf, isWithin, type Mount, type ResolvedPath } from './mount.ts'
 import { inEveryView, onlyInFiles, type System } from './system.ts'
 
 type Mode = 'read' | 'write' | 'device'
-type Hidden = Pick<Place, 'real' | 'file'>
+type Hidden = Pick<ResolvedPath, 'real' | 'file'>
 
 export interface ViewFacts {
   level: 'strict' | 'files'
@@ -14,8 +14,8 @@ export interface ViewFacts {
   secret: readonly Hidden[]
   /** Real paths of homes, of which an engine sees only what it is given. */
   homes: readonly string[]
-  read: readonly Place[]
-  write: readonly Place[]
+  read: readonly ResolvedPath[]
+  write: readonly ResolvedPath[]
 }
 
 /** At the same path a higher rank goes over a lower one. */
@@ -30,21 +30,21 @@ export function viewOf(facts: ViewFacts): Mount[] {
   const { system, level } = facts
   const roots = system.roots.filter(({ path }) => inEveryView.has(path) || (level === 'files' && onlyInFiles(path)))
   const mounts: Step[] = [
-    ...[...roots, ...system.configuration, ...system.runtime].map(place => bind(0, 'read', place, place.path)),
+    ...[...roots, ...system.configuration, ...system.runtime].map(resolved => bind(0, 'read', resolved, resolved.path)),
     { rank: 0, mount: { kind: 'proc', own: facts.ownProc, to: '/proc' } },
     { rank: 0, mount: { kind: 'dev', to: '/dev' } },
     { rank: 0, mount: { kind: 'empty', to: '/tmp', sealed: false } },
     { rank: 0, mount: { kind: 'empty', to: '/var/tmp', sealed: false } },
-    ...system.devices.map(place => bind(0, 'device', place, place.path)),
+    ...system.devices.map(resolved => bind(0, 'device', resolved, resolved.path)),
     // Root could change the machine through these, even without privileges.
-    ...system.controls.map(place => bind(0, 'read', place, place.path)),
-    ...facts.read.flatMap(place => named(2, 'read', place)),
-    ...facts.write.flatMap(place => named(3, isWithin(place.real, '/dev') ? 'device' : 'write', place)),
+    ...system.controls.map(resolved => bind(0, 'read', resolved, resolved.path)),
+    ...facts.read.flatMap(resolved => named(2, 'read', resolved)),
+    ...facts.write.flatMap(resolved => named(3, isWithin(resolved.real, '/dev') ? 'device' : 'write', resolved)),
   ]
   const steps = [
     ...mounts,
     ...facts.homes.flatMap(real => hidden(1, { real, file: false }, mounts)),
-    ...facts.secret.flatMap(place => hidden(4, place, mounts)),
+    ...facts.secret.flatMap(resolved => hidden(4, resolved, mounts)),
   ]
   const made: Mount[] = []
   for (const step of steps.toSorted((a, b) => depthOf(a) - depthOf(b) || a.rank - b.rank)) {
@@ -56,14 +56,14 @@ export function viewOf(facts: ViewFacts): Mount[] {
 
 const depthOf = (step: Step): number => ('hide' in step ? step.hide : step.mount.to).split('/').length
 
-const bind = (rank: 0 | 2 | 3, mode: Mode, { real, file }: Place, to: string): Step => ({
+const bind = (rank: 0 | 2 | 3, mode: Mode, { real, file }: ResolvedPath, to: string): Step => ({
   rank,
   mount: { kind: 'bind', mode, from: real, to, file },
 })
 
 /** A path that is given to the engine is found where it lies and under the name that was used. */
-const named = (rank: 2 | 3, mode: Mode, place: Place): Step[] =>
-  [...new Set([place.real, place.path])].map(to => bind(rank, mode, place, to))
+const named = (rank: 2 | 3, mode: Mode, resolved: ResolvedPath): Step[] =>
+  [...new Set([resolved.real, resolved.path])].map(to => bind(rank, mode, resolved, to))
 
 /** A place is hidden wherever it would be found: a folder above it may be shown under several names. */
 function hidden(rank: 1 | 4, { real, file }: Hidden, mounts: readonly Step[]): Step[] {

@@ -5,7 +5,7 @@ import type { Owners } from '../owners.ts'
 import { type SseRecord, sseText } from '../sse.ts'
 import { pieceBytes } from '../std/streams.ts'
 import { nameOf, recordOf } from './execution-event.ts'
-import { pageSize } from './following.ts'
+import { pageSize } from './follow.ts'
 import { eventRecord, typesWanted } from './job-event.ts'
 
 type EventOwners = Pick<Owners, 'executions' | 'files' | 'jobs'>
@@ -20,7 +20,7 @@ export interface EventPage {
 
 /** For how long a page is kept for other readers, and how many bytes of pages. */
 const keptMs = 1_000
-const mostKeptBytes = 4 << 20
+const maxKeptBytes = 4 << 20
 
 const isJobEvent = (type: string): type is JobEventType => (jobEventTypes as readonly string[]).includes(type)
 
@@ -107,7 +107,7 @@ export function openEventPages(owners: EventOwners) {
         throw thrown
       })
       // Nothing yet is no page: there may be something at any moment.
-      if (!page || keptBytes + page.bytes.length > mostKeptBytes) forget(key, 0)
+      if (!page || keptBytes + page.bytes.length > maxKeptBytes) forget(key, 0)
       else {
         keptBytes += page.bytes.length
         setTimeout(() => forget(key, page.bytes.length), keptMs).unref()

@@ -5,7 +5,7 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { type EventStream, openEventStream } from '../sse.ts'
 import { type EventPages, openEventPages } from './event-pages.ts'
-import { beginning, follow, openBell, pageSize } from './following.ts'
+import { beginning, follow, openChangeFlag, pageSize } from './follow.ts'
 import {
   callEnded,
   eventRecord,
@@ -30,7 +30,7 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
   const resume = resumeFrom(call)
   const stream = await openEventStream(call)
   const from = await beginning(resume, owners)
-  const bell = openBell()
+  const bell = openChangeFlag()
   const stop = owners.jobs.follow(id, bell.ring)
   void stream.over.then(bell.ring)
   try {
@@ -39,7 +39,7 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
     let job: JobRecord | undefined = await find(id, call, owners)
     if (!job) return stream.end()
     stream.send(snapshot(from, `{"job":${summaryText(job, owners)}}`))
-    let told = ''
+    let lastProgress = ''
     await follow({
       call,
       stream,
@@ -58,8 +58,8 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
         if (!job || hasEnded(job)) return false
         const progress = progressRecord(job, owners)
         const text = progress ? progress.data.slice(progress.data.indexOf('"data":')) : ''
-        if (progress && text !== told) stream.send(progress)
-        told = text
+        if (progress && text !== lastProgress) stream.send(progress)
+        lastProgress = text
         return true
       },
     })
@@ -101,7 +101,7 @@ async function followOrganization(
   const { organizationId } = call.caller
   const resume = resumeFrom(call)
   const stream = await openEventStream(call)
-  const bell = openBell()
+  const bell = openChangeFlag()
   const stops = [jobs.followOrganization(organizationId, bell.ring), executions.follow(organizationId, bell.ring)]
   void stream.over.then(bell.ring)
   try {

@@ -5,9 +5,9 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { openEventStream } from '../sse.ts'
 import { isLastOfExecution, recordOf } from './execution-event.ts'
-import { shownNode, standingsOf } from './execution-nodes.ts'
+import { progressOfNodes, shownNode } from './execution-nodes.ts'
 import { findExecution, shownExecution } from './execution-record.ts'
-import { beginning, follow, openBell, pageSize } from './following.ts'
+import { beginning, follow, openChangeFlag, pageSize } from './follow.ts'
 import { record, resumeFrom, snapshot } from './job-event.ts'
 
 type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
@@ -19,10 +19,14 @@ async function progressOf(
   call: Call,
   owners: FollowOwners,
 ): Promise<string> {
-  const standings = await standingsOf(nodes, call, owners)
-  const live = nodes.filter(({ nodeId }) => standings.has(nodeId))
+  const progresses = await progressOfNodes(nodes, call, owners)
+  const live = nodes.filter(({ nodeId }) => progresses.has(nodeId))
   const shown = live.map(node => {
-    const { node_id, status, progress, queue_position, waiting_for } = shownNode(node, call, standings.get(node.nodeId))
+    const { node_id, status, progress, queue_position, waiting_for } = shownNode(
+      node,
+      call,
+      progresses.get(node.nodeId),
+    )
     return { node_id, status, progress, queue_position, waiting_for }
   })
   return JSON.stringify({ execution_id: execution.id, progress: execution.progress, nodes: shown })
@@ -35,12 +39,12 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
   const resume = resumeFrom(call)
   const stream = await openEventStream(call)
   const from = await beginning(resume, owners)
-  const bell = openBell()
+  const bell = openChangeFlag()
   const stop = executions.follow(id, bell.ring)
   void stream.over.then(bell.ring)
   /** The jobs whose progress is listened to. */
   const followed = new Map<string, () => void>()
-  let told = ''
+  let lastProgress = ''
 
   function listenTo(nodes: readonly ExecutionNode[]): void {
     const live = new Set(nodes.flatMap(({ status, jobId }) => (status === 'running' && jobId ? [jobId] : [])))
@@ -65,8 +69,8 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
       page: sequence => executions.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize }),
       heard: bell.heard,
       async take(event) {
-        const told = await recordOf(event, tasks, call, owners)
-        if (told) stream.send(told)
+        const lastProgress = await recordOf(event, tasks, call, owners)
+        if (lastProgress) stream.send(lastProgress)
         return !isLastOfExecution(event.type)
       },
       async idle() {
@@ -76,8 +80,9 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
         const nodes = await executions.nodes(organizationId, id)
         listenTo(nodes)
         const progress = await progressOf(execution, nodes, call, owners)
-        if (progress !== told) stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
-        told = progress
+        if (progress !== lastProgress)
+          stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
+        lastProgress = progress
         return true
       },
     })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { nodeStatuses } from '../../core/dag/advance.ts'
-import type { Standing } from '../../core/jobs/jobs.ts'
+import type { JobProgress } from '../../core/jobs/jobs.ts'
 import { Task } from '../../core/schemas/task.ts'
 import type { ExecutionNode, ExecutionRecord } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
@@ -44,7 +44,11 @@ export const ExecutionNodeObject = z
   .meta({ id: 'ExecutionNode' })
 
 /** A node; its inputs and its result only where they are asked for one by one. */
-export function shownNode(node: ExecutionNode, call: Call, standing?: Standing): z.input<typeof ExecutionNodeObject> {
+export function shownNode(
+  node: ExecutionNode,
+  call: Call,
+  standing?: JobProgress,
+): z.input<typeof ExecutionNodeObject> {
   return {
     node_id: node.nodeId,
     task: node.task as z.input<typeof Task>,
@@ -73,23 +77,23 @@ export function shownNode(node: ExecutionNode, call: Call, standing?: Standing):
 }
 
 /** How many nodes that wait or run are looked at closely: a fan-out of a thousand has nothing more to tell. */
-const mostStandings = 100
+const maxStandings = 100
 
 /** How those nodes are doing that wait or run, by node. */
-export async function standingsOf(
+export async function progressOfNodes(
   nodes: readonly ExecutionNode[],
   call: Call,
   { jobs }: Pick<Owners, 'jobs'>,
-): Promise<Map<string, Standing>> {
+): Promise<Map<string, JobProgress>> {
   const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
   // Those that run have more to tell.
   live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
-  const standings = new Map<string, Standing>()
-  for (const { nodeId, jobId } of live.slice(0, mostStandings)) {
+  const progresses = new Map<string, JobProgress>()
+  for (const { nodeId, jobId } of live.slice(0, maxStandings)) {
     const job = jobId === null ? undefined : await jobs.find(call.caller.organizationId, jobId)
-    if (job) standings.set(nodeId, jobs.standing(job))
+    if (job) progresses.set(nodeId, jobs.progressOf(job))
   }
-  return standings
+  return progresses
 }
 
 /** Inputs that are longer are told with their node alone. Characters of JSON. */
@@ -124,10 +128,10 @@ export async function shownNodes(
   embedded?: Embedded[],
 ): Promise<{ nodes: z.input<typeof ExecutionNodeObject>[]; kept: Map<string, ShownKept> }> {
   const kept = await keptOf(execution, nodes, call, owners, embedded)
-  const standings = await standingsOf(nodes, call, owners)
+  const progresses = await progressOfNodes(nodes, call, owners)
   const given = await inputsOf(nodes, execution, owners)
   const shown = nodes.map(node => ({
-    ...shownNode(node, call, standings.get(node.nodeId)),
+    ...shownNode(node, call, progresses.get(node.nodeId)),
     resolved_inputs: given.get(node.nodeId) ?? null,
     result: kept.get(node.nodeId)?.result ?? null,
   }))

@@ -1,5 +1,5 @@
 import type { JobRecord } from '../../core/store/store.ts'
-import { hasFiles, shownResult as withAddresses } from '../../core/tasks/result-files.ts'
+import { hasFiles, shownResult as withAddresses } from '../../core/tasks/registry.ts'
 import { prune } from '../../core/workflows/prune.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'

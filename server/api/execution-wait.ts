@@ -14,7 +14,7 @@ export async function waitForExecution(
   call: Call,
   { executions }: Pick<Owners, 'executions'>,
 ): Promise<void> {
-  const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.ceil(seconds * 1000))])
+  const enough = AbortSignal.any([call.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
   const { promise, resolve } = Promise.withResolvers<void>()
   const look = () =>
     void executions.summary(call.caller.organizationId, id).then(now => {
@@ -27,5 +27,5 @@ export async function waitForExecution(
   await promise
   unwatch()
   stop()
-  call.gone.throwIfAborted()
+  call.signal.throwIfAborted()
 }

@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Dag, mostMembers, ParameterRecord } from '../../core/dag/definition.ts'
+import { Dag, maxMembers, ParameterRecord } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
-import { unbuilt } from '../../core/schemas/unbuilt.ts'
+import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
-import type { ExecutionWish } from '../../core/workflows/executions.ts'
+import type { ExecutionOptions } from '../../core/workflows/executions.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
 import { idempotencyOf } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
-import { ExecutionNodeObject, shownNode, shownNodes, standingsOf } from './execution-nodes.ts'
+import { ExecutionNodeObject, progressOfNodes, shownNode, shownNodes } from './execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from './execution-record.ts'
 import { shownResult } from './execution-results.ts'
 import { isRunning, waitForExecution } from './execution-wait.ts'
@@ -28,8 +28,8 @@ const Terms = z.strictObject({
   priority: z.union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])]).default(0),
   timeout: z.int().min(1).max(86_400).optional().describe('Seconds; what the workflow says when absent.'),
   metadata: z.record(z.string().max(64), z.string().max(512)).optional(),
-  webhook_url: unbuilt,
-  webhook_events: unbuilt,
+  webhook_url: notImplemented,
+  webhook_events: notImplemented,
 })
 type Terms = z.output<typeof Terms>
 
@@ -42,10 +42,10 @@ type ExecutionOwners = Pick<
 const wishOf = (
   call: Call,
   definition: WorkflowDefinition,
-  workflow: ExecutionWish['workflow'],
+  workflow: ExecutionOptions['workflow'],
   terms: Terms,
   owners: Pick<Owners, 'admission' | 'config' | 'registry'>,
-): ExecutionWish => {
+): ExecutionOptions => {
   const retention = owners.config.limits.job_retention
   // A key stands for what was sent and for where it was sent, whatever has become of the workflow since.
   const { bodyHash, params } = call
@@ -124,7 +124,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     bucket: 'jobs',
     tag,
     summary: 'Execute a workflow that is not written down',
-    members: mostMembers,
+    members: maxMembers,
     body: Run,
     example: {
       dag: {
@@ -205,10 +205,10 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       const node = (await owners.executions.nodes(organizationId, id)).find(({ nodeId }) => nodeId === params.node)
       if (!node) throw new Failure('not_found', `The execution ${id} has no node '${params.node.slice(0, 64)}'.`)
       const job = node.jobId === null ? undefined : await owners.jobs.find(organizationId, node.jobId)
-      const standings = await standingsOf([node], call, owners)
+      const progresses = await progressOfNodes([node], call, owners)
       const embedded: Embedded[] = []
       const shown = {
-        ...shownNode(node, call, standings.get(node.nodeId)),
+        ...shownNode(node, call, progresses.get(node.nodeId)),
         resolved_inputs: job ? await owners.executions.inputsOf(job) : null,
         result: job ? await shownResult(node.task, job.result, call, owners, embedded) : null,
       }

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
+import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import { Task } from '../../core/schemas/task.ts'
-import { unbuilt } from '../../core/schemas/unbuilt.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { taskNamed, taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { submitGeneration } from '../slug/submit.ts'
-import { type JobTerms, submitted } from '../submit.ts'
+import { type JobTerms, submissionAnswer } from '../submit.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from './submitters.ts'
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
@@ -47,8 +47,8 @@ const Create = z
       .optional()
       .describe('How long it and its files are kept after its end; what the server is configured to when absent.'),
     metadata: z.record(z.string().max(64), z.string().max(512)).optional(),
-    webhook_url: unbuilt,
-    webhook_events: unbuilt,
+    webhook_url: notImplemented,
+    webhook_events: notImplemented,
   })
   .superRefine((body, ctx) => {
     const needs = (name: string) =>
@@ -166,5 +166,5 @@ export const createRoute = (owners: SubmitterOwners) =>
     },
     response: Created,
     status: 202,
-    handle: async ({ body }, call) => submitted(await create(body, call, owners)),
+    handle: async ({ body }, call) => submissionAnswer(await create(body, call, owners)),
   })

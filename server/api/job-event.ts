@@ -5,7 +5,7 @@ import { executionEventTypes } from '../../core/store/workflows.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import type { SharedRecord, SseRecord } from '../sse.ts'
-import { hasEnded, resultText, standingOf } from './job-record.ts'
+import { hasEnded, progressOf, resultText } from './job-record.ts'
 
 /** A result up to this length comes with the event that tells of it; a longer one is read with its job. */
 const longestResult = 64 << 10
@@ -83,7 +83,7 @@ export const callEnded = (job: JobRecord): SseRecord =>
 
 /** How far it is: not kept, so it has no id. Undefined where nothing is known. */
 export function progressRecord(job: JobRecord, owners: Pick<Owners, 'jobs'>): SseRecord | undefined {
-  const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, owners)
+  const { progress, queuePosition, etaMs, waitingFor } = progressOf(job, owners)
   if (progress === null && queuePosition === null) return undefined
   const data = JSON.stringify({
     job_id: job.id,

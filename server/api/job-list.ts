@@ -11,7 +11,10 @@ const Query = z.strictObject({
   status: z.enum(jobStatuses).optional(),
   task: Task.optional(),
   model_id: z.string().max(128).optional(),
-  kind: z.enum(['async', 'sync']).optional().describe('`async`: submitted; `sync`: answered on the line.'),
+  kind: z
+    .enum(['async', 'sync'])
+    .optional()
+    .describe('`async`: jobs that were submitted; `sync`: synchronous requests.'),
   created_after: when.describe('Unix seconds; those of that second are left out.'),
   created_before: when.describe('Unix seconds; those of that second are left out.'),
   metadata: z

@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
-import { type Standing, waitingReasons } from '../../core/jobs/standing.ts'
+import { type JobProgress, waitingReasons } from '../../core/jobs/job-progress.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
-import { taskRecord } from '../../core/tasks/registry.ts'
-import { hasFiles, shownResult } from '../../core/tasks/result-files.ts'
+import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
 import type { Owners } from '../owners.ts'
@@ -68,17 +67,17 @@ export const JobObject = JobFacts.extend({
   result: z.unknown(),
 }).meta({ id: 'Job' })
 
-const nothingKnown: Standing = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
+const nothingKnown: JobProgress = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
 
 export const hasEnded = ({ status }: Pick<JobRecord, 'status'>): boolean =>
   status === 'completed' || status === 'failed' || status === 'cancelled'
 
 /** The progress of a job, or of a call that waits or runs. */
-export const standingOf = (job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): Standing =>
-  hasEnded(job) ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null } : jobs.standing(job)
+export const progressOf = (job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): JobProgress =>
+  hasEnded(job) ? { ...nothingKnown, progress: job.status === 'completed' ? 1 : null } : jobs.progressOf(job)
 
 function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeof JobFacts>, 'metadata'> {
-  const { progress, queuePosition, etaMs, waitingFor } = standingOf(job, owners)
+  const { progress, queuePosition, etaMs, waitingFor } = progressOf(job, owners)
   const ready = Math.max(job.createdAt, job.notBefore)
   return {
     id: job.id,

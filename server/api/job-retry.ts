@@ -19,7 +19,7 @@ const termsOf = (job: JobRecord): JobTerms => ({
 })
 
 /** Submits the work of a job as a new job. Throws Failure `conflict` for a job that cannot be repeated, and as a submit does. */
-export async function submitAgain(job: JobRecord, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
+export async function retryJob(job: JobRecord, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
   if (job.kind === 'sync')
     throw new Failure('conflict', `The job ${job.id} was a synchronous call, whose inputs are not kept. Send it again.`)
   if (!hasEnded(job))

@@ -5,11 +5,11 @@ import type { JobRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { submitted } from '../submit.ts'
+import { submissionAnswer } from '../submit.ts'
 import { Created, createRoute } from './job-create.ts'
 import { listRoute } from './job-list.ts'
 import { findJob, hasEnded, isJobId, JobObject, jobAnswer } from './job-record.ts'
-import { submitAgain } from './job-retry.ts'
+import { retryJob } from './job-retry.ts'
 import type { SubmitterOwners } from './submitters.ts'
 
 const tag = 'Jobs'
@@ -43,7 +43,7 @@ async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pic
   const callEnded = jobs.calls.ended(job.organizationId, job.id)
   const left = new AbortController()
   const unwatch = call.access.watch(call, failure => call.stop(failure))
-  const ended = jobs.wait(job.id, AbortSignal.any([call.gone, AbortSignal.timeout(waitMs), left.signal]))
+  const ended = jobs.wait(job.id, AbortSignal.any([call.signal, AbortSignal.timeout(waitMs), left.signal]))
   try {
     // It may have ended between the look of the caller and the wait.
     const now = await jobs.find(job.organizationId, job.id)
@@ -52,7 +52,7 @@ async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pic
     unwatch()
     left.abort()
   }
-  call.gone.throwIfAborted()
+  call.signal.throwIfAborted()
 }
 
 /** Durable jobs: an id that was answered survives the server. */
@@ -127,7 +127,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     response: Created,
     status: 202,
     handle: async ({ params }, call) =>
-      submitted(await submitAgain(await findJob(params.id, call, owners), call, owners)),
+      submissionAnswer(await retryJob(await findJob(params.id, call, owners), call, owners)),
   }),
   route({
     method: 'GET',

@@ -8,7 +8,7 @@ import type { WatchedStream } from '../std/streams.ts'
 import { type LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
 
 /** What may wait for a reader before lines are dropped. */
-const mostHeldBytes = 4 << 20
+const maxHeldBytes = 4 << 20
 
 /**
  * One reader that follows the logs. A log never waits for its reader: when it lags by megabytes, lines are
@@ -43,14 +43,14 @@ export class LogFollower implements WatchedStream {
         streams.remove(this)
         resolve()
       }
-      if (call.left) end()
+      if (call.disconnected) end()
       else call.res.once('close', end)
     })
   }
 
   take(line: LogLine): void {
     if (!this.#wanted(line) || this.#res.writableEnded) return
-    if (this.#res.writableLength > mostHeldBytes) this.#missed++
+    if (this.#res.writableLength > maxHeldBytes) this.#missed++
     else this.#write(`data: ${JSON.stringify(line)}\n\n`)
   }
 

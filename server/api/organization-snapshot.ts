@@ -4,7 +4,7 @@ import { sharedEnd } from './job-event.ts'
 import { summaryText } from './job-record.ts'
 
 /** How many unfinished jobs, and how many unfinished executions, a snapshot lists: the newest. */
-const mostShown = 50
+const maxShown = 50
 /** For so long readers get the same snapshot unless there was an event. */
 const keptMs = 1_000
 /** While many readers come, they get the same snapshot for so long in any case, and read on from there. */
@@ -35,17 +35,17 @@ export function openOrganizationSnapshots(owners: Pick<Owners, 'executions' | 'j
 
   async function make(organizationId: string, sequence: number): Promise<OrganizationSnapshot> {
     const pages = [
-      await jobs.list(organizationId, { status: 'processing', kind: 'async', limit: mostShown }),
-      await jobs.list(organizationId, { status: 'pending', kind: 'async', limit: mostShown }),
+      await jobs.list(organizationId, { status: 'processing', kind: 'async', limit: maxShown }),
+      await jobs.list(organizationId, { status: 'pending', kind: 'async', limit: maxShown }),
     ]
     const found = pages.flatMap(page => page.jobs)
-    const more = pages.some(({ next }) => next !== null) || found.length > mostShown
+    const more = pages.some(({ next }) => next !== null) || found.length > maxShown
     const executed = [
-      await executions.list(organizationId, { status: 'running', limit: mostShown }),
-      await executions.list(organizationId, { status: 'pending', limit: mostShown }),
+      await executions.list(organizationId, { status: 'running', limit: maxShown }),
+      await executions.list(organizationId, { status: 'pending', limit: maxShown }),
     ].flatMap(page => page.executions)
-    const listed = found.slice(0, mostShown).map(job => summaryText(job, owners))
-    const shown = JSON.stringify(executed.slice(0, mostShown).map(executionSummary))
+    const listed = found.slice(0, maxShown).map(job => summaryText(job, owners))
+    const shown = JSON.stringify(executed.slice(0, maxShown).map(executionSummary))
     return { sequence, end: sharedEnd(`{"jobs":[${listed.join(',')}],"executions":${shown},"has_more":${more}}`) }
   }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { version } from '../../core/assets.ts'
-import { waitingReasons } from '../../core/jobs/standing.ts'
+import { waitingReasons } from '../../core/jobs/job-progress.ts'
 import type { FleetSnapshot, ResidentSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/schemas/task.ts'
@@ -67,7 +67,7 @@ const WaitingRequest = z
   .meta({ id: 'WaitingRequest' })
 
 /** How many of them are listed. */
-const mostListed = 100
+const maxListed = 100
 
 const SystemStatus = z
   .object({
@@ -146,8 +146,8 @@ function waitingRequests(
 ): z.input<typeof WaitingRequest>[] {
   const calls = Array.from(jobs.calls.waiting()).filter(({ job }) => models.has(job.modelId))
   calls.sort((a, b) => b.waitedMs - a.waitedMs)
-  return calls.slice(0, mostListed).map(({ job: one, waitedMs }) => {
-    const { queuePosition, waitingFor } = jobs.standing(one)
+  return calls.slice(0, maxListed).map(({ job: one, waitedMs }) => {
+    const { queuePosition, waitingFor } = jobs.progressOf(one)
     return {
       id: one.id,
       model_id: one.modelId,

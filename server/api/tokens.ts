@@ -4,7 +4,7 @@ import { grantModels, grantScopes } from '../../core/accounts/grant.ts'
 import { TokenView, tokenView } from '../../core/accounts/token-view.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
-import { unbuilt } from '../../core/schemas/unbuilt.ts'
+import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import type { Call } from '../call.ts'
 import { once, type Unrepeatable } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
@@ -24,9 +24,9 @@ const Create = z
     expires_at: z.int().nullish(),
     expires_in: z.int().min(1).optional(),
     models: patterns.nullish(),
-    rate_limit: unbuilt,
-    monthly_spend_limit: unbuilt,
-    metadata: unbuilt,
+    rate_limit: notImplemented,
+    monthly_spend_limit: notImplemented,
+    metadata: notImplemented,
   })
   .meta({ id: 'TokenCreate' })
 const Change = z
@@ -36,9 +36,9 @@ const Change = z
     status: z.enum(['active', 'disabled']).optional(),
     expires_at: z.int().nullish(),
     models: patterns.nullish(),
-    rate_limit: unbuilt,
-    monthly_spend_limit: unbuilt,
-    metadata: unbuilt,
+    rate_limit: notImplemented,
+    monthly_spend_limit: notImplemented,
+    metadata: notImplemented,
   })
   .meta({ id: 'TokenChange' })
 const Rotate = z
@@ -89,7 +89,7 @@ function expiry(body: { expires_at?: number | null; expires_in?: number }): numb
 
 const forced = (call: Call): boolean => call.query.get('force') === 'true'
 
-type TokenOwners = Pick<Owners, 'accounts' | 'replies'>
+type TokenOwners = Pick<Owners, 'accounts' | 'idempotency'>
 
 async function revoke(
   organization: string,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { speechFormats } from '../../core/schemas/speech-format.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { speakers, voicesOf } from '../std/voices.ts'
+import { speechModels, voicesOf } from '../std/voices.ts'
 
 const Voice = z.object({
   id: z.string(),
@@ -38,7 +38,7 @@ export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'r
     response: VoiceModels,
     handle: async (_input, call) => {
       const { conversion, registry } = owners
-      const models = speakers(call, owners).map(async model => {
+      const models = speechModels(call, owners).map(async model => {
         const known = registry.catalog().get(model.id)!.traits.speech!
         const voices = await voicesOf(model, owners)
         const languages = new Set(voices.flatMap(({ language }) => language ?? []))

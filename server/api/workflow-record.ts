@@ -3,7 +3,7 @@ import { Dag, Parameter } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
 import { regions, type WorkflowDefinition, type WorkflowRecord } from '../../core/store/workflows.ts'
-import { type Survey, surveyInTurns } from '../../core/workflows/diagnose.ts'
+import { type Survey, surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
 import type { Offer } from '../../core/workflows/diagnose-node.ts'
 import { type Diagnostics, typeIssueCodes, warningCodes } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
@@ -106,7 +106,7 @@ export const surveyFor = (
   call: Call,
   { dag, parameters }: Pick<WorkflowDefinition, 'dag' | 'parameters'>,
   owners: Pick<Owners, 'admission' | 'registry'>,
-): Promise<Survey> => surveyInTurns(dag, parameters ?? undefined, offerFor(call, owners))
+): Promise<Survey> => surveyInTimeSlices(dag, parameters ?? undefined, offerFor(call, owners))
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Dag, mostMembers, ParameterRecord } from '../../core/dag/definition.ts'
+import { Dag, maxMembers, ParameterRecord } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
 import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
@@ -106,7 +106,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     summary: 'Write a workflow down',
     description:
       'A workflow that cannot run yet is taken all the same: what is wrong or odd stands in `diagnostics`, and keeps it from being executed where it must.',
-    members: mostMembers,
+    members: maxMembers,
     body: WorkflowFields,
     example,
     response: Diagnosed,
@@ -150,7 +150,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     bucket: 'api',
     tag,
     summary: 'Look a workflow over without writing it down',
-    members: mostMembers,
+    members: maxMembers,
     body: ToValidate,
     example: { dag: example.dag, parameters: example.parameters },
     response: Validation,
@@ -185,7 +185,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     description:
       'What is not sent takes its default. `If-Match: "<version>"` refuses the change where another one came first.',
     params: One,
-    members: mostMembers,
+    members: maxMembers,
     body: WorkflowFields,
     example,
     response: Diagnosed,
@@ -201,7 +201,7 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     tag,
     summary: 'Change fields of a workflow',
     params: One,
-    members: mostMembers,
+    members: maxMembers,
     body: Change,
     example: { name: 'Another name' },
     response: Diagnosed,

@@ -1,20 +1,19 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import type { JobRecord } from '../../core/store/store.ts'
+import type { JobRecord, LogLine } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { sendJson } from '../dispatch.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
+import { jobTermsOf } from '../slug/job-terms.ts'
 import { wantsLogs } from '../slug/requests.ts'
 import { streamStatus } from '../slug/stream.ts'
 import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
-import { termsOf } from '../slug/terms.ts'
 import { findRequest } from '../slug/view.ts'
 import { appSlug } from './app-slug.ts'
 import { falErrors } from './errors.ts'
-import { openNewLines } from './lines.ts'
-import { about, falResult, falStatus, falSubmitted } from './view.ts'
+import { falResult, falStatus, falSubmitted, setRequestIdHeader } from './view.ts'
 
 const tag = 'fal'
 
@@ -68,14 +67,14 @@ async function ask(call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<
   const { requestId, what } = asked({ path: call.params.path ?? '' })
   if (what === 'cancel') throw unknown(what)
   const job = await findRequest(requestId, call, owners)
-  about(job, call)
+  setRequestIdHeader(job, call)
   if (what === 'status/stream') return follow(job, call, owners)
   await sendJson(call, await (what === 'status' ? status(job, call, owners) : falResult(job, call, owners)))
 }
 
 async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'>): Promise<JsonText> {
   const job = await findRequest(requestId, call, owners)
-  about(job, call)
+  setRequestIdHeader(job, call)
   const finished = new JsonText(JSON.stringify({ status: 'ALREADY_COMPLETED', request_id: requestId }), 400)
   // A second cancellation too, where the API of jobs repeats its first answer.
   if (hasEnded(job)) return finished
@@ -90,8 +89,8 @@ async function cancel(call: Call, requestId: string, owners: Pick<Owners, 'jobs'
 
 /** Refused cancellations have fal's word for it beside the reason. */
 const cancelErrors: typeof falErrors = (failure, call) => {
-  const told = falErrors(failure, call)
-  return failure.code === 'not_found' ? { ...told, body: { status: 'NOT_FOUND', ...told.body } } : told
+  const falError = falErrors(failure, call)
+  return failure.code === 'not_found' ? { ...falError, body: { status: 'NOT_FOUND', ...falError.body } } : falError
 }
 
 /** fal's queue: what its clients send to `https://queue.fal.run`. */
@@ -114,10 +113,10 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     async handle({ params, body }, call) {
       const { job } = await submitGeneration(
         call,
-        { target: { slug: appSlug(params.path, owners.registry) }, body, terms: termsOf(call) },
+        { target: { slug: appSlug(params.path, owners.registry) }, body, terms: jobTermsOf(call) },
         owners,
       )
-      about(job, call)
+      setRequestIdHeader(job, call)
       return falSubmitted(job, call, owners)
     },
   }),
@@ -152,3 +151,13 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     },
   }),
 ]
+
+/** Which lines are new since it was asked last: fal's client keeps those that a stream has sent it. */
+function openNewLines(): (lines: readonly LogLine[]) => readonly LogLine[] {
+  let last: LogLine | undefined
+  return lines => {
+    const known = lines.findLastIndex(({ at, message }) => at === last?.at && message === last.message)
+    last = lines.at(-1) ?? last
+    return lines.slice(known + 1)
+  }
+}

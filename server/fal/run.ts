@@ -5,14 +5,14 @@ import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
+import { jobTermsOf } from '../slug/job-terms.ts'
 import { streamStatus } from '../slug/stream.ts'
 import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
 import { waitForEnd } from '../slug/sync.ts'
-import { termsOf } from '../slug/terms.ts'
 import { appSlug } from './app-slug.ts'
 import { falErrors, ownTimeout } from './errors.ts'
 import { FalInput, FalOutput } from './queue.ts'
-import { about, falResult, falUrls } from './view.ts'
+import { falResult, falUrls, setRequestIdHeader } from './view.ts'
 
 const suffix = '/stream'
 
@@ -31,7 +31,7 @@ function unfinished(job: JobRecord, call: Call): JsonText {
 /** Returns an event of the stream: the progress, and at the end the output or the error. */
 async function eventOf(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<object> {
   if (hasEnded(job)) return JSON.parse((await falResult(job, call, owners)).text) as object
-  const { progress } = owners.jobs.standing(job)
+  const { progress } = owners.jobs.progressOf(job)
   return { request_id: queueIdOf(job.id), progress: progress ?? 0 }
 }
 
@@ -57,9 +57,9 @@ export const falRunRoutes = (owners: SubmitOwners) => [
       const app = appSlug(path, registry)
       const streamed = app.endsWith(suffix) && !registry.bySlug(app)
       const slug = streamed ? appSlug(path.slice(0, -suffix.length), registry) : app
-      const terms = termsOf(call)
+      const terms = jobTermsOf(call)
       const { job, model } = await submitGeneration(call, { target: { slug }, body, terms }, owners)
-      about(job, call)
+      setRequestIdHeader(job, call)
       if (streamed) {
         await streamStatus(call, job, now => eventOf(now, call, owners), owners, { generation: true })
         return new JsonText('')

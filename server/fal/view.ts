@@ -23,7 +23,7 @@ export function falSubmitted(job: JobRecord, call: Call, { jobs }: Pick<Owners, 
     status: 'IN_QUEUE' as const,
     request_id,
     gateway_request_id: request_id,
-    queue_position: jobs.standing(job).queuePosition ?? 0,
+    queue_position: jobs.progressOf(job).queuePosition ?? 0,
     ...falUrls(job, call),
   }
 }
@@ -34,7 +34,7 @@ export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[], 
   const urls = falUrls(job, call)
   const lines = logs.map(logView)
   if (job.status === 'pending') {
-    const { queuePosition } = jobs.standing(job)
+    const { queuePosition } = jobs.progressOf(job)
     return { status: 'IN_QUEUE' as const, request_id, queue_position: queuePosition ?? 0, logs: lines, ...urls }
   }
   if (job.status === 'processing') return { status: 'IN_PROGRESS' as const, request_id, logs: lines, ...urls }
@@ -53,7 +53,8 @@ export function falStatus(job: JobRecord, call: Call, logs: readonly LogLine[], 
 }
 
 /** Puts on the response which request it is about. */
-export const about = (job: JobRecord, call: Call): void => void call.header('x-fal-request-id', queueIdOf(job.id))
+export const setRequestIdHeader = (job: JobRecord, call: Call): void =>
+  void call.header('x-fal-request-id', queueIdOf(job.id))
 
 /** What the model made and nothing else; or why there is none. Throws Failure `output_expired`. */
 export async function falResult(job: JobRecord, call: Call, owners: Pick<Owners, 'files'>): Promise<JsonText> {

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
-import { past } from '../../core/files/files.ts'
+import { isUnavailable } from '../../core/files/files.ts'
 import type { FileRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
-import { piecesOf, pour } from './pour.ts'
 import { noneMatch, rangeApplies, rangeOf } from './range.ts'
 import { refuseRepeated } from './repeated.ts'
+import { piecesOf, sendPieces } from './send-pieces.ts'
 import { joinParts, receivePart, receiveUpload, UploadedFile, UploadedPart, UploadParts } from './upload.ts'
 
 const tag = 'Files'
@@ -45,7 +45,7 @@ async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): 
     )
   const file = await files.ofAddress(id)
   if (!file) throw new Failure('not_found', `The file ${id} was not found.`)
-  if (past(file)) throw new Failure('output_expired', `The file ${id} was removed, or its time was over.`)
+  if (isUnavailable(file)) throw new Failure('output_expired', `The file ${id} was removed, or its time was over.`)
   const etag = `"${file.sha256}"`
   const head = (status: number, more: string[] = []) =>
     call.head(status, file.contentType, [
@@ -89,7 +89,7 @@ async function read(call: Call, { files, log }: Pick<Owners, 'files' | 'log'>): 
   if (asked) head(206, ['content-range', `bytes ${range.first}-${range.last}/${file.bytes}`, ...length])
   else head(200, length)
   if (req.method === 'HEAD') return void res.end()
-  await pour(call, piecesOf(call, handle, range))
+  await sendPieces(call, piecesOf(call, handle, range))
 }
 
 /** What a browser asks before a page of another origin may send a file. */

@@ -55,7 +55,7 @@ async function taken<T>(call: Call, most: number, take: (body: AsyncIterable<Uin
       )
     return await take(req.iterator({ destroyOnReturn: false }))
   } catch (thrown) {
-    if (call.left) throw new Failure('cancelled', 'The client went away before the file was complete.')
+    if (call.disconnected) throw new Failure('cancelled', 'The client went away before the file was complete.')
     throw thrown
   }
 }

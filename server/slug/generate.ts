@@ -7,9 +7,9 @@ import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrors } from './errors.ts'
+import { jobTermsOf } from './job-terms.ts'
 import { type SubmitOwners, type SubmittedGeneration, submitGeneration } from './submit.ts'
 import { answerInSync } from './sync.ts'
-import { termsOf } from './terms.ts'
 import { urlsOf } from './view.ts'
 
 const tag = 'Generation'
@@ -44,12 +44,12 @@ function accepted(call: Call, job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): z
   const request_id = queueIdOf(job.id)
   const urls = urlsOf(request_id, call)
   call.header('location', urls.response_url)
-  const { queuePosition } = jobs.standing(job)
+  const { queuePosition } = jobs.progressOf(job)
   return { request_id, status: 'processing', queue_position: queuePosition ?? 0, ...urls }
 }
 
 async function submit(call: Call, slug: string, body: unknown, owners: GenerateOwners): Promise<SubmittedGeneration> {
-  const terms = termsOf(call)
+  const terms = jobTermsOf(call)
   const submitted = await submitGeneration(call, { target: { slug }, body, terms, strict: true }, owners)
   const { id, modelId } = submitted.job
   call.header('x-fal-request-id', queueIdOf(id))

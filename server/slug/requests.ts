@@ -52,7 +52,7 @@ const output = {
   created_at: z.int().optional(),
   completed_at: z.int().optional(),
 }
-const standing = {
+const progressFields = {
   queue_position: z.int().optional(),
   progress: z.number().optional(),
   eta_seconds: z.int().optional(),
@@ -66,7 +66,7 @@ export const GenerationRequestView = z
   .looseObject({
     request_id: z.string(),
     status: z.enum(['processing', 'completed', 'failed']),
-    ...standing,
+    ...progressFields,
     ...output,
     error: ErrorFacts.optional(),
   })
@@ -79,7 +79,7 @@ const Status = z
   .looseObject({
     status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']),
     request_id: z.string(),
-    ...standing,
+    ...progressFields,
     ...output,
     logs: z.array(Log).optional(),
     metrics: z.object({ inference_time: z.number(), queue_time: z.number() }).optional(),

@@ -2,14 +2,14 @@ import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { canonicalHash } from '../../core/canonical.ts'
 import { Failure } from '../../core/failure.ts'
 import { newId } from '../../core/ids.ts'
-import type { MediaKind } from '../../core/media/take.ts'
+import type { MediaKind } from '../../core/media/media.ts'
 import type { Model } from '../../core/models/model.ts'
 import { closeSlugs } from '../../core/models/slugs.ts'
 import type { GenerationTask, ImageTask } from '../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { modelFor } from '../../core/tasks/catalog.ts'
-import { withMedia } from '../../core/tasks/generation/media.ts'
-import type { MediaWish } from '../../core/tasks/generation/prepare.ts'
+import { fillMedia } from '../../core/tasks/generation/media.ts'
+import type { MediaReference } from '../../core/tasks/generation/prepare.ts'
 import { taskRecord } from '../../core/tasks/registry.ts'
 import { checkRequestFields } from '../../core/tasks/request-fields.ts'
 import type { Call } from '../call.ts'
@@ -63,14 +63,14 @@ export async function submitGeneration(
   // The media that it names may have been stored long ago, and no longer exist at their source.
   const before = await submittedBefore(call, [slug, body], owners)
   if (before) {
-    call.letBodyGo()
+    call.releaseBody()
     return { job: before, replayed: true, model, syncMode: prepared.syncMode }
   }
   const taken = await takeAll(call, id, prepared.media, owners)
-  call.letBodyGo()
+  call.releaseBody()
   const options = { id, admitted, slug, ...(terms ? { terms } : {}) }
   try {
-    const inputs = withMedia(prepared, taken)
+    const inputs = fillMedia(prepared, taken)
     const submitted = await submitJob(call, [slug, body], { ...options, inputs }, owners)
     if (submitted.replayed) await forget(Object.values(taken), owners)
     return { ...submitted, model, syncMode: prepared.syncMode }
@@ -104,10 +104,10 @@ function offered(
 async function takeAll(
   call: Call,
   jobId: string,
-  wanted: readonly MediaWish[],
+  wanted: readonly MediaReference[],
   owners: Pick<Owners, 'files' | 'log' | 'media'>,
 ): Promise<Partial<Record<MediaKind, FileRecord>>> {
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId, signal: call.gone }
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId, signal: call.signal }
   const settled = await Promise.allSettled(
     wanted.map(({ field, value, kind, alpha }) =>
       owners.media.take(sender, field, call.inline.get(value) ?? value, kind, { alpha }),

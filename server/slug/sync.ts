@@ -34,7 +34,7 @@ export async function waitForEnd(
   for (const [at, until] of [Math.min(startMs, waitMs), waitMs].entries()) {
     const left = until - (performance.now() - began)
     const looked = new AbortController()
-    const enough = AbortSignal.any([call.gone, AbortSignal.timeout(Math.max(0, Math.ceil(left))), looked.signal])
+    const enough = AbortSignal.any([call.signal, AbortSignal.timeout(Math.max(0, Math.ceil(left))), looked.signal])
     // Wait first and look then: an end between the two would not be announced again.
     const waiting = jobs.wait(id, enough)
     try {
@@ -45,7 +45,7 @@ export async function waitForEnd(
     } finally {
       looked.abort()
     }
-    call.gone.throwIfAborted()
+    call.signal.throwIfAborted()
     const after = await look()
     if (hasEnded(after)) return after
     if (jobs.stats().draining)
@@ -64,7 +64,7 @@ export async function waitForEnd(
  */
 async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: Pick<Owners, 'jobs'>): Promise<Failure> {
   const { organizationId, id, modelId } = job
-  const { waitingFor } = jobs.standing(job)
+  const { waitingFor } = jobs.progressOf(job)
   const kept = idempotencyKeyOf(call) !== undefined
   const request_id = queueIdOf(id)
   if (!kept) {

@@ -2,7 +2,7 @@ import { Failure } from '../../core/failure.ts'
 import { isId, jobIdOf, queueIdOf } from '../../core/ids.ts'
 import type { JobRecord, LargeResult, LogLine } from '../../core/store/store.ts'
 import type { LinkedResult } from '../../core/tasks/generation/linked.ts'
-import { filesOf, hasFiles, shownResult } from '../../core/tasks/result-files.ts'
+import { filesOf, hasFiles, shownResult } from '../../core/tasks/registry.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
@@ -91,7 +91,7 @@ const timesOf = ({ createdAt, startedAt, finishedAt }: JobRecord): Times => ({
 
 /** Returns the progress of a request that has not ended. */
 function progressView(job: JobRecord, { jobs }: Pick<Owners, 'jobs'>): View {
-  const { progress, queuePosition, etaMs, waitingFor } = jobs.standing(job)
+  const { progress, queuePosition, etaMs, waitingFor } = jobs.progressOf(job)
   return {
     ...(job.status === 'pending' ? { queue_position: queuePosition ?? 0 } : {}),
     ...(progress === null ? {} : { progress }),

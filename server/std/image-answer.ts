@@ -8,7 +8,7 @@ import { type ImageResult, imageUsage, linkedImages } from '../../core/tasks/ima
 import type { Call } from '../call.ts'
 import { sendJson } from '../dispatch.ts'
 import { Embedded, readResult, sendEmbedded } from '../embedded.ts'
-import { base64PiecesOf } from '../files/pour.ts'
+import { base64PiecesOf } from '../files/send-pieces.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { eventsHead, sseText } from '../sse.ts'

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { pictureRules, type Sent } from '../../core/media/take.ts'
+import { imageRules, type MediaInput } from '../../core/media/media.ts'
 import { failureOf } from '../../core/schemas/issues.ts'
 import type { ImageTask } from '../../core/schemas/task.ts'
-import { type ImageRequest, imageRequests, mostSources } from '../../core/tasks/image/image-request.ts'
+import { type ImageRequest, imageRequests, maxSources } from '../../core/tasks/image/image-request.ts'
 import type { Call } from '../call.ts'
 import { formBody } from '../form-values.ts'
 import { readJson } from '../json-body.ts'
@@ -23,10 +23,10 @@ export async function readImageBody(
   owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
 ): Promise<ImageBody> {
   if (!isForm(call.req)) return { ...checked(task, await readJson(call, owners)), async [Symbol.asyncDispose]() {} }
-  const form = await readForm(call, { files: { image: mostSources, mask: 1 }, maxBytes: pictureRules.maxBytes }, owners)
+  const form = await readForm(call, { files: { image: maxSources, mask: 1 }, maxBytes: imageRules.maxBytes }, owners)
   try {
     const sent = formBody(form.fields, imageRequests[task].shape)
-    const inline = new Map<string, Sent>()
+    const inline = new Map<string, MediaInput>()
     for (const [name, files] of form.files) {
       const addresses = files.map(({ path, bytes }) => {
         // No client can have sent this name.

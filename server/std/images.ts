@@ -77,7 +77,7 @@ async function endOf(
     )
   } catch (thrown) {
     // Without an idempotency key nobody can ask for this job again: its client never received the id.
-    if (call.left && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(call) === undefined)
+    if (call.disconnected && Failure.from(thrown).code === 'cancelled' && idempotencyKeyOf(call) === undefined)
       // A job that has ended meanwhile needs no cancellation.
       await owners.jobs.cancel(job.organizationId, job.id).catch(() => {})
     throw thrown

@@ -5,27 +5,27 @@ import type { Lease } from '../../core/models/fleet.ts'
 import type { TextTask } from '../../core/schemas/task.ts'
 import type { Usage } from '../../core/store/store.ts'
 import { answerBound } from '../../core/tasks/answer-bound.ts'
-import { withPictures } from '../../core/tasks/chat/pictures.ts'
+import { withImages } from '../../core/tasks/chat/images.ts'
 import { CollectedAnswer } from '../../core/tasks/collected-answer.ts'
 import type { Prepared } from '../../core/tasks/prepared.ts'
 import { ask } from '../../core/tasks/protocols/ask.ts'
 import { withMembers } from '../../core/tasks/protocols/stream-options.ts'
-import { isStreamWant } from '../../core/tasks/stream-shape.ts'
+import { isStreamable } from '../../core/tasks/stream-shape.ts'
 import { heldAfterReading, heldBytes, readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater, submitJob } from '../submit.ts'
-import { carryOut } from './attempts.ts'
 import { StreamRelay } from './relay.ts'
+import { runCall } from './run-call.ts'
 
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /** What synchronous inference needs. */
 export type InferenceOwners = Pick<
   Owners,
-  'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'replies' | 'throughput' | 'timings'
+  'admission' | 'config' | 'cpu' | 'jobs' | 'media' | 'registry' | 'idempotency' | 'throughput' | 'timings'
 >
 
 /**
@@ -41,7 +41,7 @@ async function answerInference(task: TextTask, call: Call, owners: InferenceOwne
   const { admission, config, cpu, registry } = owners
   admission.requireRoom()
   const createdAt = Date.now()
-  call.letBodyGo = admission.holdBody(heldBytes(call.req))
+  call.releaseBody = admission.holdBody(heldBytes(call.req))
   const prefer = preferenceOf(call.req.headers.prefer)
   const body = await readBody(call.req, config.limits.chat_body)
   // Before the bytes are transferred to a thread. A body that is too large for a job is answered synchronously.
@@ -50,7 +50,7 @@ async function answerInference(task: TextTask, call: Call, owners: InferenceOwne
   const size = body.length
   const ready = cpu.prepare(task, body, registry.catalog(), config.limits, { hash: keyed })
   const checked = ready instanceof Promise ? await ready : ready
-  call.letBodyGo(heldAfterReading(size))
+  call.releaseBody(heldAfterReading(size))
   call.bodyHash = checked.bodyHash
   const later = kept !== undefined && !checked.stream
   // Reading a large body takes a while, in which the configuration may have changed.
@@ -83,7 +83,7 @@ async function answer(
   if (checked.pictures) owners.admission.requireQueueRoom(circumstances.admitted)
   const prepared = checked.pictures ? await withImagesOf(call, checked, owners) : checked
   const { stream } = prepared
-  await carryOut(
+  await runCall(
     call,
     { stream, ...circumstances },
     (lease, { id }) =>
@@ -106,8 +106,8 @@ async function respondLater(
 
 /** Fetches images that the request names by address: before it holds a slot that others could use. */
 function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'media'>): Promise<Prepared> {
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.gone }
-  return withPictures(checked, ({ param, value }) => media.picture(sender, param, value))
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
+  return withImages(checked, ({ param, value }) => media.picture(sender, param, value))
 }
 
 function relay(
@@ -116,20 +116,20 @@ function relay(
   lease: Lease,
   { config, throughput, timings }: Pick<Owners, 'config' | 'throughput' | 'timings'>,
 ): Promise<CallEnd> {
-  const { want } = prepared
-  if (!isStreamWant(want)) throw new Error(`${want.task} has no stream`)
+  const { answerFormat } = prepared
+  if (!isStreamable(answerFormat)) throw new Error(`${answerFormat.task} has no stream`)
   return new Promise(resolve => {
     const stream = new StreamRelay({
       call,
-      want,
+      answerFormat,
       maxFrameBytes: config.limits.stream_frame,
       streams: call.streams,
-      meter: throughput.meter(want.modelId),
+      meter: throughput.meter(answerFormat.modelId),
       timings,
       // A stream that has begun is not tried again, so its request is not needed any more.
       begun() {
         prepared.bodies = []
-        call.letBodyGo()
+        call.releaseBody()
       },
       ended: resolve,
     })
@@ -149,17 +149,17 @@ async function collect(
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
   const answers: Buffer[] = []
-  const { asStream, path, want } = prepared
-  const most = answerBound(want, config.limits)
+  const { asStream, path, answerFormat } = prepared
+  const most = answerBound(answerFormat, config.limits)
   const collected =
-    asStream !== undefined && isStreamWant(want)
-      ? new CollectedAnswer(want, most, throughput.meter(lease.modelId))
+    asStream !== undefined && isStreamable(answerFormat)
+      ? new CollectedAnswer(answerFormat, most, throughput.meter(lease.modelId))
       : undefined
   const used = (usage: Usage) => throughput.used(lease.modelId, collected?.uncounted(usage) ?? usage)
   try {
     if (collected)
-      answers.push(await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), call.leaving))
-    else for (const body of prepared.bodies) answers.push(await ask(lease, path, body, most, call.leaving))
+      answers.push(await collected.ask(lease, path, withMembers(prepared.bodies[0]!, asStream!), call.abortSource))
+    else for (const body of prepared.bodies) answers.push(await ask(lease, path, body, most, call.abortSource))
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') {
@@ -172,11 +172,11 @@ async function collect(
       ? { how: 'retry', failure }
       : { how: 'failed', failure, usage: nothing }
   }
-  const ready = cpu.shape(answers, prepared.want)
+  const ready = cpu.shape(answers, prepared.answerFormat)
   const shaped = ready instanceof Promise ? await ready : ready
   used(shaped.usage)
   // A call that was cancelled while its answer was reshaped has been answered.
-  call.leaving.throwIfAborted()
+  call.abortSource.throwIfAborted()
   // Stored before it is sent: a client that has seen an answer gets the same one again.
   if (hold) await keepAnswer(hold, shaped.body, jobId)
   call.send(200, shaped.body)

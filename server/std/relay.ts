@@ -3,18 +3,17 @@ import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
 import type { EngineListener, Exchange } from '../../core/models/fleet.ts'
 import type { Usage } from '../../core/store/store.ts'
-import { StreamShape, type StreamWant } from '../../core/tasks/stream-shape.ts'
+import { type StreamAnswerFormat, StreamShape } from '../../core/tasks/stream-shape.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
 import { pingComment } from '../sse.ts'
 import type { Meter } from '../throughput.ts'
 import type { Timings } from '../timings.ts'
-import { completeUntil } from './frames.ts'
 import type { Streams, WatchedStream } from './streams.ts'
 
 interface RelayOptions {
   call: Call
-  want: StreamWant
+  answerFormat: StreamAnswerFormat
   maxFrameBytes: number
   streams: Streams
   meter: Meter
@@ -46,10 +45,10 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #latestAt = 0
   readonly #shape: StreamShape
   readonly #leave = () => {
-    const reason = this.#call.leaving.reason as Failure
+    const reason = this.#call.abortSource.reason as Failure
     if (this.#over) return
     if (reason.code === 'cancelled') {
-      if (this.#begun && !this.#call.left) this.#res.end(errorFrame(reason, this.#call.id))
+      if (this.#begun && !this.#call.disconnected) this.#res.end(errorFrame(reason, this.#call.id))
       this.#abandon()
     } else {
       this.#exchange?.abort()
@@ -63,17 +62,17 @@ export class StreamRelay implements EngineListener, WatchedStream {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    this.#shape = new StreamShape(options.want)
+    this.#shape = new StreamShape(options.answerFormat)
     this.#call = options.call
     this.#res = options.call.res
-    this.#call.leaving.addEventListener('abort', this.#leave)
+    this.#call.abortSource.addEventListener('abort', this.#leave)
   }
 
   /** The engine's request, once it is on its way. */
   attach(exchange: Exchange): void {
     if (this.#over) exchange.abort()
     else this.#exchange = exchange
-    if (this.#call.leaving.aborted) this.#leave()
+    if (this.#call.abortSource.aborted) this.#leave()
   }
 
   accepted(contentType: string): void {
@@ -196,7 +195,7 @@ export class StreamRelay implements EngineListener, WatchedStream {
   #end(end: CallEnd): void {
     this.#over = true
     this.#partial = undefined
-    this.#call.leaving.removeEventListener('abort', this.#leave)
+    this.#call.abortSource.removeEventListener('abort', this.#leave)
     this.#res.off('drain', this.#drain)
     if (end.how !== 'retry') this.#count(end.usage)
     this.#timed()
@@ -211,11 +210,11 @@ export class StreamRelay implements EngineListener, WatchedStream {
 
   /** Once a stream, because a histogram costs more than the relaying of a frame. */
   #timed(): void {
-    const { timings, want } = this.#options
+    const { timings, answerFormat } = this.#options
     if (this.#firstAt === 0) return
-    timings.took('firstToken', want.modelId, this.#firstAt - this.#call.startedAt)
+    timings.took('firstToken', answerFormat.modelId, this.#firstAt - this.#call.startedAt)
     const gaps = this.#shape.pieces - 1
-    if (gaps > 0) timings.took('token', want.modelId, (this.#latestAt - this.#firstAt) / gaps)
+    if (gaps > 0) timings.took('token', answerFormat.modelId, (this.#latestAt - this.#firstAt) / gaps)
   }
 
   /** What the engine says beyond the frames that were counted as they passed. */
@@ -230,7 +229,17 @@ export class StreamRelay implements EngineListener, WatchedStream {
     this.blockedSince = performance.now()
     const { streams } = this.#options
     // A response that is gone tells nobody any more that it closed.
-    if (this.#call.left) streams.remove(this)
+    if (this.#call.disconnected) streams.remove(this)
     else this.#res.once('close', () => streams.remove(this))
   }
+}
+
+/**
+ * Returns the end of the last complete frame in a stream of server-sent events, 0 when there is none. The text is latin1,
+ * in which every byte is one character.
+ */
+export function completeUntil(text: string): number {
+  const unix = text.lastIndexOf('\n\n')
+  const windows = text.lastIndexOf('\r\n\r\n')
+  return Math.max(unix < 0 ? 0 : unix + 2, windows < 0 ? 0 : windows + 4)
 }

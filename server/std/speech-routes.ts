@@ -4,7 +4,7 @@ import { speech as speechName } from '../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../core/tasks/speech/speech-request.ts'
 import { route } from '../route.ts'
 import { type SpeechOwners, speech } from './speech.ts'
-import { speakers, voicesOf } from './voices.ts'
+import { speechModels, voicesOf } from './voices.ts'
 
 const Voices = z
   .object({
@@ -45,7 +45,7 @@ export const speechRoutes = (owners: SpeechOwners) => [
     response: Voices,
     handle: async ({ query }, call) => {
       if (query.model !== undefined) modelFor(speechName, query.model, owners.registry.catalog())
-      const models = speakers(call, owners).filter(({ id }) => query.model === undefined || query.model === id)
+      const models = speechModels(call, owners).filter(({ id }) => query.model === undefined || query.model === id)
       const data = await Promise.all(
         models.map(async model => {
           const voices = (await voicesOf(model, owners)).map(({ id, name }) => ({ id, name }))

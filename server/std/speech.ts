@@ -5,24 +5,23 @@ import type { Lease } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { contentTypeOf, speechForms } from '../../core/schemas/speech-format.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
-import { soundFailure } from '../../core/tasks/protocols/synthesize.ts'
-import { type PreparedSpeech, prepareSpeech } from '../../core/tasks/speech/speech.ts'
-import { speechUsage } from '../../core/tasks/speech/speech-usage.ts'
+import { audioFailure } from '../../core/tasks/protocols/synthesize.ts'
+import { type PreparedSpeech, prepareSpeech, speechUsage } from '../../core/tasks/speech/speech.ts'
 import { readBody } from '../body.ts'
 import type { Call } from '../call.ts'
 import { errorFrame } from '../errors.ts'
-import { pour } from '../files/pour.ts'
+import { sendPieces } from '../files/send-pieces.ts'
 import { holdKey, idempotencyKeyOf, replay } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { answerLater } from '../submit.ts'
-import { carryOut } from './attempts.ts'
+import { runCall } from './run-call.ts'
 import { type SpeechJobOwners, submitSpeech } from './speech-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
 
 /** What synchronous speech needs. */
-export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'replies' | 'throughput' | 'timings'>
+export type SpeechOwners = SpeechJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
  * Returns the handler of a text-to-speech request: it validates the body and translates it for the engine, asks
@@ -49,10 +48,10 @@ async function answerSpeech(call: Call, owners: SpeechOwners): Promise<void> {
 
   const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: true }
   const attempt = (lease: Lease) => synthesize(call, prepared, admitted.model, lease, owners)
-  if (!keyed) return carryOut(call, work, attempt, owners)
+  if (!keyed) return runCall(call, work, attempt, owners)
   using hold = await holdKey(call, owners)
   if (hold.reply) replay(call, hold.reply)
-  else await carryOut(call, { ...work, hold }, attempt, owners)
+  else await runCall(call, { ...work, hold }, attempt, owners)
 }
 
 /** Answers `Prefer: respond-async`: submits the same request as a durable job. */
@@ -75,29 +74,29 @@ async function synthesize(
     const spoken = await audioProtocol(route).synthesize(
       lease,
       { path: route.path, body, maxBytes: config.limits.output_size },
-      call.leaving,
+      call.abortSource,
     )
     const converted = await conversion.convert(spoken, prepared)
     const pieces = await fromTheFirst(converted.sound)
-    call.leaving.throwIfAborted()
+    call.abortSource.throwIfAborted()
     begun = true
     if (events) {
       call.head(200, 'text/event-stream; charset=utf-8', ['cache-control', 'no-cache', 'x-accel-buffering', 'no'])
       const outcome: { failure?: Failure } = {}
-      await pour(call, eventsOf(pieces, usage.inputTokens, call, outcome))
+      await sendPieces(call, eventsOf(pieces, usage.inputTokens, call, outcome))
       if (outcome.failure) return { how: 'failed', failure: outcome.failure, usage }
     } else {
       const name = `speech.${speechForms[format].ending}`
       const disposition = `attachment; filename="${name}"`
       call.head(200, contentTypeOf(format, spoken.contentType, converted.rate), ['content-disposition', disposition])
-      await pour(call, pieces)
+      await sendPieces(call, pieces)
     }
     // A client that disconnected before the end, or read too slowly, cancels the call: that is no error.
-    if (call.leaving.aborted) throw call.leaving.reason
+    if (call.abortSource.aborted) throw call.abortSource.reason
     throughput.used(model.id, usage)
     return { how: 'completed', usage }
   } catch (thrown) {
-    const failure = soundFailure(thrown, call.leaving)
+    const failure = audioFailure(thrown, call.abortSource)
     const used = begun ? usage : nothing
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: used }
     if (!begun && failure.code === 'worker_error') return { how: 'retry', failure }
@@ -131,7 +130,7 @@ async function* eventsOf(
   try {
     for await (const piece of sound) yield event({ type: 'speech.audio.delta', audio: piece.toString('base64') })
   } catch (thrown) {
-    const failure = soundFailure(thrown, call.leaving)
+    const failure = audioFailure(thrown, call.abortSource)
     if (failure.code === 'cancelled') throw failure
     outcome.failure = failure
     yield Buffer.from(errorFrame(failure, call.id))

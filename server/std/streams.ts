@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { type Placed, SwapSet } from '../../core/swap-set.ts'
+import { SwapSet, type SwapSetMember } from '../../core/swap-set.ts'
 import { openPacer } from './pacer.ts'
 
 /** A response that is being streamed, as the watch over all of them sees it. */
-export interface WatchedStream extends Placed {
+export interface WatchedStream extends SwapSetMember {
   /** Monotonic milliseconds: since when the reader has taken nothing, or undefined while it keeps up. */
   blockedSince: number | undefined
   /** Monotonic milliseconds of the last byte written. */

@@ -1,5 +1,5 @@
 import { newId } from '../../core/ids.ts'
-import type { Sent } from '../../core/media/take.ts'
+import type { MediaInput } from '../../core/media/media.ts'
 import type { TranscriptionTask } from '../../core/schemas/task.ts'
 import type { FileRecord, JobRecord } from '../../core/store/store.ts'
 import { jobRequest, prepareTranscription, transcriptionInputs } from '../../core/tasks/transcription/transcription.ts'
@@ -13,7 +13,7 @@ export interface TranscriptionJobOptions {
   /** The body of the endpoint, its model included. */
   inputs: object
   /** The audio, where it came as a file of a form. */
-  sent?: Sent | undefined
+  sent?: MediaInput | undefined
   terms?: JobTerms
   /** The body that an idempotency key stands for. */
   body: unknown
@@ -46,9 +46,9 @@ export async function submitTranscription(
   boundInputs(call, task, JSON.stringify(kept), owners)
   const id = newId('job')
   const { field, value } = prepared.sound
-  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.gone }
+  const sender = { organizationId: call.caller.organizationId, origin: call.origin, jobId: id, signal: call.signal }
   const file = await media.take(sender, field, sent ?? call.inline.get(value) ?? value, 'audio')
-  call.letBodyGo()
+  call.releaseBody()
   const options = { id, admitted, inputs: { ...kept, file_id: file.id }, ...(terms ? { terms } : {}) }
   try {
     const { job, replayed } = await submitJob(call, body, options, owners)

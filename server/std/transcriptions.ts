@@ -1,6 +1,6 @@
 import { Failure } from '../../core/failure.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
-import type { Sound } from '../../core/media/sound.ts'
+import type { DecodedAudio } from '../../core/media/audio-decoder.ts'
 import type { Lease } from '../../core/models/fleet.ts'
 import type { TranscriptionTask } from '../../core/schemas/task.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
@@ -19,8 +19,8 @@ import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { route } from '../route.ts'
 import { answerLater } from '../submit.ts'
-import { carryOut } from './attempts.ts'
-import { readSoundBody, type SoundBody } from './sound-body.ts'
+import { type AudioBody, readAudioBody } from './audio-body.ts'
+import { runCall } from './run-call.ts'
 import { submitTranscription, type TranscriptionJobOwners } from './transcription-job.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0 }
@@ -29,7 +29,7 @@ const shapes = {
   'std/audio-translation': TranslationRequest.shape,
 }
 
-type TranscriptionOwners = TranscriptionJobOwners & Pick<Owners, 'cpu' | 'replies' | 'throughput' | 'timings'>
+type TranscriptionOwners = TranscriptionJobOwners & Pick<Owners, 'cpu' | 'idempotency' | 'throughput' | 'timings'>
 
 /**
  * Returns the handler of a speech-to-text request: it validates the form or the JSON and translates it for the engine,
@@ -45,7 +45,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   admission.requireRoom()
   const createdAt = Date.now()
   const prefer = preferenceOf(call.req.headers.prefer)
-  await using body = await readSoundBody(call, shapes[task], owners)
+  await using body = await readAudioBody(call, shapes[task], owners)
   const prepared = prepareTranscription(task, body.value, registry.catalog())
   // Awaited here: the files of the form are removed when this function returns.
   if (prefer.later && !prepared.stream) return await respondLater(call, task, body, owners)
@@ -53,14 +53,14 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
 
   async function answer(hold?: Hold): Promise<void> {
     const { field, value } = prepared.sound
-    const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.gone }
+    const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
     admission.requireQueueRoom(admitted)
     // Before the call holds a slot that others could use.
     const sound = await media.sound(sender, field, body.file ?? call.inline.get(value) ?? value)
-    call.letBodyGo()
+    call.releaseBody()
     const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
     try {
-      await carryOut(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }, owners), owners)
+      await runCall(call, work, (lease, { id }) => attempt(call, prepared, sound, { lease, hold, id }, owners), owners)
     } finally {
       // Not awaited: a client that has its answer may send the same key again at once.
       void sound[Symbol.asyncDispose]()
@@ -68,7 +68,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
   }
   if (idempotencyKeyOf(call) === undefined) return await answer()
   using hold = await holdKey(call, owners)
-  if (hold.reply) replay(call, hold.reply, transcriptionType(prepared.want.format))
+  if (hold.reply) replay(call, hold.reply, transcriptionType(prepared.answerFormat.format))
   else await answer(hold)
 }
 
@@ -76,7 +76,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
 async function respondLater(
   call: Call,
   task: TranscriptionTask,
-  { value, file }: SoundBody,
+  { value, file }: AudioBody,
   owners: TranscriptionJobOwners,
 ): Promise<void> {
   const options = { task, inputs: value as object, sent: file, body: value }
@@ -87,7 +87,7 @@ async function respondLater(
 async function attempt(
   call: Call,
   prepared: PreparedTranscription,
-  sound: Sound,
+  sound: DecodedAudio,
   { lease, hold, id }: { lease: Lease; hold: Hold | undefined; id: string },
   { config, cpu, throughput }: Pick<Owners, 'config' | 'cpu' | 'throughput'>,
 ): Promise<CallEnd> {
@@ -98,19 +98,19 @@ async function attempt(
       { path: prepared.route.path, fields: prepared.fields },
       sound,
       config.limits.engine_answer,
-      call.leaving,
+      call.abortSource,
     )
   } catch (thrown) {
     const failure = Failure.from(thrown)
     if (failure.code === 'cancelled') return { how: 'cancelled', usage: nothing }
     return failure.code === 'worker_error' ? { how: 'retry', failure } : { how: 'failed', failure, usage: nothing }
   }
-  const want = { ...prepared.want, seconds: sound.seconds, requestId: call.id }
-  const format = prepared.stream ? 'json' : want.format
-  const { body, usage } = await cpu.shape([answer], { ...want, format })
+  const answerFormat = { ...prepared.answerFormat, seconds: sound.seconds, requestId: call.id }
+  const format = prepared.stream ? 'json' : answerFormat.format
+  const { body, usage } = await cpu.shape([answer], { ...answerFormat, format })
   throughput.used(lease.modelId, usage)
   // A call that was cancelled while its answer was reshaped has been answered.
-  call.leaving.throwIfAborted()
+  call.abortSource.throwIfAborted()
   if (prepared.stream) sendEvents(call, body)
   else {
     // Stored before it is sent: a client that has seen an answer gets the same one again.

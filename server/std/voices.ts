@@ -1,6 +1,6 @@
+import { AbortSource } from '../../core/abort-source.ts'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { Failure } from '../../core/failure.ts'
-import { Departure } from '../../core/leaving.ts'
 import type { Model } from '../../core/models/model.ts'
 import { audioProtocol } from '../../core/tasks/protocols/protocols.ts'
 import { plainVoice, type Voice } from '../../core/tasks/protocols/voices.ts'
@@ -9,7 +9,7 @@ import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 
 /** The models that speak and that the caller may use. */
-export function speakers({ caller }: Call, { registry }: Pick<Owners, 'registry'>): Model[] {
+export function speechModels({ caller }: Call, { registry }: Pick<Owners, 'registry'>): Model[] {
   const catalog = registry.catalog()
   return registry
     .all()
@@ -27,7 +27,7 @@ export async function voicesOf(model: Model, { jobs, registry }: Pick<Owners, 'j
   const route = traits?.routes[speech.id]
   const lease = route === undefined ? undefined : jobs.idleSlot(model.id)
   if (!lease) return []
-  const enough = new Departure()
+  const enough = new AbortSource()
   const timer = setTimeout(
     () => enough.abort(new Failure('timeout', 'The engine did not name its voices.')),
     patienceMs,

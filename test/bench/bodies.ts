@@ -16,7 +16,7 @@ const { values } = parseArgs({
   },
 })
 const [callers, mb, seconds] = [Number(values.callers), Number(values.mb), Number(values.seconds)]
-const bars = { mostMb: 512, leftPart: 1.2 }
+const bars = { maxMb: 512, leftPart: 1.2 }
 const bench = openBench()
 
 try {
@@ -60,8 +60,8 @@ try {
   const startMb = rssMb(pid)
   for (const outcome of Object.keys(outcomes)) delete outcomes[outcome]
 
-  let mostMb = startMb
-  const watch = setInterval(() => (mostMb = Math.max(mostMb, rssMb(pid))), 20)
+  let maxMb = startMb
+  const watch = setInterval(() => (maxMb = Math.max(maxMb, rssMb(pid))), 20)
   const large = body(mb << 20)
   const until = performance.now() + seconds * 1_000
   const caller = async () => {
@@ -77,10 +77,10 @@ try {
   const leftMb = rssMb(pid)
   const told = Object.entries(outcomes).map(([outcome, count]) => `${outcome}: ${count}`)
   const broken = Object.keys(outcomes).some(outcome => outcome !== '200' && outcome !== '503')
-  const missed = mostMb > bars.mostMb || leftMb > startMb * bars.leftPart || broken || !outcomes['200']
+  const missed = maxMb > bars.maxMb || leftMb > startMb * bars.leftPart || broken || !outcomes['200']
   console.log(
     `bodies: ${callers} chats of ${mb} MB at a time for ${seconds} s: ${told.join(', ')}; RSS ${startMb.toFixed(0)} MB before, ` +
-      `at most ${mostMb.toFixed(0)} MB (bar ${bars.mostMb}), ${endMb.toFixed(0)} MB at the end, ` +
+      `at most ${maxMb.toFixed(0)} MB (bar ${bars.maxMb}), ${endMb.toFixed(0)} MB at the end, ` +
       `${leftMb.toFixed(0)} MB 15 s later (bar ${(startMb * bars.leftPart).toFixed(0)})${missed ? ' MISSED' : ''}`,
   )
   if (missed) process.exitCode = 1

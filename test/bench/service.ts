@@ -4,11 +4,11 @@ import { createServer } from 'node:http'
  * The engine of the fairness benchmark: answers a chat after the time that its last message names, `serve 200 for acme`,
  * and adds that time to what the organization has used. Each model has a path of its own, `/<model>/v1`. `GET /used`
  * answers with what it has counted. It answers everything at once: that no more than one request runs per slot is what
- * infer has to keep, and `mostAtOnce` tells. Prints its port.
+ * infer has to keep, and `maxAtOnce` tells. Prints its port.
  */
 export interface ServiceUse {
   /** Requests that ran at the same time at most. */
-  mostAtOnce: number
+  maxAtOnce: number
   /** Milliseconds of work and finished answers by organization. */
   organizations: Record<string, { ms: number; answers: number }>
 }
@@ -40,10 +40,10 @@ const server = createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (reques
   request.on('data', (bytes: Buffer) => (body += bytes.toString()))
   request.on('end', () => {
     const [, ms, organization] = /serve (\d+) for ([\w-]+)/.exec(body)!
-    const use = (used[model] ??= { mostAtOnce: 0, organizations: {} })
+    const use = (used[model] ??= { maxAtOnce: 0, organizations: {} })
     const own = (use.organizations[organization!] ??= { ms: 0, answers: 0 })
     running[model] = (running[model] ?? 0) + 1
-    use.mostAtOnce = Math.max(use.mostAtOnce, running[model])
+    use.maxAtOnce = Math.max(use.maxAtOnce, running[model])
     const began = performance.now()
     const timer = setTimeout(() => {
       own.answers++

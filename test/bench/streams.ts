@@ -105,12 +105,12 @@ try {
   const startMb = rssMb(pid)
 
   const times: number[] = []
-  let mostMb = startMb
+  let maxMb = startMb
   const over = new AbortController()
   const probe = async () => {
     while (!over.signal.aborted) {
       times.push(await livez(port))
-      mostMb = Math.max(mostMb, rssMb(pid))
+      maxMb = Math.max(maxMb, rssMb(pid))
       await delay(5)
     }
   }
@@ -122,11 +122,11 @@ try {
   await probing
 
   const worst = Math.max(...times)
-  const missed = worst > bars.livezMs || mostMb - startMb > bars.rssMb
+  const missed = worst > bars.livezMs || maxMb - startMb > bars.rssMb
   console.log(
     `streams: ${count} event streams opened at once with ${pending} pending jobs: all had their snapshot after ${openedMs.toFixed(0)} ms; ` +
       `/livez at most ${worst.toFixed(0)} ms (bar ${bars.livezMs}), ${times.length} asked; ` +
-      `RSS ${startMb.toFixed(0)} MB before, at most +${(mostMb - startMb).toFixed(0)} MB (bar ${bars.rssMb}), +${(rssMb(pid) - startMb).toFixed(0)} MB after${missed ? ' MISSED' : ''}`,
+      `RSS ${startMb.toFixed(0)} MB before, at most +${(maxMb - startMb).toFixed(0)} MB (bar ${bars.rssMb}), +${(rssMb(pid) - startMb).toFixed(0)} MB after${missed ? ' MISSED' : ''}`,
   )
   if (missed) process.exitCode = 1
 } finally {

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { loadavg } from 'node:os'
 import { z } from 'zod'
-import { Dag, mostMembers, Parameter } from '../../core/dag/definition.ts'
+import { Dag, maxMembers, Parameter } from '../../core/dag/definition.ts'
 import { parseJson } from '../../core/json.ts'
-import { surveyInTurns } from '../../core/workflows/diagnose.ts'
+import { surveyInTimeSlices } from '../../core/workflows/diagnose.ts'
 import { blockingOf } from '../../core/workflows/diagnostics.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
 
@@ -67,10 +67,10 @@ const offer = {
   }),
 }
 
-const shape = (): z.output<typeof Body> => Body.parse(parseJson(text, { depth: 64, keys: mostMembers }))
+const shape = (): z.output<typeof Body> => Body.parse(parseJson(text, { depth: 64, keys: maxMembers }))
 async function validate(): Promise<void> {
   const { dag, parameters } = shape()
-  const { diagnostics, order } = await surveyInTurns(dag, parameters ?? undefined, offer)
+  const { diagnostics, order } = await surveyInTimeSlices(dag, parameters ?? undefined, offer)
   const answer = { valid: blockingOf(diagnostics).length === 0, diagnostics, order }
   if (!answer.valid || JSON.stringify(answer).length < nodeCount) throw new Error(JSON.stringify(answer).slice(0, 500))
 }

@@ -7,8 +7,8 @@ import { newId } from '../../core/ids.ts'
 import { openJobs } from '../../core/jobs/jobs.ts'
 import { openLog } from '../../core/log.ts'
 import { openSqliteStore } from '../../core/store/sqlite/store.ts'
+import { openDefinitionSnapshots } from '../../core/workflows/definition-snapshots.ts'
 import { openExecutions } from '../../core/workflows/executions.ts'
-import { openFrozen } from '../../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWorks } from '../../core/workflows/node-run.ts'
 import { offerOf } from '../../core/workflows/offer.ts'
 import { openSingleFlight } from '../../core/workflows/single-flight.ts'
@@ -82,10 +82,10 @@ const store = await openSqliteStore({
 })
 await store.organizations.create({ id: organizationId, name: 'bench', plan: 'enterprise', ...limits, createdAt: 1 })
 const { fleet, models } = slotsOnly({ slots })
-const frozen = openFrozen(store.executions)
+const snapshots = openDefinitionSnapshots(store.executions)
 const admission = admitsAll(models)
 const works = openNodeWorks({
-  frozen,
+  snapshots,
   admission,
   cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
   content: inputs => Promise.resolve({ inputs, foreign: false }),
@@ -95,12 +95,12 @@ const run = openNodeRunner({
   admission,
   works,
   flight,
-  frozen,
+  snapshots,
   media: { take: () => Promise.reject(new Error('There are no media here')) },
   run: runner(async () => ({ ...done, result: '{"text":"done"}' })),
 })
 const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, slots, slotsPerModel: slots, run })
-const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
+const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
 const offered = { all: () => [], find: () => undefined, catalog: () => new Map() }
 const offer = {
   ...offerOf(offered, () => true),
@@ -157,7 +157,13 @@ async function theirs(flow: Flow[], count: number): Promise<number> {
 /** Milliseconds of a commit that nothing else shares. */
 async function commit(): Promise<number> {
   const start = performance.now()
-  await store.replies.keep(newId('req'), { bodyHash: 'x', status: 200, body: '{}', jobId: null, createdAt: Date.now() })
+  await store.idempotency.keep(newId('req'), {
+    bodyHash: 'x',
+    status: 200,
+    body: '{}',
+    jobId: null,
+    createdAt: Date.now(),
+  })
   return performance.now() - start
 }
 

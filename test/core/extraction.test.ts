@@ -15,7 +15,7 @@ import {
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { cacheDirectory, placeFile, placeTree, type TreeFile } from '../../core/extraction.ts'
+import { cacheDirectory, extractFile, extractTree, type TreeFile } from '../../core/extraction.ts'
 
 let cache: string
 let folder: string
@@ -44,9 +44,9 @@ describe('a file', () => {
   const content = Buffer.from('the original')
 
   test('is placed once, for its owner only, and left alone while it is right', () => {
-    const path = placeFile(folder, 'deep/addon.node', content)
+    const path = extractFile(folder, 'deep/addon.node', content)
     const before = statSync(path)
-    expect(placeFile(folder, 'deep/addon.node', content)).toBe(path)
+    expect(extractFile(folder, 'deep/addon.node', content)).toBe(path)
     expect(statSync(path).ino).toBe(before.ino)
     expect(before.mode & 0o777).toBe(0o600)
     expect(statSync(folder).mode & 0o777).toBe(0o700)
@@ -66,9 +66,9 @@ describe('a file', () => {
       },
     ],
   ])('is replaced when it has %s', (_, tamper) => {
-    const path = placeFile(folder, 'addon.node', content)
+    const path = extractFile(folder, 'addon.node', content)
     tamper(path)
-    placeFile(folder, 'addon.node', content)
+    extractFile(folder, 'addon.node', content)
     expect(readFileSync(path, 'utf8')).toBe('the original')
     expect(statSync(path, {}).isFile() && readdirSync(folder)).toEqual(['addon.node'])
   })
@@ -76,7 +76,7 @@ describe('a file', () => {
   test('is not placed where others could change it', () => {
     mkdirSync(folder)
     chmodSync(folder, 0o777)
-    expect(() => placeFile(folder, 'addon.node', content)).toThrow(
+    expect(() => extractFile(folder, 'addon.node', content)).toThrow(
       /^The cache directory .* cannot be used \(others can write to .*\); set INFER_CACHE_DIR to/,
     )
   })
@@ -86,11 +86,11 @@ describe('a file', () => {
     ['a link is in the way', () => symlinkSync(tmpdir(), folder)],
   ])('is not placed where %s', (_, prepare) => {
     prepare()
-    expect(() => placeFile(folder, 'addon.node', content)).toThrow(/is not a folder\); set INFER_CACHE_DIR/)
+    expect(() => extractFile(folder, 'addon.node', content)).toThrow(/is not a folder\); set INFER_CACHE_DIR/)
   })
 
   test('is not placed below /proc, and the attempt ends', () => {
-    expect(() => placeFile('/proc/infer/cache/1-0123456789abcdef', 'addon.node', content)).toThrow(
+    expect(() => extractFile('/proc/infer/cache/1-0123456789abcdef', 'addon.node', content)).toThrow(
       /^The cache directory \/proc\/infer\/cache cannot be used \(ENOENT/,
     )
   })
@@ -107,7 +107,7 @@ describe('a file', () => {
     writeFileSync(join(folder, 'old.tmp'), '')
     utimesSync(join(folder, 'old.tmp'), long, long)
     writeFileSync(join(folder, 'young.tmp'), '')
-    placeFile(folder, 'addon.node', content)
+    extractFile(folder, 'addon.node', content)
     expect(readdirSync(cache).sort()).toEqual(
       ['1.0.0-0123456789abcdef', ...['c', 'd', 'e'].map(name => `1.0.0-${name.repeat(16)}`), 'photos'].sort(),
     )
@@ -125,7 +125,7 @@ describe('a tree', () => {
   const contents = Buffer.from(Object.values(parts).join(''))
   let unpacked = 0
   const place = () =>
-    placeTree(folder, 'vendor', files, () => {
+    extractTree(folder, 'vendor', files, () => {
       unpacked++
       return contents
     })
@@ -190,7 +190,7 @@ describe('a tree', () => {
 
   test('that is never right is refused instead of unpacked for ever', () => {
     const wrong = [{ path: 'index.js', size: 1, sha256: 'no such hash' }]
-    expect(() => placeTree(folder, 'vendor', wrong, () => Buffer.from('x'))).toThrow(/its files change/)
+    expect(() => extractTree(folder, 'vendor', wrong, () => Buffer.from('x'))).toThrow(/its files change/)
     expect(existsSync(join(cache, 'elsewhere'))).toBe(false)
   })
 })

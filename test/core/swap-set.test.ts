@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { type Placed, SwapSet } from '../../core/swap-set.ts'
+import { SwapSet, type SwapSetMember } from '../../core/swap-set.ts'
 
-interface Named extends Placed {
+interface Named extends SwapSetMember {
   name: number
 }
 const member = (name: number): Named => ({ name, place: -1 })

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 
 /** Of the packed server that nobody has asked anything yet; see "What is resident" in bin/README.md. */
-const mostResidentKb = 120_000
+const maxResidentKb = 120_000
 
 test('an idle server has less than 120 MB resident', async () => {
   const home = mkdtempSync(join(tmpdir(), 'infer-idle-'))
@@ -19,7 +19,7 @@ test('an idle server has less than 120 MB resident', async () => {
     for await (const line of createInterface(server.stdout)) if (line.startsWith('ready ')) break
     const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))![1])
     // V8 gives back what the start left once nothing has happened for some seconds.
-    await expect.poll(resident, { timeout: 40_000, interval: 500 }).toBeLessThan(mostResidentKb)
+    await expect.poll(resident, { timeout: 40_000, interval: 500 }).toBeLessThan(maxResidentKb)
     expect(resident()).toBeGreaterThan(40_000)
   } finally {
     const exit = once(server, 'exit')

@@ -1,10 +1,10 @@
+import { AbortSource, type CallerSignal } from '../../core/abort-source.ts'
 import type { CallEnd } from '../../core/jobs/call.ts'
 import { openCalls } from '../../core/jobs/calls.ts'
 import { openDispatch } from '../../core/jobs/dispatch.ts'
-import { openPace } from '../../core/jobs/pace.ts'
+import { openJobDurations } from '../../core/jobs/job-durations.ts'
 import { openQueue } from '../../core/jobs/queue.ts'
 import { openWaitingCalls } from '../../core/jobs/waiting-calls.ts'
-import { Departure, type Leaving } from '../../core/leaving.ts'
 import { openLog } from '../../core/log.ts'
 import type { Fleet, Lease } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
@@ -13,7 +13,7 @@ import { admittedWork } from '../core/_admission.ts'
 /** A fleet whose slots can be asked for one by one. */
 export type LeasingFleet = Fleet & {
   /** Waits in the queue for a slot, as a call of one organization. */
-  lease(model: Model, of: { waitMs: number; signal?: Leaving }): Promise<Lease>
+  lease(model: Model, of: { waitMs: number; signal?: CallerSignal }): Promise<Lease>
   /** How many wait for a slot of the model. */
   waiting(modelId: string): number
 }
@@ -40,11 +40,20 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
   })
   let came = 0
   const recorder = { record() {}, find: () => undefined, requireRoom() {}, waiting: 0, close: none }
-  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, pace: openPace(), rankOf: () => ++came, log })
+  const calls = openCalls({
+    fleet,
+    dispatch,
+    queue,
+    waiting,
+    recorder,
+    pace: openJobDurations(),
+    rankOf: () => ++came,
+    log,
+  })
   return Object.assign(Object.create(fleet) as Fleet, fleet, {
     waiting: (modelId: string): number => queue.waiting(modelId).interactive,
-    lease(model: Model, { waitMs, signal }: { waitMs: number; signal?: Leaving }): Promise<Lease> {
-      const caller = new Departure()
+    lease(model: Model, { waitMs, signal }: { waitMs: number; signal?: CallerSignal }): Promise<Lease> {
+      const caller = new AbortSource()
       const leave = () => caller.abort(signal!.reason)
       if (signal?.aborted) leave()
       else signal?.addEventListener('abort', leave)

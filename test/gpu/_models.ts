@@ -1,5 +1,5 @@
 import { Model } from '../../core/models/model.ts'
-import type { Wanted } from '../../gpu/place.ts'
+import type { PlacementRequest } from '../../gpu/place.ts'
 
 export const GiB = 2 ** 30
 
@@ -7,7 +7,11 @@ export const GiB = 2 ** 30
 export const modelOf = (id: string, of: object = {}): Model =>
   Model.parse({ id, engine: 'custom', command: ['{port}'], idle_ttl: 60_000, ...of })
 
-export const wantedOf = (id: string, gigabytes: number, of: Partial<Wanted> = {}): Omit<Wanted, 'mayEvict'> => ({
+export const wantedOf = (
+  id: string,
+  gigabytes: number,
+  of: Partial<PlacementRequest> = {},
+): Omit<PlacementRequest, 'mayEvict'> => ({
   modelId: id,
   bytes: gigabytes * GiB,
   devices: 1,

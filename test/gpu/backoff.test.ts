@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../core/retry-after.ts'
 import { circuit, defaultBackoff, type Failures, failedAgain } from '../../gpu/backoff.ts'
-import { untilFree, untilReady } from '../../gpu/pace.ts'
+import { untilFree, untilReady } from '../../gpu/expected-durations.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
   let failures: Failures | null = null

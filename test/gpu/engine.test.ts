@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Engine, type EngineOrder, reasonOfDeath } from '../../gpu/engine.ts'
+import { Engine, type EngineOptions, exitReason } from '../../gpu/engine.ts'
 import { unconfined } from '../../gpu/sandbox/level.ts'
 import { fakeEngine, launcherIn, survivors, temporary, until, wrappersHere } from './launcher/_launch.ts'
 
 const [wrapper] = wrappersHere
 
 let count = 0
-async function engineWith(flags: string[], of: Partial<EngineOrder> = {}) {
+async function engineWith(flags: string[], of: Partial<EngineOptions> = {}) {
   const dataDir = temporary()
   const launcher = await launcherIn(dataDir, wrapper!)
   const engineId = `test-${process.pid}-${++count}`
@@ -57,7 +57,7 @@ test('one that does not listen at first is loading, not broken', async () => {
 })
 
 describe('a start that fails says why and leaves nothing behind', () => {
-  const cases: [name: string, flags: string[], of: Partial<EngineOrder>, message: RegExp][] = [
+  const cases: [name: string, flags: string[], of: Partial<EngineOptions>, message: RegExp][] = [
     ['it ends at once', ['--exit', '3'], {}, /^Engine exited \(3\): out of memory$/],
     ['it ends while loading', ['--hang', '--exit', '1', '--exit-after', '200'], {}, /^Engine exited \(1\)/],
     ['a segmentation fault', ['--hang', '--segfault-after', '100'], {}, /^Engine exited \(SIGSEGV\)/],
@@ -154,5 +154,5 @@ test.for<[status: string, lastWords: string, reason: string]>([
   ['1', 'CUDA error: out of memory for the request of org_2', 'Engine exited (1): out of memory'],
   ['127', '/bin/sh: vllm: command not found', 'Engine exited (127): a program or file is missing'],
 ])('an engine that ended with %s after %j is told as %j', ([status, lastWords, reason]) =>
-  expect(reasonOfDeath({ status, lastWords })).toBe(reason),
+  expect(exitReason({ status, lastWords })).toBe(reason),
 )

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { tensor, writeGguf } from '../../bin/gguf-writer.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
-import { estimate, ggufNeed, type Room, type Sized } from '../../gpu/estimate.ts'
+import { estimate, ggufNeed, type PlacementTarget, type Sized } from '../../gpu/estimate.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'infer-size-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 const MiB = 2 ** 20
-const cpu: Room = { kind: 'cpu', devices: 1, capacity: 2 ** 34, slots: 4 }
-const nvidia: Room = { ...cpu, kind: 'nvidia' }
+const cpu: PlacementTarget = { kind: 'cpu', devices: 1, capacity: 2 ** 34, slots: 4 }
+const nvidia: PlacementTarget = { ...cpu, kind: 'nvidia' }
 const model = (source?: string, more: Partial<Sized> = {}): Sized => ({
   tasks: ['std/chat-completion'],
   memory: undefined,

@@ -39,7 +39,7 @@ describe('leases', () => {
     const model = fake('a', [], { concurrency: 2 })
     const { fleet } = await fleetOf([model])
     await Promise.all(Array.from({ length: 10 }, () => chat(fleet, model, 'mode:slow,ms=20')))
-    expect(await statsOf(fleet, model)).toMatchObject({ mostRunning: 2, finished: 10 })
+    expect(await statsOf(fleet, model)).toMatchObject({ maxRunning: 2, finished: 10 })
   })
 
   test('waiting ends with the signal, and the place goes to the next', async () => {
@@ -137,7 +137,7 @@ describe('engines', () => {
   })
 
   test('health without inference: the request fails after no_progress, the engine is replaced', async () => {
-    const model = fake('a', ['--deaf'], { no_progress: '400ms' })
+    const model = fake('a', ['--unresponsive'], { no_progress: '400ms' })
     const { fleet } = await fleetOf([model])
     expect((await chat(fleet, model)).failure).toMatchObject({ code: 'timeout' })
     await until(() => fleet.snapshot().residents.length === 0)

@@ -41,7 +41,7 @@ async function open() {
     changed() {},
   })
   onTestFinished(() => memory.close())
-  const free = () => memory.places()[0]!.capacity / GiB
+  const free = () => memory.capacities()[0]!.capacity / GiB
   return { memory, free, log }
 }
 
@@ -51,7 +51,7 @@ const residentOn = (id: string, gigabytes: number, state: Resident['state'] = 'r
 describe('what may be booked', () => {
   test('nearly all of an empty card, four fifths of the processor', async () => {
     const { memory } = await open()
-    expect(memory.places()).toEqual([
+    expect(memory.capacities()).toEqual([
       { id: 'gpu0', kind: 'nvidia', capacity: 97 * GiB },
       { id: 'cpu', kind: 'cpu', capacity: 8 * GiB },
     ])

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { type Occupant, type Place, place, type Wanted } from '../../gpu/place.ts'
+import { type DeviceCapacity, type Occupant, type PlacementRequest, place } from '../../gpu/place.ts'
 
 const GiB = 2 ** 30
-const gpu = (id: string, gigabytes: number): Place => ({ id, kind: 'nvidia', capacity: gigabytes * GiB })
-const cpu = (gigabytes: number): Place => ({ id: 'cpu', kind: 'cpu', capacity: gigabytes * GiB })
+const gpu = (id: string, gigabytes: number): DeviceCapacity => ({ id, kind: 'nvidia', capacity: gigabytes * GiB })
+const cpu = (gigabytes: number): DeviceCapacity => ({ id: 'cpu', kind: 'cpu', capacity: gigabytes * GiB })
 const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Occupant> = {}): Occupant => ({
   engineId,
   modelId: engineId,
@@ -14,7 +14,7 @@ const on = (engineId: string, devices: string, gigabytes: number, of: Partial<Oc
   lastUsedAt: 0,
   ...of,
 })
-const want = (gigabytes: number, of: Partial<Wanted> = {}): Wanted => ({
+const want = (gigabytes: number, of: Partial<PlacementRequest> = {}): PlacementRequest => ({
   modelId: 'new',
   bytes: gigabytes * GiB,
   devices: 1,
@@ -25,7 +25,13 @@ const want = (gigabytes: number, of: Partial<Wanted> = {}): Wanted => ({
 const busy = { busy: true }
 
 describe('place', () => {
-  const cases: [rule: string, want: Wanted, occupants: Occupant[], places: Place[], decision: object][] = [
+  const cases: [
+    rule: string,
+    want: PlacementRequest,
+    occupants: Occupant[],
+    capacities: DeviceCapacity[],
+    decision: object,
+  ][] = [
     ['an empty card is taken', want(10), [], [gpu('a', 24)], { do: 'load', devices: ['a'], evict: [] }],
     [
       'several fit beside each other',
@@ -267,8 +273,8 @@ describe('place', () => {
     ],
     ['a card of which others have taken all', want(1), [], [gpu('a', 0)], { do: 'refuse' }],
   ]
-  test.each(cases)('%s', (_rule, wanted, occupants, places, decision) =>
-    expect(place(wanted, occupants, places)).toMatchObject(decision),
+  test.each(cases)('%s', (_rule, wanted, occupants, capacities, decision) =>
+    expect(place(wanted, occupants, capacities)).toMatchObject(decision),
   )
 })
 

@@ -3,12 +3,12 @@ import { expect, test } from 'vitest'
 import { defaultRules } from '../../gpu/effects.ts'
 import { shareOf } from '../../gpu/memory.ts'
 import type { ModelState, Resident } from '../../gpu/model-state.ts'
-import type { Place } from '../../gpu/place.ts'
+import type { DeviceCapacity } from '../../gpu/place.ts'
 import { openResidency } from '../../gpu/residency.ts'
 import { openCallers } from './_callers.ts'
 import { GiB, modelOf, wantedOf } from './_models.ts'
 
-const places: Place[] = [
+const capacities: DeviceCapacity[] = [
   { id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB },
   { id: 'gpu1', kind: 'nvidia', capacity: 16 * GiB },
 ]
@@ -60,7 +60,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
           },
           newEngineId: () => `e${++count}`,
         },
-        () => places,
+        () => capacities,
         callers.queue,
         { ...defaultRules, holdMs: 2_000 },
       )
@@ -118,7 +118,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
         }
       }
       const check = (): void => {
-        for (const place of places) {
+        for (const place of capacities) {
           const on = residency.residents().filter(one => one.devices.includes(place.id) && one.state !== 'stopping')
           expect(on.reduce((sum, one) => sum + shareOf(one), 0)).toBeLessThanOrEqual(place.capacity)
         }

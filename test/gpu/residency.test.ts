@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Failure } from '../../core/failure.ts'
 import { defaultRules } from '../../gpu/effects.ts'
 import type { ModelState, Resident } from '../../gpu/model-state.ts'
-import type { Place } from '../../gpu/place.ts'
+import type { DeviceCapacity } from '../../gpu/place.ts'
 import { openResidency, type Residency } from '../../gpu/residency.ts'
 import { openCallers } from './_callers.ts'
 import { GiB, modelOf, wantedOf } from './_models.ts'
@@ -12,7 +12,7 @@ let done: string[]
 let now: number
 let wakeAt: number
 let residency: Residency
-let places: Place[]
+let capacities: DeviceCapacity[]
 let engineCount: number
 let callers: ReturnType<typeof openCallers>
 
@@ -21,7 +21,7 @@ beforeEach(() => {
   now = 0
   wakeAt = Number.POSITIVE_INFINITY
   engineCount = 0
-  places = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
+  capacities = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
   callers = openCallers(() => now)
   residency = openResidency(
     {
@@ -34,7 +34,7 @@ beforeEach(() => {
       },
       newEngineId: () => `e${++engineCount}`,
     },
-    () => places,
+    () => capacities,
     callers.queue,
     { ...defaultRules, holdMs: 10_000 },
   )
@@ -569,14 +569,14 @@ test('a booking grows to what was measured, never shrinks', () => {
 })
 
 test('when a card appears, what could not be placed can', () => {
-  places = []
+  capacities = []
   const state = stateOf('a', 10, { replicas: { min: 1, max: 1 } })
   residency.refresh()
   expect(residency.activity(state)).toMatchObject({
     status: 'unavailable',
     reason: expect.stringMatching(/found none/),
   })
-  places = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
+  capacities = [{ id: 'gpu0', kind: 'nvidia', capacity: 24 * GiB }]
   residency.refresh()
   expect(since()).toEqual(['start e1 a'])
   expect(residency.activity(state)).toMatchObject({ status: 'loading', reason: null })

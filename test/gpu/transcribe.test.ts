@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { AbortSource } from '../../core/abort-source.ts'
 import type { Failure } from '../../core/failure.ts'
-import { Departure } from '../../core/leaving.ts'
 import { Model } from '../../core/models/model.ts'
 import { transcribe } from '../../core/tasks/protocols/transcribe.ts'
 import { wavHead } from '../../core/tasks/wav.ts'
@@ -38,7 +38,7 @@ const asked = { path: '/v1/audio/transcriptions', fields: [['model', 'm']] as [s
 const send = (
   lease: Awaited<ReturnType<typeof elsewhere>>,
   sound: ReturnType<typeof soundOf>,
-  gone = new Departure(),
+  gone = new AbortSource(),
 ) => transcribe(lease, asked, sound, 1 << 20, gone)
 
 /** How much memory lies outside the heap. */
@@ -106,7 +106,7 @@ test('a sound that is shorter than it was, or gone, is no fault of the engine', 
 })
 
 test('whoever leaves ends it in the middle', async () => {
-  const gone = new Departure()
+  const gone = new AbortSource()
   const closed = Promise.withResolvers<boolean>()
   const lease = await elsewhere(req => {
     req.once('close', () => closed.resolve(req.complete)).on('error', () => {})

@@ -1,4 +1,4 @@
-import { openAccounts, type TokenWish } from '../../core/accounts/accounts.ts'
+import { openAccounts, type TokenOptions } from '../../core/accounts/accounts.ts'
 import { openKeys } from '../../core/accounts/keys.ts'
 import { newId } from '../../core/ids.ts'
 import { openLog } from '../../core/log.ts'
@@ -13,7 +13,7 @@ export async function makeOrganization(
     requestsPerMinute = 0,
     jobsPerMinute = 0,
     ...token
-  }: { requestsPerMinute?: number; jobsPerMinute?: number } & Partial<TokenWish> = {},
+  }: { requestsPerMinute?: number; jobsPerMinute?: number } & Partial<TokenOptions> = {},
 ): Promise<{ organizationId: string; secret: string }> {
   const log = openLog('error')
   const store = await openAdminStore(app.dataDir, log)

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, test, vi } from 'vitest'
-import { openBodyRoom } from '../../core/admission/body-room.ts'
+import { openBodyMemory } from '../../core/admission/body-memory.ts'
 import { heldBytes } from '../../server/body.ts'
 
 const request = (length?: number) =>
   ({ headers: length === undefined ? {} : { 'content-length': String(length) } }) as IncomingMessage
 
 test('bodies are held up to the bound, and room comes back with each that goes', () => {
-  const room = openBodyRoom(1_000)
+  const room = openBodyMemory(1_000)
   const first = room.hold(heldBytes(request(300)))
   const second = room.hold(heldBytes(request(200)))
   expect(() => room.hold(heldBytes(request(1)))).toThrow(/hold all the memory/)
@@ -20,7 +20,7 @@ test('bodies are held up to the bound, and room comes back with each that goes',
 
 test('of what large bodies take while they are read, the largest counts, until it has been read', () => {
   expect(heldBytes(request(30 << 20))).toEqual({ kept: 60 << 20, whileRead: 180 << 20 })
-  const room = openBodyRoom(1_000)
+  const room = openBodyMemory(1_000)
   const first = room.hold({ kept: 100, whileRead: 600 })
   const second = room.hold({ kept: 200, whileRead: 500 })
   expect(() => room.hold({ kept: 101, whileRead: 0 })).toThrow(/hold all the memory/)
@@ -39,7 +39,7 @@ test('memory is collected once when it is quiet after much was held', () => {
   vi.useFakeTimers()
   try {
     const collect = vi.fn()
-    const room = openBodyRoom(100 << 20, collect)
+    const room = openBodyMemory(100 << 20, collect)
     room.hold({ kept: 1 << 20, whileRead: 0 })()
     vi.advanceTimersByTime(60_000)
     expect(collect).not.toHaveBeenCalled()
@@ -59,11 +59,11 @@ test('memory is collected once when it is quiet after much was held', () => {
 })
 
 test('one body alone is always taken, whatever its size; its own limit is elsewhere', () => {
-  expect(() => openBodyRoom(10).hold(heldBytes(request(1_000)))).not.toThrow()
+  expect(() => openBodyMemory(10).hold(heldBytes(request(1_000)))).not.toThrow()
 })
 
 test('a body of unannounced length counts as a large one', () => {
-  const room = openBodyRoom(3 << 20)
+  const room = openBodyMemory(3 << 20)
   room.hold(heldBytes(request()))
   expect(() => room.hold(heldBytes(request()))).toThrow(/hold all the memory/)
 })

@@ -23,7 +23,7 @@ beforeAll(async () => {
       fakeModel('poisoned', ['--id', 'poisoned']),
       fakeModel('frozen', ['--id', 'frozen'], { no_progress: '600ms' }),
       fakeModel('hung', ['--hang'], { load_timeout: '400ms' }),
-      fakeModel('deaf', ['--deaf'], { no_progress: '300ms' }),
+      fakeModel('unresponsive', ['--unresponsive'], { no_progress: '300ms' }),
       fakeModel('slow-load', ['--ready-after', '60000'], { dispatch_wait_ms: '200ms' }),
       fakeModel('narrow', [], { concurrency: 1, max_queue: 1 }),
       fakeModel('hurried', [], { concurrency: 1, dispatch_wait_ms: '300ms', replicas: { min: 1, max: 1 } }),
@@ -241,7 +241,7 @@ describe('an engine that does nothing', () => {
 
   test.each([
     ['hung in its load', 'hung', 503, 'no_capacity', /no progress in loading for 400 ms/],
-    ['healthy but unresponsive', 'deaf', 504, 'timeout', /no progress/],
+    ['healthy but unresponsive', 'unresponsive', 504, 'timeout', /no progress/],
   ])('%s: %s answers %i with the reason', async (_, model, status, code, reason) => {
     const failed = await ask(model)
     expect([failed.status, failed.code], failed.text).toEqual([status, code])

@@ -272,7 +272,7 @@ async function jobs(): Promise<number> {
   return [...text.matchAll(/^infer_jobs\{state="\w+"\} (\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
-test('100 at once on the line: one is computed, and all that are answered are answered alike', async () => {
+test('100 synchronous requests at once: one is computed, and all answers are the same', async () => {
   const key = newKey()
   const answers = await Promise.all(Array.from({ length: 100 }, () => embed('together', key)))
   const good = answers.filter(({ status }) => status === 200)

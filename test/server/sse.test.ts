@@ -27,7 +27,7 @@ function openCall() {
     id: 'req_1',
     res,
     req: { method: 'GET' },
-    left: false,
+    disconnected: false,
     head: () => undefined,
     streams: openStreams({ pingMs: 60_000, writeDeadlineMs: 60_000 }),
     access: { watch: () => () => undefined },

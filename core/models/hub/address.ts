@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto'
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
-import { firstContact } from './first-contact.ts'
+import { firstRequest } from './first-request.ts'
 import { insidePath } from './layout.ts'
 import { withLock } from './lock.ts'
 import type { Pulled, PullTools } from './pull.ts'
 import { readRemoteHeader } from './remote-header.ts'
-import { openRequests, usualPatience } from './requests.ts'
+import { defaultRetryRules, openRequests } from './requests.ts'
 import { requireSpace } from './space.ts'
 import { transfer } from './transfer.ts'
 
 /** Parts that an address may name; each is asked for by itself. */
-const mostParts = 999
+const maxParts = 999
 const partName = /-(\d{5})-of-(\d{5})\.gguf$/
 
 /**
@@ -24,7 +24,7 @@ const partName = /-(\d{5})-of-(\d{5})\.gguf$/
 export async function pullAddress(
   url: string,
   folder: string,
-  { hub, signal, onEvent, patience = usualPatience, preview }: PullTools,
+  { hub, signal, onEvent, retryRules = defaultRetryRules, preview }: PullTools,
 ): Promise<Pulled> {
   refusePassword(url)
   const parts = partsOf(url)
@@ -34,14 +34,14 @@ export async function pullAddress(
   const ask = openRequests({
     hub: { ...hub, token: undefined, offline: false },
     repository: target.pathname,
-    silenceMs: patience.silenceMs,
+    silenceMs: retryRules.silenceMs,
     signal: AbortSignal.any([signal, cancel.signal]),
   })
   onEvent({ event: 'connect', host: target.host, what: nameOf(url) })
   await mkdir(folder, { recursive: true })
   const found = []
   for (const part of parts) {
-    const about = await firstContact(() => look(part, ask), { target, hub, patience, signal, cancel })
+    const about = await firstRequest(() => look(part, ask), { target, hub, retryRules, signal, cancel })
     const key = createHash('sha256').update(`${part}\n${about.version}`).digest('hex').slice(0, 16)
     const path = join(folder, nameOf(part))
     const size = (await stat(path).catch(() => null))?.size
@@ -62,7 +62,7 @@ export async function pullAddress(
   const missing = found.filter(({ present }) => !present)
   if (preview && missing.length > 0) {
     const files = found.map(({ file, url: part, size }) => ({ name: file, url: part, size }))
-    const header = await readRemoteHeader(files, { ask, patience, signal })
+    const header = await readRemoteHeader(files, { ask, retryRules, signal })
     if (header) await preview({ header, path: found[0]!.path, repository: null, bytes: bytesOf(missing) })
   }
   onEvent({
@@ -80,7 +80,7 @@ export async function pullAddress(
         if ((await stat(path).catch(() => null))?.size === size) return
         await transfer(
           { name: file, url: part, etag, incomplete, size, hash: null },
-          { ask, patience, signal, onEvent: event => onEvent({ ...event, file }) },
+          { ask, retryRules, signal, onEvent: event => onEvent({ ...event, file }) },
         )
         await rename(incomplete, path)
       })
@@ -131,8 +131,8 @@ function partsOf(url: string): string[] {
   const { pathname } = new URL(url)
   const count = Number(partName.exec(pathname)?.[2] ?? 1)
   if (count <= 1) return [url]
-  if (count > mostParts)
-    throw new Failure('invalid_value', `'${url}' names one of ${count} parts; at most ${mostParts} are downloaded.`)
+  if (count > maxParts)
+    throw new Failure('invalid_value', `'${url}' names one of ${count} parts; at most ${maxParts} are downloaded.`)
   return Array.from({ length: count }, (_, at) => {
     const part = new URL(url)
     part.pathname = pathname.replace(partName, `-${String(at + 1).padStart(5, '0')}-of-$2.gguf`)

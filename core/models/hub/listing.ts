@@ -3,10 +3,10 @@ import { Failure } from '../../failure.ts'
 import type { HubFile } from './choose.ts'
 import { insidePath } from './layout.ts'
 import type { HubReference } from './reference.ts'
-import { type Ask, unreachable } from './requests.ts'
+import { type HubFetch, unreachable } from './requests.ts'
 
 /** A repository with more files than this is no model. */
-const mostFiles = 20_000
+const maxFiles = 20_000
 
 /**
  * Which commit a reference means and what files it has. Throws Failure: the refusals of `openRequests`, and
@@ -15,7 +15,7 @@ const mostFiles = 20_000
 export async function listRepository(
   { repository, revision }: HubReference,
   endpoint: string,
-  ask: Ask,
+  ask: HubFetch,
 ): Promise<{ commit: string; files: HubFile[] }> {
   const fetch: typeof globalThis.fetch = async input => {
     const url = input instanceof Request ? input.url : String(input)
@@ -53,7 +53,7 @@ export async function listRepository(
       if (!/^[0-9a-f]+$/.test(hash.hex) || hash.hex.length !== (lfs ? 64 : 40)) throw strange(`no hash of '${path}'`)
       if (!Number.isSafeInteger(bytes) || bytes < 0) throw strange(`no size of '${path}'`)
       files.push({ path: insidePath(path, repository), size: bytes, hash })
-      if (files.length > mostFiles) throw strange(`that it has more than ${mostFiles} files`)
+      if (files.length > maxFiles) throw strange(`that it has more than ${maxFiles} files`)
     }
   } catch (thrown) {
     throw thrown instanceof Failure ? thrown : strange('nothing that can be understood')

@@ -42,9 +42,9 @@ function acquire(path: string, how: string[], signal: AbortSignal): Promise<(() 
     const stop = () => child.kill('SIGKILL')
     signal.addEventListener('abort', stop, { once: true })
     const settled = () => signal.removeEventListener('abort', stop)
-    let said = ''
+    let errorText = ''
     child.stderr.on('data', piece => {
-      said += String(piece)
+      errorText += String(piece)
     })
     child.stdin.on('error', () => undefined)
     child.once('error', cause => {
@@ -70,7 +70,7 @@ function acquire(path: string, how: string[], signal: AbortSignal): Promise<(() 
         reject(
           new Failure(
             'invalid_value',
-            `The file '${path}' cannot be locked: ${said.trim() || `flock ended with ${code}`}.`,
+            `The file '${path}' cannot be locked: ${errorText.trim() || `flock ended with ${code}`}.`,
           ),
         )
     })

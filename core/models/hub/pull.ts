@@ -4,13 +4,13 @@ import { mkdir, readlink, rename, stat, symlink, writeFile } from 'node:fs/promi
 import { dirname } from 'node:path'
 import type { GgufHeader } from '../gguf-header.ts'
 import { type Choice, chooseFiles, type HubFile } from './choose.ts'
-import { firstContact } from './first-contact.ts'
+import { firstRequest } from './first-request.ts'
 import { type Layout, layoutOf } from './layout.ts'
 import { listRepository } from './listing.ts'
 import { withLock } from './lock.ts'
 import type { HubReference } from './reference.ts'
 import { readRemoteHeader } from './remote-header.ts'
-import { openRequests, type Patience, usualPatience } from './requests.ts'
+import { defaultRetryRules, openRequests, type RetryRules } from './requests.ts'
 import type { HubSettings } from './settings.ts'
 import { requireSpace } from './space.ts'
 import { type TransferEvent, transfer } from './transfer.ts'
@@ -48,7 +48,7 @@ export interface PullTools {
   hub: HubSettings
   signal: AbortSignal
   onEvent: (event: PullEvent) => void
-  patience?: Patience
+  retryRules?: RetryRules
   /** Sees a GGUF model before it is downloaded, where the server allows a look; what it throws ends the download. */
   preview?: (preview: Preview) => Promise<void>
 }
@@ -69,7 +69,7 @@ export interface Preview {
  */
 export async function pullModel(
   reference: HubReference,
-  { hub, signal, onEvent, patience = usualPatience, preview }: PullTools,
+  { hub, signal, onEvent, retryRules = defaultRetryRules, preview }: PullTools,
 ): Promise<Pulled> {
   const { repository, revision } = reference
   const target = new URL(hub.endpoint)
@@ -77,14 +77,14 @@ export async function pullModel(
   const ask = openRequests({
     hub,
     repository,
-    silenceMs: patience.silenceMs,
+    silenceMs: retryRules.silenceMs,
     signal: AbortSignal.any([signal, cancel.signal]),
   })
   onEvent({ event: 'connect', host: target.host, what: repository })
-  const { commit, files } = await firstContact(() => listRepository(reference, hub.endpoint, ask), {
+  const { commit, files } = await firstRequest(() => listRepository(reference, hub.endpoint, ask), {
     target,
     hub,
-    patience,
+    retryRules,
     signal,
     cancel,
   })
@@ -97,7 +97,7 @@ export async function pullModel(
   const path = choice.main === null ? layout.snapshot(commit) : layout.file(commit, choice.main)
   if (preview && choice.kind === 'gguf' && missing.length > 0) {
     const parts = choice.files.map(file => ({ name: file.path, url: urlOf(file.path), size: file.size }))
-    const header = await readRemoteHeader(parts, { ask, patience, signal })
+    const header = await readRemoteHeader(parts, { ask, retryRules, signal })
     if (header) await preview({ header, path, repository, bytes: bytesOf(missing) })
   }
   onEvent({
@@ -129,7 +129,7 @@ export async function pullModel(
           const incomplete = layout.incomplete(hash.hex)
           await transfer(
             { name: path, url: urlOf(path), incomplete, size, hash },
-            { ask, patience, signal, onEvent: event => onEvent({ ...event, file: path }) },
+            { ask, retryRules, signal, onEvent: event => onEvent({ ...event, file: path }) },
           )
           await rename(incomplete, layout.blob(hash.hex))
         },

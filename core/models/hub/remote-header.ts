@@ -1,7 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { type GgufContents, parseGguf } from '../gguf-format.ts'
 import { type GgufHeader, ggufHeader } from '../gguf-header.ts'
-import { type Ask, type Patience, persist, unreachable } from './requests.ts'
+import { type HubFetch, type RetryRules, unreachable, withRetries } from './requests.ts'
 
 /** One request brings this much: a round trip costs more than a few megabytes, and headers have up to twenty. */
 const pieceBytes = 4 << 20
@@ -12,7 +12,7 @@ const pieceBytes = 4 << 20
  */
 export async function readRemoteHeader(
   files: readonly { name: string; url: string; size: number }[],
-  { ask, patience, signal }: { ask: Ask; patience: Patience; signal: AbortSignal },
+  { ask, retryRules, signal }: { ask: HubFetch; retryRules: RetryRules; signal: AbortSignal },
 ): Promise<GgufHeader | null> {
   const contents: GgufContents[] = []
   for (const { name, url, size } of files) {
@@ -21,7 +21,7 @@ export async function readRemoteHeader(
     while (!step.done) {
       const { at, bytes } = step.value
       const end = Math.min(size, at + Math.max(bytes, pieceBytes))
-      const piece = await persist(() => readPiece(url, at, end, ask), { patience, signal })
+      const piece = await withRetries(() => readPiece(url, at, end, ask), { retryRules, signal })
       if (piece === null) return null
       step = parser.next(piece)
     }
@@ -30,8 +30,8 @@ export async function readRemoteHeader(
   return ggufHeader(files[0]!.name, contents)
 }
 
-async function readPiece(url: string, at: number, end: number, ask: Ask): Promise<Uint8Array | null> {
-  const { response, heard, done } = await ask(url, { range: `bytes=${at}-${end - 1}` })
+async function readPiece(url: string, at: number, end: number, ask: HubFetch): Promise<Uint8Array | null> {
+  const { response, received, done } = await ask(url, { range: `bytes=${at}-${end - 1}` })
   try {
     if (response.status !== 206) {
       await response.body?.cancel()
@@ -40,7 +40,7 @@ async function readPiece(url: string, at: number, end: number, ask: Ask): Promis
     const pieces: Uint8Array[] = []
     let length = 0
     for await (const piece of response.body ?? []) {
-      heard()
+      received()
       length += piece.length
       // Who sends more than was asked for is not read to the end.
       if (length > end - at) return null

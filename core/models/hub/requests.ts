@@ -4,7 +4,7 @@ import { Failure } from '../../failure.ts'
 import type { HubSettings } from './settings.ts'
 
 /** How long a download bears with a bad connection. Milliseconds. */
-export interface Patience {
+export interface RetryRules {
   /** Tries without one new byte between them before it gives up. */
   attempts: number
   /** The pause after the first of them; doubles with each. */
@@ -13,20 +13,20 @@ export interface Patience {
   silenceMs: number
 }
 
-export const usualPatience: Patience = { attempts: 6, backoffMs: 1_000, silenceMs: 30_000 }
+export const defaultRetryRules: RetryRules = { attempts: 6, backoffMs: 1_000, silenceMs: 30_000 }
 
 /** No server is waited for longer than this between two tries, whatever it says. */
 const longestRestMs = 300_000
 
 /** An answer that is good, and the timer that ends it when it falls silent. */
-export interface Answer {
+export interface HubResponse {
   response: Response
   /** To be called with every piece that arrives. */
-  heard: () => void
+  received: () => void
   done: () => void
 }
 
-export type Ask = (url: string, headers?: Record<string, string>) => Promise<Answer>
+export type HubFetch = (url: string, headers?: Record<string, string>) => Promise<HubResponse>
 
 /**
  * Requests to a hub, or to any address. The token goes to the hub's own origin only, never to what it redirects or
@@ -43,7 +43,7 @@ export function openRequests({
   repository: string
   silenceMs: number
   signal: AbortSignal
-}): Ask {
+}): HubFetch {
   const origin = new URL(hub.endpoint).origin
   return async (url, headers = {}) => {
     signal.throwIfAborted()
@@ -75,13 +75,13 @@ export function openRequests({
       await response.body?.cancel()
       throw new Failure('invalid_value', `${target.host} redirects to ${response.url}, which is not encrypted.`)
     }
-    if (response.ok) return { response, heard: () => void timer.refresh(), done }
+    if (response.ok) return { response, received: () => void timer.refresh(), done }
     done()
-    const said = await words(response)
+    const errorText = await words(response)
     throw refusalOf(response.status, {
       reason: response.headers.get('x-error-code'),
       retryAfter: Number(response.headers.get('retry-after') ?? Number.NaN),
-      said,
+      errorText,
       host: target.host,
       atHub: target.origin === origin,
       repository,
@@ -99,7 +99,7 @@ export function refusalOf(
     reason: string | null
     /** Seconds; NaN when not said. */
     retryAfter: number
-    said: string
+    errorText: string
     host: string
     atHub: boolean
     repository: string
@@ -107,9 +107,9 @@ export function refusalOf(
     hasToken: boolean
   },
 ): Failure {
-  const { reason, said, host, atHub, repository, page, hasToken } = about
+  const { reason, errorText, host, atHub, repository, page, hasToken } = about
   const give = 'Give a token with HF_TOKEN or --token-file'
-  if (atHub && (reason === 'GatedRepo' || (status === 403 && /gated|access to model/i.test(said))))
+  if (atHub && (reason === 'GatedRepo' || (status === 403 && /gated|access to model/i.test(errorText))))
     return new Failure(
       'model_not_allowed',
       hasToken
@@ -122,57 +122,60 @@ export function refusalOf(
       `There is no repository ${repository} on ${host}, or it is private.${hasToken ? '' : ` ${give} if it is yours.`}`,
     )
   if (reason === 'RevisionNotFound')
-    return new Failure('model_not_found', `The repository ${repository} has no such revision: ${said || status}.`)
+    return new Failure('model_not_found', `The repository ${repository} has no such revision: ${errorText || status}.`)
   if (status === 401)
     return new Failure(
       'invalid_api_key',
       `${host} does not accept the token. Make a new one at ${about.page.split('/').slice(0, 3).join('/')}/settings/tokens.`,
     )
   if (status === 403)
-    return new Failure('model_not_allowed', `${host} does not give you ${repository}: ${said || status}.`)
+    return new Failure('model_not_allowed', `${host} does not give you ${repository}: ${errorText || status}.`)
   if (status === 404 || status === 410) return new Failure('model_not_found', `There is no ${repository} on ${host}.`)
   if (status === 429)
     return new Failure('rate_limit', `${host} has had too many requests from this machine.`, {
       retryAfterMs: Number.isFinite(about.retryAfter) ? about.retryAfter * 1000 : 10_000,
     })
   if (status >= 500 || status === 408)
-    return new Failure('worker_error', `${host} is in trouble: it answered ${status}${said ? ` (${said})` : ''}.`)
+    return new Failure(
+      'worker_error',
+      `${host} is in trouble: it answered ${status}${errorText ? ` (${errorText})` : ''}.`,
+    )
   return new Failure(
     'invalid_value',
-    `${host} refused the request for ${repository}: ${status}${said ? ` (${said})` : ''}.`,
+    `${host} refused the request for ${repository}: ${status}${errorText ? ` (${errorText})` : ''}.`,
   )
 }
 
 /** Whether trying again may help. A full disk may be emptied too, but not within seconds. */
-export const mayPass = ({ code }: Failure): boolean =>
+export const isTransient = ({ code }: Failure): boolean =>
   code === 'worker_error' || code === 'timeout' || code === 'rate_limit'
 
 /** Runs something that can be run again, until it works or there is no sense in trying. */
-export async function persist<T>(
+export async function withRetries<T>(
   run: () => Promise<T>,
-  { patience, signal }: { patience: Patience; signal: AbortSignal },
+  { retryRules, signal }: { retryRules: RetryRules; signal: AbortSignal },
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await run()
     } catch (thrown) {
       signal.throwIfAborted()
-      if (!(thrown instanceof Failure && mayPass(thrown)) || attempt >= patience.attempts) throw thrown
-      await rest(thrown, attempt, { patience, signal })
+      if (!(thrown instanceof Failure && isTransient(thrown)) || attempt >= retryRules.attempts) throw thrown
+      await waitBeforeRetry(thrown, attempt, { retryRules, signal })
     }
   }
 }
 
 /** Waits before the next try, as long as the server wishes or longer each time. */
-export async function rest(
+export async function waitBeforeRetry(
   failure: Failure,
   attempt: number,
-  { patience, signal }: { patience: Patience; signal: AbortSignal },
+  { retryRules, signal }: { retryRules: RetryRules; signal: AbortSignal },
 ): Promise<void> {
-  await pause(restMs(failure, attempt, patience), undefined, { signal }).catch(() => signal.throwIfAborted())
+  await pause(retryDelayMs(failure, attempt, retryRules), undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
-export const restMs = (failure: Failure, attempt: number, { backoffMs }: Patience): number =>
+export const retryDelayMs = (failure: Failure, attempt: number, { backoffMs }: RetryRules): number =>
   Math.min(failure.retryAfterMs ?? backoffMs * 2 ** (attempt - 1), longestRestMs)
 
 /** A connection that was refused, broke, or never came about. */
@@ -190,21 +193,21 @@ export class ConnectionFailure extends Failure {
 export function unreachable(target: URL, thrown: unknown): Failure {
   let cause = thrown
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
-  const said = cause instanceof Error ? cause.message : String(cause)
-  return new ConnectionFailure(target, said, thrown)
+  const errorText = cause instanceof Error ? cause.message : String(cause)
+  return new ConnectionFailure(target, errorText, thrown)
 }
 
 /** The beginning of what an answer says, on one line. */
 async function words(response: Response): Promise<string> {
   const text = await response.text().catch(() => '')
-  let said: unknown = text
+  let errorText: unknown = text
   try {
-    said = (JSON.parse(text) as { error?: unknown }).error ?? text
+    errorText = (JSON.parse(text) as { error?: unknown }).error ?? text
   } catch {
     // A page for people.
     if (/^\s*</.test(text)) return ''
   }
-  return String(said)
+  return String(errorText)
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim()
     .slice(0, 200)

@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { Failure } from '../../failure.ts'
 import type { HubFile } from './choose.ts'
-import { type Ask, mayPass, type Patience, rest, restMs, unreachable } from './requests.ts'
+import { type HubFetch, isTransient, type RetryRules, retryDelayMs, unreachable, waitBeforeRetry } from './requests.ts'
 
 export interface Transfer {
   /** What messages call it. */
@@ -32,10 +32,10 @@ export async function transfer(
   { name, url, etag, incomplete, size, hash }: Transfer,
   {
     ask,
-    patience,
+    retryRules,
     signal,
     onEvent,
-  }: { ask: Ask; patience: Patience; signal: AbortSignal; onEvent: (event: TransferEvent) => void },
+  }: { ask: HubFetch; retryRules: RetryRules; signal: AbortSignal; onEvent: (event: TransferEvent) => void },
 ): Promise<void> {
   const file = await open(incomplete, constants.O_RDWR | constants.O_CREAT, 0o666)
   let wrong: Failure | undefined
@@ -53,18 +53,18 @@ export async function transfer(
       digest = begin(hash, size)
       await file.truncate(0)
     }
-    let fruitless = 0
+    let failedAttempts = 0
     while (have < size) {
       const before = have
       try {
         const range: Record<string, string> = have > 0 ? { range: `bytes=${have}-` } : {}
         if (have > 0 && etag) range['if-range'] = etag
-        const { response, heard, done } = await ask(url, range)
+        const { response, received, done } = await ask(url, range)
         try {
           const from = startOf(response, { name, size, have })
           if (from !== have) await restart()
           for await (const piece of response.body ?? []) {
-            heard()
+            received()
             if (have + piece.length > size)
               throw new Failure(
                 'invalid_value',
@@ -84,10 +84,10 @@ export async function transfer(
       } catch (thrown) {
         signal.throwIfAborted()
         const failure = thrown instanceof Failure ? thrown : unreachable(new URL(url), thrown)
-        fruitless = have > before ? 1 : fruitless + 1
-        if (!mayPass(failure) || fruitless >= patience.attempts) throw failure
-        onEvent({ event: 'retry', reason: failure.message, waitMs: restMs(failure, fruitless, patience) })
-        await rest(failure, fruitless, { patience, signal })
+        failedAttempts = have > before ? 1 : failedAttempts + 1
+        if (!isTransient(failure) || failedAttempts >= retryRules.attempts) throw failure
+        onEvent({ event: 'retry', reason: failure.message, waitMs: retryDelayMs(failure, failedAttempts, retryRules) })
+        await waitBeforeRetry(failure, failedAttempts, { retryRules, signal })
       }
     }
     await file.sync()

@@ -5,7 +5,7 @@ import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
 import { assemble } from './assemble.ts'
 import { openDatabase } from './database.ts'
-import { type InstanceLock, placesIn, prepareDirectory, takeInstanceLock } from './directory.ts'
+import { type InstanceLock, pathsIn, prepareDirectory, takeInstanceLock } from './directory.ts'
 import { currentVersion, versionOf } from './migrations.ts'
 import { openReader, type Reader } from './reader.ts'
 import { openResults } from './results.ts'
@@ -21,7 +21,7 @@ const patienceMs = 5000
  * another schema.
  */
 export async function openAdminStore(dataDir: string, log: Log = openLog('warn')): Promise<Store> {
-  const { database, results: folder } = placesIn(dataDir)
+  const { database, results: folder } = pathsIn(dataDir)
   await using opened = new AsyncDisposableStack()
   prepareDirectory(dataDir)
   const lock = await lockToMigrate(dataDir)
@@ -70,7 +70,7 @@ async function lockToMigrate(dataDir: string): Promise<InstanceLock | undefined>
 /** The version of the schema that is there; 0 for none, and for what the writer will refuse in better words. */
 function schemaOf(dataDir: string): number {
   try {
-    const connection = openDatabase(placesIn(dataDir).database, { readonly: true })
+    const connection = openDatabase(pathsIn(dataDir).database, { readonly: true })
     try {
       return versionOf(connection)
     } finally {

@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { JobRecord, NewJob, Store } from '../store.ts'
 import { received } from './batch.ts'
 import type { CommandName } from './commands.ts'
-import { growing } from './commands.ts'
+import { growingCommands } from './commands.ts'
 import { copyInThread } from './copy-thread.ts'
 import { diskFull } from './group.ts'
 import type { Reader } from './reader.ts'
@@ -27,7 +27,7 @@ export function assemble(parts: {
 
   const ask: WriterThread['ask'] = (name, argument, weight) => {
     const room = space?.room() ?? 'enough'
-    return (room !== 'enough' && growing.has(name)) ||
+    return (room !== 'enough' && growingCommands.has(name)) ||
       (room === 'full' && name === ('jobs.claim' satisfies CommandName))
       ? Promise.reject(received(diskFull))
       : writer.ask(name, argument, weight)
@@ -132,9 +132,9 @@ export function assemble(parts: {
       ofExecution: async (organizationId, want) => reader.events.ofExecution(organizationId, want),
       last: async () => reader.events.last(),
     },
-    replies: {
-      find: async digest => reader.replies.find(digest),
-      keep: (digest, reply) => ask('replies.keep', { digest, reply }, reply.body.length),
+    idempotency: {
+      find: async digest => reader.idempotency.find(digest),
+      keep: (digest, reply) => ask('idempotency.keep', { digest, reply }, reply.body.length),
     },
     files: {
       async add(file) {
@@ -204,7 +204,7 @@ export function assemble(parts: {
       cached: async (organizationId, key) => reader.executions.cached(organizationId, key),
       reuse: (organizationId, jobId, from) => ask('executions.reuse', { organizationId, jobId, from }),
     },
-    onMoves: listener => writer.onMoves(listener),
+    onCommitted: listener => writer.onCommitted(listener),
     recovery: writer.recovery,
     stats: () => ({
       ...writer.stats(),

@@ -2,7 +2,7 @@ import { Failure, type FailureCode } from '../../failure.ts'
 import { type Connection, meaningOf } from './database.ts'
 
 /** A command by name and its one argument. */
-export type Asked = readonly [name: string, argument: unknown]
+export type SentCommand = readonly [name: string, argument: unknown]
 
 /** A Failure on its way between threads. */
 export interface SentFailure {
@@ -43,22 +43,22 @@ export function openBatch(
   connection: Connection,
   commands: CommandTable,
   memory: TransactionMemory,
-): (asked: readonly Asked[]) => Answers {
+): (asked: readonly SentCommand[]) => Answers {
   const begin = connection.prepare('BEGIN IMMEDIATE')
   const commit = connection.prepare('COMMIT')
   const savepoint = connection.prepare('SAVEPOINT command')
   const keep = connection.prepare('RELEASE command')
   const undo = connection.prepare('ROLLBACK TO command')
 
-  function run([name, argument]: Asked): unknown {
+  function run([name, argument]: SentCommand): unknown {
     const command = commands[name] as ((argument: unknown) => unknown) | undefined
     if (!command) throw new Error(`No store command '${name}'`)
     return command(argument)
   }
 
-  const together = (asked: readonly Asked[]): Answers => ({ values: asked.map(run), failures: [] })
+  const together = (asked: readonly SentCommand[]): Answers => ({ values: asked.map(run), failures: [] })
 
-  function apart(asked: readonly Asked[]): Answers {
+  function apart(asked: readonly SentCommand[]): Answers {
     const answers: Answers = { values: [], failures: [] }
     for (const [at, one] of asked.entries()) {
       savepoint.run()
@@ -78,7 +78,7 @@ export function openBatch(
     return answers
   }
 
-  function transaction(work: (asked: readonly Asked[]) => Answers, asked: readonly Asked[]): Answers {
+  function transaction(work: (asked: readonly SentCommand[]) => Answers, asked: readonly SentCommand[]): Answers {
     begin.run()
     try {
       const answers = work(asked)

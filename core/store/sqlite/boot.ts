@@ -4,13 +4,13 @@ import type { LogFields } from '../../log.ts'
 import type { Store } from '../store.ts'
 import { damaged, refusalFor } from './damage.ts'
 import { type Connection, meaningOf, openAsIs, openDatabase, structuralFault } from './database.ts'
-import { createPrivate, placesIn, syncDirectory } from './directory.ts'
+import { createPrivate, pathsIn, syncDirectory } from './directory.ts'
 import { type Migration, migrate, migrations, refuseForeign } from './migrations.ts'
 import { recoverJobs } from './recovery.ts'
-import { takeInResults } from './result-copies.ts'
-import { openWriting } from './writing.ts'
+import { importResultFiles } from './result-copies.ts'
+import { openWriteContext } from './write-context.ts'
 
-export interface BootWish {
+export interface BootOptions {
   role: 'server' | 'admin'
   dataDir: string
   boot: string
@@ -24,16 +24,16 @@ export interface BootWish {
  * Opens the writing connection: structure checked, schema brought up to date, interrupted jobs given back, in this
  * order. Throws StoreRefusal with a sentence that says what to do; never starts on a database that it cannot trust.
  */
-export function bootDatabase(wish: BootWish): { connection: Connection; recovery: Store['recovery'] } {
-  const { dataDir, created } = wish
-  const { database } = placesIn(dataDir)
+export function bootDatabase(options: BootOptions): { connection: Connection; recovery: Store['recovery'] } {
+  const { dataDir, created } = options
+  const { database } = pathsIn(dataDir)
   const empty = statSync(database).size === 0
   if (created && empty) throw damaged(dataDir, 'it is empty, although it has held data before')
   let connection: Connection | undefined
   try {
-    if (!empty) inspect(database, wish)
+    if (!empty) inspect(database, options)
     connection = openDatabase(database)
-    return { connection, recovery: prepare(connection, wish) }
+    return { connection, recovery: prepare(connection, options) }
   } catch (thrown) {
     connection?.close()
     throw refusalFor(thrown, dataDir)
@@ -41,7 +41,7 @@ export function bootDatabase(wish: BootWish): { connection: Connection; recovery
 }
 
 /** Before anything can write: a database that is refused is left as it was found. */
-function inspect(database: string, { role, dataDir, steps = migrations }: BootWish): void {
+function inspect(database: string, { role, dataDir, steps = migrations }: BootOptions): void {
   const known = steps.at(-1)!.version
   if (role === 'admin') {
     const connection = openAsIs(database, { readonly: true })
@@ -55,15 +55,15 @@ function inspect(database: string, { role, dataDir, steps = migrations }: BootWi
   if (fault !== undefined) throw damaged(dataDir, fault)
 }
 
-function prepare(connection: Connection, wish: BootWish): Store['recovery'] {
-  const { boot, role, dataDir, say, steps = migrations } = wish
+function prepare(connection: Connection, options: BootOptions): Store['recovery'] {
+  const { boot, role, dataDir, say, steps = migrations } = options
   const migratedFrom = withBallast(dataDir, () =>
     migrate(connection, { steps, backup: from => backupBefore(connection, dataDir, from, say) }),
   )
   const repaired =
     role === 'admin'
       ? { requeued: 0, crashed: 0 }
-      : withBallast(dataDir, () => recoverJobs(connection, { ...openWriting(connection, boot), at: Date.now() }))
+      : withBallast(dataDir, () => recoverJobs(connection, { ...openWriteContext(connection, boot), at: Date.now() }))
   return { ...repaired, migratedFrom, bootId: boot }
 }
 
@@ -72,7 +72,7 @@ function withBallast<Result>(dataDir: string, work: () => Result): Result {
   try {
     return work()
   } catch (thrown) {
-    const { ballast } = placesIn(dataDir)
+    const { ballast } = pathsIn(dataDir)
     if (meaningOf(thrown) !== 'full' || !existsSync(ballast)) throw thrown
     unlinkSync(ballast)
     return work()
@@ -80,13 +80,13 @@ function withBallast<Result>(dataDir: string, work: () => Result): Result {
 }
 
 /** A whole copy beside the database before its schema changes; `VACUUM INTO` because nothing else runs yet. */
-function backupBefore(connection: Connection, dataDir: string, from: number, say: BootWish['say']): void {
-  const { backups } = placesIn(dataDir)
+function backupBefore(connection: Connection, dataDir: string, from: number, say: BootOptions['say']): void {
+  const { backups } = pathsIn(dataDir)
   mkdirSync(backups, { recursive: true, mode: 0o700 })
   const to = join(backups, `before-upgrade-from-${from}-${new Date().toISOString().replaceAll(':', '-')}.db`)
   createPrivate(to)
   connection.prepare('VACUUM INTO ?').run(to)
-  const missing = takeInResults(to, placesIn(dataDir).results)
+  const missing = importResultFiles(to, pathsIn(dataDir).results)
   if (missing > 0) say('warn', 'Results are missing in the backup before the upgrade', { results: missing })
   syncFile(to)
   syncDirectory(backups)

@@ -1,5 +1,5 @@
 /** What cannot be of executions, their nodes and the jobs of these: each counts the rows of which it is so. */
-export const contradictions: readonly { sql: string; sentence: (rows: number) => string }[] = [
+export const executionContradictions: readonly { sql: string; sentence: (rows: number) => string }[] = [
   {
     sql: `SELECT count(*) FROM execution_nodes AS n JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
       WHERE CASE n.status

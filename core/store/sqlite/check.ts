@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs'
 import { StoreRefusal } from '../refusal.ts'
-import { contradictions } from './check-executions.ts'
+import { executionContradictions } from './check-executions.ts'
 import { type Connection, openDatabase } from './database.ts'
-import { placesIn } from './directory.ts'
+import { pathsIn } from './directory.ts'
 import { brokenLinks, ledgerLength } from './ledger.ts'
 import { refuseForeign, versionOf } from './migrations.ts'
 import { missingResults } from './result-copies.ts'
@@ -20,7 +20,7 @@ export interface DatabaseReport {
   ledgerRows: number
 }
 
-export interface CheckWish {
+export interface CheckOptions {
   /** Structure and ledger only: seconds where the whole check takes minutes. */
   quick?: boolean
   /** Hears what is looked at next. */
@@ -32,8 +32,8 @@ export interface CheckWish {
  * a flipped bit inside a row is found in the ledger alone, by its chain of hashes. Blocks the calling thread.
  * Rejects with StoreRefusal when there is no database, or one of another program or a newer schema.
  */
-export async function checkDatabase(dataDir: string, { quick = false, onStep = () => {} }: CheckWish = {}) {
-  const { database } = placesIn(dataDir)
+export async function checkDatabase(dataDir: string, { quick = false, onStep = () => {} }: CheckOptions = {}) {
+  const { database } = pathsIn(dataDir)
   if (!existsSync(database)) throw new StoreRefusal(64, `There is no database in ${dataDir}.`)
   const report: DatabaseReport = {
     findings: [],
@@ -65,11 +65,11 @@ export async function checkDatabase(dataDir: string, { quick = false, onStep = (
 }
 
 function lookForResults(connection: Connection, dataDir: string, { findings }: DatabaseReport): void {
-  const missing = missingResults(connection, placesIn(dataDir).results)
+  const missing = missingResults(connection, pathsIn(dataDir).results)
   if (missing > 0) findings.push(`${missing} large results of jobs are not in their files, or not whole.`)
 }
 
-function inspect(connection: Connection, report: DatabaseReport, { quick, onStep }: Required<CheckWish>): void {
+function inspect(connection: Connection, report: DatabaseReport, { quick, onStep }: Required<CheckOptions>): void {
   const { findings } = report
   onStep('structure')
   const structure = connection.pragma(quick ? 'quick_check(20)' : 'integrity_check(20)', { simple: false })
@@ -120,7 +120,7 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
   )
 
   onStep('executions')
-  for (const { sql, sentence } of contradictions) expectNone(sql, sentence)
+  for (const { sql, sentence } of executionContradictions) expectNone(sql, sentence)
 
   onStep('files')
   report.files = count('SELECT count(*) FROM files')

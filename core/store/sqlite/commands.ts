@@ -1,11 +1,11 @@
 import type { Connection } from './database.ts'
 import { executionCommands } from './executions.ts'
 import { fileCommands } from './files.ts'
-import type { Writing } from './job-end.ts'
+import type { WriteContext } from './job-end.ts'
 import { forgetCommands } from './job-forget.ts'
 import { queueCommands } from './job-queue.ts'
 import { jobCommands } from './jobs.ts'
-import { replyCommands } from './keys.ts'
+import { idempotencyCommands } from './keys.ts'
 import { libraryCommands } from './library.ts'
 import { organizationCommands } from './organizations.ts'
 import { resultCommands } from './result-rows.ts'
@@ -13,30 +13,30 @@ import { tokenCommands } from './tokens.ts'
 import { workflowCommands } from './workflows.ts'
 
 /** Everything the writer can be asked, by name. Each is a synchronous function in the file that owns its table. */
-export const openCommands = (connection: Connection, writing: Writing) => ({
+export const openCommands = (connection: Connection, context: WriteContext) => ({
   ...organizationCommands(connection),
   ...tokenCommands(connection),
-  ...jobCommands(connection, writing),
-  ...queueCommands(connection, writing),
-  ...forgetCommands(connection, writing),
+  ...jobCommands(connection, context),
+  ...queueCommands(connection, context),
+  ...forgetCommands(connection, context),
   ...resultCommands(connection),
-  ...replyCommands(connection),
+  ...idempotencyCommands(connection),
   ...fileCommands(connection),
   ...libraryCommands(connection),
   ...workflowCommands(connection),
-  ...executionCommands(connection, writing),
+  ...executionCommands(connection, context),
 })
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
 
 /** What makes the database grow by a caller's wish. Refused first when the disk runs full. */
-export const growing: ReadonlySet<string> = new Set<CommandName>([
+export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'organizations.create',
   'tokens.create',
   'tokens.rotate',
   'jobs.submit',
   'files.add',
-  'replies.keep',
+  'idempotency.keep',
   'workflows.create',
   'workflows.update',
   'executions.create',

@@ -2,10 +2,10 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, resolve } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import { openAsIs, openDatabase, sqliteCode } from './database.ts'
-import { createPrivate, placesIn, syncDirectory } from './directory.ts'
+import { createPrivate, pathsIn, syncDirectory } from './directory.ts'
 import { brokenLinks } from './ledger.ts'
 import { refuseForeign } from './migrations.ts'
-import { bytesOfResults, takeInResults } from './result-copies.ts'
+import { bytesOfResults, importResultFiles } from './result-copies.ts'
 import { holdResults } from './result-lock.ts'
 
 /** A megabyte a step: some 3 ms of a thread, so that one that also does other work can. */
@@ -55,7 +55,7 @@ function takeIn(
   { from, to, onTaken }: { from: string; to: string; onTaken: (pages: number) => void },
 ): void {
   let bytes = 0
-  const missing = takeInResults(partial, placesIn(dirname(from)).results, more => onTaken(pagesOf((bytes += more))))
+  const missing = importResultFiles(partial, pathsIn(dirname(from)).results, more => onTaken(pagesOf((bytes += more))))
   if (missing > 0)
     throw new StoreRefusal(
       65,

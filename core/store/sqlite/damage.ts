@@ -2,7 +2,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import { sqliteCode } from './database.ts'
-import { placesIn } from './directory.ts'
+import { pathsIn } from './directory.ts'
 
 /** Why the database of a data directory is not opened, as the sentence and exit code for whoever started us. */
 export function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {
@@ -20,10 +20,10 @@ export function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {
 
 /** It cannot be trusted: the finding, and the command that puts a good copy in its place. */
 export function damaged(dataDir: string, finding: string, cause?: unknown): StoreRefusal {
-  const file = newestBackup(placesIn(dataDir).backups) ?? '<backup file>'
+  const file = newestBackup(pathsIn(dataDir).backups) ?? '<backup file>'
   return new StoreRefusal(
     65,
-    `The database ${placesIn(dataDir).database} is damaged: ${finding.split('\n')[0]}. ` +
+    `The database ${pathsIn(dataDir).database} is damaged: ${finding.split('\n')[0]}. ` +
       `Nothing was changed. Restore a good copy with: infer restore ${file} --data-dir ${dataDir}`,
     cause,
   )

@@ -5,7 +5,7 @@ import { StoreRefusal } from '../refusal.ts'
 import { type Connection, openLockFile, sqliteCode } from './database.ts'
 
 /** What lies where in a data directory. */
-export const placesIn = (dataDir: string) => ({
+export const pathsIn = (dataDir: string) => ({
   database: join(dataDir, 'infer.db'),
   lock: join(dataDir, 'instance.lock'),
   ballast: join(dataDir, 'ballast'),
@@ -29,10 +29,10 @@ export function prepareDirectory(dataDir: string): void {
         64,
         `Others can write to the data directory ${dataDir} (mode ${(mode & 0o777).toString(8)}). Run: chmod 700 ${dataDir}`,
       )
-    createPrivate(placesIn(dataDir).lock)
-    createPrivate(placesIn(dataDir).database)
-    createPrivate(placesIn(dataDir).resultsLock)
-    if (mkdirSync(placesIn(dataDir).results, { recursive: true, mode: 0o700 }) !== undefined) syncDirectory(dataDir)
+    createPrivate(pathsIn(dataDir).lock)
+    createPrivate(pathsIn(dataDir).database)
+    createPrivate(pathsIn(dataDir).resultsLock)
+    if (mkdirSync(pathsIn(dataDir).results, { recursive: true, mode: 0o700 }) !== undefined) syncDirectory(dataDir)
   } catch (cause) {
     if (cause instanceof StoreRefusal) throw cause
     throw new StoreRefusal(
@@ -85,7 +85,7 @@ export interface InstanceLock {
 export function takeInstanceLock(dataDir: string, patienceMs = 300): InstanceLock {
   let held: Connection | undefined
   try {
-    held = openLockFile(placesIn(dataDir).lock, patienceMs)
+    held = openLockFile(pathsIn(dataDir).lock, patienceMs)
     // With this mode the lock outlives a COMMIT, so that `markCreated` leaves no gap for another server.
     held.pragma('locking_mode = EXCLUSIVE')
     held.exec('BEGIN EXCLUSIVE')
@@ -118,7 +118,7 @@ export function takeInstanceLock(dataDir: string, patienceMs = 300): InstanceLoc
     if (sqliteCode(cause) === 'SQLITE_NOTADB' || sqliteCode(cause) === 'SQLITE_CORRUPT')
       throw new StoreRefusal(
         65,
-        `The file ${placesIn(dataDir).lock} is damaged. It holds no data: remove it and start again.`,
+        `The file ${pathsIn(dataDir).lock} is damaged. It holds no data: remove it and start again.`,
         cause,
       )
     if (cause instanceof Failure) throw cause

@@ -55,7 +55,7 @@ interface NodeRow {
 }
 
 /** How many rows a page looks at for a rare kind. */
-const mostLooked = 1_000
+const maxLooked = 1_000
 
 /** What is read of executions; short statements on a read-only connection. */
 export function executionReads(connection: Connection) {
@@ -84,7 +84,7 @@ export function executionReads(connection: Connection) {
      LEFT JOIN jobs ON jobs.organization_id = e.organization_id AND jobs.id = n.job_id
      WHERE n.execution = ? ORDER BY n.node`,
   )
-  const borne = connection.prepare<[number], { node_id: string; error: string | null }>(
+  const toleratedFailures = connection.prepare<[number], { node_id: string; error: string | null }>(
     `SELECT n.node_id, jobs.error FROM execution_nodes AS n LEFT JOIN jobs ON jobs.execution = n.execution AND jobs.node = n.node
      WHERE n.execution = ? AND n.status = 'failed' ORDER BY n.node`,
   )
@@ -141,7 +141,7 @@ export function executionReads(connection: Connection) {
       createdAt: row.created_at,
       status: row.status,
       error: row.error === null ? null : (JSON.parse(row.error) as ExecutionRecord['error']),
-      warnings: row.status === 'completed' && row.failed > 0 ? borne.all(row.number).map(warningOf) : [],
+      warnings: row.status === 'completed' && row.failed > 0 ? toleratedFailures.all(row.number).map(warningOf) : [],
       updatedAt: row.updated_at,
       startedAt: row.started_at,
       finishedAt: row.finished_at,
@@ -179,8 +179,8 @@ export function executionReads(connection: Connection) {
       { limit, after = '~', workflowId, status, createdAfter, metadata }: Parameters<ExecutionStore['list']>[1],
     ): { executions: ExecutionRecord[]; next: string | null } {
       const rows = workflowId
-        ? newestOf.iterate(organizationId, after, workflowId, mostLooked)
-        : newest.iterate(organizationId, after, mostLooked)
+        ? newestOf.iterate(organizationId, after, workflowId, maxLooked)
+        : newest.iterate(organizationId, after, maxLooked)
       const found: ExecutionRow[] = []
       let [looked, last] = [0, '']
       // One more than asked for tells whether there are more.
@@ -194,7 +194,7 @@ export function executionReads(connection: Connection) {
       }
       const executions = found.slice(0, limit).map(record)
       if (found.length > limit) return { executions, next: executions.at(-1)!.id }
-      return { executions, next: looked === mostLooked ? last : null }
+      return { executions, next: looked === maxLooked ? last : null }
     },
     nextDue: (): number | null => nextDue.get() ?? null,
     results(organizationId: string, id: string, nodeIds: readonly string[]): Record<string, NodeResult> {

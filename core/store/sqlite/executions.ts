@@ -3,7 +3,7 @@ import { Failure } from '../../failure.ts'
 import type { JobClaim } from '../store.ts'
 import type { NewExecution } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import type { Writing } from './job-end.ts'
+import type { WriteContext } from './job-end.ts'
 import { openForget } from './job-forget.ts'
 import { openKeys } from './keys.ts'
 import type { PlannedNode } from './live-executions.ts'
@@ -16,13 +16,13 @@ interface ExecutionRow {
 }
 
 /** After so many jobs a sweep leaves the rest to the next one. */
-const mostForgotten = 500
+const maxForgotten = 500
 
 const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
-/** What the writer does to executions as a whole; how they go on is in flow.ts. */
-export function executionCommands(connection: Connection, writing: Writing) {
-  const { flow, moves } = writing
+/** What the writer does to executions as a whole; how they go on is in execution-flow.ts. */
+export function executionCommands(connection: Connection, context: WriteContext) {
+  const { flow, effects } = context
   const insert = connection.prepare(
     `INSERT INTO executions (organization_id, id, token_id, workflow_id, workflow_version, on_failure, priority, status,
        timeout_ms, retention_ms, metadata, parent_id, created_at, updated_at, nodes, completed)
@@ -55,7 +55,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
       'SELECT execution FROM execution_nodes WHERE job_id = ? AND cached = 1 AND execution <> ? LIMIT 1',
     )
     .pluck()
-  const giveAway = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')
+  const reassign = connection.prepare('UPDATE jobs SET execution = ?, node = NULL WHERE number = ?')
   const drops = [
     'DELETE FROM execution_plans WHERE execution = ?',
     'DELETE FROM execution_nodes WHERE execution = ?',
@@ -89,7 +89,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
     )
     .pluck()
   const keyHolder = openKeys(connection)
-  const forgetJob = openForget(connection, writing)
+  const forgetJob = openForget(connection, context)
 
   /** A job whose result another execution uses as well goes over to that one. */
   function forget({ number }: ExecutionRow, at: number): number {
@@ -97,7 +97,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
     for (const job of jobs) {
       const other = usedElsewhere.get(job.id, number)
       if (other === undefined) forgetJob(job, at)
-      else giveAway.run(other, job.number)
+      else reassign.run(other, job.number)
     }
     for (const drop of drops) drop.run(number)
     return jobs.length
@@ -193,7 +193,7 @@ export function executionCommands(connection: Connection, writing: Writing) {
     'executions.sweep'({ now, limit }: { now: number; limit: number }): number {
       let [forgotten, jobs] = [0, 0]
       for (const row of over.all(now, limit)) {
-        if (jobs >= mostForgotten) break
+        if (jobs >= maxForgotten) break
         jobs += forget(row, now)
         forgotten++
       }
@@ -216,7 +216,8 @@ export function executionCommands(connection: Connection, writing: Writing) {
       const runs = own.status === 'processing'
       if (claim ? !runs || own.boot !== claim.boot || own.claims !== claim.claims : runs) return false
       forgetJob(own, from.at)
-      if (runs) moves.withdraw({ id: own.id, organizationId, modelId: own.model_id, class: 'workflow', rank: own.rank })
+      if (runs)
+        effects.withdraw({ id: own.id, organizationId, modelId: own.model_id, class: 'workflow', rank: own.rank })
       takeOver.run(from.jobId, own.execution, own.node)
       flow.advance(own.execution, { type: 'result_reused', node: own.node, ran: runs, at: from.at })
       return true

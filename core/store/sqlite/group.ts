@@ -1,6 +1,6 @@
 import type { CommandTable } from './batch.ts'
-import { type Answers, type Asked, openBatch, type SentFailure, type TransactionMemory } from './batch.ts'
-import { growing } from './commands.ts'
+import { type Answers, openBatch, type SentCommand, type SentFailure, type TransactionMemory } from './batch.ts'
+import { growingCommands } from './commands.ts'
 import { type Connection, meaningOf } from './database.ts'
 
 /** How long a caller should wait when the disk has no room. */
@@ -25,9 +25,9 @@ export function openGroup(
   releaseBallast: () => void,
 ) {
   const batch = openBatch(connection, commands, memory)
-  const refuses = (name: string) => growing.has(name) || name === 'jobs.claim'
+  const refuses = (name: string) => growingCommands.has(name) || name === 'jobs.claim'
 
-  function withoutRoom(asked: readonly Asked[]): Answers {
+  function withoutRoom(asked: readonly SentCommand[]): Answers {
     releaseBallast()
     const essential = asked.filter(([name]) => !refuses(name))
     const done = tryAgain(essential)
@@ -43,7 +43,7 @@ export function openGroup(
   }
 
   /** Together if they fit, otherwise one by one: a large result that does not fit must not keep a cancel from it. */
-  function tryAgain(asked: readonly Asked[]): Answers {
+  function tryAgain(asked: readonly SentCommand[]): Answers {
     try {
       return batch(asked)
     } catch (thrown) {
@@ -59,7 +59,7 @@ export function openGroup(
     }
   }
 
-  return (asked: readonly Asked[]): { answers: Answers; full: boolean } => {
+  return (asked: readonly SentCommand[]): { answers: Answers; full: boolean } => {
     try {
       return { answers: batch(asked), full: false }
     } catch (thrown) {

@@ -1,6 +1,6 @@
 import type { JobRecord } from '../store.ts'
 import type { Connection } from './database.ts'
-import type { Writing } from './job-end.ts'
+import type { WriteContext } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
 
 /**
@@ -8,7 +8,7 @@ import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
  * here, where its pages were just written, and not by the caller, for whom every commit empties the cache. Undefined:
  * it does not wait any more, or may not start any more.
  */
-export function openClaim(connection: Connection, { boot, tally, events, flow }: Writing) {
+export function openClaim(connection: Connection, { boot, jobCounts, events, flow }: WriteContext) {
   const take = connection.prepare<[string, number, number, string, string, number, number], JobRow>(
     `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
        updated_at = ?
@@ -21,7 +21,7 @@ export function openClaim(connection: Connection, { boot, tally, events, flow }:
   return (organizationId: string, id: string, now: number): JobRecord | undefined => {
     const taken = take.get(boot, now, now, organizationId, id, now, now)
     if (!taken) return undefined
-    tally.move('pending', 'processing')
+    jobCounts.move('pending', 'processing')
     const { number, attempt, execution, node } = taken
     events.add(number, organizationId, 'job.started', attempt, now, execution, node)
     if (execution === null || node === null) return jobOf(taken, inputsOf.get(number))

@@ -1,13 +1,13 @@
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { Task } from '../../schemas/task.ts'
 import type { JobClaim, JobError, JobStatus, Usage } from '../store.ts'
+import type { GroupEffects } from './commit-effects.ts'
 import type { Connection } from './database.ts'
 import type { Events } from './events.ts'
 import type { ExecutionCounts } from './execution-counts.ts'
-import type { Flow } from './flow.ts'
+import type { ExecutionFlow } from './execution-flow.ts'
+import type { JobCounts } from './job-counts.ts'
 import type { Ledger } from './ledger.ts'
-import type { MovesOfGroup } from './moves.ts'
-import type { Tally } from './tally.ts'
 
 /** What has to be known of a job to end it. */
 export interface EndingRow {
@@ -38,33 +38,33 @@ export interface End {
   cost?: number
 }
 
-export const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
+export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /** What the writer's commands share. */
-export interface Writing {
+export interface WriteContext {
   boot: string
   ledger: Ledger
-  tally: Tally
+  jobCounts: JobCounts
   counts: ExecutionCounts
   events: Events
-  moves: MovesOfGroup
-  flow: Flow
+  effects: GroupEffects
+  flow: ExecutionFlow
 }
 
 /** A job whose row says that it has ended. */
 type EndedRow = EndingRow & { expires_at: number | null }
 
 /** What the end of a job needs of what the commands share. */
-type EndWriting = Pick<Writing, 'ledger' | 'tally' | 'events'> & { flow: Pick<Flow, 'advance'> }
+type EndWriting = Pick<WriteContext, 'ledger' | 'jobCounts' | 'events'> & { flow: Pick<ExecutionFlow, 'advance'> }
 
 /** What the end of a job means besides its row: how long its files are kept, its bill, its event, what follows it. */
-function openAftermath(connection: Connection, { ledger, tally, events, flow }: EndWriting) {
+function openEndEffects(connection: Connection, { ledger, jobCounts, events, flow }: EndWriting) {
   const keepFiles = connection.prepare('UPDATE files SET expires_at = ? WHERE job_id = ? AND removed_at IS NULL')
 
   return (row: EndedRow, before: JobStatus, end: End, slotOf?: string): void => {
-    const { status, at, error, usage = nothing, cost = 0 } = end
+    const { status, at, error, usage = noUsage, cost = 0 } = end
     keepFiles.run(row.expires_at, row.id)
-    tally.move(before, status)
+    jobCounts.move(before, status)
     ledger.append([
       {
         id: row.id,
@@ -98,21 +98,21 @@ function openAftermath(connection: Connection, { ledger, tally, events, flow }: 
 }
 
 /** Ends a job that was looked up, whoever ends it, in the caller's transaction. */
-export function openEnd(connection: Connection, writing: EndWriting) {
+export function openEnd(connection: Connection, context: EndWriting) {
   const finish = connection.prepare(
     `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, input_tokens = ?, output_tokens = ?, cost = ?,
        updated_at = ?, finished_at = ?, expires_at = ? WHERE number = ?`,
   )
-  const aftermath = openAftermath(connection, writing)
+  const applyEndEffects = openEndEffects(connection, context)
 
   return (row: EndingRow, end: End): void => {
-    const { status, at, error, engineId, usage = nothing, cost = 0 } = end
+    const { status, at, error, engineId, usage = noUsage, cost = 0 } = end
     const engine_id = engineId ?? row.engine_id
     const expires_at = row.retention_ms === null ? null : at + row.retention_ms
     const { inputTokens, outputTokens } = usage
-    const said = error ? JSON.stringify(error) : null
-    finish.run(status, said, engine_id, inputTokens, outputTokens, cost, at, at, expires_at, row.number)
-    aftermath({ ...row, engine_id, expires_at }, row.status, end)
+    const errorText = error ? JSON.stringify(error) : null
+    finish.run(status, errorText, engine_id, inputTokens, outputTokens, cost, at, at, expires_at, row.number)
+    applyEndEffects({ ...row, engine_id, expires_at }, row.status, end)
   }
 }
 
@@ -120,14 +120,14 @@ export function openEnd(connection: Connection, writing: EndWriting) {
  * Ends the attempt of a claim well, in one statement. Undefined: the claim does not hold any more. What it has made is
  * added to the transaction before `follow`, which is the rest of the end.
  */
-export function openCompletion(connection: Connection, writing: EndWriting) {
+export function openCompletion(connection: Connection, context: EndWriting) {
   const finish = connection.prepare<unknown[], EndedRow>(
     `UPDATE jobs SET status = 'completed', boot = NULL, error = NULL, engine_id = coalesce(?, engine_id),
        input_tokens = ?, output_tokens = ?, cost = ?, updated_at = ?, finished_at = ?, expires_at = ? + retention_ms
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
      RETURNING ${endingColumns}, expires_at`,
   )
-  const aftermath = openAftermath(connection, writing)
+  const applyEndEffects = openEndEffects(connection, context)
 
   return {
     take(
@@ -139,7 +139,7 @@ export function openCompletion(connection: Connection, writing: EndWriting) {
       return finish.get(engineId, inputTokens, outputTokens, cost, at, at, at, organizationId, id, boot, claims)
     },
     /** `slotOf`: the model of the slot that is kept for the job of a node that follows. */
-    follow: (row: EndedRow, end: End, slotOf?: string): void => aftermath(row, 'processing', end, slotOf),
+    follow: (row: EndedRow, end: End, slotOf?: string): void => applyEndEffects(row, 'processing', end, slotOf),
   }
 }
 

@@ -3,7 +3,7 @@ import type { JobStatus } from '../store.ts'
 import type { Connection } from './database.ts'
 import { eventLifetimeMs, forgetEvents } from './events.ts'
 import { openFileRows } from './files.ts'
-import type { Writing } from './job-end.ts'
+import type { WriteContext } from './job-end.ts'
 import { forgetKeys, keyLifetimeMs } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 
@@ -16,7 +16,7 @@ interface EndedRow {
 }
 
 /** Takes away all there is of a job; the ledger is kept. */
-export function openForget(connection: Connection, { tally }: Pick<Writing, 'tally'>) {
+export function openForget(connection: Connection, { jobCounts }: Pick<WriteContext, 'jobCounts'>) {
   // What refers to the job goes before it.
   const drops = ['job_inputs', 'job_results', 'job_logs', 'events', 'jobs'].map(table =>
     connection.prepare(`DELETE FROM ${table} WHERE number = ?`),
@@ -28,12 +28,12 @@ export function openForget(connection: Connection, { tally }: Pick<Writing, 'tal
     files.removeOfJob(organization_id, id, at)
     uncache.run(id)
     for (const drop of drops) drop.run(number)
-    tally.move(status, undefined)
+    jobCounts.move(status, undefined)
   }
 }
 
 /** What the writer forgets: jobs that somebody deletes, and what has had its time. The ledger is kept. */
-export function forgetCommands(connection: Connection, { tally }: Pick<Writing, 'tally'>) {
+export function forgetCommands(connection: Connection, { jobCounts }: Pick<WriteContext, 'jobCounts'>) {
   const one = connection.prepare<[string, string], EndedRow>(
     'SELECT number, organization_id, id, status, execution FROM jobs WHERE organization_id = ? AND id = ?',
   )
@@ -41,7 +41,7 @@ export function forgetCommands(connection: Connection, { tally }: Pick<Writing, 
     `SELECT number, organization_id, id, status, execution FROM jobs WHERE expires_at IS NOT NULL AND expires_at <= ?
      ORDER BY expires_at LIMIT ?`,
   )
-  const forget = openForget(connection, { tally })
+  const forget = openForget(connection, { jobCounts })
   const calls = ledgerReads(connection)
   const events = forgetEvents(connection)
   const keys = forgetKeys(connection)

@@ -1,14 +1,14 @@
 import type { Backlog, JobClaim, WaitingJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openClaim } from './job-claim.ts'
-import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
+import { type EndingRow, endingColumns, errorOf, openEnd, type WriteContext } from './job-end.ts'
 
 /**
  * What the writer does to jobs that wait: each step is a search in an index, whatever the length of the queue. Which
  * job is next is decided by the caller, who knows the engines and what is fair.
  */
-export function queueCommands(connection: Connection, writing: Writing) {
-  const { tally, events, flow } = writing
+export function queueCommands(connection: Connection, context: WriteContext) {
+  const { jobCounts, events, flow } = context
   const backlog = connection.prepare<[], Backlog>(
     `SELECT model_id AS modelId, class, organization_id AS organizationId, count(*) AS jobs FROM jobs
      WHERE status = 'pending' AND not_before = 0 GROUP BY model_id, class, organization_id`,
@@ -30,8 +30,8 @@ export function queueCommands(connection: Connection, writing: Writing) {
     `SELECT ${endingColumns}, start_by FROM jobs
      WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by LIMIT ?`,
   )
-  const claim = openClaim(connection, writing)
-  const end = openEnd(connection, writing)
+  const claim = openClaim(connection, context)
+  const end = openEnd(connection, context)
 
   return {
     'jobs.backlog': () => backlog.all(),
@@ -54,7 +54,7 @@ export function queueCommands(connection: Connection, writing: Writing) {
     'jobs.release'({ claim, notBefore, at }: { claim: JobClaim; notBefore: number; at: number }): boolean {
       const given = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
       if (!given) return false
-      tally.move('processing', 'pending')
+      jobCounts.move('processing', 'pending')
       const { number, attempt, execution, node } = given
       events.add(number, claim.organizationId, 'job.retrying', attempt, at, execution, node)
       if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })

@@ -2,7 +2,7 @@ import { Failure } from '../../failure.ts'
 import type { FinishedJob, JobClaim, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 import { openFileRows } from './files.ts'
-import { type EndingRow, endingColumns, openCompletion, openEnd, type Writing } from './job-end.ts'
+import { type EndingRow, endingColumns, openCompletion, openEnd, type WriteContext } from './job-end.ts'
 import { openKeys } from './keys.ts'
 import { ledgerReads } from './ledger.ts'
 import { openLibraryRows } from './library.ts'
@@ -13,8 +13,8 @@ import type { WrittenOutcome } from './results.ts'
  * and may throw at any point: it is undone then, and may be run again. They answer with as little as they can: the
  * caller knows its job, and reads what it does not know.
  */
-export function jobCommands(connection: Connection, writing: Writing) {
-  const { ledger, tally, events, flow } = writing
+export function jobCommands(connection: Connection, context: WriteContext) {
+  const { ledger, jobCounts, events, flow } = context
   const insert = connection.prepare(
     `INSERT INTO jobs (organization_id, id, token_id, task, model_id, slug, class, priority, rank, status, attempt,
        max_attempts, claims, crashes, not_before, start_by, timeout_ms, retention_ms, metadata, created_at, updated_at)
@@ -43,8 +43,8 @@ export function jobCommands(connection: Connection, writing: Writing) {
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
   )
   const keyHolder = openKeys(connection)
-  const end = openEnd(connection, writing)
-  const completion = openCompletion(connection, writing)
+  const end = openEnd(connection, context)
+  const completion = openCompletion(connection, context)
   const files = openFileRows(connection)
   const library = openLibraryRows(connection)
   const calls = ledgerReads(connection)
@@ -98,7 +98,7 @@ export function jobCommands(connection: Connection, writing: Writing) {
       )
       insertInputs.run(lastInsertRowid, job.inputs)
       events.add(lastInsertRowid, job.organizationId, 'job.created', 0, job.createdAt)
-      tally.move(undefined, 'pending')
+      jobCounts.move(undefined, 'pending')
       return null
     },
 
@@ -112,7 +112,7 @@ export function jobCommands(connection: Connection, writing: Writing) {
       if (outcome.retryAt === null) end(row, { status, at, error: outcome.error, engineId })
       else {
         retry.run(JSON.stringify(outcome.error), engineId, Math.max(1, outcome.retryAt), at, row.number)
-        tally.move('processing', 'pending')
+        jobCounts.move('processing', 'pending')
         events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
         if (row.execution !== null && row.node !== null)
           flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })

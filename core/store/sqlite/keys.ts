@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { Failure } from '../../failure.ts'
-import type { IdempotencyKey, NewJob, StoredReply } from '../store.ts'
+import type { IdempotencyKey, IdempotencyRecord, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 
 /** How long an idempotency key is remembered. */
@@ -85,7 +85,7 @@ export const forgetKeys = (connection: Connection) => {
     statements.reduce((forgotten, statement) => forgotten + statement.run(before, most).changes, 0)
 }
 
-export function replyCommands(connection: Connection) {
+export function idempotencyCommands(connection: Connection) {
   const drop = connection.prepare('DELETE FROM replies WHERE digest = ? AND created_at <= ?')
   const insert = connection.prepare(
     `INSERT INTO replies (digest, body_hash, status, body, job_id, created_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -93,16 +93,16 @@ export function replyCommands(connection: Connection) {
   )
   return {
     /** The first one stays until its time is over: a key has one answer. */
-    'replies.keep'({ digest, reply }: { digest: string; reply: StoredReply }): void {
+    'idempotency.keep'({ digest, reply }: { digest: string; reply: IdempotencyRecord }): void {
       drop.run(digest, reply.createdAt - keyLifetimeMs)
       insert.run(digest, reply.bodyHash, reply.status, reply.body, reply.jobId, reply.createdAt)
     },
   }
 }
 
-export function replyReads(connection: Connection) {
-  const one = connection.prepare<[string], StoredReply>(
+export function idempotencyReads(connection: Connection) {
+  const one = connection.prepare<[string], IdempotencyRecord>(
     `SELECT body_hash AS bodyHash, status, body, job_id AS jobId, created_at AS createdAt FROM replies WHERE digest = ?`,
   )
-  return { find: (digest: string): StoredReply | undefined => one.get(digest) }
+  return { find: (digest: string): IdempotencyRecord | undefined => one.get(digest) }
 }

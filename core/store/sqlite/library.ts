@@ -5,7 +5,7 @@ import { type FileRow, fileOf, openFileRows } from './files.ts'
 /** How many entries a search looks at before it says where to go on. */
 const libraryScan = 1000
 /** Words of a search beyond these are passed over. */
-const mostWords = 8
+const maxWords = 8
 
 interface LibraryRow extends FileRow {
   item_job_id: string
@@ -92,7 +92,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
     )
     .pluck()
   // One statement for each number of words: a condition that holds everywhere is asked of every row all the same.
-  const page = Array.from({ length: mostWords + 1 }, (_, words) =>
+  const page = Array.from({ length: maxWords + 1 }, (_, words) =>
     connection.prepare<unknown[], LibraryRow>(
       `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
          AND (? IS NULL OR model_id = ?) AND library.created_at > ? AND library.created_at < ?
@@ -107,7 +107,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
     },
     list(organizationId: string, filter: LibraryFilter): { items: LibraryItem[]; next: string | null } {
       const { limit, after = '~', search = '', modelId = null } = filter
-      const words = fold(search).split(/\s+/).filter(Boolean).slice(0, mostWords)
+      const words = fold(search).split(/\s+/).filter(Boolean).slice(0, maxWords)
       const least = floor.get(organizationId, after, scan - 1)
       const rows = page[words.length]!.all(
         organizationId,

@@ -2,7 +2,7 @@ import type { ExecutionState, ExecutionStatus, NodeStatus, Plan } from '../../da
 import { restoredState } from '../../dag/execution-state.ts'
 import type { NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
-import { openKept } from './kept.ts'
+import { openExecutionCache } from './execution-cache.ts'
 
 /** A node as it was planned; its number is its place in the plan. */
 export type PlannedNode = Omit<NewExecutionNode, 'reuses'>
@@ -44,7 +44,7 @@ export function openLiveExecutions(connection: Connection) {
      LEFT JOIN jobs ON jobs.execution = execution_nodes.execution AND jobs.node = execution_nodes.node
      WHERE execution_nodes.execution = ? ORDER BY execution_nodes.node`,
   )
-  const kept = openKept<LiveExecution>(({ plan }) => plan.nodes.length)
+  const kept = openExecutionCache<LiveExecution>(({ plan }) => plan.nodes.length)
 
   function load(number: number): LiveExecution {
     const row = execution.get(number)!

@@ -1,6 +1,6 @@
 import { StoreRefusal } from '../refusal.ts'
 import { applicationId, type Connection } from './database.ts'
-import { first } from './migrations/001-first.ts'
+import { initialSchema } from './migrations/001-initial-schema.ts'
 import { jobClass } from './migrations/002-job-class.ts'
 
 export interface Migration {
@@ -10,7 +10,7 @@ export interface Migration {
 
 /** Every schema there has been, oldest first. A released one is never edited; the next change is the next number. */
 export const migrations: readonly Migration[] = [
-  { version: 1, sql: first },
+  { version: 1, sql: initialSchema },
   { version: 2, sql: jobClass },
 ]
 

@@ -1,7 +1,7 @@
 import type { LogFields } from '../../log.ts'
 import type { Store } from '../store.ts'
-import type { Moves } from '../workflows.ts'
-import type { Answers, Asked } from './batch.ts'
+import type { CommitEffects } from '../workflows.ts'
+import type { Answers, SentCommand } from './batch.ts'
 
 /** What a thread of this folder is for: the first thing that it is told. */
 export type ThreadStart =
@@ -15,14 +15,14 @@ export type ThreadStart =
     }
   | { role: 'copy'; from: string; to: string }
 
-export type ToWriter = { kind: 'commands'; asked: Asked[] } | { kind: 'close' }
+export type ToWriter = { kind: 'commands'; asked: SentCommand[] } | { kind: 'close' }
 
 export type FromWriter =
   | { kind: 'ready'; recovery: Store['recovery'] }
   | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
   /** The answers to the oldest commands that have none yet, in order. `full`: the disk had no room for all of them. */
-  | { kind: 'answers'; answers: Answers; full: boolean; moves: Moves | undefined }
+  | { kind: 'answers'; answers: Answers; full: boolean; effects: CommitEffects | undefined }
   | { kind: 'fatal'; code: string; message: string }
   | { kind: 'closed' }
 

@@ -5,7 +5,7 @@ import { executionReads } from './execution-reads.ts'
 import { fileReads } from './files.ts'
 import { jobList } from './job-list.ts'
 import { jobReads } from './job-reads.ts'
-import { keyReads, replyReads } from './keys.ts'
+import { idempotencyReads, keyReads } from './keys.ts'
 import { ledgerLength } from './ledger.ts'
 import { libraryReads } from './library.ts'
 import { organizationReads } from './organizations.ts'
@@ -42,7 +42,7 @@ export function openReader(database: string, onBroken: (failure: Error) => void)
     jobs: all({ ...jobReads(connection), ...keyReads(connection), list: jobList(connection) }),
     results: all(resultReads(connection)),
     events: all(eventReads(connection)),
-    replies: all(replyReads(connection)),
+    idempotency: all(idempotencyReads(connection)),
     files: all(fileReads(connection)),
     library: all(libraryReads(connection)),
     workflows: all(workflowReads(connection)),

@@ -1,20 +1,20 @@
 import type { Connection } from './database.ts'
-import { type EndingRow, endingColumns, errorOf, openEnd, type Writing } from './job-end.ts'
-import { memoryOf } from './writing.ts'
+import { type EndingRow, endingColumns, errorOf, openEnd, type WriteContext } from './job-end.ts'
+import { memoryOf } from './write-context.ts'
 
 /** A job that was running at this many unclean exits of the server is not tried again. */
-export const mostCrashes = 5
+export const maxCrashes = 5
 
 /**
  * Gives back what an earlier boot was running when it died: nothing of it can still run, because the engines die with
- * the server. The attempt stays charged, the place in the queue is the old one. A job that has seen `mostCrashes`
+ * the server. The attempt stays charged, the place in the queue is the old one. A job that has seen `maxCrashes`
  * unclean exits ends `worker_crashed`, so that a job that kills its server does not do it for ever.
  */
 export function recoverJobs(
   connection: Connection,
-  { at, ...writing }: Writing & { at: number },
+  { at, ...context }: WriteContext & { at: number },
 ): { requeued: number; crashed: number } {
-  const { boot, tally, events, flow } = writing
+  const { boot, jobCounts, events, flow } = context
   const interrupted = connection
     .prepare<[string], EndingRow & { crashes: number }>(
       `SELECT ${endingColumns}, crashes FROM jobs WHERE status = 'processing' AND boot <> ?`,
@@ -25,31 +25,31 @@ export function recoverJobs(
     `UPDATE jobs SET status = 'pending', boot = NULL, not_before = 0, started_at = NULL, updated_at = ?
      WHERE number = ?`,
   )
-  const end = openEnd(connection, writing)
-  const hopeless = interrupted.filter(row => row.crashes + 1 >= mostCrashes)
-  const sentence = `The server stopped unexpectedly ${mostCrashes} times while this job was running; it is not tried again.`
+  const end = openEnd(connection, context)
+  const exhausted = interrupted.filter(row => row.crashes + 1 >= maxCrashes)
+  const sentence = `The server stopped unexpectedly ${maxCrashes} times while this job was running; it is not tried again.`
 
   connection
     .transaction(() => {
       for (const row of interrupted) {
         count.run(row.number)
-        if (row.crashes + 1 < mostCrashes) {
+        if (row.crashes + 1 < maxCrashes) {
           requeue.run(at, row.number)
           events.add(row.number, row.organization_id, 'job.retrying', row.attempt, at, row.execution, row.node)
           if (row.execution !== null && row.node !== null)
             flow.advance(row.execution, { type: 'job_requeued', node: row.node, at })
         } else end(row, { status: 'failed', at, error: errorOf('worker_crashed', row.attempt, sentence) })
       }
-      tally.move('processing', 'pending', interrupted.length - hopeless.length)
-      memoryOf(writing).write()
+      jobCounts.move('processing', 'pending', interrupted.length - exhausted.length)
+      memoryOf(context).write()
     })
     .immediate()
-  return { requeued: interrupted.length - hopeless.length, crashed: hopeless.length }
+  return { requeued: interrupted.length - exhausted.length, crashed: exhausted.length }
 }
 
 /** Gives back, uncharged, what this boot is still running: a server that ends in order does not count as a crash. */
-export function releaseOwn(connection: Connection, { at, ...writing }: Writing & { at: number }): void {
-  const { boot, tally, events, flow } = writing
+export function releaseOwn(connection: Connection, { at, ...context }: WriteContext & { at: number }): void {
+  const { boot, jobCounts, events, flow } = context
   const release = connection.prepare<
     [string],
     { number: number; organization_id: string; attempt: number; execution: number | null; node: number | null }
@@ -64,8 +64,8 @@ export function releaseOwn(connection: Connection, { at, ...writing }: Writing &
         events.add(number, organization_id, 'job.retrying', attempt, at, execution, node)
         if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
       }
-      tally.move('processing', 'pending', released.length)
-      memoryOf(writing).write()
+      jobCounts.move('processing', 'pending', released.length)
+      memoryOf(context).write()
     })
     .immediate()
 }

@@ -4,8 +4,8 @@ import { dirname } from 'node:path'
 import { StoreRefusal } from '../refusal.ts'
 import { copyDatabase, verifyCopy } from './copy.ts'
 import { type Connection, openDatabase, structuralFault } from './database.ts'
-import { createPrivate, placesIn, prepareDirectory, syncDirectory, takeInstanceLock } from './directory.ts'
-import { keepResultsBeside, putOutResults, resultsIn } from './result-copies.ts'
+import { createPrivate, pathsIn, prepareDirectory, syncDirectory, takeInstanceLock } from './directory.ts'
+import { exportResultFiles, keepResultsBeside, resultsIn } from './result-copies.ts'
 
 /**
  * Makes an online copy of the database of a data directory, whether a server runs on it or not: from one moment,
@@ -16,7 +16,7 @@ export async function backupDatabase(
   to: string,
   onProgress?: (done: number, total: number) => void,
 ): Promise<{ bytes: number }> {
-  const { database } = placesIn(dataDir)
+  const { database } = pathsIn(dataDir)
   if (!existsSync(database)) throw new StoreRefusal(64, `There is no database in ${dataDir}.`)
   return copyDatabase(database, to, onProgress)
 }
@@ -34,7 +34,7 @@ export async function restoreDatabase(
   if (!existsSync(file) || !statSync(file).isFile()) throw new StoreRefusal(64, `There is no backup file ${file}.`)
   prepareDirectory(dataDir)
   const lock = takeInstanceLock(dataDir)
-  const { database, results } = placesIn(dataDir)
+  const { database, results } = pathsIn(dataDir)
   const incoming = `${database}.restoring`
   const aside = `${database}.before-restore-${new Date().toISOString().replaceAll(':', '-')}`
   try {
@@ -49,7 +49,7 @@ export async function restoreDatabase(
     const old = statSync(database).size > 0 ? resultsIn(results) : []
     // Back into WAL mode, in which it is read before a server has opened it.
     const next = openDatabase(incoming)
-    const missing = putOut(next, results, file)
+    const missing = exportResults(next, results, file)
     next.close()
     if (missing > 0)
       throw new StoreRefusal(
@@ -62,7 +62,7 @@ export async function restoreDatabase(
     onStep('swapping')
     // The next server sweeps what its database does not name; the one that stays beside still wants it.
     keepResultsBeside(results, old, resultsBeside(aside))
-    const previous = setAside(database, aside)
+    const previous = moveAside(database, aside)
     renameSync(incoming, database)
     syncDirectory(dataDir)
     lock.markCreated()
@@ -81,14 +81,14 @@ export async function restoreDatabase(
 const resultsBeside = (database: string): string => `${database}.results`
 
 /** Writes the large results to files, all of them or none named: a crash leaves files that the next start sweeps. */
-const putOut = (next: Connection, results: string, file: string): number =>
-  next.transaction(() => putOutResults(next, results, [resultsBeside(file), placesIn(dirname(file)).results]))()
+const exportResults = (next: Connection, results: string, file: string): number =>
+  next.transaction(() => exportResultFiles(next, results, [resultsBeside(file), pathsIn(dirname(file)).results]))()
 
 /**
  * Gives the old database a second name beside. Its WAL must not survive the swap: SQLite would play the old frames
  * into the new database. A sound database takes it in first; of a damaged one it is kept under the second name too.
  */
-function setAside(database: string, previous: string): string | null {
+function moveAside(database: string, previous: string): string | null {
   if (statSync(database).size === 0) return null
   if (isSound(database)) {
     const old = openDatabase(database)

@@ -45,7 +45,7 @@ export const bytesOfResults = (connection: Connection): number =>
  * how many are not there; their rows stay as they are. What is in the works on the copy is lost in a crash: it is not
  * under its name yet. Blocks the thread. `onTaken` hears bytes.
  */
-export function takeInResults(path: string, folder: string, onTaken: (bytes: number) => void = () => {}): number {
+export function importResultFiles(path: string, folder: string, onTaken: (bytes: number) => void = () => {}): number {
   const copy = openAsIs(path)
   try {
     copy.pragma('journal_mode = MEMORY')
@@ -72,7 +72,7 @@ export function takeInResults(path: string, folder: string, onTaken: (bytes: num
  * The other way round: writes the large results of a database that is to be served to files in `folder`, for good.
  * Those that lie in files already are looked for in the folders `beside`. Returns how many were not found there.
  */
-export function putOutResults(connection: Connection, folder: string, beside: readonly string[]): number {
+export function exportResultFiles(connection: Connection, folder: string, beside: readonly string[]): number {
   const touched = new Set([folder])
   const write = (file: string, make: (to: string) => void) => {
     const to = resultPlace(folder, file)

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StoreRefusal } from '../refusal.ts'
 import { openLockFile, sqliteCode } from './database.ts'
-import { placesIn } from './directory.ts'
+import { pathsIn } from './directory.ts'
 
 /** Whoever erases holds it for the time of some unlinks. */
 const patienceMs = 10_000
@@ -12,7 +12,7 @@ const patienceMs = 10_000
  * at after this call is there. For copies and checks. Ends with the process. Rejects with StoreRefusal.
  */
 export async function holdResults(dataDir: string): Promise<Disposable> {
-  const { resultsLock } = placesIn(dataDir)
+  const { resultsLock } = pathsIn(dataDir)
   // No server that erases anything has ever run there.
   if (!existsSync(resultsLock)) return { [Symbol.dispose]: () => {} }
   const until = performance.now() + patienceMs
@@ -35,8 +35,8 @@ export async function holdResults(dataDir: string): Promise<Disposable> {
 const isBusy = (thrown: unknown): boolean => sqliteCode(thrown)?.startsWith('SQLITE_BUSY') === true
 
 /** Runs `erase` while nobody holds the results. False: somebody does, and nothing was done. */
-export async function whileNobodyHolds(dataDir: string, erase: () => Promise<void>): Promise<boolean> {
-  const lock = openLockFile(placesIn(dataDir).resultsLock, 0)
+export async function whileUnlocked(dataDir: string, erase: () => Promise<void>): Promise<boolean> {
+  const lock = openLockFile(pathsIn(dataDir).resultsLock, 0)
   try {
     lock.exec('BEGIN EXCLUSIVE')
     await erase()

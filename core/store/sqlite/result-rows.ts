@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import type { LargeResult } from '../store.ts'
 import type { Connection } from './database.ts'
-import { placesIn } from './directory.ts'
+import { pathsIn } from './directory.ts'
 import { ResultFile } from './result-file.ts'
 
 /** A result as a row has it: its text, or the name of the file that holds it and its size. */
@@ -23,7 +23,7 @@ export function resultPlace(folder: string, file: string): string {
 
 /** Results as they are given out: text that is short enough for a row, and otherwise a handle. */
 export function openResultOf(connection: Connection) {
-  const folder = placesIn(dirname(connection.name)).results
+  const folder = pathsIn(dirname(connection.name)).results
   return ({ result, file, bytes }: ResultRow): string | LargeResult | null =>
     file === null || bytes === null ? result : new ResultFile(resultPlace(folder, file), bytes)
 }

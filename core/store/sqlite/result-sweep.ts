@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
 import type { Log } from '../../log.ts'
-import { placesIn } from './directory.ts'
+import { pathsIn } from './directory.ts'
 import type { Reader } from './reader.ts'
-import { whileNobodyHolds } from './result-lock.ts'
+import { whileUnlocked } from './result-lock.ts'
 import { isResultName, resultPlace } from './result-rows.ts'
 import type { WriterThread } from './writer-thread.ts'
 
 const everyMs = 60_000
 const batch = 200
 
-interface Wish {
+interface ResultSweepOptions {
   dataDir: string
   reader: Pick<Reader, 'results'>
   writer: Pick<WriterThread, 'ask'>
@@ -24,8 +24,8 @@ interface Wish {
  * be erased, so that every step may be broken off. What lies there at the start without a row is what a crash left
  * between a file and its commit; it is told by the names that were there before anything could be written.
  */
-export async function openResultSweep({ dataDir, reader, writer, log }: Wish) {
-  const { results: folder } = placesIn(dataDir)
+export async function openResultSweep({ dataDir, reader, writer, log }: ResultSweepOptions) {
+  const { results: folder } = pathsIn(dataDir)
   let before = await filesIn(folder)
   const closed = new AbortController()
   let again = false
@@ -33,7 +33,7 @@ export async function openResultSweep({ dataDir, reader, writer, log }: Wish) {
 
   /** False: somebody is making a copy. The next look is in a minute. */
   async function erase(files: readonly string[]): Promise<boolean> {
-    return whileNobodyHolds(dataDir, async () => {
+    return whileUnlocked(dataDir, async () => {
       for (const file of files) await rm(resultPlace(folder, file), { force: true })
     })
   }
@@ -46,7 +46,7 @@ export async function openResultSweep({ dataDir, reader, writer, log }: Wish) {
     }
   }
 
-  async function leftByCrash(): Promise<void> {
+  async function sweepAfterCrash(): Promise<void> {
     let swept = 0
     while (!closed.signal.aborted && before.length > 0) {
       const some = before.slice(0, batch)
@@ -62,7 +62,7 @@ export async function openResultSweep({ dataDir, reader, writer, log }: Wish) {
   async function run(): Promise<void> {
     try {
       await forgotten()
-      await leftByCrash()
+      await sweepAfterCrash()
     } catch (thrown) {
       // What was not done is found again next time.
       if (!closed.signal.aborted && Failure.from(thrown).code !== 'shutting_down')

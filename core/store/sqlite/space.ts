@@ -4,7 +4,7 @@ import { open, rename, rm, statfs } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Log } from '../../log.ts'
 
-export interface SpaceWish {
+export interface SpaceOptions {
   directory: string
   ballast: string
   minFreeBytes: number
@@ -13,10 +13,10 @@ export interface SpaceWish {
 }
 
 /** What the disk allows: everything, no new work (`low`), or only the end of what runs (`full`). */
-export type Room = 'enough' | 'low' | 'full'
+export type DiskState = 'enough' | 'low' | 'full'
 
 export interface Space {
-  room(): Room
+  room(): DiskState
   /** Why it is read-only, as a sentence; true when it is not. */
   writable(): true | string
   /** The writer met a full disk and has given up the ballast. */
@@ -26,13 +26,13 @@ export interface Space {
 
 const intervalMs = 1000
 /** After the disk was found full, how long what `statfs` says is not believed (quotas, reserved blocks). */
-const distrustMs = 3000
+const fullHoldMs = 3000
 
 /**
  * Decides from the free bytes. With the ballast given up, there has to be room for it too before new work is taken:
  * otherwise putting it back would fill the disk again.
  */
-export function roomFor(facts: { free: number; minFree: number; ballast: number; hasBallast: boolean }): Room {
+export function diskStateOf(facts: { free: number; minFree: number; ballast: number; hasBallast: boolean }): DiskState {
   const { free, minFree, ballast, hasBallast } = facts
   if (free >= minFree + (hasBallast ? 0 : ballast)) return 'enough'
   return hasBallast && free >= ballast ? 'low' : 'full'
@@ -42,25 +42,25 @@ export function roomFor(facts: { free: number; minFree: number; ballast: number;
  * Watches the free space of the disk that holds the database. Below the mark the store takes no new work; when almost
  * nothing is left, the ballast file is given up so that what runs can finish. Recovers by itself.
  */
-export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes, log }: SpaceWish): Promise<Space> {
-  let room: Room = 'enough'
+export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes, log }: SpaceOptions): Promise<Space> {
+  let room: DiskState = 'enough'
   let free = 0
   let fullUntil = 0
-  let writing: Promise<void> | undefined
+  let context: Promise<void> | undefined
   const ended = new AbortController()
 
   async function look(): Promise<void> {
     const { bavail, bsize } = await statfs(directory)
     free = bavail * bsize
     const hasBallast = ballastBytes === 0 || existsSync(ballast)
-    const found = roomFor({ free, minFree: minFreeBytes, ballast: ballastBytes, hasBallast })
+    const found = diskStateOf({ free, minFree: minFreeBytes, ballast: ballastBytes, hasBallast })
     if (found === 'enough' && performance.now() < fullUntil) return
     turn(found)
     if (room === 'full') rmSync(ballast, { force: true })
-    if (room === 'enough' && !hasBallast) writing ??= writeBallast().finally(() => (writing = undefined))
+    if (room === 'enough' && !hasBallast) context ??= writeBallast().finally(() => (context = undefined))
   }
 
-  function turn(to: Room): void {
+  function turn(to: DiskState): void {
     if (to === room) return
     const before = room
     room = to
@@ -109,7 +109,7 @@ export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes
       `The disk that holds ${directory} has ${mebibytes(free)} MiB free and needs ${mebibytes(minFreeBytes)}; ` +
         'no new work is taken until there is room.',
     full() {
-      fullUntil = performance.now() + distrustMs
+      fullUntil = performance.now() + fullHoldMs
       turn('full')
     },
     close() {

@@ -6,7 +6,7 @@ import type { Store } from '../store.ts'
 import { assemble } from './assemble.ts'
 import { refusalFor } from './damage.ts'
 import { sqliteCode } from './database.ts'
-import { placesIn, prepareDirectory, takeInstanceLock } from './directory.ts'
+import { pathsIn, prepareDirectory, takeInstanceLock } from './directory.ts'
 import { openReader, type Reader } from './reader.ts'
 import { openResultSweep } from './result-sweep.ts'
 import { openResults } from './results.ts'
@@ -14,7 +14,7 @@ import { openSpace, type Space } from './space.ts'
 import { startThread } from './thread.ts'
 import { openWriterThread } from './writer-thread.ts'
 
-export interface StoreWish {
+export interface StoreOptions {
   dataDir: string
   /** For its writer, where one was started before; it is ended with the store. */
   thread?: Worker | undefined
@@ -31,9 +31,9 @@ export interface StoreWish {
  * Opens the data directory as its only server: takes the instance lock, checks the structure, migrates (with a backup
  * first), gives back what an earlier boot was running. Rejects with StoreRefusal, which carries the exit code.
  */
-export async function openSqliteStore(wish: StoreWish): Promise<Store> {
-  const { dataDir, log, onFatal } = wish
-  const { database, ballast, results: folder } = placesIn(dataDir)
+export async function openSqliteStore(options: StoreOptions): Promise<Store> {
+  const { dataDir, log, onFatal } = options
+  const { database, ballast, results: folder } = pathsIn(dataDir)
   await using opened = new AsyncDisposableStack()
   prepareDirectory(dataDir)
   const lock = takeInstanceLock(dataDir)
@@ -44,19 +44,19 @@ export async function openSqliteStore(wish: StoreWish): Promise<Store> {
   let reader: Reader | undefined
   opened.defer(() => reader?.close())
   // Told what to do before anything is waited for: it does it while the rest of the program is read.
-  const writing = openWriterThread({
-    thread: wish.thread ?? startThread(),
+  const context = openWriterThread({
+    thread: options.thread ?? startThread(),
     start: { role: 'server', dataDir, boot: randomUUID(), created: lock.created },
     log,
     onFatal,
     onFull: () => watched?.full(),
   })
   // It may be refused before the disk has been looked at; whoever waits for it below hears why.
-  writing.catch(() => {})
-  opened.defer(() => writing.then(opened => opened.close()).catch(() => {}))
-  const space = await openSpace({ ...wish, directory: dataDir, ballast })
+  context.catch(() => {})
+  opened.defer(() => context.then(opened => opened.close()).catch(() => {}))
+  const space = await openSpace({ ...options, directory: dataDir, ballast })
   watched = space
-  const writer = await writing
+  const writer = await context
   lock.markCreated()
   try {
     reader = openReader(database, failure => writer.fail(failure, 74))

@@ -191,8 +191,8 @@ export function tokenReads(connection: Connection, now: () => number = Date.now)
       const row = one.get(organizationId, id)
       return row && record(row, now())
     },
-    list(organizationId: string, wish: { limit: number; after?: string; status?: TokenStatus }): TokenRecord[] {
-      const { limit, after = null, status = null } = wish
+    list(organizationId: string, options: { limit: number; after?: string; status?: TokenStatus }): TokenRecord[] {
+      const { limit, after = null, status = null } = options
       return page.all({ organizationId, limit, after, status, now: now() }).map(row => record(row, now()))
     },
     countActive: (organizationId: string, scope: string, at: number): number =>

@@ -3,15 +3,15 @@ import { Failure } from '../../failure.ts'
 import type { Log } from '../../log.ts'
 import { StoreRefusal } from '../refusal.ts'
 import type { Store } from '../store.ts'
-import type { Moves } from '../workflows.ts'
-import { type Asked, received } from './batch.ts'
-import { type CommandName, type Commands, growing } from './commands.ts'
+import type { CommitEffects } from '../workflows.ts'
+import { received, type SentCommand } from './batch.ts'
+import { type CommandName, type Commands, growingCommands } from './commands.ts'
 import type { FromWriter, ThreadStart, ToWriter } from './protocol.ts'
 
 /** How many commands may wait. Work that is under way may use as many again, so that new work cannot shut it out. */
-export const mostQueued = 10_000
+export const maxQueued = 10_000
 /** How much their texts may hold together, in characters. */
-const mostQueuedText = 256 << 20
+const maxQueuedText = 256 << 20
 /** Callers told of their answers in one turn of the event loop: about half a millisecond of their work. */
 const answersPerTurn = 32
 
@@ -22,7 +22,7 @@ interface Waiting {
   reject: (failure: Error) => void
 }
 
-export interface WriterWish {
+export interface WriterOptions {
   /** One that is up already, see startThread. */
   thread: Worker
   start: Extract<ThreadStart, { role: 'server' | 'admin' }>
@@ -37,14 +37,14 @@ export interface WriterWish {
  * Starts the writer thread and resolves when it has checked, migrated and repaired the database. Rejects with
  * StoreRefusal. Commands of one turn travel in one message, and so do their answers.
  */
-export async function openWriterThread({ thread, start, log, onFatal, onFull }: WriterWish) {
+export async function openWriterThread({ thread, start, log, onFatal, onFull }: WriterOptions) {
   thread.ref()
   thread.postMessage(start, [])
   const recovery = await started(thread, log)
   const tell = (message: ToWriter) => thread.postMessage(message, [])
 
   const waiting: Waiting[] = []
-  const outgoing: Asked[] = []
+  const outgoing: SentCommand[] = []
   const incoming: (() => void)[] = []
   let queued = 0
   let queuedText = 0
@@ -71,7 +71,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
     closed?.()
   })
 
-  let moved: (moves: Moves) => void = () => {}
+  let moved: (effects: CommitEffects) => void = () => {}
 
   function broken(failure: Error, exitCode: 70 | 74): void {
     if (ended) return
@@ -84,7 +84,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
     onFatal(failure, exitCode)
   }
 
-  function arrived({ answers, full, moves }: Extract<FromWriter, { kind: 'answers' }>): void {
+  function arrived({ answers, full, effects }: Extract<FromWriter, { kind: 'answers' }>): void {
     commits += 1
     commands += answers.values.length
     if (full) onFull()
@@ -101,7 +101,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
       }
     }
     if (!delivering) deliver()
-    if (moves) moved(moves)
+    if (effects) moved(effects)
   }
 
   function deliver(): void {
@@ -117,7 +117,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
 
   return {
     recovery,
-    onMoves(listener: typeof moved): void {
+    onCommitted(listener: typeof moved): void {
       moved = listener
     },
     /**
@@ -130,7 +130,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
       weight = 0,
     ): Promise<ReturnType<Commands[Name]>> {
       if (ended) return Promise.reject(ended)
-      if (queued >= (growing.has(name) ? mostQueued : 2 * mostQueued) || queuedText + weight > mostQueuedText)
+      if (queued >= (growingCommands.has(name) ? maxQueued : 2 * maxQueued) || queuedText + weight > maxQueuedText)
         return Promise.reject(
           new Failure('no_capacity', 'This server has more to write than its disk can take. Retry in a moment.', {
             retryAfterMs: 1000,

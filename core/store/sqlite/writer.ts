@@ -1,31 +1,31 @@
 import { rmSync } from 'node:fs'
 import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads'
 import { StoreRefusal } from '../refusal.ts'
-import type { Asked } from './batch.ts'
+import type { SentCommand } from './batch.ts'
 import { bootDatabase } from './boot.ts'
 import { openCommands } from './commands.ts'
 import { copyDatabase } from './copy.ts'
 import { refusalFor } from './damage.ts'
 import { type Connection, meaningOf, pragmas, sqliteCode } from './database.ts'
-import { placesIn } from './directory.ts'
+import { pathsIn } from './directory.ts'
 import { openGroup } from './group.ts'
 import type { FromCopy, FromWriter, ThreadStart, ToWriter } from './protocol.ts'
 import { releaseOwn } from './recovery.ts'
-import { memoryOf, openWriting } from './writing.ts'
+import { memoryOf, openWriteContext } from './write-context.ts'
 
 /**
  * The writer thread: the one connection that writes. Whatever is queued when the commit before has ended becomes the
  * next transaction, so the duration of the fsync is the window in which a group forms, and an answer follows it.
  */
-const mostInGroup = 512
+const maxInGroup = 512
 const idleMs = 1000
 
-parentPort?.once('message', (wish: ThreadStart) => start(parentPort!, wish))
+parentPort?.once('message', (options: ThreadStart) => start(parentPort!, options))
 
-function start(port: MessagePort, wish: ThreadStart): void {
-  if (wish.role === 'copy') {
+function start(port: MessagePort, options: ThreadStart): void {
+  if (options.role === 'copy') {
     const tell = (message: FromCopy) => port.postMessage(message)
-    copyDatabase(wish.from, wish.to, (done, total) => tell({ kind: 'progress', done, total })).then(
+    copyDatabase(options.from, options.to, (done, total) => tell({ kind: 'progress', done, total })).then(
       ({ bytes }) => tell({ kind: 'copied', bytes }),
       (thrown: unknown) => tell({ kind: 'refused', ...refused(thrown) }),
     )
@@ -34,14 +34,17 @@ function start(port: MessagePort, wish: ThreadStart): void {
   const tell = (message: FromWriter) => port.postMessage(message)
   try {
     const { connection, recovery } = bootDatabase({
-      ...wish,
+      ...options,
       say: (level, message, fields) => tell({ kind: 'log', level, message, fields }),
     })
-    serve(port, connection, wish)
+    serve(port, connection, options)
     tell({ kind: 'ready', recovery })
   } catch (thrown) {
     // A bit that flipped in the schema itself may show only in a statement that does not fit it.
-    tell({ kind: 'refused', ...refused(sqliteCode(thrown) === undefined ? thrown : refusalFor(thrown, wish.dataDir)) })
+    tell({
+      kind: 'refused',
+      ...refused(sqliteCode(thrown) === undefined ? thrown : refusalFor(thrown, options.dataDir)),
+    })
     port.close()
   }
 }
@@ -57,12 +60,12 @@ function serve(
   { role, dataDir, boot }: { role: 'server' | 'admin'; dataDir: string; boot: string },
 ): void {
   const tell = (message: FromWriter) => port.postMessage(message)
-  const writing = openWriting(connection, boot)
-  const { moves } = writing
-  const group = openGroup(connection, openCommands(connection, writing), memoryOf(writing), () =>
-    rmSync(placesIn(dataDir).ballast, { force: true }),
+  const context = openWriteContext(connection, boot)
+  const { effects } = context
+  const group = openGroup(connection, openCommands(connection, context), memoryOf(context), () =>
+    rmSync(pathsIn(dataDir).ballast, { force: true }),
   )
-  const queue: Asked[] = []
+  const queue: SentCommand[] = []
   let scheduled = false
   let closing = false
   let ended = false
@@ -91,11 +94,11 @@ function serve(
     if (ended) return
     for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) take(more.message as ToWriter)
     if (queue.length > 0) {
-      const asked = queue.slice(0, mostInGroup)
+      const asked = queue.slice(0, maxInGroup)
       try {
         const outcome = group(asked)
         queue.splice(0, asked.length)
-        tell({ kind: 'answers', ...outcome, moves: moves.take() })
+        tell({ kind: 'answers', ...outcome, effects: effects.take() })
         dirty = true
         idle.refresh()
       } catch (thrown) {
@@ -148,7 +151,7 @@ function serve(
 
   function close(): void {
     try {
-      if (role === 'server') quietly(() => releaseOwn(connection, { ...writing, at: Date.now() }))
+      if (role === 'server') quietly(() => releaseOwn(connection, { ...context, at: Date.now() }))
       dirty = true
       checkpoint()
       connection.close()

@@ -36,17 +36,17 @@ interface Delta {
  * one name, tool calls have an index, and an id, a type and a name when they begin. Throws Failure `worker_error`.
  */
 export function shapeDelta(choice: Record<string, unknown>, state: ChoiceState): Piece {
-  const said = (choice.delta ?? choice.message ?? {}) as Record<string, unknown>
+  const sentMessage = (choice.delta ?? choice.message ?? {}) as Record<string, unknown>
   const delta: Delta = {}
   if (!state.begun) delta.role = 'assistant'
-  const content = textOf(said.content)
+  const content = textOf(sentMessage.content)
   if (content) delta.content = content
-  else if (!state.begun) delta.content = Array.isArray(said.tool_calls) ? null : ''
-  if (typeof said.refusal === 'string' && said.refusal) delta.refusal = said.refusal
-  const reasoning = textOf(said.reasoning_content) ?? textOf(said.reasoning)
+  else if (!state.begun) delta.content = Array.isArray(sentMessage.tool_calls) ? null : ''
+  if (typeof sentMessage.refusal === 'string' && sentMessage.refusal) delta.refusal = sentMessage.refusal
+  const reasoning = textOf(sentMessage.reasoning_content) ?? textOf(sentMessage.reasoning)
   if (reasoning) delta.reasoning_content = reasoning
-  if (Array.isArray(said.tool_calls) && said.tool_calls.length > 0)
-    delta.tool_calls = said.tool_calls.map(call => shapeCall(call, state.calls))
+  if (Array.isArray(sentMessage.tool_calls) && sentMessage.tool_calls.length > 0)
+    delta.tool_calls = sentMessage.tool_calls.map(call => shapeCall(call, state.calls))
   state.begun = true
   const says = Boolean(content || delta.refusal || reasoning || delta.tool_calls)
   return { choice: { delta, logprobs: chatLogprobs(choice.logprobs) }, says }

@@ -21,12 +21,12 @@ import { finishReason } from '../protocols/finish-reason.ts'
 import { chatLogprobs } from '../protocols/logprobs.ts'
 import { streamedMembers, streamOptions } from '../protocols/stream-options.ts'
 import type { TaskName } from '../task.ts'
-import { markPictures } from './pictures.ts'
+import { markImages } from './images.ts'
 
 /** Names the task. */
 export const chatCompletion = { id: 'std/chat-completion', title: 'chat completions' } as const satisfies TaskName
 
-export interface ChatWant {
+export interface ChatAnswerFormat {
   task: 'std/chat-completion'
   modelId: string
   /** Whether the caller asked for the usage chunk of a stream. */
@@ -59,7 +59,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   checkTogether(request)
   checkFeatures(usedFeatures(request), entry)
   const stream = request.stream === true
-  const { messages, pictures } = markPictures(request.messages)
+  const { messages, pictures } = markImages(request.messages)
   const body: Record<string, unknown> = { model: entry.traits.upstreamId }
   for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
   body.messages = messages
@@ -93,7 +93,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
     stream,
     ...(asStream === undefined ? {} : { asStream }),
     ...(pictures.length > 0 ? { pictures } : {}),
-    want: {
+    answerFormat: {
       task: 'std/chat-completion',
       modelId: entry.id,
       includeUsage: request.stream_options?.include_usage === true,
@@ -176,18 +176,18 @@ function formatFor(format: NonNullable<ChatRequest['response_format']>, { jsonOb
 }
 
 /** An engine's whole answer in the contract's shape: nothing missing, counts clamped, the model by its public name. */
-export function shapeChat(bytes: Uint8Array, want: ChatWant): Shaped {
+export function shapeChat(bytes: Uint8Array, answerFormat: ChatAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
   if (!Array.isArray(answer.choices) || answer.choices.length === 0) throw engineFault('without choices')
-  const told = usageObject(answer)
-  const { inputTokens, outputTokens } = usageOf(told)
+  const reportedUsage = usageObject(answer)
+  const { inputTokens, outputTokens } = usageOf(reportedUsage)
   const response: ChatResponse = {
     id: typeof answer.id === 'string' && answer.id ? answer.id : `chatcmpl-${ulid()}`,
     object: 'chat.completion',
     created: secondOf(answer.created) ?? Math.floor(Date.now() / 1000),
-    model: want.modelId,
-    choices: answer.choices.map((choice: unknown, at) => shapeChoice(choice, at, want)),
-    usage: usageBody({ inputTokens, outputTokens }, told),
+    model: answerFormat.modelId,
+    choices: answer.choices.map((choice: unknown, at) => shapeChoice(choice, at, answerFormat)),
+    usage: usageBody({ inputTokens, outputTokens }, reportedUsage),
     service_tier: 'default',
     system_fingerprint: typeof answer.system_fingerprint === 'string' ? answer.system_fingerprint : 'fp_infer',
   }
@@ -196,17 +196,17 @@ export function shapeChat(bytes: Uint8Array, want: ChatWant): Shaped {
 
 type Choice = ChatResponse['choices'][number]
 
-function shapeChoice(value: unknown, at: number, want: ChatWant): Choice {
+function shapeChoice(value: unknown, at: number, answerFormat: ChatAnswerFormat): Choice {
   const choice = (value ?? {}) as Record<string, unknown>
-  const said = (choice.message ?? {}) as Record<string, unknown>
-  const calls = Array.isArray(said.tool_calls) ? said.tool_calls.map(shapeCall) : []
-  const content = textOf(said.content)
-  const refusal = typeof said.refusal === 'string' ? said.refusal : null
-  const reasoning = textOf(said.reasoning_content) ?? textOf(said.reasoning)
+  const sentMessage = (choice.message ?? {}) as Record<string, unknown>
+  const calls = Array.isArray(sentMessage.tool_calls) ? sentMessage.tool_calls.map(shapeCall) : []
+  const content = textOf(sentMessage.content)
+  const refusal = typeof sentMessage.refusal === 'string' ? sentMessage.refusal : null
+  const reasoning = textOf(sentMessage.reasoning_content) ?? textOf(sentMessage.reasoning)
   // A null is an answer without text; nothing at all is no answer.
   if (
     content === undefined &&
-    said.content !== null &&
+    sentMessage.content !== null &&
     calls.length === 0 &&
     refusal === null &&
     reasoning === undefined
@@ -219,14 +219,14 @@ function shapeChoice(value: unknown, at: number, want: ChatWant): Choice {
     annotations: [],
   }
   if (reasoning) message.reasoning_content = reasoning
-  if (calls.length > 0 && want.legacyFunctions) message.function_call = calls[0]!.function
+  if (calls.length > 0 && answerFormat.legacyFunctions) message.function_call = calls[0]!.function
   else if (calls.length > 0) message.tool_calls = calls
   const ended = finishReason(choice.finish_reason) ?? (calls.length > 0 ? 'tool_calls' : 'stop')
   return {
     index: typeof choice.index === 'number' ? tokenCount(choice.index) : at,
     message,
     logprobs: chatLogprobs(choice.logprobs),
-    finish_reason: want.legacyFunctions && ended === 'tool_calls' ? 'function_call' : ended,
+    finish_reason: answerFormat.legacyFunctions && ended === 'tool_calls' ? 'function_call' : ended,
   }
 }
 

@@ -3,7 +3,7 @@ import { tokens } from '../metering.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
-import { type ChatWant, chatCompletion, prepareChat, shapeChat } from './chat-completion.ts'
+import { type ChatAnswerFormat, chatCompletion, prepareChat, shapeChat } from './chat-completion.ts'
 
 /** The record of `std/chat-completion`. */
 export const chatTask: TextTaskRecord = {
@@ -33,5 +33,5 @@ export const chatTask: TextTaskRecord = {
   isMediaPath: path => path.at(-1) === 'url' && path.at(-2) === 'image_url',
   isRepeatable: isRepeatableSample,
   prepare: prepareChat,
-  shape: (answers, want: ChatWant) => shapeChat(answers[0]!, want),
+  shape: (answers, answerFormat: ChatAnswerFormat) => shapeChat(answers[0]!, answerFormat),
 }

@@ -3,7 +3,7 @@ import { tokens } from '../metering.ts'
 import { isRepeatableSample } from '../sampling.ts'
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
-import { type CompletionWant, completion, prepareCompletion, shapeCompletion } from './completion.ts'
+import { type CompletionAnswerFormat, completion, prepareCompletion, shapeCompletion } from './completion.ts'
 
 /** The record of `std/completion`. */
 export const completionTask: TextTaskRecord = {
@@ -21,5 +21,5 @@ export const completionTask: TextTaskRecord = {
   isMediaPath: () => false,
   isRepeatable: isRepeatableSample,
   prepare: prepareCompletion,
-  shape: (answers, want: CompletionWant) => shapeCompletion(answers, want),
+  shape: (answers, answerFormat: CompletionAnswerFormat) => shapeCompletion(answers, answerFormat),
 }

@@ -15,7 +15,7 @@ import type { TaskName } from '../task.ts'
 /** Names the task. */
 export const completion = { id: 'std/completion', title: 'completions' } as const satisfies TaskName
 
-export interface CompletionWant {
+export interface CompletionAnswerFormat {
   task: 'std/completion'
   modelId: string
   includeUsage: boolean
@@ -27,7 +27,7 @@ export interface CompletionWant {
 const kept = new Set(['user', 'stream_options', 'model', 'prompt', 'n', 'best_of', 'echo', 'suffix'])
 
 /** OpenAI's default. Engines have others, up to the end of the context. */
-const usualTokens = 16
+const defaultTokens = 16
 
 /** Checks a completion's body and puts it into the engine's words. Throws Failure for everything that is wrong with it. */
 export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
@@ -53,7 +53,7 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
   if ((request.best_of ?? 1) > 1) body.best_of = request.best_of
   if (request.echo) body.echo = true
   if (request.suffix) body.suffix = request.suffix
-  body.max_tokens = request.max_tokens ?? usualTokens
+  body.max_tokens = request.max_tokens ?? defaultTokens
   if (stream) Object.assign(body, streamOptions(entry.traits.streamUsage))
   // Members are added to the body, and none may be there twice.
   else delete body.stream
@@ -67,7 +67,7 @@ export function prepareCompletion(raw: unknown, catalog: Catalog): Prepared {
     bodies: calls.map(prompt => JSON.stringify({ ...body, prompt })),
     stream,
     ...(asStream === undefined ? {} : { asStream }),
-    want: {
+    answerFormat: {
       task: 'std/completion',
       modelId: entry.id,
       includeUsage: request.stream_options?.include_usage === true,
@@ -117,7 +117,7 @@ function usedFeatures(request: CompletionRequest): [Feature, string][] {
 }
 
 /** An engine's answers, one for each request that it was sent, in the contract's shape. */
-export function shapeCompletion(bytes: Uint8Array[], want: CompletionWant): Shaped {
+export function shapeCompletion(bytes: Uint8Array[], answerFormat: CompletionAnswerFormat): Shaped {
   const answers = bytes.map(parseAnswer)
   const [first] = answers
   const usages = answers.map(answer => usageOf(usageObject(answer)))
@@ -129,8 +129,8 @@ export function shapeCompletion(bytes: Uint8Array[], want: CompletionWant): Shap
     id: typeof first!.id === 'string' && first!.id ? first!.id : `cmpl-${ulid()}`,
     object: 'text_completion',
     created: secondOf(first!.created) ?? Math.floor(Date.now() / 1000),
-    model: want.modelId,
-    choices: answers.flatMap((answer, at) => choicesOf(answer, answers.length > 1 ? at * want.choices : 0)),
+    model: answerFormat.modelId,
+    choices: answers.flatMap((answer, at) => choicesOf(answer, answers.length > 1 ? at * answerFormat.choices : 0)),
     usage: usageBody(usage, answers.length === 1 ? usageObject(first!) : undefined),
     system_fingerprint: typeof first!.system_fingerprint === 'string' ? first!.system_fingerprint : 'fp_infer',
   }

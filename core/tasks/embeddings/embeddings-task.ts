@@ -3,7 +3,7 @@ import { tokens } from '../metering.ts'
 
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
-import { type EmbeddingsWant, embeddings, prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
+import { type EmbeddingsAnswerFormat, embeddings, prepareEmbeddings, shapeEmbeddings } from './embeddings.ts'
 
 /** The record of `std/embeddings`. */
 export const embeddingsTask: TextTaskRecord = {
@@ -21,5 +21,5 @@ export const embeddingsTask: TextTaskRecord = {
   isMediaPath: () => false,
   isRepeatable: () => true,
   prepare: prepareEmbeddings,
-  shape: (answers, want: EmbeddingsWant) => shapeEmbeddings(answers[0]!, want),
+  shape: (answers, answerFormat: EmbeddingsAnswerFormat) => shapeEmbeddings(answers[0]!, answerFormat),
 }

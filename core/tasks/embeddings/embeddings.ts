@@ -10,7 +10,7 @@ import type { TaskName } from '../task.ts'
 /** Names the task. */
 export const embeddings = { id: 'std/embeddings', title: 'embeddings' } as const satisfies TaskName
 
-export interface EmbeddingsWant {
+export interface EmbeddingsAnswerFormat {
   task: 'std/embeddings'
   modelId: string
   encoding: 'float' | 'base64'
@@ -42,7 +42,7 @@ export function prepareEmbeddings(raw: unknown, catalog: Catalog): Prepared {
     path: traits.routes['std/embeddings']!.path,
     bodies: [JSON.stringify(body)],
     stream: false,
-    want: {
+    answerFormat: {
       task: 'std/embeddings',
       modelId: entry.id,
       encoding,
@@ -92,20 +92,20 @@ export function cut(vector: Float32Array, size: number, modelId: string): Float3
 }
 
 /** An engine's embeddings in the contract's shape. */
-export function shapeEmbeddings(bytes: Uint8Array, want: EmbeddingsWant): Shaped {
+export function shapeEmbeddings(bytes: Uint8Array, answerFormat: EmbeddingsAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
   const { inputTokens } = usageOf(answer.usage)
-  const data = vectorsOf(answer, want.count).map((whole, index) => {
-    const vector = want.cutTo === null ? whole : cut(whole, want.cutTo, want.modelId)
+  const data = vectorsOf(answer, answerFormat.count).map((whole, index) => {
+    const vector = answerFormat.cutTo === null ? whole : cut(whole, answerFormat.cutTo, answerFormat.modelId)
     const embedding =
-      want.encoding === 'base64'
+      answerFormat.encoding === 'base64'
         ? Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64')
         : Array.from(vector)
     return { object: 'embedding', index, embedding }
   })
   const usage = { prompt_tokens: inputTokens, total_tokens: inputTokens }
   return {
-    body: JSON.stringify({ object: 'list', data, model: want.modelId, usage }),
+    body: JSON.stringify({ object: 'list', data, model: answerFormat.modelId, usage }),
     usage: { inputTokens, outputTokens: 0 },
   }
 }

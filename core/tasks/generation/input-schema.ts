@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Resolution } from '../../schemas/resolution.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
 import { generationRequests } from './request.ts'
-import { usualResolutions } from './size.ts'
+import { defaultResolutions } from './size.ts'
 
 interface Schema {
   type?: unknown
@@ -16,7 +16,7 @@ interface Schema {
 const made = new Map<string, object>()
 
 /** What a request for the task may hold, as a JSON Schema (2020-12) that stands alone: for forms and for workflows. */
-export function inputSchema(task: GenerationTask, resolutions: readonly Resolution[] = usualResolutions): object {
+export function inputSchema(task: GenerationTask, resolutions: readonly Resolution[] = defaultResolutions): object {
   const key = `${task} ${resolutions.join()}`
   const known = made.get(key)
   if (known) return known

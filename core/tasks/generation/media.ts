@@ -1,23 +1,23 @@
 import { Failure } from '../../failure.ts'
-import type { MediaKind } from '../../media/take.ts'
+import type { MediaKind } from '../../media/media.ts'
 import { resolutions } from '../../schemas/resolution.ts'
 import type { FileRecord } from '../../store/store.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
-import { makesPictures, type PreparedGeneration } from './prepare.ts'
-import { mostFrames } from './request.ts'
+import { makesImages, type PreparedGeneration } from './prepare.ts'
+import { maxFrames } from './request.ts'
 import { ratioLike, type Size, sizeLike, sizeOf } from './size.ts'
 
-export type Taken = Partial<Record<MediaKind, Pick<FileRecord, 'id' | 'width' | 'height' | 'durationMs'>>>
+export type TakenMedia = Partial<Record<MediaKind, Pick<FileRecord, 'id' | 'width' | 'height' | 'durationMs'>>>
 
 /** What is made of a video that is sent: a minute at 30 frames a second. */
-const mostInterpolated = 1_800
+const maxInterpolated = 1_800
 
 /**
  * The inputs as they are stored with the job: with the ids of the files that have been taken, and with the size and
  * length that follow from them where the caller gave none. Throws Failure `invalid_audio` or `invalid_video` for what
  * is too long, and `invalid_image` for a mask that does not fit.
  */
-export function withMedia(prepared: PreparedGeneration, taken: Taken): GenerationInputs {
+export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): GenerationInputs {
   const { task, inputs } = prepared
   const field = (kind: MediaKind) => prepared.media.find(wish => wish.kind === kind)?.field ?? `${kind}_url`
   if (prepared.maskFits) checkMask()
@@ -45,7 +45,7 @@ export function withMedia(prepared: PreparedGeneration, taken: Taken): Generatio
     const { width, height } = taken.video ?? taken.image ?? { width: null, height: null }
     if (!width || !height) return {}
     if (task === 'slug/video-interpolation') return { width, height }
-    if (makesPictures(task)) return sizeLike({ width, height })
+    if (makesImages(task)) return sizeLike({ width, height })
     const ratio = ratioLike({ width, height })
     const resolution = resolutions.find(one => sizeOf(one, '16:9').width === inputs.width) ?? '480p'
     return sizeOf(resolution, ratio)
@@ -56,7 +56,7 @@ export function withMedia(prepared: PreparedGeneration, taken: Taken): Generatio
     const durationMs = taken[kind]?.durationMs
     if (!durationMs) return inputs.num_frames
     const frames = Math.max(1, Math.round((durationMs / 1000) * inputs.fps))
-    const most = kind === 'video' ? mostInterpolated : mostFrames
+    const most = kind === 'video' ? maxInterpolated : maxFrames
     if (frames <= most) return frames
     const seconds = Math.round(durationMs / 100) / 10
     const instead =

@@ -9,9 +9,9 @@ import type { Log } from '../../log.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
 import type { JobRecord, NewFile } from '../../store/store.ts'
-import { type Completed, workerError } from '../protocols/converse.ts'
 import type { EngineFile, GenerationInputs } from '../protocols/generation-call.ts'
-import { makesPictures } from './prepare.ts'
+import { type Completed, workerError } from '../protocols/infer-generation.ts'
+import { makesImages } from './prepare.ts'
 import type { ResultFile } from './result.ts'
 
 export interface OutputOwners {
@@ -41,7 +41,7 @@ interface Run {
   expiresAt: number | null
 }
 
-const pictureRules: Omit<ImageRules, 'formats'> = { maxBytes: 512 << 20, maxPixels: 64_000_000, maxSide: 16_384 }
+const imageRules: Omit<ImageRules, 'formats'> = { maxBytes: 512 << 20, maxPixels: 64_000_000, maxSide: 16_384 }
 const thumbnailSide = 320
 
 /**
@@ -92,7 +92,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
       `image${at === 0 ? '' : `-${at + 1}`}.${ending}`,
     )
     const path = owners.files.pathOf(file)
-    const facts = await owners.cpu.image(path, { ...pictureRules, formats: [format] }).catch((cause: unknown) => {
+    const facts = await owners.cpu.image(path, { ...imageRules, formats: [format] }).catch((cause: unknown) => {
       if (!(cause instanceof Failure) || cause.code !== 'invalid_image') throw cause
       throw fault(`made '${name}', which is no ${format.toUpperCase()} picture: ${cause.message}`)
     })
@@ -125,7 +125,7 @@ export async function takeOutputs(run: Run, completed: Completed, owners: Output
   try {
     const results: ResultFile[] = []
     for (const [at, { name }] of completed.files.entries())
-      results.push(await (makesPictures(task) ? picture(name, at) : video(name)))
+      results.push(await (makesImages(task) ? picture(name, at) : video(name)))
     return { files: kept, results }
   } catch (thrown) {
     await owners.files.discard(kept)
@@ -140,7 +140,7 @@ function checkNames(
   { num_images }: GenerationInputs,
   fault: (what: string) => Failure,
 ): void {
-  const kind = makesPictures(task) ? 'image' : 'video'
+  const kind = makesImages(task) ? 'image' : 'video'
   const strange = files.find(({ name }) => !/^[A-Za-z0-9][\w.-]*$/.test(name))
   if (strange) throw fault(`named ${JSON.stringify(strange.name)}, which is not the plain name of a file in its folder`)
   const other = files.find(file => file.kind !== kind)

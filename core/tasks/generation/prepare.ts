@@ -1,17 +1,17 @@
 import { randomInt } from 'node:crypto'
 import type { z } from 'zod'
 import { Failure, type FailureDetail } from '../../failure.ts'
-import type { MediaKind } from '../../media/take.ts'
+import type { MediaKind } from '../../media/media.ts'
 import type { Model } from '../../models/model.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import type { ModelFacts } from '../task.ts'
-import { type GenerationRequest, generationRequests, mostFrames, otherNames, presets } from './request.ts'
-import { pictureSize, rounded, type Size, sizeOf, usualResolutions } from './size.ts'
+import { type GenerationRequest, generationRequests, maxFrames, otherNames, presets } from './request.ts'
+import { defaultResolutions, imageSize, rounded, type Size, sizeOf } from './size.ts'
 
 /** A picture, video or sound that the request names and that is not here yet. */
-export interface MediaWish {
+export interface MediaReference {
   kind: MediaKind
   /** The field as the caller has called it. */
   field: string
@@ -26,7 +26,7 @@ export interface PreparedGeneration {
   task: GenerationTask
   /** With every default; `image`, `mask`, `video` and `audio` are null until they have been taken. */
   inputs: GenerationInputs
-  media: MediaWish[]
+  media: MediaReference[]
   /** Whether the size follows from the picture or video, because the caller gave none. */
   sizeFromMedia: boolean
   /** Whether the mask has to have the size of the picture. */
@@ -58,7 +58,7 @@ export function prepareGeneration(
   const { named, sent } = renamed(body, Object.keys(generationRequests[task].shape))
   const parsed = generationRequests[task].safeParse(named)
   const wrong: Issue[] = [...(parsed.error?.issues ?? [])]
-  const allowed = model.resolutions ?? usualResolutions
+  const allowed = model.resolutions ?? defaultResolutions
   const { resolution } = (named ?? {}) as Body
   if ('resolution' in generationRequests[task].shape && resolution != null && !allowed.includes(resolution as never)) {
     const own = wrong.findIndex(issue => issue.path[0] === 'resolution')
@@ -68,11 +68,11 @@ export function prepareGeneration(
   }
   const request: GenerationRequest = parsed.data ?? {}
   const length = lengthOf(task, request)
-  if (length.frames > mostFrames && !length.fromMedia)
+  if (length.frames > maxFrames && !length.fromMedia)
     wrong.push({
       code: 'custom',
       path: ['duration'],
-      message: `at ${length.fps} frames a second this is ${length.frames} frames, and ${mostFrames} is the most.`,
+      message: `at ${length.fps} frames a second this is ${length.frames} frames, and ${maxFrames} is the most.`,
     })
   if (wrong.length > 0) {
     const issues = wrong.map(issue => ({
@@ -83,7 +83,7 @@ export function prepareGeneration(
   }
   const { size, fromMedia } = wantedSize(task, request, allowed[0] ?? '480p')
   const chosen = presets[request.preset ?? 'balanced']
-  const isPicture = makesPictures(task)
+  const isPicture = makesImages(task)
   const format = request.output_format ?? (isPicture ? 'png' : 'mp4')
   return {
     task,
@@ -128,7 +128,7 @@ export function sizeFaults(task: GenerationTask, inputs: Body, { resolutions }: 
 }
 
 /** Whether it makes pictures; the others make a video. */
-export const makesPictures = (task: GenerationTask): boolean =>
+export const makesImages = (task: GenerationTask): boolean =>
   task === 'slug/text-to-image' || task === 'slug/image-to-image' || task === 'slug/inpainting'
 
 /** The body under our own names, and what the caller called each field that he called otherwise. */
@@ -155,7 +155,7 @@ function lengthOf(
   request: GenerationRequest,
 ): { frames: number; fps: number; fromMedia: boolean } {
   const chosen = presets[request.preset ?? 'balanced']
-  if (makesPictures(task)) return { frames: 1, fps: chosen.fps, fromMedia: false }
+  if (makesImages(task)) return { frames: 1, fps: chosen.fps, fromMedia: false }
   if (task === 'slug/video-interpolation') return { frames: 1, fps: request.fps ?? 60, fromMedia: true }
   const fps = request.fps ?? chosen.fps
   const { duration } = request
@@ -170,16 +170,15 @@ function lengthOf(
 function wantedSize(
   task: GenerationTask,
   request: GenerationRequest,
-  usual: (typeof usualResolutions)[number],
+  usual: (typeof defaultResolutions)[number],
 ): { size: Size; fromMedia: boolean } {
   const { image_size: asked, width, height, resolution } = request
   const ratio = request.aspect_ratio === 'auto' ? undefined : (request.aspect_ratio ?? undefined)
-  const table = sizeOf(resolution ?? (makesPictures(task) ? '720p' : usual), ratio ?? '16:9')
-  if (typeof asked === 'string') return { size: pictureSize(asked), fromMedia: false }
+  const table = sizeOf(resolution ?? (makesImages(task) ? '720p' : usual), ratio ?? '16:9')
+  if (typeof asked === 'string') return { size: imageSize(asked), fromMedia: false }
   if (asked) return { size: rounded(asked), fromMedia: false }
   if (width != null || height != null)
     return { size: rounded({ width: width ?? height!, height: height ?? width! }), fromMedia: false }
-  if (task === 'slug/text-to-image' && !ratio && !resolution)
-    return { size: pictureSize('square_hd'), fromMedia: false }
+  if (task === 'slug/text-to-image' && !ratio && !resolution) return { size: imageSize('square_hd'), fromMedia: false }
   return { size: table, fromMedia: task !== 'slug/text-to-image' && task !== 'slug/text-to-video' && !ratio }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { resolutions } from '../../schemas/resolution.ts'
 import type { GenerationTask } from '../../schemas/task.ts'
-import { pictureSizes } from './size.ts'
+import { imageSizes } from './size.ts'
 
 /**
  * The wire shapes of requests for pictures and videos, one for each task, under one name for each field. Bounds are
@@ -9,7 +9,7 @@ import { pictureSizes } from './size.ts'
  */
 
 /** Of a video that is made. */
-export const mostFrames = 300
+export const maxFrames = 300
 
 /** Steps, frames and frames a second. */
 export const presets = {
@@ -22,13 +22,13 @@ export const presetNames = Object.keys(presets) as (keyof typeof presets)[]
 /** No model here rewrites prompts yet: asking for it is refused, so that nobody takes it for done. */
 const PromptExpansion = z
   .boolean()
-  .refine(value => !value, { params: { unbuilt: true } })
+  .refine(value => !value, { params: { notImplemented: true } })
   .nullish()
   .meta({ description: 'Whether the prompt is rewritten first. No model here does that: `true` is refused.' })
 
 const side = z.int().min(64).max(2048)
 
-const said = {
+const common = {
   negative_prompt: z.string().max(10_000).nullish(),
   seed: z.int().min(0).nullish().meta({ description: 'Makes the output again; a random one when absent.' }),
   num_inference_steps: z.int().min(1).max(50).nullish(),
@@ -46,7 +46,7 @@ const prompt = z.string().min(1).max(10_000)
 const sized = {
   resolution: z.enum(resolutions).nullish(),
   image_size: z
-    .union([z.enum(pictureSizes), z.object({ width: side, height: side })])
+    .union([z.enum(imageSizes), z.object({ width: side, height: side })])
     .nullish()
     .meta({ description: 'Pixels; made multiples of 16. Wins over `resolution` and `aspect_ratio`.' }),
   width: side.nullish(),
@@ -61,7 +61,7 @@ const pictures = {
   output_format: z.enum(['png', 'jpeg', 'jpg', 'webp']).nullish(),
 }
 const moving = {
-  num_frames: z.int().min(1).max(mostFrames).nullish(),
+  num_frames: z.int().min(1).max(maxFrames).nullish(),
   fps: z.int().min(1).max(60).nullish(),
   duration: z
     .union([z.number().min(0.01).max(300), z.string().regex(/^\d{1,3}(\.\d{1,3})?s?$/)])
@@ -78,14 +78,14 @@ const picture = media('JPEG or PNG, 10 MB at most')
 const strength = z.number().min(0).max(1).nullish().meta({ description: 'How far from the picture: 0 keeps it.' })
 
 export const TextToImageRequest = z
-  .object({ prompt, ...said, ...sized, aspect_ratio: aspectRatio, ...pictures })
+  .object({ prompt, ...common, ...sized, aspect_ratio: aspectRatio, ...pictures })
   .meta({ id: 'TextToImageRequest' })
 export const ImageToImageRequest = z
   .object({
     prompt,
     image_url: picture,
     strength,
-    ...said,
+    ...common,
     ...sized,
     aspect_ratio: aspectRatioOrAuto,
     ...pictures,
@@ -97,24 +97,24 @@ export const InpaintingRequest = z
     image_url: picture,
     mask_url: media('White is where something new may appear, black is kept'),
     strength,
-    ...said,
+    ...common,
     ...sized,
     aspect_ratio: aspectRatioOrAuto,
     ...pictures,
   })
   .meta({ id: 'InpaintingRequest' })
 export const TextToVideoRequest = z
-  .object({ prompt, ...said, ...sized, aspect_ratio: aspectRatio, ...moving })
+  .object({ prompt, ...common, ...sized, aspect_ratio: aspectRatio, ...moving })
   .meta({ id: 'TextToVideoRequest' })
 export const ImageToVideoRequest = z
-  .object({ prompt, image_url: picture, ...said, ...sized, aspect_ratio: aspectRatioOrAuto, ...moving })
+  .object({ prompt, image_url: picture, ...common, ...sized, aspect_ratio: aspectRatioOrAuto, ...moving })
   .meta({ id: 'ImageToVideoRequest' })
 export const SpeechToVideoRequest = z
   .object({
     prompt,
     image_url: picture,
     audio_url: media('What is spoken; the video is as long, unless told otherwise'),
-    ...said,
+    ...common,
     ...sized,
     aspect_ratio: aspectRatioOrAuto,
     ...moving,
@@ -124,7 +124,7 @@ export const VideoInterpolationRequest = z
   .object({
     prompt: prompt.nullish(),
     video_url: media('The video that gets more frames; its size and length stay'),
-    ...said,
+    ...common,
     fps: moving.fps.meta({ description: 'Frames a second of the new video; 60 when absent.' }),
     output_format: moving.output_format,
   })

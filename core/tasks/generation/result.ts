@@ -1,5 +1,5 @@
-import type { Completed } from '../protocols/converse.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
+import type { Completed } from '../protocols/infer-generation.ts'
 
 /**
  * A file in the stored result of a job. It has no address: addresses are signed, they expire, and they begin with the

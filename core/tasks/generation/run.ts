@@ -2,15 +2,15 @@ import type { Limits } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import type { Files } from '../../files/files.ts'
 import type { EngineWorkspace } from '../../files/workspaces.ts'
-import type { MediaKind } from '../../media/take.ts'
+import type { MediaKind } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { JobRecord, NewLibraryItem, Usage } from '../../store/store.ts'
 import { modelFor } from '../catalog.ts'
-import type { Completed } from '../protocols/converse.ts'
 import type { GenerationCall, GenerationInputs } from '../protocols/generation-call.ts'
+import type { Completed } from '../protocols/infer-generation.ts'
 import { generationProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
-import type { Ran, RunJob } from '../run-job.ts'
+import type { RunJob, RunResult } from '../run-job.ts'
 import { type OutputOwners, type Outputs, takeOutputs } from './outputs.ts'
 
 interface GenerationRunnerOptions extends OutputOwners {
@@ -46,7 +46,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
   }
 
   const run: RunJob = Object.assign(
-    async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<Ran> => {
+    async (...[job, lease, signal, report]: Parameters<RunJob>): Promise<RunResult> => {
       const model = registry.find(job.modelId)
       const entry = registry.catalog().get(job.modelId)
       const record = taskRecord(job.task)
@@ -74,7 +74,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
         owners,
       )
       const usage: Usage = { inputTokens: 0, outputTokens: 0 }
-      const ran: Ran = {
+      const ran: RunResult = {
         result: JSON.stringify(
           record.resultOf(stored, completed, outputs.results, { inference: seconds, now: Date.now() }),
         ),
@@ -90,7 +90,7 @@ export function openGenerationRunner(owners: GenerationRunnerOptions): RunJob {
       }
       return ran
     },
-    { undo: (ran: Ran) => files.discard(ran.files) },
+    { undo: (ran: RunResult) => files.discard(ran.files) },
   )
   return run
 }

@@ -11,7 +11,7 @@ export const aspectRatios = ['16:9', '9:16', '1:1'] as const
 export type AspectRatio = (typeof aspectRatios)[number]
 
 /** What a model takes whose configuration does not say. */
-export const usualResolutions: readonly Resolution[] = ['480p', '720p']
+export const defaultResolutions: readonly Resolution[] = ['480p', '720p']
 
 const table: Record<Resolution, Record<AspectRatio, Size>> = {
   '480p': {
@@ -41,9 +41,9 @@ const named = {
   landscape_4_3: { width: 1024, height: 768 },
   landscape_16_9: { width: 1024, height: 576 },
 } as const satisfies Record<string, Size>
-export type PictureSize = keyof typeof named
-export const pictureSizes = Object.keys(named) as [PictureSize, ...PictureSize[]]
-export const pictureSize = (name: PictureSize): Size => named[name]
+export type ImageSize = keyof typeof named
+export const imageSizes = Object.keys(named) as [ImageSize, ...ImageSize[]]
+export const imageSize = (name: ImageSize): Size => named[name]
 
 const least = 64
 const most = 2048

@@ -2,7 +2,7 @@ import type { GenerationTask } from '../../schemas/task.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
 import { isSeeded } from '../sampling.ts'
 import type { GenerationTaskRecord, Path } from '../task.ts'
-import { withFiles } from './fill.ts'
+import { fillInputs } from './fill-inputs.ts'
 import { GeneratedImages, GeneratedVideo } from './generated.ts'
 import { linked } from './linked.ts'
 import { generationMetering } from './metering.ts'
@@ -42,7 +42,7 @@ export function slugTask(id: GenerationTask, title: string, makes: 'images' | 'v
         [...images, ...(video ? [video] : [])].map(file => file.file_id),
     },
     isRepeatable: isSeeded,
-    fill: (inputs, context) => withFiles(prepare, inputs, context),
+    fill: (inputs, context) => fillInputs(prepare, inputs, context),
     requestAgain({ extra, ...stored }: GenerationInputs) {
       const sent = Object.entries(stored).filter(([name, value]) => kept.has(name) && value !== null && value !== '')
       return { ...Object.fromEntries(sent), ...extra }

@@ -7,10 +7,10 @@ import { MadeFile } from '../generation/made-file.ts'
  * share. Unknown members are passed over; what would be taken in silence and not done is refused by name.
  */
 
-const unbuilt = { params: { unbuilt: true } }
-const mostPrompt = 32_000
-export const mostPictures = 10
-export const mostSources = 16
+const notImplemented = { params: { notImplemented: true } }
+const maxPrompt = 32_000
+export const maxImages = 10
+export const maxSources = 16
 
 const least = 64
 const most = 2048
@@ -42,8 +42,8 @@ export type Quality = keyof typeof qualities
 const model = z.string().min(1).max(128)
 const asked = {
   model,
-  prompt: z.string().min(1).max(mostPrompt),
-  n: z.int().min(1).max(mostPictures).nullish().meta({ description: 'How many pictures; 1 when absent.' }),
+  prompt: z.string().min(1).max(maxPrompt),
+  n: z.int().min(1).max(maxImages).nullish().meta({ description: 'How many pictures; 1 when absent.' }),
   size: Size.nullish(),
   response_format: z.enum(['url', 'b64_json', 'base64']).nullish().meta({
     description: '`url` when absent; `base64` is the same as `b64_json`. The result of a job has addresses always.',
@@ -53,7 +53,7 @@ const asked = {
     .int()
     .min(0)
     .max(100)
-    .refine(value => value === 100, unbuilt)
+    .refine(value => value === 100, notImplemented)
     .nullish()
     .meta({ description: 'Engines choose it themselves: anything but 100 is refused.' }),
   quality: z
@@ -63,7 +63,7 @@ const asked = {
   style: z.enum(['vivid', 'natural']).nullish().meta({ description: 'Taken, and left to the prompt.' }),
   background: z
     .enum(['auto', 'opaque', 'transparent'])
-    .refine(value => value !== 'transparent', unbuilt)
+    .refine(value => value !== 'transparent', notImplemented)
     .nullish()
     .meta({ description: 'No engine paints on nothing: `transparent` is refused.' }),
   user: z.string().nullish(),
@@ -74,7 +74,7 @@ const asked = {
     .max(3)
     .nullish()
     .meta({ description: 'The most of them. No engine shows unfinished pictures, so none come.' }),
-  negative_prompt: z.string().max(mostPrompt).nullish(),
+  negative_prompt: z.string().max(maxPrompt).nullish(),
   seed: z.int().min(0).nullish().meta({ description: 'Makes the pictures again; a random one when absent.' }),
   num_inference_steps: z.int().min(1).max(50).nullish(),
   steps: z.int().min(1).max(50).nullish().meta({ description: 'The same as `num_inference_steps`.' }),
@@ -83,7 +83,7 @@ const asked = {
 
 /** A picture that is sent: as OpenAI's clients write it, or the address or id alone. */
 const named = z.string().min(1).meta({ description: 'An http(s) address, a `data:` address, or the id of a file.' })
-const Picture = z
+const ImageInput = z
   .union([
     named,
     z
@@ -96,7 +96,7 @@ const Picture = z
       ),
   ])
   .meta({ id: 'ImageReference' })
-export type Picture = z.output<typeof Picture>
+export type ImageInput = z.output<typeof ImageInput>
 
 export const ImageGenerationRequest = z.object(asked).meta({ id: 'ImageGenerationRequest' })
 
@@ -113,11 +113,11 @@ export const ImageEditRequest = z
   .object({
     ...edited,
     image: z
-      .union([Picture, z.array(Picture).min(1).max(mostSources)])
+      .union([ImageInput, z.array(ImageInput).min(1).max(maxSources)])
       .nullish()
       .meta({ description: 'JPEG or PNG, 10 MB at most. Models here work on one picture.' }),
-    images: z.array(Picture).min(1).max(mostSources).nullish().meta({ description: 'The same as `image`.' }),
-    mask: Picture.nullish().meta({ description: 'PNG of the size of the picture.' }),
+    images: z.array(ImageInput).min(1).max(maxSources).nullish().meta({ description: 'The same as `image`.' }),
+    mask: ImageInput.nullish().meta({ description: 'PNG of the size of the picture.' }),
   })
   .superRefine(({ image, images }, ctx) => {
     if (image == null && images == null)
@@ -130,7 +130,7 @@ const File = z.file().meta({ description: 'JPEG or PNG, 10 MB at most.' })
 export const ImageEditForm = z
   .object({
     ...edited,
-    image: z.union([File, z.array(File).max(mostSources)]).meta({ description: 'Also as `image[]`.' }),
+    image: z.union([File, z.array(File).max(maxSources)]).meta({ description: 'Also as `image[]`.' }),
     mask: File.optional(),
   })
   .meta({ id: 'ImageEditForm' })

@@ -1,7 +1,7 @@
 import { linkedFile } from '../generation/linked.ts'
 import type { ResultFile } from '../generation/result.ts'
-import type { Completed } from '../protocols/converse.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
+import type { Completed } from '../protocols/infer-generation.ts'
 import type { Link } from '../task.ts'
 
 /** What a job for pictures in the words of an OpenAI-style API stores as its result: files without addresses. */

@@ -1,5 +1,5 @@
 import type { ImageTask } from '../../schemas/task.ts'
-import { withFiles } from '../generation/fill.ts'
+import { fillInputs } from '../generation/fill-inputs.ts'
 import { generationMetering } from '../generation/metering.ts'
 import { slugTask } from '../generation/slug-task.ts'
 import { isRepeatableSample } from '../sampling.ts'
@@ -35,7 +35,7 @@ function openAiImageTask(id: ImageTask, title: string, aliases: string[]): Gener
     isMediaPath,
     files: { shown: linkedImages, ids: ({ images }: ImageResult) => images.map(file => file.file_id) },
     isRepeatable: isRepeatableSample,
-    fill: (inputs, context) => withFiles(prepare, inputs, context),
+    fill: (inputs, context) => fillInputs(prepare, inputs, context),
     requestAgain: imageRequestOf,
     prepare,
     engineTask: ({ mask }) => engineTaskOf(id, { masked: mask !== null }),

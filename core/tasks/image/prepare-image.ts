@@ -1,11 +1,11 @@
 import { Failure } from '../../failure.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import type { GenerationTask, ImageTask } from '../../schemas/task.ts'
-import { drawnSeed, type GenerationModel, type MediaWish, type PreparedGeneration } from '../generation/prepare.ts'
+import { drawnSeed, type GenerationModel, type MediaReference, type PreparedGeneration } from '../generation/prepare.ts'
 import { presets } from '../generation/request.ts'
-import { pictureSize, rounded } from '../generation/size.ts'
+import { imageSize, rounded } from '../generation/size.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
-import { type ImageRequest, imageRequests, type Picture, pixelsOf, qualities } from './image-request.ts'
+import { type ImageInput, type ImageRequest, imageRequests, pixelsOf, qualities } from './image-request.ts'
 
 /** What the engine is asked for: an edit with a mask is inpainting. */
 export const engineTaskOf = (task: ImageTask, { masked }: { masked: boolean }): GenerationTask =>
@@ -34,7 +34,7 @@ export function prepareImage(
       prompt: request.prompt,
       negative_prompt: request.negative_prompt ?? null,
       seed: request.seed ?? drawSeed(),
-      ...(size ? rounded(size) : pictureSize('square_hd')),
+      ...(size ? rounded(size) : imageSize('square_hd')),
       num_images: request.n ?? 1,
       num_frames: 1,
       fps: presets.balanced.fps,
@@ -86,7 +86,7 @@ const extraOf = (body: unknown, names: readonly string[]): Record<string, unknow
 }
 
 /** The picture and its mask, each with the place at which it was sent. Throws Failure for more pictures than one. */
-function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaWish[] {
+function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaReference[] {
   const field = image == null ? 'images' : 'image'
   const sent = image ?? images
   const [first, ...more] = Array.isArray(sent) ? sent : sent == null ? [] : [sent]
@@ -104,7 +104,7 @@ function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaWish[] 
   ]
 }
 
-function wishOf(kind: 'image' | 'mask', field: string, picture: Picture): MediaWish {
+function wishOf(kind: 'image' | 'mask', field: string, picture: ImageInput): MediaReference {
   if (typeof picture === 'string') return { kind, field, value: picture }
   const name = (['image_url', 'file_id', 'url'] as const).find(one => picture[one] !== undefined)!
   return { kind, field: `${field}.${name}`, value: picture[name]! }

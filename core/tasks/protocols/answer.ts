@@ -1,6 +1,6 @@
 import { Failure } from '../../failure.ts'
 import type { Usage } from '../../store/store.ts'
-import { errorIn } from './refused.ts'
+import { errorIn } from './engine-error.ts'
 
 /** Engine output is untrusted: everything here takes what came and gives what the contract says, or fails the engine. */
 export const engineFault = (what: string): Failure =>
@@ -45,15 +45,15 @@ export function usageObject(answer: Record<string, unknown>): unknown {
 }
 
 /** The usage object of a chat or a completion, in full. */
-export function usageBody({ inputTokens, outputTokens }: Usage, told: unknown) {
-  const said = (told ?? {}) as Record<string, Record<string, unknown> | null | undefined>
+export function usageBody({ inputTokens, outputTokens }: Usage, reportedUsage: unknown) {
+  const details = (reportedUsage ?? {}) as Record<string, Record<string, unknown> | null | undefined>
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: tokenCount(said.prompt_tokens_details?.cached_tokens), audio_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: tokenCount(details.prompt_tokens_details?.cached_tokens), audio_tokens: 0 },
     completion_tokens_details: {
-      reasoning_tokens: tokenCount(said.completion_tokens_details?.reasoning_tokens),
+      reasoning_tokens: tokenCount(details.completion_tokens_details?.reasoning_tokens),
       audio_tokens: 0,
       accepted_prediction_tokens: 0,
       rejected_prediction_tokens: 0,
@@ -61,11 +61,11 @@ export function usageBody({ inputTokens, outputTokens }: Usage, told: unknown) {
   }
 }
 
-const mostTokens = 100_000_000
+const maxTokens = 100_000_000
 
 /** A count of tokens as an engine states it: a whole number from 0 up; anything else is 0. */
 export const tokenCount = (value: unknown): number =>
-  typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.min(Math.floor(value), mostTokens) : 0
+  typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.min(Math.floor(value), maxTokens) : 0
 
 /** The usage object of an answer; absent or senseless members count as 0. */
 export function usageOf(value: unknown): Usage {

@@ -1,4 +1,4 @@
-import type { Leaving } from '../../leaving.ts'
+import type { CallerSignal } from '../../abort-source.ts'
 import type { EngineCall, EngineListener, Lease } from '../../models/fleet.ts'
 
 /** One request to an engine, its answer whole. Rejects with the Failure that the engine or the caller's leaving makes. */
@@ -7,7 +7,7 @@ export function ask(
   path: string,
   body: EngineCall['body'],
   maxBytes: number,
-  signal: Leaving,
+  signal: CallerSignal,
   more: Pick<EngineCall, 'method' | 'contentType' | 'patienceMs'> = {},
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {

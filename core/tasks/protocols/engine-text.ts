@@ -27,7 +27,7 @@ const address = '[address removed]'
 const path = '[path removed]'
 
 /** Returns the text without URLs, network and memory addresses, and paths of files. */
-export const withoutPlaces = (text: string): string =>
+export const withoutLocations = (text: string): string =>
   text
     .replaceAll(/\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'<>]+/gi, address)
     .replaceAll(/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b|\blocalhost:\d{1,5}\b|\[[0-9a-f:]{2,45}\]:\d{1,5}/gi, address)

@@ -28,9 +28,9 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' |
  */
 export function finishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined
-  const said = value.toLowerCase()
-  if (known.has(said)) return said as FinishReason
-  if (said === 'abort' || said === 'aborted' || said === 'error' || said === 'cancelled')
-    throw new Failure('worker_error', `The engine broke its answer off (${said}). Trying again may help.`)
-  return (others[said] ?? 'stop') as FinishReason
+  const reason = value.toLowerCase()
+  if (known.has(reason)) return reason as FinishReason
+  if (reason === 'abort' || reason === 'aborted' || reason === 'error' || reason === 'cancelled')
+    throw new Failure('worker_error', `The engine broke its answer off (${reason}). Trying again may help.`)
+  return (others[reason] ?? 'stop') as FinishReason
 }

@@ -1,11 +1,94 @@
+import { Failure } from '../../failure.ts'
+import type { EngineListener, Lease } from '../../models/fleet.ts'
 import { generationTasks } from '../../schemas/task.ts'
-import { converse } from './converse.ts'
-import { generatePath } from './generation-call.ts'
+import type { RunReport } from '../run-job.ts'
+import { type EngineMessage, type GenerationCall, generatePath } from './generation-call.ts'
+import { EngineFault, MessageReader } from './messages.ts'
 import type { GenerationProtocol } from './protocol.ts'
+
+export type Completed = Extract<EngineMessage, { type: 'completed' }>
+
+/** What an engine did wrong, as the Failure of the job. */
+export const workerError = (modelId: string, what: string): Failure =>
+  new Failure('worker_error', `The engine of '${modelId}' ${what}. Trying again may help.`)
 
 /** Our own protocol for engines that write files, described at `generatePath`. */
 export const inferGeneration: GenerationProtocol = {
   name: 'infer-generation',
   paths: Object.fromEntries(generationTasks.map(task => [task, generatePath])),
-  generate: (lease, { path }, call, signal, report) => converse(lease, path, call, signal, report),
+  generate: (lease, { path }, call, signal, report) => runGeneration(lease, path, call, signal, report),
 }
+
+/**
+ * One generation on an engine: sends the call, reports progress and log lines while it goes on, and resolves with what
+ * the engine says that it has made. Rejects with Failure: `worker_error` for an engine that breaks or breaks the
+ * protocol, `invalid_value` for a request that the engine refuses, or with the signal's reason; the engine is told at
+ * once that nobody waits any more.
+ */
+function runGeneration(
+  lease: Lease,
+  path: string,
+  call: GenerationCall,
+  signal: AbortSignal,
+  report: RunReport,
+): Promise<Completed> {
+  return new Promise((resolve, reject) => {
+    let last: EngineMessage | undefined
+    const reader = new MessageReader(message => {
+      if (message.type === 'progress') report.progress(message.fraction)
+      else if (message.type === 'log') report.log(message.level, message.message)
+      else last = message
+    })
+    const over = (settle: () => void) => {
+      signal.removeEventListener('abort', leave)
+      settle()
+    }
+    const broke = (thrown: unknown) => {
+      const failure = thrown instanceof EngineFault ? workerError(lease.modelId, thrown.message) : thrown
+      over(() => reject(failure))
+    }
+    const leave = () => {
+      exchange.abort()
+      over(() => reject(signal.reason as Failure))
+    }
+    const listener: EngineListener = {
+      accepted() {},
+      chunk(bytes) {
+        try {
+          reader.feed(bytes)
+        } catch (thrown) {
+          exchange.abort()
+          broke(thrown)
+        }
+      },
+      finished() {
+        try {
+          reader.end()
+          const final = last as Extract<EngineMessage, { type: 'completed' | 'failed' }>
+          if (final.type === 'completed') over(() => resolve(final))
+          else over(() => reject(refusal(lease.modelId, final.error)))
+        } catch (thrown) {
+          broke(thrown)
+        }
+      },
+      failed: failure => over(() => reject(failure)),
+    }
+    const exchange = lease.open(
+      { path, body: JSON.stringify(call), stream: true, maxBytes: Number.POSITIVE_INFINITY },
+      listener,
+    )
+    if (signal.aborted) leave()
+    else signal.addEventListener('abort', leave, { once: true })
+  })
+}
+
+const tidy = (message: string): string =>
+  message
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, 500)
+
+const refusal = (modelId: string, { message, invalid }: { message: string; invalid: boolean }): Failure =>
+  invalid
+    ? new Failure('invalid_value', `The engine refused the request: ${tidy(message) || 'it did not say why'}`)
+    : new Failure('worker_error', `The engine of '${modelId}' failed: ${tidy(message) || 'it did not say why'}`)

@@ -61,13 +61,13 @@ export interface CompletionLogprobs {
  */
 export function completionLogprobs(value: unknown, from = 0): CompletionLogprobs | null {
   if (value === null || typeof value !== 'object') return null
-  const said = value as Record<string, unknown>
-  if (Array.isArray(said.content)) return ofChat(tokensOf(said.content), from)
-  if (!Array.isArray(said.tokens)) return null
-  const tokens = said.tokens.map(String)
-  const offsets = Array.isArray(said.text_offset) ? said.text_offset : []
-  const logprobs = Array.isArray(said.token_logprobs) ? said.token_logprobs : []
-  const top = Array.isArray(said.top_logprobs) ? said.top_logprobs : null
+  const given = value as Record<string, unknown>
+  if (Array.isArray(given.content)) return ofChat(tokensOf(given.content), from)
+  if (!Array.isArray(given.tokens)) return null
+  const tokens = given.tokens.map(String)
+  const offsets = Array.isArray(given.text_offset) ? given.text_offset : []
+  const logprobs = Array.isArray(given.token_logprobs) ? given.token_logprobs : []
+  const top = Array.isArray(given.top_logprobs) ? given.top_logprobs : null
   const counted = offsetsOf(tokens, from)
   return {
     tokens,

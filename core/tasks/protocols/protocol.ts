@@ -1,11 +1,11 @@
-import type { Leaving } from '../../leaving.ts'
-import type { Sound } from '../../media/sound.ts'
+import type { CallerSignal } from '../../abort-source.ts'
+import type { DecodedAudio } from '../../media/audio-decoder.ts'
 import type { EngineProtocolName, EngineRoute, Lease } from '../../models/fleet.ts'
 import type { Task } from '../../schemas/task.ts'
 import type { RunReport } from '../run-job.ts'
-import type { Completed } from './converse.ts'
 import type { GenerationCall } from './generation-call.ts'
-import type { EngineSound } from './synthesize.ts'
+import type { Completed } from './infer-generation.ts'
+import type { EngineAudio } from './synthesize.ts'
 import type { Voice } from './voices.ts'
 
 /** How requests of some tasks become HTTP to an engine, and its answers what the tasks work with. Chosen by the preset. */
@@ -21,17 +21,17 @@ export interface AudioProtocol extends EngineProtocol {
   synthesize(
     lease: Lease,
     request: { path: string; body: string; maxBytes: number },
-    signal: Leaving,
-  ): Promise<EngineSound>
+    signal: CallerSignal,
+  ): Promise<EngineAudio>
   /** Asks a running engine for its voices; `path` is where it synthesizes. None where the answer is not understood. */
-  voices(lease: Lease, path: string, signal: Leaving): Promise<Voice[]>
+  voices(lease: Lease, path: string, signal: CallerSignal): Promise<Voice[]>
   /** Sends audio with the fields of a form and resolves with the whole answer. Rejects with Failure. */
   transcribe(
     lease: Lease,
     request: { path: string; fields: [name: string, value: string][] },
-    sound: Pick<Sound, 'path' | 'bytes' | 'seconds'>,
+    sound: Pick<DecodedAudio, 'path' | 'bytes' | 'seconds'>,
     maxBytes: number,
-    signal: Leaving,
+    signal: CallerSignal,
   ): Promise<Buffer>
 }
 

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
+import type { CallerSignal } from '../../abort-source.ts'
 import { Failure } from '../../failure.ts'
 import { diskFailure } from '../../files/write.ts'
-import type { Leaving } from '../../leaving.ts'
 import type { EngineListener, Exchange, Lease } from '../../models/fleet.ts'
 import { engineFault } from './answer.ts'
 
-export interface EngineSound {
+export interface EngineAudio {
   /** As the engine calls it; may be empty. */
   contentType: string
   /** Destroying it ends the engine's request. Breaks off with the Failure that the engine or the caller's leaving makes. */
@@ -22,8 +22,8 @@ const noSound = /^(application\/(problem\+)?json|text\/)/i
 export function synthesize(
   lease: Lease,
   { path, body, maxBytes }: { path: string; body: string; maxBytes: number },
-  signal: Leaving,
-): Promise<EngineSound> {
+  signal: CallerSignal,
+): Promise<EngineAudio> {
   return new Promise((resolve, reject) => {
     let exchange: Exchange | undefined
     let contentType = ''
@@ -78,5 +78,5 @@ export function synthesize(
  * What went wrong with a sound, once it has: streams break off with whatever error came first, that of the disk too
  * which it is written to.
  */
-export const soundFailure = (thrown: unknown, signal: Leaving): Failure =>
+export const audioFailure = (thrown: unknown, signal: CallerSignal): Failure =>
   Failure.from(signal.aborted ? signal.reason : diskFailure(thrown))

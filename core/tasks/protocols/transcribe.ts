@@ -1,11 +1,11 @@
 import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
+import type { CallerSignal } from '../../abort-source.ts'
 import { Failure } from '../../failure.ts'
-import type { Leaving } from '../../leaving.ts'
-import type { Sound } from '../../media/sound.ts'
+import type { DecodedAudio } from '../../media/audio-decoder.ts'
 import type { Lease } from '../../models/fleet.ts'
 import { ask } from './ask.ts'
-import { type SoundForm, soundForm } from './sound-form.ts'
+import { type AudioForm, audioForm } from './audio-form.ts'
 
 /**
  * Sends a sound to an engine and resolves with its answer, whole. The sound is read from the disk as it is sent: an hour
@@ -14,11 +14,11 @@ import { type SoundForm, soundForm } from './sound-form.ts'
 export function transcribe(
   lease: Lease,
   { path, fields }: { path: string; fields: [name: string, value: string][] },
-  sound: Pick<Sound, 'path' | 'bytes' | 'seconds'>,
+  sound: Pick<DecodedAudio, 'path' | 'bytes' | 'seconds'>,
   maxBytes: number,
-  signal: Leaving,
+  signal: CallerSignal,
 ): Promise<Buffer> {
-  const form = soundForm(fields, sound.bytes)
+  const form = audioForm(fields, sound.bytes)
   const body = {
     bytes: form.head.length + sound.bytes + form.tail.length,
     open: () => Readable.from(pieces(form, sound), { objectMode: false, highWaterMark: 1 }),
@@ -31,7 +31,7 @@ export function transcribe(
 const pieceBytes = 256 << 10
 
 /** The file is opened with the first piece that is asked for, and closed with the last or where nobody asks for more. */
-async function* pieces({ head, tail }: SoundForm, { path, bytes }: Pick<Sound, 'path' | 'bytes'>) {
+async function* pieces({ head, tail }: AudioForm, { path, bytes }: Pick<DecodedAudio, 'path' | 'bytes'>) {
   yield head
   try {
     await using file = await open(path)

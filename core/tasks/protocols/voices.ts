@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Leaving } from '../../leaving.ts'
+import type { CallerSignal } from '../../abort-source.ts'
 import type { Lease } from '../../models/fleet.ts'
 import { ask } from './ask.ts'
 
@@ -17,7 +17,7 @@ export interface Voice {
 export const plainVoice = (id: string): Voice => ({ id, name: id, language: null, gender: null, preview_url: null })
 
 const name = z.string().min(1).max(256)
-const said = z.string().min(1).max(64).nullable().default(null).catch(null)
+const shortText = z.string().min(1).max(64).nullable().default(null).catch(null)
 const address = z
   .url({ protocol: /^https?$/ })
   .max(2048)
@@ -31,8 +31,8 @@ const One = z.union([
       id: name.optional(),
       voice_id: name.optional(),
       name: name.optional(),
-      language: said,
-      gender: said,
+      language: shortText,
+      gender: shortText,
       preview_url: address,
     })
     .transform(({ id, voice_id, name: called, ...facts }) => ({
@@ -58,7 +58,7 @@ export function voicesIn(answer: string): Voice[] {
 }
 
 /** Asks an engine that runs. `path` is where it speaks; beside that it tells its voices. Rejects as `ask` does. */
-export async function askForVoices(lease: Lease, path: string, signal: Leaving): Promise<Voice[]> {
+export async function askForVoices(lease: Lease, path: string, signal: CallerSignal): Promise<Voice[]> {
   const list = path.replace(/\/speech$/, '/voices')
   return voicesIn((await ask(lease, list, '', 1 << 20, signal, { method: 'GET' })).toString('utf8'))
 }

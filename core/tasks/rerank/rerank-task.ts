@@ -3,7 +3,7 @@ import { tokens } from '../metering.ts'
 
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
-import { prepareRerank, type RerankWant, rerank, shapeRerank } from './rerank.ts'
+import { prepareRerank, type RerankAnswerFormat, rerank, shapeRerank } from './rerank.ts'
 
 /** The record of `std/rerank`. */
 export const rerankTask: TextTaskRecord = {
@@ -21,5 +21,5 @@ export const rerankTask: TextTaskRecord = {
   isMediaPath: () => false,
   isRepeatable: () => true,
   prepare: prepareRerank,
-  shape: (answers, want: RerankWant) => shapeRerank(answers[0]!, want),
+  shape: (answers, answerFormat: RerankAnswerFormat) => shapeRerank(answers[0]!, answerFormat),
 }

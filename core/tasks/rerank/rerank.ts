@@ -11,7 +11,7 @@ import type { TaskName } from '../task.ts'
 /** Names the task. */
 export const rerank = { id: 'std/rerank', title: 'reranking' } as const satisfies TaskName
 
-export interface RerankWant {
+export interface RerankAnswerFormat {
   task: 'std/rerank'
   modelId: string
   top: number
@@ -47,7 +47,7 @@ export function prepareRerank(raw: unknown, catalog: Catalog): Prepared {
     path: entry.traits.routes['std/rerank']!.path,
     bodies: [JSON.stringify(body)],
     stream: false,
-    want: {
+    answerFormat: {
       task: 'std/rerank',
       modelId: entry.id,
       top: top === 0 ? documents.length : Math.min(top, documents.length),
@@ -108,7 +108,7 @@ export function probability(value: number, modelId: string): number {
   )
 }
 
-const converted = (value: number, how: RerankWant['convert']): number =>
+const converted = (value: number, how: RerankAnswerFormat['convert']): number =>
   how === 'sigmoid'
     ? sigmoid(value)
     : how === 'logit'
@@ -116,22 +116,26 @@ const converted = (value: number, how: RerankWant['convert']): number =>
       : value
 
 /** An engine's scores in the contract's shape: by score, ties by place, both under `data` and under `results`. */
-export function shapeRerank(bytes: Uint8Array, want: RerankWant): Shaped {
+export function shapeRerank(bytes: Uint8Array, answerFormat: RerankAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
   const { inputTokens } = usageOf(answer.usage)
-  const ranked = scoresOf(answer, want.count)
-    .map(value => (want.logits ? value : probability(value, want.modelId)))
-    .map((value, index) => ({ index, relevance_score: converted(value, want.convert) }))
+  const ranked = scoresOf(answer, answerFormat.count)
+    .map(value => (answerFormat.logits ? value : probability(value, answerFormat.modelId)))
+    .map((value, index) => ({ index, relevance_score: converted(value, answerFormat.convert) }))
     .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
-    .slice(0, want.top)
+    .slice(0, answerFormat.top)
   const response: RerankResponse = {
     id: `rerank-${ulid()}`,
     object: 'list',
-    model: want.modelId,
-    data: ranked.map(item => (want.documents ? { ...item, document: want.documents[item.index]! } : item)),
-    results: ranked.map(item => (want.documents ? { ...item, document: { text: want.documents[item.index]! } } : item)),
+    model: answerFormat.modelId,
+    data: ranked.map(item =>
+      answerFormat.documents ? { ...item, document: answerFormat.documents[item.index]! } : item,
+    ),
+    results: ranked.map(item =>
+      answerFormat.documents ? { ...item, document: { text: answerFormat.documents[item.index]! } } : item,
+    ),
     usage: { prompt_tokens: inputTokens, completion_tokens: 0, total_tokens: inputTokens },
-    meta: { api_version: { version: '2' }, billed_units: { search_units: Math.ceil(want.count / 100) } },
+    meta: { api_version: { version: '2' }, billed_units: { search_units: Math.ceil(answerFormat.count / 100) } },
   }
   return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0 } }
 }

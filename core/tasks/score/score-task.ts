@@ -3,7 +3,7 @@ import { tokens } from '../metering.ts'
 
 import type { TextTaskRecord } from '../task.ts'
 import { textInputs } from '../text-inputs.ts'
-import { prepareScore, type ScoreWant, score, shapeScore } from './score.ts'
+import { prepareScore, type ScoreAnswerFormat, score, shapeScore } from './score.ts'
 
 /** The record of `std/score`. */
 export const scoreTask: TextTaskRecord = {
@@ -21,5 +21,5 @@ export const scoreTask: TextTaskRecord = {
   isMediaPath: () => false,
   isRepeatable: () => true,
   prepare: prepareScore,
-  shape: (answers, want: ScoreWant) => shapeScore(answers, want),
+  shape: (answers, answerFormat: ScoreAnswerFormat) => shapeScore(answers, answerFormat),
 }

@@ -14,9 +14,9 @@ import type { TaskName } from '../task.ts'
 export const score = { id: 'std/score', title: 'scoring' } as const satisfies TaskName
 
 /** Characters that a request may become when one of its texts is repeated for every pair. */
-const mostRepeated = 4 << 20
+const maxRepeated = 4 << 20
 
-export interface ScoreWant {
+export interface ScoreAnswerFormat {
   task: 'std/score'
   modelId: string
   pairs: number
@@ -54,7 +54,7 @@ export function prepareScore(raw: unknown, catalog: Catalog): Prepared {
     path: pathFor(entry),
     bodies: bodies.map(body => JSON.stringify(body)),
     stream: false,
-    want: {
+    answerFormat: {
       task: 'std/score',
       modelId: entry.id,
       pairs,
@@ -105,10 +105,10 @@ function rerankCalls(left: string[], right: string[]): { query: string; document
   if (left.length === 1) return [{ query: left[0]!, documents: right }]
   const sizeOf = (texts: string[]) =>
     texts.reduce((sum, text) => sum + text.length, 0) * (texts.length === 1 ? left.length : 1)
-  if (sizeOf(left) + sizeOf(right) > mostRepeated)
+  if (sizeOf(left) + sizeOf(right) > maxRepeated)
     throw new Failure(
       'payload_too_large',
-      `This engine is asked once for each pair, and the texts together are longer than ${mostRepeated >> 20} MiB. Send fewer pairs.`,
+      `This engine is asked once for each pair, and the texts together are longer than ${maxRepeated >> 20} MiB. Send fewer pairs.`,
       { param: 'text_2' },
     )
   return left.map((query, at) => ({ query, documents: [right[right.length === 1 ? 0 : at]!] }))
@@ -127,37 +127,37 @@ function cosine(a: Float32Array, b: Float32Array): number {
   return dot / (Math.sqrt(aa * bb) || 1)
 }
 
-function scoresBy(answers: Record<string, unknown>[], want: ScoreWant): number[] {
-  if (want.by === 'rerank') {
-    const each = want.pairs / answers.length
+function scoresBy(answers: Record<string, unknown>[], answerFormat: ScoreAnswerFormat): number[] {
+  if (answerFormat.by === 'rerank') {
+    const each = answerFormat.pairs / answers.length
     return answers
       .flatMap(answer => scoresOf(answer, each))
-      .map(value => (want.logits ? sigmoid(value) : probability(value, want.modelId)))
+      .map(value => (answerFormat.logits ? sigmoid(value) : probability(value, answerFormat.modelId)))
   }
   const [answer] = answers
-  if (want.by === 'embeddings') {
-    const vectors = vectorsOf(answer!, want.left + want.right)
+  if (answerFormat.by === 'embeddings') {
+    const vectors = vectorsOf(answer!, answerFormat.left + answerFormat.right)
     const at = (side: number, from: number, pair: number) => vectors[from + (side === 1 ? 0 : pair)]!
-    return Array.from({ length: want.pairs }, (_, pair) =>
-      cosine(at(want.left, 0, pair), at(want.right, want.left, pair)),
+    return Array.from({ length: answerFormat.pairs }, (_, pair) =>
+      cosine(at(answerFormat.left, 0, pair), at(answerFormat.right, answerFormat.left, pair)),
     )
   }
   const data = answer?.data
-  if (!Array.isArray(data) || data.length !== want.pairs)
-    throw engineFault(`with another number of scores than the ${want.pairs} pairs`)
+  if (!Array.isArray(data) || data.length !== answerFormat.pairs)
+    throw engineFault(`with another number of scores than the ${answerFormat.pairs} pairs`)
   return (data as { score?: unknown }[]).map(item => scoreOf(item?.score))
 }
 
 /** Scores in the order of the pairs. */
-export function shapeScore(bytes: Uint8Array[], want: ScoreWant): Shaped {
+export function shapeScore(bytes: Uint8Array[], answerFormat: ScoreAnswerFormat): Shaped {
   const answers = bytes.map(parseAnswer)
   const inputTokens = answers.reduce((sum, answer) => sum + usageOf(answer.usage).inputTokens, 0)
   const response: ScoreResponse = {
     id: `score-${ulid()}`,
     object: 'list',
     created: Math.floor(Date.now() / 1000),
-    model: want.modelId,
-    data: scoresBy(answers, want).map((value, index) => ({ index, object: 'score', score: value })),
+    model: answerFormat.modelId,
+    data: scoresBy(answers, answerFormat).map((value, index) => ({ index, object: 'score', score: value })),
     usage: { prompt_tokens: inputTokens, total_tokens: inputTokens, completion_tokens: 0, prompt_tokens_details: null },
   }
   return { body: JSON.stringify(response), usage: { inputTokens, outputTokens: 0 } }

@@ -4,7 +4,7 @@ import type { Cpu } from '../../cpu/cpu.ts'
 import { Failure } from '../../failure.ts'
 import type { Ffmpeg } from '../../media/ffmpeg.ts'
 import { rateOf, type SpeechFormat, speechFormats } from '../../schemas/speech-format.ts'
-import type { EngineSound } from '../protocols/synthesize.ts'
+import type { EngineAudio } from '../protocols/synthesize.ts'
 import { WavLength, WavSamples } from '../wav.ts'
 import { PcmRate } from './pcm-rate.ts'
 import type { PreparedSpeech } from './speech.ts'
@@ -54,7 +54,7 @@ export function openConversion({ cpu, ffmpeg }: { cpu: Pick<Cpu, 'mp3'>; ffmpeg:
    * writes. Resolves when it is known what it is. Where it rejects, nothing more is taken of the engine.
    */
   async function convert(
-    { sound, contentType }: EngineSound,
+    { sound, contentType }: EngineAudio,
     { asked, format, sampleRate }: Pick<PreparedSpeech, 'asked' | 'format' | 'sampleRate'>,
   ): Promise<Converted> {
     try {
@@ -110,9 +110,9 @@ function encoded(program: string, sound: Readable, format: keyof typeof encoding
     cwd: '/',
     stdio: ['pipe', 'pipe', 'pipe'],
   })
-  let said = ''
+  let errorText = ''
   child.stderr.on('data', (piece: Buffer) => {
-    said = (said + piece.toString('utf8')).slice(-4096)
+    errorText = (errorText + piece.toString('utf8')).slice(-4096)
   })
   // The end of what it writes is the end of the sound only when it has ended well.
   const output = new PassThrough()
@@ -125,7 +125,7 @@ function encoded(program: string, sound: Readable, format: keyof typeof encoding
     )
   child.stdout.pipe(output, { end: false })
   child.once('error', broken)
-  child.once('close', code => (code === 0 ? output.end() : broken(said)))
+  child.once('close', code => (code === 0 ? output.end() : broken(errorText)))
   output.once('close', () => child.kill('SIGKILL'))
   pipeline(sound, child.stdin, error => {
     // That the program ended early is told by how it ended.

@@ -10,13 +10,13 @@ import type { Registry } from '../../models/registry.ts'
 import { contentTypeOf, isOfFormat, rateOf, type SpeechFormat, speechForms } from '../../schemas/speech-format.ts'
 import { engineFault } from '../protocols/answer.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
-import { soundFailure } from '../protocols/synthesize.ts'
+import { audioFailure } from '../protocols/synthesize.ts'
 import { taskRecord } from '../registry.ts'
-import type { Ran, RunJob } from '../run-job.ts'
+import type { RunJob, RunResult } from '../run-job.ts'
 import { readWavHead } from '../wav.ts'
 import type { Conversion } from './conversion.ts'
+import { speechUsage } from './speech.ts'
 import type { SpeechResult } from './speech-result.ts'
-import { speechUsage } from './speech-usage.ts'
 
 interface SpeechRunnerOptions {
   files: Pick<Files, 'adopt' | 'workspace' | 'discard' | 'pathOf'>
@@ -28,7 +28,7 @@ interface SpeechRunnerOptions {
 
 /** Runs jobs of speech: the sound goes to a file piece by piece as the engine makes it. */
 export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }: SpeechRunnerOptions): RunJob {
-  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
     const record = taskRecord(job.task)
     if (record.runner !== 'speech') throw new Failure('unsupported_task', `The task ${job.task} makes no speech.`)
     const model = registry.find(job.modelId)
@@ -53,7 +53,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
       rate = converted.rate
       seconds = converted.seconds()
     } catch (thrown) {
-      throw soundFailure(thrown, signal)
+      throw audioFailure(thrown, signal)
     }
     seconds ??= await lengthOf(made, { format, rate: rate ?? rateOf(contentType) }, ffmpeg, signal)
     const duration = seconds === undefined ? null : Math.round(seconds * 1000) / 1000
@@ -74,7 +74,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
       format,
     }
     const usage = speechUsage(characters)
-    const ran: Ran = {
+    const ran: RunResult = {
       result: JSON.stringify(result),
       usage,
       cost: record.metering.cost(model.price, usage),
@@ -88,7 +88,7 @@ export function openSpeechRunner({ files, registry, ffmpeg, conversion, limits }
     }
     return ran
   }
-  return Object.assign(run, { undo: (ran: Ran) => files.discard(ran.files) })
+  return Object.assign(run, { undo: (ran: RunResult) => files.discard(ran.files) })
 }
 
 /** Seconds of a file, by what is in it, or for raw samples by their rate; undefined where that takes an ffprobe that is not there. */
@@ -111,7 +111,7 @@ async function lengthOf(
   const found = await ffmpeg.found()
   if ('missing' in found) return undefined
   const { durationMs } = await ffmpeg.probe(path, signal).catch((cause: unknown) => {
-    throw soundFailure(cause, signal)
+    throw audioFailure(cause, signal)
   })
   // Files that were written as they came need not know their length.
   return durationMs ? durationMs / 1000 : undefined

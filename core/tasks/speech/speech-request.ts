@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { notImplemented } from '../../schemas/not-implemented.ts'
 import { speechFormats } from '../../schemas/speech-format.ts'
-import { usualSpeechInput } from '../../schemas/speech-input.ts'
-import { unbuilt } from '../../schemas/unbuilt.ts'
+import { defaultSpeechInput } from '../../schemas/speech-input.ts'
 
 /** The wire shape of text-to-speech. Source: OpenAI's CreateSpeechRequest, with the extensions that servers share. */
 export const SpeechRequest = z
@@ -10,7 +10,7 @@ export const SpeechRequest = z
     input: z
       .string()
       .min(1)
-      .describe(`The text. At most ${usualSpeechInput} characters, unless the model's configuration says otherwise.`),
+      .describe(`The text. At most ${defaultSpeechInput} characters, unless the model's configuration says otherwise.`),
     voice: z
       .union([z.string().min(1).max(256), z.object({ id: z.string().min(1).max(256) })])
       .nullish()
@@ -37,7 +37,7 @@ export const SpeechRequest = z
       .describe('`sse`: pieces of the sound in base64 as server-sent events. Jobs pass over it.'),
     language: z.string().min(1).max(64).nullish(),
     seed: z.int().min(0).nullish(),
-    reference_audio: unbuilt,
+    reference_audio: notImplemented,
     user: z.string().nullish(),
   })
   .meta({ id: 'SpeechRequest' })

@@ -4,7 +4,8 @@ import type { EngineRoute, SpeechTraits } from '../../models/fleet.ts'
 import { nearest } from '../../nearest.ts'
 import { failureOf } from '../../schemas/issues.ts'
 import { pcmRate, type SpeechFormat } from '../../schemas/speech-format.ts'
-import { longestSpeechInput, usualSpeechInput } from '../../schemas/speech-input.ts'
+import { defaultSpeechInput, longestSpeechInput } from '../../schemas/speech-input.ts'
+import type { Usage } from '../../store/store.ts'
 import { extraFields, modelFor } from '../catalog.ts'
 import type { ModelFacts, TaskName } from '../task.ts'
 import { SpeechRequest } from './speech-request.ts'
@@ -40,7 +41,7 @@ export function prepareSpeech(raw: unknown, catalog: Catalog): PreparedSpeech {
     checked.data
   const entry = modelFor(speech, model, catalog)
   const { traits } = entry
-  const known = traits.speech ?? { formats: ['wav'], voices: null, aliases: {}, longestInput: usualSpeechInput }
+  const known = traits.speech ?? { formats: ['wav'], voices: null, aliases: {}, longestInput: defaultSpeechInput }
   const characters = lengthOf(input, known.longestInput)
   const format = response_format ?? 'mp3'
   if (sample_rate != null && format !== 'pcm')
@@ -136,3 +137,6 @@ function askedFormat(entry: CatalogEntry, { formats }: SpeechTraits, format: Spe
     { param: 'response_format' },
   )
 }
+
+/** Returns the use of a text with so many characters: they are metered as input tokens. */
+export const speechUsage = (characters: number): Usage => ({ inputTokens: characters, outputTokens: 0 })

@@ -1,12 +1,12 @@
 import type { Limits } from '../../config.ts'
 import { Failure } from '../../failure.ts'
-import type { Media } from '../../media/take.ts'
+import type { Media } from '../../media/media.ts'
 import type { Registry } from '../../models/registry.ts'
 import { largeResultBytes } from '../../store/store.ts'
 import type { Preparing } from '../preparing.ts'
 import { audioProtocol } from '../protocols/protocols.ts'
 import { taskRecord } from '../registry.ts'
-import type { Ran, RunJob } from '../run-job.ts'
+import type { RunJob, RunResult } from '../run-job.ts'
 import { jobRequest } from './transcription.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
 
@@ -22,7 +22,7 @@ export function openTranscriptionRunner({
   media: Pick<Media, 'sound'>
   limits: Pick<Limits, 'engine_answer'>
 }): RunJob {
-  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<Ran> {
+  async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
     const { task, organizationId, id } = job
     const record = taskRecord(task)
     if (record.runner !== 'transcription')
@@ -40,8 +40,12 @@ export function openTranscriptionRunner({
       limits.engine_answer,
       signal,
     )
-    // The result is the whole of it; a form with less was for who asks on the line.
-    const { body, usage } = await cpu.shape([answer], { ...prepared.want, seconds: sound.seconds, result: true })
+    // A result holds everything; a shorter response format is for synchronous callers only.
+    const { body, usage } = await cpu.shape([answer], {
+      ...prepared.answerFormat,
+      seconds: sound.seconds,
+      result: true,
+    })
     const result =
       typeof body === 'string' || body.byteLength > largeResultBytes
         ? body

@@ -7,7 +7,7 @@ export const transcriptionFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt
 export type TranscriptionFormat = (typeof transcriptionFormats)[number]
 
 /** Where a sound may be named; exactly one of them. */
-export const soundFields = ['file', 'url', 'file_id'] as const
+export const audioFields = ['file', 'url', 'file_id'] as const
 
 const sound = z.string().min(1)
 const fields = {
@@ -42,18 +42,18 @@ const onlyTranscription = {
   diarize: z.boolean().nullish().describe('Tell the speakers apart, where the engine can.'),
 }
 
-type Sounds = Partial<Record<(typeof soundFields)[number], string | null | undefined>>
+type Sounds = Partial<Record<(typeof audioFields)[number], string | null | undefined>>
 
 /** Exactly one sound. What else is wrong with a request is said besides. */
 function oneSound(request: Sounds, context: z.RefinementCtx): void {
-  const [first, second] = soundFields.filter(name => request[name] != null)
+  const [first, second] = audioFields.filter(name => request[name] != null)
   if (first === undefined)
     context.addIssue({ code: 'invalid_type', expected: 'nonoptional', path: ['file'], input: undefined })
   else if (second !== undefined)
     context.addIssue({
       code: 'custom',
       path: ['file'],
-      message: `the sound is sent twice, as '${first}' and as '${second}'; send one of ${soundFields.join(', ')}.`,
+      message: `the sound is sent twice, as '${first}' and as '${second}'; send one of ${audioFields.join(', ')}.`,
     })
 }
 

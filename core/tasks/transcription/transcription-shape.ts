@@ -4,19 +4,19 @@ import type { Usage } from '../../store/store.ts'
 import type { Shaped } from '../prepared.ts'
 import { engineFault, parseAnswer, tokenCount } from '../protocols/answer.ts'
 import { languageName } from './languages.ts'
-import { showsCompression, type TranscriptionWant } from './transcription.ts'
+import { showsCompression, type TranscriptionAnswerFormat } from './transcription.ts'
 import type { Segment, Transcription, Word } from './transcription-request.ts'
 import { writeTranscription } from './transcription-text.ts'
 
 type Answer = Record<string, unknown>
 
 /** An engine's answer in the form that the caller asked for. */
-export function shapeTranscription(bytes: Uint8Array, want: TranscriptionWant): Shaped {
+export function shapeTranscription(bytes: Uint8Array, answerFormat: TranscriptionAnswerFormat): Shaped {
   const answer = parseAnswer(bytes)
-  const heard = transcriptionOf(answer, want)
-  const body = want.result
+  const heard = transcriptionOf(answer, answerFormat)
+  const body = answerFormat.result
     ? JSON.stringify(heard)
-    : writeTranscription(heard, want, want.logprobs ? answer.logprobs : undefined)
+    : writeTranscription(heard, answerFormat, answerFormat.logprobs ? answer.logprobs : undefined)
   return { body, usage: usageOf(answer) }
 }
 
@@ -25,30 +25,30 @@ export function shapeTranscription(bytes: Uint8Array, want: TranscriptionWant): 
  * measured when it was decoded, and text is text. Throws Failure `worker_error` for an answer that holds no text, and
  * `unsupported_parameter` where speakers were asked for and the engine told none.
  */
-export function transcriptionOf(answer: Answer, want: TranscriptionWant): Transcription {
-  const duration = Math.round(want.seconds * 1000) / 1000
-  const told = listOf(answer.segments)
-  const shown = showsCompression(want)
-  const heard = told.flatMap(one => segmentOf(one, duration, shown))
+export function transcriptionOf(answer: Answer, answerFormat: TranscriptionAnswerFormat): Transcription {
+  const duration = Math.round(answerFormat.seconds * 1000) / 1000
+  const engineSegments = listOf(answer.segments)
+  const shown = showsCompression(answerFormat)
+  const heard = engineSegments.flatMap(one => segmentOf(one, duration, shown))
   const text = inOneLine(typeof answer.text === 'string' ? answer.text : heard.map(one => one.text).join(''))
   if (typeof answer.text !== 'string' && !Array.isArray(answer.segments)) throw engineFault('without a text')
   const segments =
     heard.length > 0 || text === '' ? heard : segmentOf({ text, start: 0, end: duration }, duration, shown)
-  if (want.format === 'diarized_json' && segments.some(one => one.speaker === undefined))
+  if (answerFormat.format === 'diarized_json' && segments.some(one => one.speaker === undefined))
     throw new Failure(
       'unsupported_parameter',
-      `The engine of '${want.modelId}' tells no speakers apart. Leave 'response_format' diarized_json out or choose another model.`,
+      `The engine of '${answerFormat.modelId}' tells no speakers apart. Leave 'response_format' diarized_json out or choose another model.`,
       { param: 'response_format' },
     )
   return {
-    task: want.task === 'std/audio-translation' ? 'translate' : 'transcribe',
-    language: want.task === 'std/audio-translation' ? 'english' : languageOf(answer, want),
+    task: answerFormat.task === 'std/audio-translation' ? 'translate' : 'transcribe',
+    language: answerFormat.task === 'std/audio-translation' ? 'english' : languageOf(answer, answerFormat),
     duration,
     text,
     segments: segments.map((segment, id) => ({ ...segment, id })),
-    ...(want.words ? { words: wordsOf(answer, told, duration) } : {}),
+    ...(answerFormat.words ? { words: wordsOf(answer, engineSegments, duration) } : {}),
     usage: { type: 'duration', seconds: Math.ceil(duration) },
-    ...(want.requestId === null ? {} : { x_groq: { id: want.requestId } }),
+    ...(answerFormat.requestId === null ? {} : { x_groq: { id: answerFormat.requestId } }),
   }
 }
 
@@ -65,10 +65,10 @@ const inOneLine = (text: string): string =>
 
 const listOf = (value: unknown): Answer[] =>
   Array.isArray(value)
-    ? (value as unknown[]).filter((one): one is Answer => one !== null && typeof one === 'object').slice(0, mostParts)
+    ? (value as unknown[]).filter((one): one is Answer => one !== null && typeof one === 'object').slice(0, maxParts)
     : []
 /** An hour of quick speech has 12,000 words. */
-const mostParts = 100_000
+const maxParts = 100_000
 
 const numberOf = (value: unknown, otherwise: number): number => {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
@@ -83,42 +83,47 @@ function spanOf({ start, end }: Answer, duration: number): { start: number; end:
 }
 
 /** How far the text can be compressed is found out where that is shown; elsewhere it may be 0. */
-function segmentOf(said: Answer, duration: number, shown: boolean): Segment[] {
-  if (typeof said.text !== 'string') return []
-  const text = said.text.replaceAll(/[\r\n]+/g, ' ').trimEnd()
+function segmentOf(engineSegment: Answer, duration: number, shown: boolean): Segment[] {
+  if (typeof engineSegment.text !== 'string') return []
+  const text = engineSegment.text.replaceAll(/[\r\n]+/g, ' ').trimEnd()
   if (text === '') return []
-  const tokens = Array.isArray(said.tokens) ? (said.tokens as unknown[]) : []
+  const tokens = Array.isArray(engineSegment.tokens) ? (engineSegment.tokens as unknown[]) : []
   return [
     {
       id: 0,
-      seek: Math.max(0, Math.floor(numberOf(said.seek, 0))),
-      ...spanOf(said, duration),
+      seek: Math.max(0, Math.floor(numberOf(engineSegment.seek, 0))),
+      ...spanOf(engineSegment, duration),
       text,
       tokens: tokens.filter((one): one is number => Number.isSafeInteger(one)).slice(0, 4096),
-      temperature: numberOf(said.temperature, 0),
-      avg_logprob: numberOf(said.avg_logprob, 0),
-      compression_ratio: compressionIn(said, text, shown),
-      no_speech_prob: numberOf(said.no_speech_prob, 0),
-      ...(typeof said.speaker === 'string' && said.speaker !== '' ? { speaker: said.speaker.slice(0, 64) } : {}),
+      temperature: numberOf(engineSegment.temperature, 0),
+      avg_logprob: numberOf(engineSegment.avg_logprob, 0),
+      compression_ratio: compressionIn(engineSegment, text, shown),
+      no_speech_prob: numberOf(engineSegment.no_speech_prob, 0),
+      ...(typeof engineSegment.speaker === 'string' && engineSegment.speaker !== ''
+        ? { speaker: engineSegment.speaker.slice(0, 64) }
+        : {}),
     },
   ]
 }
 
 /** As Whisper finds it: bytes of the text by bytes of it compressed. */
-function compressionIn(said: Answer, text: string, shown: boolean): number {
-  const told = numberOf(said.compression_ratio, Number.NaN)
-  if (!Number.isNaN(told)) return told
+function compressionIn(engineSegment: Answer, text: string, shown: boolean): number {
+  const engineSegments = numberOf(engineSegment.compression_ratio, Number.NaN)
+  if (!Number.isNaN(engineSegments)) return engineSegments
   if (!shown) return 0
   const bytes = Buffer.from(text)
   return Math.round((bytes.length / deflateSync(bytes).length) * 1000) / 1000
 }
 
-function languageOf({ language, detected_language: detected }: Answer, want: TranscriptionWant): string {
-  for (const said of [language, detected]) {
-    const name = typeof said === 'string' ? languageName(said) : undefined
+function languageOf(
+  { language, detected_language: detected }: Answer,
+  answerFormat: TranscriptionAnswerFormat,
+): string {
+  for (const engineSegment of [language, detected]) {
+    const name = typeof engineSegment === 'string' ? languageName(engineSegment) : undefined
     if (name !== undefined) return name
   }
-  return want.language === null ? 'unknown' : languageName(want.language)!
+  return answerFormat.language === null ? 'unknown' : languageName(answerFormat.language)!
 }
 
 /** Scripts that put no space between words: a piece that begins with none of its own is a word all the same there. */
@@ -150,9 +155,9 @@ function joined(pieces: readonly Answer[]): Answer[][] {
 
 /** Tokens, where the engine counts them. */
 function usageOf({ usage }: Answer): Usage {
-  const said = (usage ?? {}) as Answer
+  const engineSegment = (usage ?? {}) as Answer
   return {
-    inputTokens: tokenCount(said.input_tokens ?? said.prompt_tokens),
-    outputTokens: tokenCount(said.output_tokens ?? said.completion_tokens),
+    inputTokens: tokenCount(engineSegment.input_tokens ?? engineSegment.prompt_tokens),
+    outputTokens: tokenCount(engineSegment.output_tokens ?? engineSegment.completion_tokens),
   }
 }

@@ -3,9 +3,9 @@ import { tokens } from '../metering.ts'
 import type { FillContext, TranscriptionTaskRecord } from '../task.ts'
 import { requestFor } from '../text-inputs.ts'
 import {
+  audioIn,
   prepareTranscription,
-  soundIn,
-  type TranscriptionWant,
+  type TranscriptionAnswerFormat,
   transcriptionInputs,
   transcriptions,
 } from './transcription.ts'
@@ -39,7 +39,7 @@ export const transcriptionTasks: readonly TranscriptionTaskRecord[] = ids.map(ta
   fill: (inputs, context) => withAudioFile(task, inputs, context),
   requestAgain: (stored: object) => stored,
   prepare: (request, catalog) => prepareTranscription(task, request, catalog),
-  shape: (answers, want: TranscriptionWant) => shapeTranscription(answers[0]!, want),
+  shape: (answers, answerFormat: TranscriptionAnswerFormat) => shapeTranscription(answers[0]!, answerFormat),
 }))
 
 /** The inputs that a job is stored with, its audio as a file of the organization. */
@@ -49,7 +49,7 @@ async function withAudioFile(
   context: FillContext,
 ): Promise<object> {
   const request = requestFor(inputs, context)
-  const { field, value } = soundIn(task, request).sound
+  const { field, value } = audioIn(task, request).sound
   const file = await context.take(field, value, 'audio')
   const extraParams = context.model.extra_params
   return { ...transcriptionInputs(task, request as TranscriptionRequest, { extraParams }), file_id: file.id }

@@ -1,4 +1,4 @@
-import type { TranscriptionWant } from './transcription.ts'
+import type { TranscriptionAnswerFormat } from './transcription.ts'
 import type { Segment, Transcription, TranscriptionFormat } from './transcription-request.ts'
 
 /** What the answer is sent as. */
@@ -8,7 +8,7 @@ export const transcriptionType = (format: TranscriptionFormat): string =>
 /** A transcription in the form that was asked for. */
 export function writeTranscription(
   transcription: Transcription,
-  { format, requestId }: Pick<TranscriptionWant, 'format' | 'requestId'>,
+  { format, requestId }: Pick<TranscriptionAnswerFormat, 'format' | 'requestId'>,
   logprobs?: unknown,
 ): string {
   const { task, duration, text, segments, usage } = transcription
@@ -59,9 +59,9 @@ function clock(seconds: number, point: string): string {
 }
 
 /** OpenAI's shape of them; what an engine says otherwise is left out. */
-function logprobsOf(said: unknown): { logprobs?: object[] } {
-  if (!Array.isArray(said)) return {}
-  const logprobs = (said as { token?: unknown; logprob?: unknown; bytes?: unknown }[])
+function logprobsOf(given: unknown): { logprobs?: object[] } {
+  if (!Array.isArray(given)) return {}
+  const logprobs = (given as { token?: unknown; logprob?: unknown; bytes?: unknown }[])
     .filter(one => typeof one?.token === 'string' && Number.isFinite(one.logprob))
     .map(({ token, logprob }) => ({ token, logprob, bytes: [...Buffer.from(token as string)] }))
   return { logprobs }

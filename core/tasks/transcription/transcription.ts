@@ -8,7 +8,7 @@ import { checkFeatures, extraFields, modelFor } from '../catalog.ts'
 import type { TaskName } from '../task.ts'
 import { languageCode } from './languages.ts'
 import {
-  soundFields,
+  audioFields,
   type TranscriptionFormat,
   type TranscriptionRequest,
   transcriptionFormats,
@@ -22,7 +22,7 @@ export const transcriptions = {
 } as const satisfies Record<TranscriptionTask, TaskName>
 
 /** What `shapeTranscription` must know to put an engine's answer into the caller's words. */
-export interface TranscriptionWant {
+export interface TranscriptionAnswerFormat {
   task: TranscriptionTask
   modelId: string
   format: TranscriptionFormat
@@ -39,7 +39,7 @@ export interface TranscriptionWant {
 }
 
 /** Whether each segment is shown with how far its text can be compressed, which engines leave to be found out. */
-export const showsCompression = ({ format, result }: Pick<TranscriptionWant, 'format' | 'result'>): boolean =>
+export const showsCompression = ({ format, result }: Pick<TranscriptionAnswerFormat, 'format' | 'result'>): boolean =>
   result === true || format === 'verbose_json'
 
 /** A request that has been checked and put into the engine's words, but for the sound. */
@@ -50,26 +50,26 @@ export interface PreparedTranscription {
   /** Of the form that the engine is sent, without the file. */
   fields: [name: string, value: string][]
   /** Where the sound is named, and how; what stands there does not matter where it came as a file of a form. */
-  sound: { field: (typeof soundFields)[number]; value: string }
+  sound: { field: (typeof audioFields)[number]; value: string }
   stream: boolean
-  want: TranscriptionWant
+  answerFormat: TranscriptionAnswerFormat
 }
 
 /** A request of the right form, and the sound that it names. Pure. Throws Failure with every wrong field. */
-export function soundIn(
+export function audioIn(
   task: TranscriptionTask,
   raw: unknown,
 ): Pick<PreparedTranscription, 'sound'> & { request: TranscriptionRequest } {
   const checked = transcriptionRequests[task].safeParse(raw)
   if (!checked.success) throw failureOf(checked.error, raw)
   const request = checked.data
-  const field = soundFields.find(name => request[name] != null)!
+  const field = audioFields.find(name => request[name] != null)!
   return { request, sound: { field, value: request[field]! } }
 }
 
 /** Checks a request. Pure. Throws Failure for everything that is wrong with it but the sound. */
 export function prepareTranscription(task: TranscriptionTask, raw: unknown, catalog: Catalog): PreparedTranscription {
-  const { request, sound } = soundIn(task, raw)
+  const { request, sound } = audioIn(task, raw)
   const entry = modelFor(transcriptions[task], request.model, catalog)
   const format = request.response_format ?? 'json'
   const words = request.timestamp_granularities?.includes('word') ?? false
@@ -118,7 +118,7 @@ export function prepareTranscription(task: TranscriptionTask, raw: unknown, cata
     }),
     sound,
     stream: request.stream === true && (format === 'json' || format === 'text'),
-    want: { task, modelId: entry.id, format, words, logprobs, language, seconds: 0, requestId: null },
+    answerFormat: { task, modelId: entry.id, format, words, logprobs, language, seconds: 0, requestId: null },
   }
 }
 
@@ -132,13 +132,13 @@ export function transcriptionInputs(
   raw: TranscriptionRequest,
   entry: Pick<CatalogEntry, 'extraParams'>,
 ): Record<string, unknown> {
-  const { request } = soundIn(task, jobRequest(raw))
+  const { request } = audioIn(task, jobRequest(raw))
   const inputs: Record<string, unknown> = {
     ...extraFields(raw, entry),
     ...request,
     response_format: raw.response_format ?? undefined,
   }
-  for (const name of [...soundFields, 'stream', 'include']) delete inputs[name]
+  for (const name of [...audioFields, 'stream', 'include']) delete inputs[name]
   return inputs
 }
 

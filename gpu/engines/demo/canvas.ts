@@ -14,21 +14,21 @@ export const openCanvas = (width: number, height: number): Canvas => ({
 })
 
 /** Longest that drawing keeps everything else in the process waiting, in milliseconds. */
-const breathMs = 8
+const sliceMs = 8
 
 /** Calls `row` for every row and lets others in between, so that a large picture does not stop the health answers. */
 export async function byRows(height: number, signal: AbortSignal, row: (y: number) => void): Promise<void> {
   let since = performance.now()
   for (let y = 0; y < height; y++) {
     row(y)
-    if (performance.now() - since < breathMs) continue
+    if (performance.now() - since < sliceMs) continue
     await turn()
     signal.throwIfAborted()
     since = performance.now()
   }
 }
 
-/** Moves each colour of the canvas toward the same place in `other`: 0 changes nothing, 1 takes the other over. */
+/** CommitEffects each colour of the canvas toward the same place in `other`: 0 changes nothing, 1 takes the other over. */
 export async function blend(canvas: Canvas, other: Canvas, amount: number, signal: AbortSignal): Promise<void> {
   const share = Math.round(Math.min(1, Math.max(0, amount)) * 256)
   const rowBytes = canvas.width * 4
@@ -46,7 +46,7 @@ export interface Stamp extends Canvas {
 }
 
 /** Lays the stamp over the canvas; what is outside is left away. */
-export function lay(canvas: Canvas, { left, top, width, height, data: over }: Stamp): void {
+export function drawStamp(canvas: Canvas, { left, top, width, height, data: over }: Stamp): void {
   const { data } = canvas
   const [fromX, toX] = [Math.max(0, -left), Math.min(width, canvas.width - left)]
   for (let y = Math.max(0, -top); y < Math.min(height, canvas.height - top); y++) {
@@ -62,7 +62,7 @@ export function lay(canvas: Canvas, { left, top, width, height, data: over }: St
 }
 
 /** Darkens a rectangle to a part of its light, in 256ths, so that light type stands out on it. */
-export function shade(
+export function darken(
   { data, width: rowWidth, height: rows }: Canvas,
   box: { left: number; top: number; width: number; height: number },
   light: number,

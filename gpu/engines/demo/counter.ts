@@ -1,4 +1,4 @@
-import { type Canvas, shade } from './canvas.ts'
+import { type Canvas, darken } from './canvas.ts'
 
 /** Rows of three dots from top to bottom; the highest bit is the left one. */
 const shapes: Record<string, readonly number[]> = {
@@ -16,13 +16,13 @@ const shapes: Record<string, readonly number[]> = {
 }
 
 /** Writes `7/81` into the upper right corner, in dots that stay readable when the video is compressed. */
-export function count(canvas: Canvas, index: number, total: number): void {
+export function drawCounter(canvas: Canvas, index: number, total: number): void {
   const text = `${index}/${total}`
   const dot = Math.max(1, Math.floor(Math.min(canvas.height / 60, canvas.width / 80)))
   const width = (text.length * 4 + 1) * dot
   const left = canvas.width - width - 2 * dot
   const top = 2 * dot
-  shade(canvas, { left, top, width, height: 7 * dot }, 90)
+  darken(canvas, { left, top, width, height: 7 * dot }, 90)
   for (const [at, sign] of Array.from(text).entries())
     for (const [row, bits] of shapes[sign]!.entries())
       for (let column = 0; column < 3; column++)

@@ -1,16 +1,16 @@
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { generatePath } from '../../../core/tasks/protocols/generation-call.ts'
-import { checkPlace, openHttp, type Place } from '../http.ts'
+import { checkListenAddress, type ListenAddress, openHttp } from '../http.ts'
 import type { StreamForm } from '../reply.ts'
 import { openStopSignal } from '../stop-signal.ts'
-import { listen } from './ear.ts'
 import { openGenerate } from './generate.ts'
 import { sharp } from './images.ts'
-import { listVoices, speak } from './voice.ts'
+import { listVoices, synthesize } from './synthesize.ts'
+import { transcribe } from './transcribe.ts'
 
 /** What `infer engine demo` is told. */
-export interface DemoEngineSettings extends Place {
+export interface DemoEngineSettings extends ListenAddress {
   /** The name under which it answers. */
   id: string
   /** How long each step takes at least, in milliseconds, so that progress and queues can be watched. */
@@ -40,7 +40,7 @@ const lines: StreamForm = {
  */
 export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log: Log }): Promise<void> {
   const { id, stepMs, soundOnly } = settings
-  checkPlace(settings)
+  checkListenAddress(settings)
   if (!(stepMs >= 0 && stepMs <= longestStepMs))
     throw new Failure('invalid_value', `--step-ms must be from 0 to ${longestStepMs}, not ${stepMs}.`, {
       param: 'step-ms',
@@ -61,8 +61,8 @@ export async function runDemoEngine(settings: DemoEngineSettings, { log }: { log
       'GET /v1/models': (_body, reply) =>
         reply.json({ object: 'list', data: [{ id, object: 'model', created, owned_by: 'infer' }] }),
       'GET /v1/audio/voices': listVoices,
-      'POST /v1/audio/speech': speak,
-      'POST /v1/audio/transcriptions': listen,
+      'POST /v1/audio/speech': synthesize,
+      'POST /v1/audio/transcriptions': transcribe,
       ...(soundOnly ? {} : { [`POST ${generatePath}`]: generate.handle }),
     }),
   })

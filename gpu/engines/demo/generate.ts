@@ -3,9 +3,9 @@ import type { EngineMessage } from '../../../core/tasks/protocols/generation-cal
 import type { Handler } from '../http.ts'
 import { isVideo, readCall } from './call.ts'
 import { checkFfmpeg } from './ffmpeg.ts'
+import { imageToImage, inpainting, textToImage } from './image-tasks.ts'
 import { videoInterpolation } from './interpolation.ts'
-import { imageToImage, inpainting, textToImage } from './pictures.ts'
-import { imageToVideo, speechToVideo, textToVideo } from './videos.ts'
+import { imageToVideo, speechToVideo, textToVideo } from './video-tasks.ts'
 import { type Draw, openSteps, type Work } from './work.ts'
 
 const draws: Record<GenerationTask, Draw> = {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { videoFileName } from './encode-video.ts'
 import { asAac, asMp4, fromFile, startFfmpeg } from './ffmpeg.ts'
-import { filmName } from './film.ts'
 import type { Draw } from './work.ts'
 
 /**
@@ -23,7 +23,7 @@ export const videoInterpolation: Draw = async work => {
       fromFile(video!),
       ['-map', '0:v:0', '-map', '0:a:0?', '-vf', filters.join(',')],
       [...asAac, '-t', String(total / fps), '-progress', 'pipe:1', '-stats_period', '0.2'],
-      asMp4(join(work.folder, filmName)),
+      asMp4(join(work.folder, videoFileName)),
     ].flat(),
     work.signal,
   )
@@ -40,5 +40,5 @@ export const videoInterpolation: Draw = async work => {
     throw thrown
   }
   await work.reach(1)
-  return [{ name: filmName, kind: 'video' }]
+  return [{ name: videoFileName, kind: 'video' }]
 }

@@ -1,7 +1,7 @@
 import { byRows, type Canvas } from './canvas.ts'
 import { openSeeded } from './seeded.ts'
 
-export interface PatternWish {
+export interface PatternOptions {
   seed: number
   width: number
   height: number
@@ -25,14 +25,16 @@ interface Wave {
  * what comes at 1 is what was at 0. A pixel is the sum of four waves, along the row, the column and both diagonals,
  * each computed once a frame, so that a pixel costs four additions whatever the number of waves.
  */
-export function openPattern(wish: PatternWish): (canvas: Canvas, time: number, signal: AbortSignal) => Promise<void> {
-  const { width, height } = wish
-  const next = openSeeded('pattern', wish.seed)
-  const colours = paletteOf(next, wish.guidance)
+export function openPattern(
+  options: PatternOptions,
+): (canvas: Canvas, time: number, signal: AbortSignal) => Promise<void> {
+  const { width, height } = options
+  const next = openSeeded('pattern', options.seed)
+  const colours = paletteOf(next, options.guidance)
   const longer = Math.max(width, height)
   const directions = [0, 1, 2, 3].map(() => {
     const waves: Wave[] = []
-    for (let octave = 0; octave < 1 + Math.min(5, Math.floor(wish.steps / 10)); octave++)
+    for (let octave = 0; octave < 1 + Math.min(5, Math.floor(options.steps / 10)); octave++)
       waves.push({
         turns: (0.4 + next()) * 1.9 ** octave,
         speed: Math.round(1 + next()) * (next() < 0.5 ? -1 : 1),

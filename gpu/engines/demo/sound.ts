@@ -1,5 +1,5 @@
 import { Failure } from '../../../core/failure.ts'
-import { type Canvas, shade } from './canvas.ts'
+import { type Canvas, darken } from './canvas.ts'
 import { fromFile, startFfmpeg } from './ffmpeg.ts'
 import type { Work } from './work.ts'
 
@@ -46,7 +46,7 @@ export function openWaveform(sound: Int16Array, ground: Canvas): (canvas: Canvas
       most = Math.max(most, Math.abs(sound[at]!))
     return most / loudest
   }
-  shade(ground, { left: 0, top: middle - tallest, width, height: 2 * tallest }, 110)
+  darken(ground, { left: 0, top: middle - tallest, width, height: 2 * tallest }, 110)
   return (canvas, time) => {
     // Bars stand for fixed parts of the sound, so that they move and do not flicker.
     const first = Math.round((time * rate) / perBar) - (bars >> 1)

@@ -1,5 +1,5 @@
 import { chordSamples, frequencyOf, markChords, marks, restChords, sampleRate, tonesOf, type Voice } from './chords.ts'
-import { type Bytes, findStart, quiet, readBytes, type Sound } from './hearing.ts'
+import { type DecodedBytes, findStart, quiet, readBytes, type Samples } from './tone-detection.ts'
 
 /**
  * Text as tones, and back: a toy in the place of speech. Each byte of the UTF-8 text is two chords, one for each half;
@@ -62,21 +62,21 @@ function sound(voice: Voice, tones: readonly number[], length: number): Int16Arr
 }
 
 /** A part of what was heard. Times are in seconds from the start of the sound. */
-export interface HeardPart {
+export interface DecodedPart {
   start: number
   end: number
   text: string
 }
-export interface Heard {
+export interface DecodedText {
   /** Empty where nothing was said in tones. */
   text: string
   /** Sentences, or what was said in one piece. */
-  segments: HeardPart[]
-  words: HeardPart[]
+  segments: DecodedPart[]
+  words: DecodedPart[]
 }
 
 /** What `encode` said, out of a sound that may be quieter, resampled, compressed, and have silence around it. */
-export function decode(samples: Sound, sampleRate: number): Heard {
+export function decode(samples: Samples, sampleRate: number): DecodedText {
   const steps = decoding(samples, sampleRate)
   for (;;) {
     const { done, value } = steps.next()
@@ -85,16 +85,16 @@ export function decode(samples: Sound, sampleRate: number): Heard {
 }
 
 /** The same in steps of a few milliseconds of work, for those who must do other things in between. */
-export function* decoding(samples: Sound, sampleRate: number): Generator<void, Heard> {
-  const heard: Heard = { text: '', segments: [], words: [] }
+export function* decoding(samples: Samples, sampleRate: number): Generator<void, DecodedText> {
+  const heard: DecodedText = { text: '', segments: [], words: [] }
   const sound = { samples, rate: sampleRate, floor: yield* quiet(samples) }
   let from = 0
   for (;;) {
     const start = yield* findStart(sound, from)
     if (!start) return heard
-    const said = yield* readBytes(sound, start)
-    append(heard, said)
-    from = said.end
+    const decodedBytes = yield* readBytes(sound, start)
+    append(heard, decodedBytes)
+    from = decodedBytes.end
   }
 }
 
@@ -102,7 +102,7 @@ const sentenceEnd = /[.!?。！？…]["'”’)\]]*\s+|\n+/g
 const longestSegment = 200
 
 /** Adds what was said in one piece, cut into sentences and words, with their times. */
-function append(heard: Heard, { bytes, start, chord, rate }: Bytes): void {
+function append(heard: DecodedText, { bytes, start, chord, rate }: DecodedBytes): void {
   if (bytes.length === 0) return
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes))
   // Where each character of the text begins among the bytes; damaged ones may be off by a few.
@@ -115,7 +115,7 @@ function append(heard: Heard, { bytes, start, chord, rate }: Bytes): void {
   }
   places[text.length] = byte
   const timeOf = (character: number) => start / rate + Math.min(places[character]!, bytes.length) * 2 * chord
-  const part = (from: number, to: number): HeardPart => ({
+  const part = (from: number, to: number): DecodedPart => ({
     start: timeOf(from),
     end: timeOf(to),
     text: text.slice(from, to),

@@ -39,7 +39,7 @@ export function openSteps({
   say: (message: EngineMessage) => Promise<void>
 }): Work['reach'] {
   let done = 0
-  let saidAt = performance.now()
+  let reportedAt = performance.now()
   return async fraction => {
     signal.throwIfAborted()
     if (fraction === 0) return say({ type: 'progress', fraction: 0 })
@@ -49,10 +49,10 @@ export function openSteps({
       done++
       await say({ type: 'log', level: 'INFO', message: `step ${done}/${steps}` })
       await say({ type: 'progress', fraction: done / steps })
-      saidAt = performance.now()
+      reportedAt = performance.now()
     }
-    if (performance.now() - saidAt < silenceMs) return
+    if (performance.now() - reportedAt < silenceMs) return
     await say({ type: 'progress', fraction: Math.min(1, Math.max(fraction, done / steps)) })
-    saidAt = performance.now()
+    reportedAt = performance.now()
   }
 }

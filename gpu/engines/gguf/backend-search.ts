@@ -5,7 +5,7 @@ import { build, llamaVersion, selfCommand } from '../../../core/assets.ts'
 import { cacheDirectory } from '../../../core/extraction.ts'
 import type { Device } from '../../devices/device.ts'
 import type { Wrapper } from '../../launcher/wrapper.ts'
-import { type BackendName, type BackendReport, backendNames, judgeMissing, judgeTrial, useOf } from './backend.ts'
+import { type BackendName, type BackendReport, backendNames, reportMissing, reportTrial, useOf } from './backend.ts'
 import { buildsAt, findBuilds, openOlderCuda } from './backend-packages.ts'
 import { runTrial } from './backend-trial.ts'
 
@@ -43,7 +43,7 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
   for (const name of names) {
     const found = findBuilds(name, folder, llamaVersion)
     if (!found.ok) {
-      yield judgeMissing(name, { why: found.why, folder, version: llamaVersion, cards })
+      yield reportMissing(name, { why: found.why, folder, version: llamaVersion, cards })
       continue
     }
     const before = known[name]
@@ -58,7 +58,7 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
       deadlineMs: search.deadlineMs?.(name) ?? deadlines[name],
       ...(search.wrapper && { wrapper: search.wrapper }),
     })
-    const report = judgeTrial(name, run, place)
+    const report = reportTrial(name, run, place)
     known[name] = report
     keep(cache, key, known)
     yield report

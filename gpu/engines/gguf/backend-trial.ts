@@ -3,7 +3,7 @@ import { execa } from 'execa'
 import { plain, statusOf, type Wrapper, wrapped } from '../../launcher/wrapper.ts'
 import type { TrialRun } from './backend.ts'
 
-export interface TrialOrder {
+export interface TrialOptions {
   /** Program and arguments that try the backend, print a line of JSON and end. */
   argv: readonly string[]
   env: Record<string, string>
@@ -13,7 +13,7 @@ export interface TrialOrder {
 }
 
 /** Runs a trial in a process that may crash or hang, and is gone afterwards. Never throws. */
-export async function runTrial({ argv, env, deadlineMs, wrapper = plain }: TrialOrder): Promise<TrialRun> {
+export async function runTrial({ argv, env, deadlineMs, wrapper = plain }: TrialOptions): Promise<TrialRun> {
   const { file, args } = wrapped(wrapper, argv)
   const started = performance.now()
   const child = execa(file, args, {

@@ -51,7 +51,7 @@ export interface TrialRun {
 }
 
 /** What a trial in a process of its own means. Pure. */
-export function judgeTrial(name: BackendName, run: TrialRun, folder: string | null): BackendReport {
+export function reportTrial(name: BackendName, run: TrialRun, folder: string | null): BackendReport {
   const seconds = (run.ms / 1000).toFixed(1)
   const is = (state: BackendReport['state'], detail: string, advice: string | null): BackendReport => ({
     name,
@@ -60,14 +60,14 @@ export function judgeTrial(name: BackendName, run: TrialRun, folder: string | nu
     advice,
     folder,
   })
-  const said = lastWords(run.stderr)
+  const reason = lastWords(run.stderr)
   if (run.timedOut)
-    return is('fails', `it gave no answer within ${seconds} s and was ended${said}`, adviceFor(name, run))
+    return is('fails', `it gave no answer within ${seconds} s and was ended${reason}`, adviceFor(name, run))
   const trial = parseTrial(run.stdout)
   if (run.status !== '0' || !trial)
     return is(
       'fails',
-      `${/^\d+$/.test(run.status) ? 'it does not start' : `it crashed (${run.status})`}${said}`,
+      `${/^\d+$/.test(run.status) ? 'it does not start' : `it crashed (${run.status})`}${reason}`,
       adviceFor(name, run),
     )
   if (name !== 'cpu' && trial.devices.length === 0)
@@ -115,7 +115,7 @@ function adviceFor(name: BackendName, { stderr }: TrialRun): string {
 }
 
 /** The report on a backend whose builds are not there, or not as they must be. Pure. */
-export function judgeMissing(
+export function reportMissing(
   name: BackendName,
   { why, folder, version, cards }: { why: string; folder: string; version: string; cards: boolean },
 ): BackendReport {

@@ -1,5 +1,5 @@
 /** Someone who wants tokens computed. */
-export interface Asker {
+export interface BatchMember {
   /** Tokens to be computed before the next one can be drawn; 1 in the middle of an answer. */
   remaining: number
   /** At most so many at once. */
@@ -11,7 +11,7 @@ export interface Asker {
  * in the middle of an answer always gets his token. Prompts share `room`, what a step may take at most: the oldest is
  * sure of half of it, so that it gets on whoever else comes, and the shortest are done first with the rest.
  */
-export function planBatch(askers: readonly Asker[], size: number, room: number): number[] {
+export function planBatch(askers: readonly BatchMember[], size: number, room: number): number[] {
   const amounts: number[] = askers.map(({ remaining }) => (remaining === 1 ? 1 : 0))
   const answering = amounts.reduce((sum, amount) => sum + amount, 0)
   const prompts = askers.map((_, at) => at).filter(at => askers[at]!.remaining > 1)

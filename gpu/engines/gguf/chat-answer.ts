@@ -126,14 +126,15 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
         begun = true
         return frame(index, '{"role":"assistant","content":"","refusal":null}', [], 'null')
       }
-      const said = (delta: string): string => {
+      const deltaFrame = (delta: string): string => {
         const tokens = waiting
         waiting = []
         return frame(index, delta, tokens, 'null')
       }
       const framesFor = (event: AnswerEvent): string => {
-        if (event.kind === 'content') return begin() + said(`{"content":${JSON.stringify(event.text)}}`)
-        if (event.kind === 'reasoning') return begin() + said(`{"reasoning_content":${JSON.stringify(event.text)}}`)
+        if (event.kind === 'content') return begin() + deltaFrame(`{"content":${JSON.stringify(event.text)}}`)
+        if (event.kind === 'reasoning')
+          return begin() + deltaFrame(`{"reasoning_content":${JSON.stringify(event.text)}}`)
         const call =
           event.kind === 'arguments'
             ? { index: calls - 1, function: { arguments: event.text } }
@@ -141,7 +142,7 @@ export function streamFrames(head: AnswerHead, newCallId: () => string, includeU
         // Clients put the contents together: only where none was ever sent, there is none at the end.
         const opening = begun ? '' : '"role":"assistant","content":null,"refusal":null,'
         begun = true
-        return said(`{${opening}"tool_calls":[${JSON.stringify(call)}]}`)
+        return deltaFrame(`{${opening}"tool_calls":[${JSON.stringify(call)}]}`)
       }
       return {
         /** Frames for what is new. `hurry` is for those who are to see a frame before there are words. */

@@ -33,13 +33,13 @@ export function* constraintOf({ calling, format, marks, beginning }: Constrained
 }
 
 /** Characters of grammars and of what they were made of, all together. */
-const mostKept = 8 << 20
+const maxKept = 8 << 20
 
 /**
  * `constraintOf`, which keeps what it has made, last used last: clients send the same tools with every turn, and a
  * grammar takes a millisecond or so for each. Meanwhile others get their tokens, and whoever wants the same waits for it.
  */
-export function openConstraints(most = mostKept) {
+export function openConstraints(most = maxKept) {
   const made = new Map<string, string>()
   const making = new Map<string, Promise<string | undefined>>()
   let kept = 0

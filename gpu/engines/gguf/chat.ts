@@ -12,7 +12,7 @@ import { type GenerateWork, type Generator, type Piece, tokensOf } from './gener
 import { asksProgress } from './progress.ts'
 import { beginningOf, thinkingVariables } from './reasoning.ts'
 import { answerLimit, checkSupported, samplingOf, stopsOf } from './sampling.ts'
-import type { ChatTemplate, Stretch } from './template.ts'
+import type { ChatTemplate, PromptPart } from './template.ts'
 import { marksOf } from './tools/call-form.ts'
 import type { AnswerEvent } from './tools/call-parser.ts'
 import { callingOf } from './tools/calling.ts'
@@ -30,16 +30,16 @@ export interface ChatParts {
 }
 
 /** A token stands for some characters; a prompt with more than this many for each that fits need not be counted. */
-const mostCharactersPerToken = 64
+const maxCharactersPerToken = 64
 
 /** Answers POST /v1/chat/completions. */
 export function openChat(parts: ChatParts) {
   const { model, vocabulary, template, generator, context } = parts
   const constraintOf = openConstraints()
 
-  function tokensFor(stretches: readonly Stretch[]) {
+  function tokensFor(stretches: readonly PromptPart[]) {
     const characters = stretches.reduce((sum, stretch) => sum + stretch.text.length, 0)
-    if (characters > context * mostCharactersPerToken)
+    if (characters > context * maxCharactersPerToken)
       throw new Failure(
         'context_length_exceeded',
         `The messages have ${characters} characters, far more than the context length of this model, ${context} tokens. Shorten them.`,

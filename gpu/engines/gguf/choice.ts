@@ -6,7 +6,7 @@ import { type Logprobs, openLogprobs, type TokenLogprob } from './logprobs.ts'
 import type { SamplerConfig } from './native.ts'
 import type { Member } from './rounds.ts'
 import type { Sampling } from './sampling.ts'
-import type { Place } from './slots.ts'
+import type { SlotChoice } from './slots.ts'
 import { openText } from './stop.ts'
 
 export interface ChoiceWork extends Omit<GenerateWork, 'choices'> {
@@ -26,7 +26,7 @@ export interface ChoiceEnd {
 export function openChoice(
   parts: GeneratorParts,
   work: ChoiceWork,
-  place: Place,
+  slotChoice: SlotChoice,
   hooks: { say: (piece: Piece) => void | Promise<void>; wake: () => void },
 ) {
   const { native, vocabulary, context } = parts
@@ -37,7 +37,7 @@ export function openChoice(
   const grammar = work.grammar === undefined ? undefined : native.newGrammarState(work.grammar)
   const logprobs =
     work.logprobs === undefined ? undefined : openLogprobs(native, vocabulary, work.logprobs, showControls)
-  const said: Token[] = []
+  const generated: Token[] = []
   const ended = Promise.withResolvers<ChoiceEnd>()
   const prompted = Promise.withResolvers<void>()
   const gone = () => fail(signal.reason)
@@ -89,7 +89,7 @@ export function openChoice(
     const taken = (): void => {
       if (now.reason === null) return
       signal.removeEventListener('abort', gone)
-      ended.resolve({ completionTokens: said.length + (endDrawn ? 1 : 0), cachedTokens })
+      ended.resolve({ completionTokens: generated.length + (endDrawn ? 1 : 0), cachedTokens })
     }
     try {
       const taking = hooks.say(now)
@@ -110,9 +110,9 @@ export function openChoice(
   function openScoring(found: Logprobs, hear: (tokens: readonly PromptToken[]) => void): Member['scoring'] {
     const scored: PromptToken[] = [{ ...vocabulary.written(prompt[0]!), logprob: null, top_logprobs: [] }]
     return async (places, from) => {
-      for (const [at, place] of places.entries()) {
+      for (const [at, slotChoice] of places.entries()) {
         const token = prompt[from + at + 1]
-        if (token !== undefined) scored.push(await found.of(token, place))
+        if (token !== undefined) scored.push(await found.of(token, slotChoice))
       }
       if (scored.length < prompt.length || from + places.length < prompt.length) return
       member.scoring = undefined
@@ -122,7 +122,7 @@ export function openChoice(
   }
 
   const member: Member = {
-    place,
+    slotChoice,
     prompt,
     alone: sampling.reproducible,
     pending: prompt,
@@ -151,17 +151,17 @@ export function openChoice(
         endDrawn = true
         return push(text.end(), 'stop')
       }
-      said.push(token)
+      generated.push(token)
       const bytes = bytesOf(token)
       const fresh = text.push(bytes)
       const next = work.guard?.after(bytes.at(-1)) ?? guarded
       if (next !== guarded) {
         guarded = next
-        sampler.applyConfig(configOf(sampling, context, said, guarded, grammar))
+        sampler.applyConfig(configOf(sampling, context, generated, guarded, grammar))
       }
       if (drawn) held.push({ token: drawn, end: text.length })
       if (text.stopped) return push(fresh, 'stop')
-      if (said.length >= limit) {
+      if (generated.length >= limit) {
         const rest = fresh + text.end()
         return push(rest, text.stopped ? 'stop' : 'length')
       }
@@ -176,20 +176,20 @@ export function openChoice(
       sampler.dispose()
       logprobs?.close()
       if (broken) {
-        place.slot.tokens = []
-        place.slot.exact = 0
+        slotChoice.slot.tokens = []
+        slotChoice.slot.exact = 0
       }
-      parts.slots.give(place.slot)
+      parts.slots.give(slotChoice.slot)
     },
   }
   return { member, prompted: prompted.promise, ended: ended.promise }
 }
 
-/** `said` is what the penalties look at, `refused` what must not be drawn now. */
+/** `generated` is what the penalties look at, `refused` what must not be drawn now. */
 function configOf(
   { temperature, topK, topP, minP, seed, penalties, bias }: Sampling,
   context: number,
-  said: readonly Token[],
+  generated: readonly Token[],
   refused: Iterable<number>,
   grammarEvaluationState: SamplerConfig['grammarEvaluationState'],
 ): SamplerConfig {
@@ -205,7 +205,7 @@ function configOf(
       repeatPenalty: penalties.penalty,
       repeatPenaltyPresencePenalty: penalties.presencePenalty,
       repeatPenaltyFrequencyPenalty: penalties.frequencyPenalty,
-      repeatPenaltyTokens: Uint32Array.from(said),
+      repeatPenaltyTokens: Uint32Array.from(generated),
       // Constant, because the sampler is made anew whenever it changes.
       repeatPenaltyMaxTokens: context,
     }),

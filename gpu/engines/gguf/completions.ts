@@ -31,7 +31,7 @@ export interface CompletionParts {
 }
 
 /** OpenAI's default. */
-const usualTokens = 16
+const defaultTokens = 16
 
 interface Prompt {
   tokens: Token[]
@@ -57,7 +57,7 @@ export function openCompletions(parts: CompletionParts) {
       tokens,
       added,
       text: typeof given === 'string' ? given : request.echo ? textOf(tokens) : '',
-      limit: answerLimit(tokens.length, context, request.max_tokens ?? usualTokens, param),
+      limit: answerLimit(tokens.length, context, request.max_tokens ?? defaultTokens, param),
     }
   }
 
@@ -114,17 +114,17 @@ export function openCompletions(parts: CompletionParts) {
       const say = (piece: Piece, choice: number): void | Promise<void> => {
         const first = !begun.has(choice) && echo === true
         begun.add(choice)
-        const said = first ? text + piece.text : piece.text
+        const pieceText = first ? text + piece.text : piece.text
         if (first && scored.length === 0) lists[choice]!.skip(text)
         const shown = first ? [...scored, ...piece.tokens] : piece.tokens
         const list = logprobs == null ? null : lists[choice]!.lists(shown, logprobs)
         if (frames) {
-          const part = opening + frames.piece(from + choice, said, list, piece.reason)
+          const part = opening + frames.piece(from + choice, pieceText, list, piece.reason)
           opening = ''
           return reply.write(part)
         }
         const answer = answers[from + choice]!
-        answer.text += said
+        answer.text += pieceText
         answer.logprobs = joined(answer.logprobs, list)
         if (piece.reason !== null) answer.reason = piece.reason
       }

@@ -19,7 +19,7 @@ export interface Piece {
 export type FinishReason = 'stop' | 'length'
 
 /** `choice` counts from 0. When it gives a promise, no token is computed for that choice meanwhile. */
-export type Say = (piece: Piece, choice: number) => void | Promise<void>
+export type OnPiece = (piece: Piece, choice: number) => void | Promise<void>
 
 export interface GenerateWork {
   prompt: readonly Token[]
@@ -81,11 +81,11 @@ export function openGenerator(parts: GeneratorParts) {
     return made
   }
 
-  async function begin(work: GenerateWork, say: Say, index: number) {
+  async function begin(work: GenerateWork, say: OnPiece, index: number) {
     const { sampling } = work
     const seed = seedOf(sampling.seed + index)
     const guard = work.grammar === undefined ? undefined : await guardFor(work.showControls)
-    const place = await slots.take(work.prompt, work.signal, index > 0)
+    const slotChoice = await slots.take(work.prompt, work.signal, index > 0)
     const hooks = { say: (piece: Piece) => say(piece, index), wake: rounds.wake }
     let choice: ReturnType<typeof openChoice>
     try {
@@ -97,11 +97,11 @@ export function openGenerator(parts: GeneratorParts) {
           onPrompt: index === 0 ? work.onPrompt : undefined,
           guard,
         },
-        place,
+        slotChoice,
         hooks,
       )
     } catch (error) {
-      slots.give(place.slot)
+      slots.give(slotChoice.slot)
       throw error
     }
     rounds.add(choice.member)
@@ -115,7 +115,7 @@ export function openGenerator(parts: GeneratorParts) {
      * each other, and those after the first go on from what it has computed. Throws the signal's reason, at the latest
      * one token after it was raised, and Failure `queue_full`.
      */
-    async generate(work: GenerateWork, say: Say): Promise<Generated> {
+    async generate(work: GenerateWork, say: OnPiece): Promise<Generated> {
       const { choices = 1 } = work
       if (choices === 1) return (await begin(work, say, 0)).ended
       const other = new AbortController()
@@ -137,7 +137,7 @@ export function openGenerator(parts: GeneratorParts) {
     },
   }
 
-  async function later(work: GenerateWork, say: Say, index: number) {
+  async function later(work: GenerateWork, say: OnPiece, index: number) {
     return (await begin(work, say, index)).ended
   }
 }

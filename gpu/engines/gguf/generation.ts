@@ -42,7 +42,7 @@ export async function openGeneration(
   )
   const native = openNative(llama, model, memory)
   const rounds = openRounds({ native, batchSize, piece, window: model.fileInsights.swaSize ?? 0, exclusive })
-  const slots = openSlots({ count: parallel, queue, worth: copyWorth(context) })
+  const slots = openSlots({ count: parallel, queue, worth: minCopyTokens(context) })
   const generator = openGenerator({ native, model, vocabulary, slots, rounds, context })
   const prompt = [model.tokens.bos ?? model.tokens.eos ?? (0 as Token)]
   const { signal } = new AbortController()
@@ -55,4 +55,4 @@ export async function openGeneration(
  * From how many tokens on it is worth copying them from another slot. A copy moves the memory of a whole slot,
  * whatever it holds; to compute one token takes as long as to move that of several hundred.
  */
-export const copyWorth = (context: number): number => Math.max(16, Math.ceil(context / 256))
+export const minCopyTokens = (context: number): number => Math.max(16, Math.ceil(context / 256))

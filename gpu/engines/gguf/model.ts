@@ -4,7 +4,7 @@ import { importVendored } from '../../../core/assets.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { Log } from '../../../core/log.ts'
 import { readGgufHeader } from '../../../core/models/gguf-header.ts'
-import { memoryAtHand } from './memory-at-hand.ts'
+import { availableMemory } from './available-memory.ts'
 import type { GgufEngineSettings, GpuUse } from './options.ts'
 import { type Sizing, sizing } from './sizing.ts'
 
@@ -39,7 +39,7 @@ export async function loadModel(
   const llama = await startLlama(library, settings, log)
   try {
     signal.throwIfAborted()
-    const memory = await memoryAtHand(llama, settings.memory)
+    const memory = await availableMemory(llama, settings.memory)
     const sized = sizing(header, memory, settings)
     log.info('The model is sized', { model: settings.id, gpu: String(llama.gpu), why: sized.why })
     const options: LlamaModelOptions = {

@@ -71,7 +71,7 @@ interface Addon {
   AddonGrammarEvaluationState: new (model: object, grammar: object) => NativeGrammarState
 }
 
-const mostGrammars = 8
+const maxGrammars = 8
 
 export type Native = ReturnType<typeof openNative>
 
@@ -97,7 +97,7 @@ export function openNative(llama: Llama, model: LlamaModel, memory: LlamaContext
     const grammar = grammars.get(text) ?? new addon.AddonGrammar(text, { addonExports: addon })
     grammars.delete(text)
     grammars.set(text, grammar)
-    if (grammars.size > mostGrammars) grammars.delete(grammars.keys().next().value!)
+    if (grammars.size > maxGrammars) grammars.delete(grammars.keys().next().value!)
     return grammar
   }
 

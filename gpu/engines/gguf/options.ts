@@ -1,6 +1,6 @@
 import { Failure } from '../../../core/failure.ts'
 import type { TextTask } from '../../../core/schemas/task.ts'
-import { checkPlace, type Place } from '../http.ts'
+import { checkListenAddress, type ListenAddress } from '../http.ts'
 import type { KvType } from './sizing-need.ts'
 
 /** What computes: a backend by name, the best that works here, or the processor. */
@@ -10,7 +10,7 @@ export type GpuUse = (typeof gpuUses)[number]
 export const flashUses = ['auto', 'on', 'off'] as const
 
 /** What `infer engine gguf` is told. */
-export interface GgufEngineSettings extends Place {
+export interface GgufEngineSettings extends ListenAddress {
   /** Path of the GGUF file; of a split model the first part. */
   model: string
   /** The name under which it answers. */
@@ -46,7 +46,7 @@ export interface GgufEngineOptions extends GgufEngineSettings {
 }
 
 /** llama.cpp refuses to make a context for more sequences than this. */
-export const mostParallel = 256
+export const maxParallel = 256
 
 /** Throws Failure `invalid_value` for options that cannot work, before anything is started. */
 export function checkOptions(options: GgufEngineSettings): void {
@@ -56,9 +56,9 @@ export function checkOptions(options: GgufEngineSettings): void {
       throw wrong(name, `--${name} must be a whole number from ${least} to ${most}, not ${value}.`)
   }
   if (options.tasks.length === 0) throw wrong('task', 'Say with --task what the model is for.')
-  checkPlace(options)
+  checkListenAddress(options)
   within('threads', options.threads, 1, 1024)
-  within('parallel', options.parallel, 1, mostParallel)
+  within('parallel', options.parallel, 1, maxParallel)
   within('context', options.context, 16, 2 ** 24)
   within('gpu-layers', options.gpuLayers, 0, 4096)
   within('batch', options.batch, 32, 4096)

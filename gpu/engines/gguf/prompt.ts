@@ -1,5 +1,5 @@
 import type { NativeContext } from './native.ts'
-import { commonStart, type Place, type Slot } from './slots.ts'
+import { commonStart, type Slot, type SlotChoice } from './slots.ts'
 
 /**
  * The numbers that come out of a matrix product depend, in their last bits, on how many tokens were computed together;
@@ -20,7 +20,13 @@ export interface PromptWork {
  * How many tokens of a slot a prompt may reuse. `common` is how far its state and the prompt agree, `exact` how many
  * tokens at its start were computed in fixed pieces, `wanted` how many of the prompt come before its last token.
  */
-export function reusable(common: number, exact: number, wanted: number, piece: number, reproducible: boolean): number {
+export function reusableTokens(
+  common: number,
+  exact: number,
+  wanted: number,
+  piece: number,
+  reproducible: boolean,
+): number {
   if (!reproducible) return Math.min(common, wanted)
   if (common >= wanted && exact === wanted) return wanted
   return wholePieces(Math.min(common, exact, wanted), piece)
@@ -40,7 +46,12 @@ export const pieceFrom = (position: number, promptLength: number, piece: number)
  * Brings the slot to where it holds a beginning of the prompt and nothing else, as long a one as there is. Gives its
  * length, which is less than the prompt's: the last token is always computed. Not while a batch is being computed.
  */
-export async function settle(context: NativeContext, { slot, source }: Place, work: PromptWork, window: number) {
+export async function prepareSlot(
+  context: NativeContext,
+  { slot, source }: SlotChoice,
+  work: PromptWork,
+  window: number,
+) {
   const { prompt, piece, reproducible, anew = false } = work
   if (!anew && source !== slot && commonStart(source.tokens, prompt) > commonStart(slot.tokens, prompt)) {
     await context.copySequenceStateFromOtherSequence(slot.sequence, source.sequence)
@@ -48,7 +59,7 @@ export async function settle(context: NativeContext, { slot, source }: Place, wo
     slot.exact = source.exact
   }
   const common = commonStart(slot.tokens, prompt)
-  const kept = anew ? 0 : reusable(common, slot.exact, prompt.length - 1, piece, reproducible)
+  const kept = anew ? 0 : reusableTokens(common, slot.exact, prompt.length - 1, piece, reproducible)
   slot.exact = exactAfter(slot.exact, kept, piece)
   shorten(context, slot, kept, window)
   return slot.tokens.length

@@ -1,12 +1,12 @@
 import { planBatch } from './batch.ts'
 import type { Exclusive } from './mutex.ts'
 import type { Native } from './native.ts'
-import { pieceFrom, settle } from './prompt.ts'
-import type { Place } from './slots.ts'
+import { pieceFrom, prepareSlot } from './prompt.ts'
+import type { SlotChoice } from './slots.ts'
 
 /** Someone whose tokens are computed: one answer to one prompt. Everything here happens between two batches. */
 export interface Member {
-  readonly place: Place
+  readonly slotChoice: SlotChoice
   readonly prompt: readonly number[]
   /** Is computed alone in its batch, see prompt.ts. */
   readonly alone: boolean
@@ -57,13 +57,13 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
   const members: Member[] = []
   const arrivals: Member[] = []
   const one = new Uint32Array(1)
-  let toTell: Member[] = []
+  let pendingReports: Member[] = []
   let running = false
   let stopped: (() => void) | undefined
 
-  function tellAll(): void {
-    const now = toTell
-    toTell = []
+  function reportAll(): void {
+    const now = pendingReports
+    pendingReports = []
     for (const member of now) member.tell()
   }
 
@@ -83,9 +83,9 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
         continue
       }
       try {
-        const { place, prompt, alone, scoring } = member
+        const { slotChoice, prompt, alone, scoring } = member
         const work = { prompt, piece, reproducible: alone, anew: scoring !== undefined }
-        member.settled(await settle(context, place, work, window))
+        member.settled(await prepareSlot(context, slotChoice, work, window))
         members.push(member)
       } catch (error) {
         drop(member, error)
@@ -97,14 +97,14 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
   function drop(member: Member, error: unknown): void {
     const at = members.indexOf(member)
     if (at >= 0) members.splice(at, 1)
-    context.disposeSequence(member.place.slot.sequence)
+    context.disposeSequence(member.slotChoice.slot.sequence)
     member.fail(error)
     member.release(true)
   }
 
   /** Adds tokens to the batch. Gives where their logits will be. */
   function add(member: Member, amount: number): Uint32Array {
-    const { slot } = member.place
+    const { slot } = member.slotChoice
     const { pending, next } = member
     if (amount === 1) one[0] = pending[next]!
     const tokens = amount === 1 ? one : Uint32Array.from(pending.slice(next, next + amount))
@@ -124,10 +124,10 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
     member.next += amount
     if (member.scoring) await member.scoring(at, from)
     if (member.next < member.pending.length) return
-    if (member.over) return void toTell.push(member)
+    if (member.over) return void pendingReports.push(member)
     const token = await member.draw(at.at(-1)!)
     if (!member.over) member.accept(token)
-    toTell.push(member)
+    pendingReports.push(member)
   }
 
   async function compute(wants: readonly { member: Member; amount: number }[]): Promise<void> {
@@ -135,10 +135,10 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
       context.initBatch(wants.reduce((sum, { amount }) => sum + amount, 0))
       const places = wants.map(({ member, amount }) => add(member, amount))
       const computed = exclusive(() => context.decodeBatch())
-      tellAll()
+      reportAll()
       await computed
       for (const { member, amount } of wants)
-        for (let at = 0; at < amount; at++) member.place.slot.tokens.push(member.pending[member.next + at]!)
+        for (let at = 0; at < amount; at++) member.slotChoice.slot.tokens.push(member.pending[member.next + at]!)
       await Promise.all(
         wants.map(({ member, amount }, at) =>
           draw(member, amount, places[at]!).catch((error: unknown) => drop(member, error)),
@@ -157,7 +157,7 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
       if (arrivals.length > 0) await welcome()
       const ready = members.filter(member => !member.over && !member.blocked)
       if (ready.length === 0) {
-        tellAll()
+        reportAll()
         if (members.some(member => member.over) || arrivals.length > 0) continue
         break
       }
@@ -175,11 +175,11 @@ export function openRounds({ native: { context }, batchSize, piece, window, excl
       let prompts = 0
       for (const member of ready) {
         if (!member.alone || member.over) continue
-        const begun = member.place.slot.tokens.length
+        const begun = member.slotChoice.slot.tokens.length
         // One piece of one prompt a round; whoever is in the middle of an answer waits for no more than that.
         if (begun < member.prompt.length - 1 && prompts++ > 0) continue
         await compute([{ member, amount: pieceFrom(begun, member.prompt.length, piece) }])
-        if (begun < member.prompt.length - 1) member.place.slot.exact = member.place.slot.tokens.length
+        if (begun < member.prompt.length - 1) member.slotChoice.slot.exact = member.slotChoice.slot.tokens.length
       }
     }
     running = false

@@ -1,10 +1,10 @@
 import { Failure } from '../../../core/failure.ts'
 import type { Task } from '../../../core/schemas/task.ts'
 import { type ContextShape, type KvType, type Need, needOf, type Shape } from './sizing-need.ts'
-import { reasonOf, SizingRefusal } from './sizing-words.ts'
+import { reasonOf, SizingRefusal } from './sizing-text.ts'
 
 /** Bytes that the model may fill, without what the process itself takes. */
-export interface MemoryAtHand {
+export interface AvailableMemory {
   /** On all cards together; 0 where there is none, or none that is to be used. */
   gpu: number
   /** The model is spread evenly over them. */
@@ -49,10 +49,10 @@ export interface Sizing extends Choice {
 
 /** The contexts that an automatic choice is made from, down to what a short chat can do with. */
 const ladder = [32_768, 16_384, 8192, 4096, 2048, 1024, 512]
-const usualContext = 4096
-const usualEncoderContext = 2048
-const usualBatch = 512
-const usualParallel = [4, 2, 1]
+const defaultContext = 4096
+const defaultEncoderContext = 2048
+const defaultBatch = 512
+const defaultParallel = [4, 2, 1]
 
 /**
  * A context above the usual is only chosen by itself on cards, and while all of the cache takes no more than this part
@@ -66,8 +66,8 @@ const generousPart = 0.25
  * fewer, then as many layers as fit, then none, and a shorter context last. What the operator has said is kept, but
  * for a context beyond what the model was trained for. Throws SizingRefusal, with the numbers and what would fit.
  */
-export function sizing(shape: Shape, memory: MemoryAtHand, settings: SizingSettings): Sizing {
-  const { flashAttention = 'auto', batch = usualBatch } = settings
+export function sizing(shape: Shape, memory: AvailableMemory, settings: SizingSettings): Sizing {
+  const { flashAttention = 'auto', batch = defaultBatch } = settings
   const fault = cacheFault(shape, settings)
   if (fault) throw new Failure('invalid_value', `A cache of ${settings.kvType} ${fault.why}`, { param: fault.param })
   const chats = writes(settings.tasks)
@@ -76,7 +76,7 @@ export function sizing(shape: Shape, memory: MemoryAtHand, settings: SizingSetti
 
   const plan = (choice: Choice): Sizing => {
     const { context, parallel } = choice
-    const encoderContext = Math.min(settings.context ?? usualEncoderContext, context)
+    const encoderContext = Math.min(settings.context ?? defaultEncoderContext, context)
     const contexts = contextsOf(shape, settings.tasks, { context, encoderContext, parallel, batch })
     const need = needOf(shape, { ...choice, contexts, flash, cards: memory.cards })
     return { ...choice, flashAttention, encoderContext, batch, need, why: '' }
@@ -84,7 +84,7 @@ export function sizing(shape: Shape, memory: MemoryAtHand, settings: SizingSetti
   const fits = ({ need }: Sizing) => need.gpu <= memory.gpu && need.cpu <= memory.cpu
   const modest = ({ gpuLayers, context, need }: Sizing) =>
     settings.context !== undefined ||
-    context <= usualContext ||
+    context <= defaultContext ||
     (gpuLayers > 0 && need.cache <= generousPart * (memory.whole ?? memory.gpu))
 
   for (const choice of choices(shape, memory, settings, chats)) {
@@ -109,15 +109,15 @@ function cacheFault({ keyLength, valueLength }: Shape, { kvType = 'f16', flashAt
 }
 
 /** Every choice in the order of preference. */
-function* choices(shape: Shape, memory: MemoryAtHand, settings: SizingSettings, chats: boolean): Generator<Choice> {
+function* choices(shape: Shape, memory: AvailableMemory, settings: SizingSettings, chats: boolean): Generator<Choice> {
   const { kvType = 'f16' } = settings
   const trained = shape.contextLength ?? Number.POSITIVE_INFINITY
-  const most = Math.min(settings.context ?? (chats ? ladder[0]! : usualEncoderContext), trained)
+  const most = Math.min(settings.context ?? (chats ? ladder[0]! : defaultEncoderContext), trained)
   const contexts = settings.context === undefined ? [most, ...ladder.filter(rung => rung < most)] : [most]
-  const usual = Math.min(usualContext, most)
+  const usual = Math.min(defaultContext, most)
   const long = contexts.filter(context => context >= usual)
   const short = contexts.filter(context => context < usual)
-  const parallels = settings.parallel === undefined ? (chats ? usualParallel : [1]) : [settings.parallel]
+  const parallels = settings.parallel === undefined ? (chats ? defaultParallel : [1]) : [settings.parallel]
   const all = memory.gpu > 0 ? shape.blockCount + 1 : 0
   const layers = Math.min(settings.gpuLayers ?? all, all)
   const fewer = settings.gpuLayers === undefined ? Array.from({ length: all }, (_, less) => all - 1 - less) : []

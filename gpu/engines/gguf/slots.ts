@@ -13,7 +13,7 @@ export interface Slot {
 }
 
 /** A slot, and the one whose memory holds most of the prompt's beginning: itself, or another to copy from. */
-export interface Place {
+export interface SlotChoice {
   slot: Slot
   source: Slot
 }
@@ -31,7 +31,7 @@ interface Candidate {
  * beginning is taken itself where little else would be lost: it is the same conversation. Otherwise the prompt gets
  * the free slot that nobody has used for longest, and a copy, where `worth` tokens or more are common.
  */
-export function choosePlace(slots: readonly Candidate[], worth: number): { slot: number; source: number } {
+export function chooseSlot(slots: readonly Candidate[], worth: number): { slot: number; source: number } {
   const best = (better: (a: Candidate, b: Candidate) => boolean, from: number) =>
     slots.reduce((chosen, slot, at) => (better(slot, slots[chosen]!) ? at : chosen), from)
   const oldest = best(
@@ -68,11 +68,11 @@ export interface SlotOptions {
 export function openSlots({ count, queue, worth }: SlotOptions) {
   const slots: Slot[] = Array.from({ length: count }, (_, sequence) => ({ sequence, tokens: [], usedAt: 0, exact: 0 }))
   const free = new Set(slots)
-  const waiting: { prompt: readonly number[]; accept: (place: Place) => void }[] = []
+  const waiting: { prompt: readonly number[]; accept: (place: SlotChoice) => void }[] = []
   let clock = 0
 
-  function place(prompt: readonly number[]): Place {
-    const { slot, source } = choosePlace(
+  function place(prompt: readonly number[]): SlotChoice {
+    const { slot, source } = chooseSlot(
       slots.map(slot => ({
         free: free.has(slot),
         length: slot.tokens.length,
@@ -90,7 +90,7 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
      * A slot for the prompt, for as long as the caller keeps it. `admitted` is for another answer to a prompt that was
      * let in already: it waits, however many do. Throws Failure `queue_full`, or the signal's reason when that is first.
      */
-    take(prompt: readonly number[], signal: AbortSignal, admitted = false): Promise<Place> {
+    take(prompt: readonly number[], signal: AbortSignal, admitted = false): Promise<SlotChoice> {
       if (signal.aborted) return Promise.reject(signal.reason as Error)
       if (free.size > 0) return Promise.resolve(place(prompt))
       if (!admitted && waiting.length >= queue)
@@ -106,7 +106,7 @@ export function openSlots({ count, queue, worth }: SlotOptions) {
         }
         const entry = {
           prompt,
-          accept(given: Place) {
+          accept(given: SlotChoice) {
             signal.removeEventListener('abort', leave)
             resolve(given)
           },

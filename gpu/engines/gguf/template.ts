@@ -11,7 +11,7 @@ import * as conversation from './tools/conversation.ts'
 type Message = ChatRequest['messages'][number]
 
 /** A stretch of the prompt. In `plain` ones the texts of control tokens are only texts. */
-export interface Stretch {
+export interface PromptPart {
   text: string
   plain: boolean
 }
@@ -32,7 +32,7 @@ export interface ChatTemplate {
   /** The marks around its thoughts; undefined for a model that does not think. */
   marks: ThinkMarks | undefined
   /** Throws Failure `invalid_value` when the template refuses the messages; its own words are in the message. */
-  render: (messages: readonly Message[], variables?: Record<string, unknown>, calling?: Calling) => Stretch[]
+  render: (messages: readonly Message[], variables?: Record<string, unknown>, calling?: Calling) => PromptPart[]
 }
 
 const chatMl =
@@ -79,13 +79,13 @@ export function openTemplate({ source = chatMl, bos, eos, controls }: TemplateOp
     const role = (message: Message) =>
       message.role === 'function' ? 'tool' : message.role === 'developer' && !knowsDeveloper ? 'system' : message.role
     const plain = messages.map((message, at) => ({ ...message, role: role(message), content: contentOf(message, at) }))
-    const told = adapted(plain.map(conversation.withoutFunctions), form, abilities, calling)
+    const adaptedMessages = adapted(plain.map(conversation.withoutFunctions), form, abilities, calling)
     const tools = calling && abilities.tools ? { tools: calling.tools.map(({ tool }) => tool) } : {}
     let text: string
     try {
       text = template.render({
         ...(eachString({ ...variables, ...tools }, hide) as Record<string, unknown>),
-        messages: told.map(message => eachString(message, hide)),
+        messages: adaptedMessages.map(message => eachString(message, hide)),
         ...ours,
       })
     } catch (cause) {
@@ -120,11 +120,11 @@ function adapted(
     tool_calls?.length ? { ...message, tool_calls } : message,
   )
   if (!abilities.tools) {
-    const told = conversation.inProse(whole)
-    if (!calling) return told
+    const adaptedMessages = conversation.inProse(whole)
+    if (!calling) return adaptedMessages
     const tools = calling.tools.map(({ tool }) => tool)
     const text = conversation.toolIntroduction(tools, calling.forced, calling.parallel)
-    return conversation.introduced(told, text, abilities.system)
+    return conversation.introduced(adaptedMessages, text, abilities.system)
   }
   const single = abilities.manyCalls ? whole : conversation.oneCallEach(whole)
   const filled = abilities.noContent ? single : single.map(message => ({ ...message, content: message.content ?? '' }))

@@ -43,8 +43,8 @@ export async function measureBacklog(
       added <= 1,
     )
   }
-  const { mostAtOnce } = await platform.used(models.with)
-  if (mostAtOnce > 1) throw new Error(`${mostAtOnce} requests ran at once on the one slot of ${models.with}`)
+  const { maxAtOnce } = await platform.used(models.with)
+  if (maxAtOnce > 1) throw new Error(`${maxAtOnce} requests ran at once on the one slot of ${models.with}`)
 }
 
 const served = async (platform: Platform, by: Organization): Promise<number> =>

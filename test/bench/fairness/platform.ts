@@ -93,7 +93,7 @@ export async function openPlatform(models: string[]): Promise<Platform> {
       ask(pools.infer, { method: 'GET', path, headers: { authorization: `Bearer ${secret}` } }),
     used: async model =>
       ((await ask(pools.engine, { method: 'GET', path: '/used' })) as Record<string, ServiceUse>)[model] ?? {
-        mostAtOnce: 0,
+        maxAtOnce: 0,
         organizations: {},
       },
     [Symbol.asyncDispose]: () => open.disposeAsync(),

@@ -28,7 +28,7 @@ export async function measureShares(
     await Promise.all(organizations.map((by, at) => send(kindOf(model, at), platform, { model, ms: serviceMs }, by)))
   const usedBy = async (model: string) => {
     const use = await platform.used(model)
-    if (use.mostAtOnce > 1) throw new Error(`${use.mostAtOnce} requests ran at once on the one slot of ${model}`)
+    if (use.maxAtOnce > 1) throw new Error(`${use.maxAtOnce} requests ran at once on the one slot of ${model}`)
     return organizations.map(({ name }) => use.organizations[name]!.ms)
   }
   const before = await Promise.all(shareModels.map(usedBy))

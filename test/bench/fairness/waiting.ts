@@ -52,7 +52,7 @@ export async function measureWaiting(
         )
       }
     load.stop()
-    const { mostAtOnce } = await platform.used(work.model)
-    if (mostAtOnce > 1) throw new Error(`${mostAtOnce} requests ran at once on the one slot of ${work.model}`)
+    const { maxAtOnce } = await platform.used(work.model)
+    if (maxAtOnce > 1) throw new Error(`${maxAtOnce} requests ran at once on the one slot of ${work.model}`)
   }
 }

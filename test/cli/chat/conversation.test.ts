@@ -3,7 +3,11 @@ import { openConversation } from '../../../cli/chat/conversation.ts'
 import { footer } from '../../../cli/chat/session.ts'
 
 test('a request holds the instruction, what was said and the new question', () => {
-  const talk = openConversation({ model: 'm', system: 'Be brief.', manner: { temperature: 0, maxTokens: 9, seed: 7 } })
+  const talk = openConversation({
+    model: 'm',
+    system: 'Be brief.',
+    settings: { temperature: 0, maxTokens: 9, seed: 7 },
+  })
   talk.keep('Hi', 'Hello')
   expect(talk.requestFor('How?')).toEqual({
     model: 'm',
@@ -20,22 +24,22 @@ test('a request holds the instruction, what was said and the new question', () =
 })
 
 test('asking alone keeps nothing, and an answer of nothing leaves no trace', () => {
-  const talk = openConversation({ model: 'm', system: undefined, manner: {} })
+  const talk = openConversation({ model: 'm', system: undefined, settings: {} })
   talk.requestFor('Hi')
   talk.keep('Hi', '')
   expect(talk.requestFor('How?')).toEqual({ model: 'm', messages: [{ role: 'user', content: 'How?' }] })
 })
 
 test('clearing forgets what was said, not the instruction', () => {
-  const talk = openConversation({ model: 'm', system: 'Be brief.', manner: {} })
+  const talk = openConversation({ model: 'm', system: 'Be brief.', settings: {} })
   talk.keep('Hi', 'Hello')
   talk.clear()
   expect(talk.requestFor('How?').messages).toHaveLength(2)
 })
 
 test('model and instruction can change in between', () => {
-  const talk = openConversation({ model: 'm', system: 'Be brief.', manner: {} })
-  talk.talkTo('n')
+  const talk = openConversation({ model: 'm', system: 'Be brief.', settings: {} })
+  talk.switchModel('n')
   talk.instruct(undefined)
   expect(talk.requestFor('How?')).toEqual({ model: 'n', messages: [{ role: 'user', content: 'How?' }] })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { type Meaning, meaningOf } from '../../../cli/chat/words.ts'
+import { type ChatInput, parseChatInput } from '../../../cli/chat/chat-input.ts'
 
-const lines: [line: string, meaning: Meaning][] = [
+const lines: [line: string, meaning: ChatInput][] = [
   ['', { does: 'nothing' }],
   ['   ', { does: 'nothing' }],
   ['hello', { does: 'say', text: 'hello' }],
@@ -28,5 +28,5 @@ const lines: [line: string, meaning: Meaning][] = [
 ]
 
 test.each(lines)('"%s"', (line, meaning) => {
-  expect(meaningOf(line)).toEqual(meaning)
+  expect(parseChatInput(line)).toEqual(meaning)
 })

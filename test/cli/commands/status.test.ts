@@ -32,7 +32,7 @@ test.skipIf(!hasTerminal)('a terminal gets a live view that follows the server, 
 
 test.skipIf(!hasTerminal)('a server that goes away is said so, and found again', async () => {
   let up = true
-  const picture = {
+  const snapshot = {
     version: '9.9.9',
     time: 2,
     started_at: 1,
@@ -44,7 +44,7 @@ test.skipIf(!hasTerminal)('a server that goes away is said so, and found again',
   }
   const { url } = await fakeServer((_, response) =>
     up
-      ? answer(response, 200, picture)
+      ? answer(response, 200, snapshot)
       : answer(response, 503, { error: { code: 'shutting_down', message: 'The server is stopping.' } }),
   )
   const terminal = inTerminal(['status', '--every', '200ms'], { INFER_URL: url, INFER_TOKEN: 'x' })

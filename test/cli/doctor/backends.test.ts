@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { judgeBackend } from '../../../cli/doctor/backends.ts'
+import { checkBackend } from '../../../cli/doctor/backends.ts'
 import type { BackendReport } from '../../../gpu/engines/gguf/backend.ts'
 
 const report = (of: Partial<BackendReport>): BackendReport => ({
@@ -19,7 +19,7 @@ test.each<[what: string, report: Partial<BackendReport>, served: boolean, state:
   ['one that is missing and of no use', { state: 'missing' }, false, 'fine', null],
   ['the processor that fails', { name: 'cpu', state: 'fails', advice: 'Report.' }, true, 'broken', 'Report.'],
 ])('%s', (_, of, served, state, advice) => {
-  expect(judgeBackend(report(of), { served })).toEqual({
+  expect(checkBackend(report(of), { served })).toEqual({
     name: `backend ${of.name ?? 'cuda'}`,
     state,
     detail: 'as it is',

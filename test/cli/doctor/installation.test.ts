@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { drawFinding, drawVerdict, type State } from '../../../cli/doctor/finding.ts'
 import {
-  judgeAddress,
-  judgeConfiguration,
-  judgeDirectory,
-  judgeDisk,
-  judgeModelFiles,
+  checkAddress,
+  checkConfiguration,
+  checkDirectory,
+  checkDisk,
+  checkModelFiles,
 } from '../../../cli/doctor/installation.ts'
 import { plain } from '../../../cli/paint.ts'
 
@@ -22,7 +22,7 @@ test.each([
   ['secrets that others can read', { mode: 0o755, readable: ['root-token'] }, 'warning', 'root-token'],
   ['one on NFS', { fileSystem: 0x6969 }, 'warning', 'NFS'],
 ])('the data directory: %s', (_, facts, state, detail) => {
-  const finding = judgeDirectory({ ...directory, ...facts })
+  const finding = checkDirectory({ ...directory, ...facts })
   expect(finding.state).toBe(state)
   expect(finding.detail).toContain(detail)
 })
@@ -35,7 +35,7 @@ test.each([
   [gib, 'warning'],
   [gib - 1, 'broken'],
 ])('with %d bytes free and a mark of 1 GiB the disk is %s', (freeBytes, state) => {
-  expect(judgeDisk({ path: '/data', freeBytes, minFreeBytes: gib }).state).toBe(state)
+  expect(checkDisk({ path: '/data', freeBytes, minFreeBytes: gib }).state).toBe(state)
 })
 
 const running = { url: 'http://127.0.0.1:8787', pid: 7, ready: true }
@@ -46,7 +46,7 @@ test.each([
   ['taken', { running: undefined, refusal: 'EADDRINUSE' }, 'broken', 'taken by another program'],
   ['not of this machine', { running: undefined, refusal: 'EADDRNOTAVAIL' }, 'broken', 'EADDRNOTAVAIL'],
 ])('the address is %s', (_, facts, state, detail) => {
-  const finding = judgeAddress({ listen: '127.0.0.1:8787', ...facts })
+  const finding = checkAddress({ listen: '127.0.0.1:8787', ...facts })
   expect(finding.state).toBe(state)
   expect(finding.detail).toContain(detail)
 })
@@ -58,18 +58,18 @@ test.each([
   ['one without models', { models: 0 }, 'fine', 'those that ship'],
   ['a wrong one', { fault: 'infer.yaml:3: models.0.id: wrong' }, 'broken', 'infer.yaml:3'],
 ])('the configuration: %s', (_, facts, state, detail) => {
-  const finding = judgeConfiguration({ ...configuration, ...facts })
+  const finding = checkConfiguration({ ...configuration, ...facts })
   expect(finding.state).toBe(state)
   expect(finding.detail).toContain(detail)
 })
 
 test('a model whose file is missing is named', () => {
   const there = { id: 'a', source: '/a.gguf', exists: true }
-  expect(judgeModelFiles([], false).state).toBe('fine')
-  expect(judgeModelFiles([there], false).state).toBe('fine')
+  expect(checkModelFiles([], false).state).toBe('fine')
+  expect(checkModelFiles([there], false).state).toBe('fine')
   const missing = { id: 'b', source: '/b.gguf', exists: false }
-  expect(judgeModelFiles([missing], true).advice).toBe('Run: npm run build')
-  expect(judgeModelFiles([there, missing], false)).toMatchObject({
+  expect(checkModelFiles([missing], true).advice).toBe('Run: npm run build')
+  expect(checkModelFiles([there, missing], false)).toMatchObject({
     state: 'broken',
     detail: 'b: there is no /b.gguf',
   })

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import {
-  judgeCards,
-  judgeLibc,
-  judgeMemory,
-  judgeOpenFiles,
-  judgeProgram,
-  judgeWrapper,
+  checkCards,
+  checkLibc,
+  checkMemory,
+  checkOpenFiles,
+  checkProgram,
+  checkWrapper,
   openFilesLimit,
 } from '../../../cli/doctor/machine.ts'
 
@@ -14,7 +14,7 @@ test.each([
   ['26.0.0', 'fine'],
   ['20.20.2', 'broken'],
 ])('Node %s is %s', (node, state) => {
-  expect(judgeProgram({ version: '1.0.0', packaged: false, node, path: '/usr/bin/node' }).state).toBe(state)
+  expect(checkProgram({ version: '1.0.0', packaged: false, node, path: '/usr/bin/node' }).state).toBe(state)
 })
 
 test.each([
@@ -25,7 +25,7 @@ test.each([
   ['2.9', 'broken'],
   [undefined, 'broken'],
 ])('glibc %s is %s', (glibc, state) => {
-  expect(judgeLibc(glibc).state).toBe(state)
+  expect(checkLibc(glibc).state).toBe(state)
 })
 
 test.each([
@@ -33,7 +33,7 @@ test.each([
   [4096, 'fine'],
   [Number.POSITIVE_INFINITY, 'fine'],
 ])('%d open files are %s', (limit, state) => {
-  expect(judgeOpenFiles(limit).state).toBe(state)
+  expect(checkOpenFiles(limit).state).toBe(state)
 })
 
 test.each([
@@ -47,19 +47,19 @@ test.each([
 const gib = 2 ** 30
 
 test('a control group that allows less is said', () => {
-  const finding = judgeMemory({ totalBytes: 64 * gib, limitBytes: 8 * gib, cores: 2, oomScore: 0 })
+  const finding = checkMemory({ totalBytes: 64 * gib, limitBytes: 8 * gib, cores: 2, oomScore: 0 })
   expect(finding.state).toBe('fine')
   expect(finding.detail).toBe('8.0 GiB (control group limit; the machine has 64.0 GiB), 2 cores')
 })
 
 test('being the first to be killed is a warning', () => {
   const facts = { totalBytes: gib, limitBytes: Number.POSITIVE_INFINITY, cores: 1 }
-  expect(judgeMemory({ ...facts, oomScore: 500 }).state).toBe('warning')
-  expect(judgeMemory({ ...facts, oomScore: undefined }).state).toBe('fine')
+  expect(checkMemory({ ...facts, oomScore: 500 }).state).toBe('warning')
+  expect(checkMemory({ ...facts, oomScore: undefined }).state).toBe('fine')
 })
 
 test('no wrapper is a warning that says why', () => {
-  const finding = judgeWrapper({
+  const finding = checkWrapper({
     wrapper: { name: 'plain', promise: 'Engines stay.' },
     tried: [
       { command: 'setpriv --pdeathsig KILL', why: 'operation not permitted' },
@@ -71,7 +71,7 @@ test('no wrapper is a warning that says why', () => {
 })
 
 test('a wrapper that works is named with its promise', () => {
-  expect(judgeWrapper({ wrapper: { name: 'unshare', promise: 'All end.' }, tried: [] })).toMatchObject({
+  expect(checkWrapper({ wrapper: { name: 'unshare', promise: 'All end.' }, tried: [] })).toMatchObject({
     state: 'fine',
     detail: 'unshare: All end.',
   })
@@ -113,7 +113,7 @@ test.each([
   ['no card is fine', { devices: [], reason: 'nvidia-smi is not installed.', broken: false }, 'fine', 'processor'],
   ['a fault is broken', { devices: [], reason: 'The driver hangs.', broken: true }, 'broken', 'The driver hangs.'],
 ])('%s', (_, discovery, state, detail) => {
-  const finding = judgeCards(discovery)
+  const finding = checkCards(discovery)
   expect(finding.state).toBe(state)
   expect(finding.detail).toContain(detail)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { judgeMasterKey } from '../../../cli/doctor/master-key.ts'
+import { checkMasterKey } from '../../../cli/doctor/master-key.ts'
 
 const facts = { dataDir: '/data', inEnvironment: false, file: undefined, mode: undefined }
 
@@ -11,7 +11,7 @@ test.for<[title: string, facts: object, state: string, text: string]>([
   ['in a file that is missing', { file: '/key' }, 'broken', 'there is no file /key'],
   ['in both', { inEnvironment: true, file: '/key', mode: 0o100600 }, 'broken', 'Unset INFER_MASTER_KEY.'],
 ])('a master key %s', ([, more, state, text]) => {
-  const finding = judgeMasterKey({ ...facts, ...more })
+  const finding = checkMasterKey({ ...facts, ...more })
   expect(finding.state).toBe(state)
   expect(`${finding.detail} ${finding.advice}`).toContain(text)
 })

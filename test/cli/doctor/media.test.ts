@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { judgeFfmpeg, judgePictures } from '../../../cli/doctor/media.ts'
+import { checkFfmpegFound, checkImageSupport } from '../../../cli/doctor/media.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
 
 const found = {
@@ -11,12 +11,12 @@ const found = {
 }
 
 test('ffmpeg is there, lacks something, or is missing', async () => {
-  expect(judgeFfmpeg(found)).toMatchObject({ state: 'fine', detail: '7.1 (/usr/bin/ffmpeg)', advice: null })
-  expect(judgeFfmpeg({ ...found, libx264: false, minterpolate: false })).toMatchObject({
+  expect(checkFfmpegFound(found)).toMatchObject({ state: 'fine', detail: '7.1 (/usr/bin/ffmpeg)', advice: null })
+  expect(checkFfmpegFound({ ...found, libx264: false, minterpolate: false })).toMatchObject({
     state: 'warning',
     detail: '7.1 (/usr/bin/ffmpeg) is built without libx264 (H.264) and minterpolate (frames between frames)',
   })
-  expect(judgeFfmpeg(await openFfmpeg({ environment: { PATH: '' } }).found())).toEqual({
+  expect(checkFfmpegFound(await openFfmpeg({ environment: { PATH: '' } }).found())).toEqual({
     name: 'ffmpeg',
     state: 'warning',
     detail: 'ffmpeg and ffprobe are not installed: no video or sound can be sent in, and videos have no thumbnails',
@@ -25,8 +25,8 @@ test('ffmpeg is there, lacks something, or is missing', async () => {
 })
 
 test('pictures that cannot be read are a thing to repair', () => {
-  expect(judgePictures(undefined).state).toBe('fine')
-  expect(judgePictures('Native code could not be loaded.')).toMatchObject({
+  expect(checkImageSupport(undefined).state).toBe('fine')
+  expect(checkImageSupport('Native code could not be loaded.')).toMatchObject({
     state: 'broken',
     detail: 'Native code could not be loaded.',
   })

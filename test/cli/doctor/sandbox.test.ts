@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { judgeSandbox, type SandboxedModel } from '../../../cli/doctor/sandbox.ts'
+import { checkSandbox, type SandboxedModel } from '../../../cli/doctor/sandbox.ts'
 import type { SandboxSupport } from '../../../gpu/sandbox/level.ts'
 
 const tool = { name: 'bubblewrap' as const, programs: {}, userNamespace: true, ownProc: true, network: true }
@@ -54,7 +54,7 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
 ]
 
 test.each(cases)('%s', (_what, support, models, state, says) => {
-  const finding = judgeSandbox(support, models)
+  const finding = checkSandbox(support, models)
   expect(finding.state).toBe(state)
   for (const text of says) expect(finding.detail).toMatch(text)
   expect(finding.advice === null).toBe(state === 'fine')

@@ -57,8 +57,8 @@ test('a picture of the asked size; the same seed makes the same bytes, beside th
   expect((await sharp(paths[0]).stats()).entropy).toBeGreaterThan(1)
 
   const masked = ['--image', paths[0], '--mask', paths[0], '--seed', '8', '--out', join(folder, 'other.webp')]
-  const painted = await run('run', 'demo', 'A dog', '--task', 'inpainting', ...masked)
-  expect([painted.exitCode, painted.stdout]).toEqual([0, `${folder}/other.webp\n`])
+  const inpainted = await run('run', 'demo', 'A dog', '--task', 'inpainting', ...masked)
+  expect([inpainted.exitCode, inpainted.stdout]).toEqual([0, `${folder}/other.webp\n`])
   const other = await sharp(join(folder, 'other.webp')).metadata()
   expect([other.format, other.width, other.height]).toEqual(['webp', 320, 192])
 })

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import {
   extensionFor,
+  fileNameWords,
   formatOf,
   nameFor,
   numbered,
-  placeOf,
-  severalOf,
-  wordsOf,
-} from '../../../cli/generation/names.ts'
+  numberedPaths,
+  outputTargetOf,
+} from '../../../cli/generation/output-target.ts'
 import { temporaryFolder } from '../_infer.ts'
 
 test.each([
@@ -21,7 +21,7 @@ test.each([
   ['x'.repeat(300), 'x'.repeat(40)],
   ['', ''],
 ])('%j is %j in a file name', (text, name) => {
-  expect(wordsOf(text)).toBe(name)
+  expect(fileNameWords(text)).toBe(name)
   expect(Buffer.byteLength(nameFor(text, Number.MAX_SAFE_INTEGER, '16x9'))).toBeLessThan(200)
 })
 
@@ -38,8 +38,8 @@ test('numbers of files', () => {
     '/f/cat-2.png',
     '/f/cat-10.png',
   ])
-  expect(severalOf('/f/a.b/cat', 2)).toEqual(['/f/a.b/cat-1', '/f/a.b/cat-2'])
-  expect(severalOf('cat.tar.png', 1)).toEqual(['cat.tar.png'])
+  expect(numberedPaths('/f/a.b/cat', 2)).toEqual(['/f/a.b/cat-1', '/f/a.b/cat-2'])
+  expect(numberedPaths('cat.tar.png', 1)).toEqual(['cat.tar.png'])
 })
 
 test.each([
@@ -60,11 +60,11 @@ test.each([
 
 test('what --out means', () => {
   const folder = temporaryFolder()
-  expect(placeOf(undefined)).toEqual({ kind: 'folder', path: '.' })
-  expect(placeOf('-')).toEqual({ kind: 'stdout' })
-  expect(placeOf(folder)).toEqual({ kind: 'folder', path: folder })
-  expect(placeOf(`${folder}/new/`)).toEqual({ kind: 'folder', path: `${folder}/new/` })
-  expect(placeOf(`${folder}/cat.png`)).toEqual({ kind: 'file', path: `${folder}/cat.png` })
-  expect(() => placeOf(`${folder}/new/cat.png`)).toThrow('Make it first: mkdir -p')
-  expect(() => placeOf('')).toThrow('--out is empty')
+  expect(outputTargetOf(undefined)).toEqual({ kind: 'folder', path: '.' })
+  expect(outputTargetOf('-')).toEqual({ kind: 'stdout' })
+  expect(outputTargetOf(folder)).toEqual({ kind: 'folder', path: folder })
+  expect(outputTargetOf(`${folder}/new/`)).toEqual({ kind: 'folder', path: `${folder}/new/` })
+  expect(outputTargetOf(`${folder}/cat.png`)).toEqual({ kind: 'file', path: `${folder}/cat.png` })
+  expect(() => outputTargetOf(`${folder}/new/cat.png`)).toThrow('Make it first: mkdir -p')
+  expect(() => outputTargetOf('')).toThrow('--out is empty')
 })

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Client } from '../../../cli/client.ts'
-import { saveMade } from '../../../cli/generation/save.ts'
+import { saveFiles } from '../../../cli/generation/save-files.ts'
 import type { Job } from '../../../cli/jobs/job.ts'
 import { openTerminal } from '../../../cli/terminal.ts'
 
@@ -17,7 +17,7 @@ const terminal = openTerminal({ stdin: process.stdin, stdout: process.stdout, st
 const bytes = () => Readable.from([Buffer.from('png')])
 const client = { bytes } as unknown as Client
 
-test.each<[place: Parameters<typeof saveMade>[1], said: string]>([
+test.each<[place: Parameters<typeof saveFiles>[1], said: string]>([
   [{ kind: 'folder', path: '/dev/null' }, 'Nothing can be saved in /dev/null: it is no folder.'],
   [{ kind: 'folder', path: '/dev/null/deep' }, 'Nothing can be saved in /dev/null/deep: it is no folder.'],
   // Files cannot be made in there, whoever asks.
@@ -25,7 +25,7 @@ test.each<[place: Parameters<typeof saveMade>[1], said: string]>([
 ])('what the disk refuses is said at once, with the way to save it elsewhere: %j', async (place, said) => {
   const troubles: string[] = []
   const saving = { signal: new AbortController().signal, topic: 'cat', suffix: '' }
-  const saved = saveMade(job, place, () => client, terminal, { ...saving, onTrouble: text => troubles.push(text) })
+  const saved = saveFiles(job, place, () => client, terminal, { ...saving, onTrouble: text => troubles.push(text) })
   await expect(saved).rejects.toMatchObject({
     exitCode: 74,
     message: expect.stringContaining(said) as string,

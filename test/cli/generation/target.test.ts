@@ -1,28 +1,28 @@
 import { expect, test } from 'vitest'
-import { type Given, namesOf, type Offered, targetOf } from '../../../cli/generation/target.ts'
+import { type GivenMedia, namesOf, type OfferedModel, targetOf } from '../../../cli/generation/target.ts'
 import { type GenerationTask, generationTasks } from '../../../core/schemas/task.ts'
 
 const short = (task: string) => task.slice('slug/'.length)
-const demo: Offered = {
+const demo: OfferedModel = {
   model_id: 'infer/demo',
   tasks: [...generationTasks],
   slugs: Object.fromEntries(generationTasks.map(task => [task, `demo/${short(task)}`])),
 }
-const wan: Offered = {
+const wan: OfferedModel = {
   model_id: 'wan',
   tasks: ['slug/text-to-video'],
   slugs: { 'slug/text-to-video': 'wan/v2.2/fast' },
 }
-const both: Offered = { model_id: 'both', tasks: ['std/chat-completion', 'slug/text-to-image'], slugs: {} }
-const chat: Offered = { model_id: 'chat', tasks: ['std/chat-completion'], slugs: {} }
+const both: OfferedModel = { model_id: 'both', tasks: ['std/chat-completion', 'slug/text-to-image'], slugs: {} }
+const chat: OfferedModel = { model_id: 'chat', tasks: ['std/chat-completion'], slugs: {} }
 const models = [chat, demo, wan, both]
 
-const nothing: Given = { image: false, mask: false, video: false, audio: false }
-const target = (name: string, given: Partial<Given> = {}, more: Parameters<typeof targetOf>[3] = {}) =>
+const nothing: GivenMedia = { image: false, mask: false, video: false, audio: false }
+const target = (name: string, given: Partial<GivenMedia> = {}, more: Parameters<typeof targetOf>[3] = {}) =>
   targetOf(models, name, { ...nothing, ...given }, more)
 const isVideo = (task: GenerationTask) => task.includes('video')
 
-test.each<[name: string, given: Partial<Given>, modelId: string, task: GenerationTask]>([
+test.each<[name: string, given: Partial<GivenMedia>, modelId: string, task: GenerationTask]>([
   ['demo/text-to-image', {}, 'infer/demo', 'slug/text-to-image'],
   ['infer/demo/text-to-video', {}, 'infer/demo', 'slug/text-to-video'],
   ['demo/image-to-video', { image: true }, 'infer/demo', 'slug/image-to-video'],
@@ -46,7 +46,7 @@ test('what is only for videos, and what was asked for, narrow it down', () => {
   expect(target('demo', { image: true }, { asked: 'slug/image-to-image' })?.task).toBe('slug/image-to-image')
 })
 
-test.each<[name: string, given: Partial<Given>, more: Parameters<typeof targetOf>[3], said: string]>([
+test.each<[name: string, given: Partial<GivenMedia>, more: Parameters<typeof targetOf>[3], said: string]>([
   ['demo', {}, {}, "'demo' does several things. Say which with --task: text-to-image, image-to-image,"],
   ['demo', { image: true }, {}, 'Say which with --task'],
   ['demo/inpainting', { image: true }, {}, 'Inpainting needs --mask <file>.'],

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { openClient } from '../../../cli/client.ts'
 import { exitCodeOf } from '../../../cli/exit-codes.ts'
 import { followJob } from '../../../cli/jobs/follow.ts'
-import type { Moment } from '../../../cli/jobs/moment.ts'
+import type { JobSnapshot } from '../../../cli/jobs/job-snapshot.ts'
 import { Failure } from '../../../core/failure.ts'
 import {
   type Answerer,
@@ -27,12 +27,12 @@ async function follow(script: Script, signal = new AbortController().signal) {
   vi.stubEnv('INFER_URL', server.url)
   vi.stubEnv('INFER_TOKEN', 'sk-test')
   const waits: number[] = []
-  const moments: Moment[] = []
+  const moments: JobSnapshot[] = []
   const troubles: (string | undefined)[] = []
   let clock = 0
   const end = await followJob(() => openClient('/nonexistent'), jobId, {
     signal,
-    onChange: moment => moments.push(moment),
+    onChange: snapshot => moments.push(snapshot),
     onTrouble: sentence => troubles.push(sentence),
     firstEventMs: 300,
     silenceMs: 400,

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { type Moment, unknownMoment } from '../../../cli/jobs/moment.ts'
-import { lineFor, progressLine, type Said } from '../../../cli/jobs/progress-line.ts'
+import { type JobSnapshot, unknownSnapshot } from '../../../cli/jobs/job-snapshot.ts'
+import { pipeLine, progressLine, type ReportedProgress } from '../../../cli/jobs/progress-line.ts'
 
-const moment = (more: Partial<Moment>): Moment => ({ ...unknownMoment, ...more })
+const snapshot = (more: Partial<JobSnapshot>): JobSnapshot => ({ ...unknownSnapshot, ...more })
 const waitingFor = (reason: string, detail = '') => ({ reason, detail })
 
-test.each<[more: Partial<Moment>, line: string]>([
+test.each<[more: Partial<JobSnapshot>, line: string]>([
   [{}, 'cat  ──────────────────────── waiting  5 s'],
   [{ queuePosition: 0 }, 'cat  ──────────────────────── waiting  next in the queue  5 s'],
   [
@@ -23,22 +23,22 @@ test.each<[more: Partial<Moment>, line: string]>([
   [{ status: 'processing', progress: 0.999, etaSeconds: 1 }, 'cat  ━━━━━━━━━━━━━━━━━━━━━━━─  99 %  5 s'],
   [{ status: 'completed', progress: 1 }, 'cat  ━━━━━━━━━━━━━━━━━━━━━━━━ 100 %'],
   [{ status: 'failed' }, 'cat  ──────────────────────── failed'],
-])('%j', (more, line) => expect(progressLine('cat', moment(more), 2_000, 5_000, 120)).toBe(line))
+])('%j', (more, line) => expect(progressLine('cat', snapshot(more), 2_000, 5_000, 120)).toBe(line))
 
 test.each([20, 30, 50])('no line is wider than the terminal: %i', width => {
-  const busy = moment({ queuePosition: 30, etaSeconds: 400, waitingFor: waitingFor('queue', 'x'.repeat(200)) })
+  const busy = snapshot({ queuePosition: 30, etaSeconds: 400, waitingFor: waitingFor('queue', 'x'.repeat(200)) })
   expect(progressLine('a long name of a model', busy, 0, 0, width).length).toBeLessThanOrEqual(width)
 })
 
 /** What a pipe is told of moments, one every so many milliseconds. */
-function told(moments: Partial<Moment>[], everyMs: number): string[] {
+function told(moments: Partial<JobSnapshot>[], everyMs: number): string[] {
   const lines: string[] = []
-  let said: Said | undefined
+  let reported: ReportedProgress | undefined
   for (const [at, more] of moments.entries()) {
-    const line = lineFor(moment(more), said, at * everyMs)
+    const line = pipeLine(snapshot(more), reported, at * everyMs)
     if (!line) continue
     lines.push(line.text)
-    said = line.said
+    reported = line.reported
   }
   return lines
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { askedToWait, pollAfterMs } from '../../../cli/jobs/schedule.ts'
+import { pollAfterMs, requestedDelayMs } from '../../../cli/jobs/schedule.ts'
 
 test('the schedule of the specification', () => {
   expect([0, 1, 2, 3, 4, 5, 99].map(poll => pollAfterMs(poll))).toEqual([2e3, 5e3, 1e4, 2e4, 3e4, 3e4, 3e4])
@@ -19,4 +19,4 @@ test.each([
   [{ 'openai-poll-after-ms': '100', 'retry-after': '3' }, 100],
   [{ 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }, 0],
   [{ 'retry-after': '-4', 'retry-after-ms': 'x' }, 0],
-])('%j is %i ms', (headers, expected) => expect(askedToWait(headers)).toBe(expected))
+])('%j is %i ms', (headers, expected) => expect(requestedDelayMs(headers)).toBe(expected))

@@ -5,7 +5,7 @@ import { tensor, writeGguf } from '../../../bin/gguf-writer.ts'
 import { tinyChat } from '../../../bin/tiny-chat.ts'
 import { tinyEmbed } from '../../../bin/tiny-embed.ts'
 import { locate } from '../../../cli/models/locate.ts'
-import { propose, type Said } from '../../../cli/models/proposal.ts'
+import { type GivenSettings, propose } from '../../../cli/models/proposal.ts'
 import { hubSettings } from '../../../core/models/hub/settings.ts'
 import { openHub } from '../../fixtures/hub.ts'
 import { infer, json, temporaryFolder } from '../_infer.ts'
@@ -120,7 +120,7 @@ test('what is no model, and what no engine takes, is refused with what it is', a
   const adapter = writeGguf({ 'general.architecture': ['string', 'llama'], 'general.type': ['string', 'adapter'] }, [
     tensor('a', [4], 0),
   ])
-  const refused = async (path: string, said: Said = {}) =>
+  const refused = async (path: string, said: GivenSettings = {}) =>
     propose(await look(path), said, { taken: new Set(), dataDir })
   await expect(refused(file('a.gguf', adapter))).rejects.toThrow("no model by itself, but an 'adapter'")
   await expect(refused(file('half.gguf', tinyChat().subarray(0, -5000)))).rejects.toThrow('is incomplete')

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { plain } from '../../../cli/paint.ts'
 import { memoryBar } from '../../../cli/status/bar.ts'
 import { drawStatus } from '../../../cli/status/draw.ts'
-import { widthOf } from '../../../cli/status/line.ts'
-import type { Picture } from '../../../cli/status/picture.ts'
+import type { StatusSnapshot } from '../../../cli/status/status-snapshot.ts'
+import { widthOf } from '../../../cli/status/styled-line.ts'
 
 const GiB = 2 ** 30
 const idle = {
@@ -16,7 +16,7 @@ const idle = {
   output_tokens_per_second: 0,
   input_tokens_per_second: 0,
 }
-const picture: Picture = {
+const snapshot: StatusSnapshot = {
   version: '0.1.0',
   time: 100_000,
   started_at: 100_000 - 7_500,
@@ -88,14 +88,14 @@ const picture: Picture = {
   ],
   waiting: [],
 }
-const lines = (width: number, height = 0, of = picture) =>
+const lines = (width: number, height = 0, of = snapshot) =>
   drawStatus(of, 'http://127.0.0.1:8787', { width, height }, plain)
 const text = (width: number) => lines(width).join('\n')
 
 test('how long things take is there as soon as one model knows', () => {
   const timed = { queue_wait_ms: 0.44, time_to_first_token_ms: 85.3, inter_token_latency_ms: 4.26, load_ms: 4_120 }
-  const models = picture.models.map(model => (model.model_id === 'llama-70b' ? { ...model, ...timed } : model))
-  const drawn = drawStatus({ ...picture, models }, 'http://127.0.0.1:8787', { width: 140, height: 40 }, plain)
+  const models = snapshot.models.map(model => (model.model_id === 'llama-70b' ? { ...model, ...timed } : model))
+  const drawn = drawStatus({ ...snapshot, models }, 'http://127.0.0.1:8787', { width: 140, height: 40 }, plain)
   const table = drawn.slice(drawn.indexOf('Models') + 1).map(line => stripAnsi(line).trimEnd())
   expect(table.slice(0, 2)).toEqual([
     'model      status       busy  waiting  tokens/s  prompt/s  first token  a token  queued   load  note',
@@ -111,7 +111,7 @@ test('requests that wait are shown with the reason, the first five of them', () 
     queue_position: at,
     waiting_for: { detail: `${at} jobs go before it.`, eta_seconds: at === 0 ? null : 90 },
   }))
-  const drawn = lines(120, 0, { ...picture, waiting })
+  const drawn = lines(120, 0, { ...snapshot, waiting })
   expect(drawn.slice(drawn.indexOf('Waiting requests'))).toEqual([
     'Waiting requests',
     '  job_0  llama-70b  12 s  0 jobs go before it.',
@@ -145,9 +145,9 @@ test('a wide terminal has everything', () => {
 })
 
 describe('readings of a card', () => {
-  const [card, cpu] = picture.devices as [Picture['devices'][0], Picture['devices'][0]]
+  const [card, cpu] = snapshot.devices as [StatusSnapshot['devices'][0], StatusSnapshot['devices'][0]]
   const reported = { utilization: 0.87, temperature_celsius: 64, power_watts: 412.31, power_limit_watts: 700 }
-  const of = (name: string) => ({ ...picture, engines: [], devices: [{ ...card, name, ...reported }, cpu] })
+  const of = (name: string) => ({ ...snapshot, engines: [], devices: [{ ...card, name, ...reported }, cpu] })
   const devices = (width: number, name = card.name) => {
     const drawn = lines(width, 0, of(name))
     return drawn.slice(
@@ -193,12 +193,12 @@ test.each([40, 60, 80, 100, 120])('at %i columns it says why a model does not wo
 })
 
 test('without models it says how to add one', () => {
-  expect(lines(80, 0, { ...picture, models: [] }).join('\n')).toContain('infer model add')
+  expect(lines(80, 0, { ...snapshot, models: [] }).join('\n')).toContain('infer model add')
 })
 
 test('control characters in what an engine says do not reach the terminal', () => {
-  const evil = { ...picture.models[3]!, reason: '\u001b[2Jgone' }
-  expect(lines(120, 0, { ...picture, models: [evil] }).join('\n')).not.toContain('\u001b')
+  const evil = { ...snapshot.models[3]!, reason: '\u001b[2Jgone' }
+  expect(lines(120, 0, { ...snapshot, models: [evil] }).join('\n')).not.toContain('\u001b')
 })
 
 describe('memoryBar', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cut, padded, widthOf } from '../../../cli/status/line.ts'
+import { cut, padded, widthOf } from '../../../cli/status/styled-line.ts'
 
 test.each([
   ['plain', 5],

@@ -1,16 +1,16 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { worthOf } from '../../../cli/tokens/scan.ts'
-import { type Met, walkForSecrets } from '../../../cli/tokens/walk.ts'
+import { secretStatusOf } from '../../../cli/tokens/scan.ts'
+import { type SearchResult, walkForSecrets } from '../../../cli/tokens/walk.ts'
 import { mintSecret } from '../../../core/accounts/secret.ts'
 import type { VerifiableToken } from '../../../core/store/store.ts'
 import { temporaryFolder } from '../_infer.ts'
 
 const { secret } = mintSecret()
 
-async function walk(...paths: string[]): Promise<{ met: Met[]; files: string[] }> {
-  const met: Met[] = []
+async function walk(...paths: string[]): Promise<{ met: SearchResult[]; files: string[] }> {
+  const met: SearchResult[] = []
   const files: string[] = []
   for await (const one of walkForSecrets(paths, path => files.push(path))) met.push(one)
   return { met, files }
@@ -65,5 +65,5 @@ test.each([
   ['expired', { ...token, expiresAt: 999 }],
   ['live', { ...token, expiresAt: 1001 }],
 ] as const)('a secret is %s', (worth, row) => {
-  expect(worthOf(row, 1000)).toBe(worth)
+  expect(secretStatusOf(row, 1000)).toBe(worth)
 })

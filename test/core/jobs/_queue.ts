@@ -1,4 +1,4 @@
-import type { Queue, Turn } from '../../../core/jobs/queue.ts'
+import type { Queue, RunningEntry } from '../../../core/jobs/queue.ts'
 import type { Backlog, JobClass, StoredJobClass, WaitingJob, WaitingQuery } from '../../../core/store/store.ts'
 
 export const waiting = (
@@ -16,7 +16,7 @@ export const waiting = (
 })
 
 /** Takes the entry that is next; undefined: none is in memory. */
-export function take(queue: Queue, modelId = 'm'): Turn | undefined {
+export function take(queue: Queue, modelId = 'm'): RunningEntry | undefined {
   const next = queue.next(modelId)
   return next && 'job' in next ? queue.take(next) : undefined
 }
@@ -49,7 +49,7 @@ export function shelf() {
       return [...counts.values()]
     },
     /** The next turn, with everything read that has to be. */
-    next(queue: Queue, modelId = 'm'): Turn | undefined {
+    next(queue: Queue, modelId = 'm'): RunningEntry | undefined {
       for (;;) {
         const next = queue.next(modelId)
         if (!next) return undefined
@@ -76,7 +76,7 @@ export interface Ended extends Arrival {
 export function simulate(queue: Queue, arrivals: readonly Arrival[], slots: number, until = Infinity): Ended[] {
   const coming = [...arrivals].sort((a, b) => a.at - b.at)
   const byId = new Map<string, Arrival>()
-  const running: { turn: Turn; arrival: Arrival; begun: number; ends: number }[] = []
+  const running: { turn: RunningEntry; arrival: Arrival; begun: number; ends: number }[] = []
   const ended: Ended[] = []
   let came = 0
   for (let now = 0; now <= until; ) {

@@ -1,7 +1,7 @@
 import type { JobRecord } from '../../../core/store/store.ts'
-import type { Ran, RunJob, RunReport } from '../../../core/tasks/run-job.ts'
+import type { RunJob, RunReport, RunResult } from '../../../core/tasks/run-job.ts'
 
-export const done: Ran & { result: string } = {
+export const done: RunResult & { result: string } = {
   result: '"done"',
   usage: { inputTokens: 1, outputTokens: 2 },
   cost: 3,
@@ -10,9 +10,9 @@ export const done: Ran & { result: string } = {
 }
 
 /** A runner that does this; `undone` collects what it had to take back. */
-export function runner(run: (...all: Parameters<RunJob>) => Promise<Ran>, undone: Ran[] = []): RunJob {
+export function runner(run: (...all: Parameters<RunJob>) => Promise<RunResult>, undone: RunResult[] = []): RunJob {
   return Object.assign((...all: Parameters<RunJob>) => run(...all), {
-    undo: async (ran: Ran) => void undone.push(ran),
+    undo: async (ran: RunResult) => void undone.push(ran),
   })
 }
 
@@ -27,7 +27,7 @@ export interface HeldRun {
 /** A runner whose runs the test ends by hand. */
 export function byHand() {
   const runs: HeldRun[] = []
-  const undone: Ran[] = []
+  const undone: RunResult[] = []
   const listeners = new Set<() => void>()
   const run = runner(
     (job, _lease, signal, report) =>

@@ -4,7 +4,7 @@ import { Failure } from '../../../core/failure.ts'
 import { attempt } from '../../../core/jobs/attempt.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
-import type { Ran, RunJob } from '../../../core/tasks/run-job.ts'
+import type { RunJob, RunResult } from '../../../core/tasks/run-job.ts'
 import { done, runner } from './_runs.ts'
 
 const report = { progress() {}, log() {} }
@@ -20,7 +20,9 @@ const begin = (run: RunJob, more: { timeoutMs?: number; graceMs?: number; abort?
   })
 const obedient = runner(
   (_job, _lease, signal) =>
-    new Promise<Ran>((_, reject) => signal.addEventListener('abort', () => reject(new TypeError('it was aborted')))),
+    new Promise<RunResult>((_, reject) =>
+      signal.addEventListener('abort', () => reject(new TypeError('it was aborted'))),
+    ),
 )
 
 test('a run that ends well is what it came to', async () => {
@@ -58,7 +60,7 @@ test('its time is measured from when it begins, and said in the message', async 
 })
 
 test('a run that does not stop is left behind after the grace, and what it brings is not lost', async () => {
-  const release = Promise.withResolvers<Ran>()
+  const release = Promise.withResolvers<RunResult>()
   const { end, unresponsive } = await begin(
     runner(() => release.promise),
     { timeoutMs: 20, graceMs: 20 },

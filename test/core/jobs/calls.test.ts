@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { AbortSource } from '../../../core/abort-source.ts'
 import { Failure } from '../../../core/failure.ts'
 import type { CallEnd } from '../../../core/jobs/call.ts'
 import { type Jobs, openJobs } from '../../../core/jobs/jobs.ts'
-import { Departure } from '../../../core/leaving.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
 import { Model } from '../../../core/models/model.ts'
 import { admittedWork } from '../_admission.ts'
@@ -48,7 +48,7 @@ interface Started {
 
 /** A call that the test ends by hand. */
 function call({ of = model(), waitMs = 60_000, organization = organizationId } = {}): Started {
-  const caller = new Departure()
+  const caller = new AbortSource()
   const began = Promise.withResolvers<Lease>()
   const ended = Promise.withResolvers<CallEnd>()
   const named = { organizationId: organization, tokenId: 'tok', task: 'std/chat-completion' as const, modelId: of.id }
@@ -210,7 +210,7 @@ describe('a wait ends', () => {
     slots.refuse('m', new Failure('worker_error', 'It cannot be started.', { retryAfterMs: 60_000 }))
     await expect(waiting.result).rejects.toMatchObject({ code: 'worker_error' })
     expect((await opened.store.jobs.find(organizationId, job.id))!.status).toBe('pending')
-    expect(jobs.standing(job).waitingFor?.reason).toBe('engine_failing')
+    expect(jobs.progressOf(job).waitingFor?.reason).toBe('engine_failing')
   })
 
   test('with the caller, who leaves nothing behind', async () => {
@@ -230,7 +230,7 @@ describe('a wait ends', () => {
     await first.began
     const second = call()
     const [id] = ids()
-    expect(jobs.standing(jobs.calls.find(organizationId, id!)!)).toMatchObject({
+    expect(jobs.progressOf(jobs.calls.find(organizationId, id!)!)).toMatchObject({
       queuePosition: 0,
       waitingFor: { reason: 'queue' },
     })
@@ -249,7 +249,7 @@ test('jobs that wait for a model that could not serve begin as soon as it has a 
   slots.setSlots('m', 0)
   const { job } = await jobs.submit(newJob({ modelId: 'm' }))
   slots.refuse('m', new Failure('no_capacity', 'There is no room.', { retryAfterMs: 60_000 }))
-  expect(jobs.standing(job).waitingFor?.reason).toBe('no_capacity')
+  expect(jobs.progressOf(job).waitingFor?.reason).toBe('no_capacity')
   slots.refuse('m', undefined)
   slots.setSlots('m', 1)
   const [run] = await hand.begun(1)
@@ -263,7 +263,7 @@ test('an engine that breaks before it answered is tried again, three times in al
   const named = { organizationId, tokenId: 'tok', task: 'std/chat-completion' as const, modelId: 'm' }
   const run = (ends: CallEnd[]) =>
     jobs.calls.run(
-      { admitted: admittedWork(named), createdAt: Date.now(), waitMs: 1_000, caller: new Departure() },
+      { admitted: admittedWork(named), createdAt: Date.now(), waitMs: 1_000, caller: new AbortSource() },
       () => {
         attempts++
         return Promise.resolve(ends.shift()!)

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { type Jobs, type JobsOptions, openJobs } from '../../../core/jobs/jobs.ts'
 import type { JobRecord, Store } from '../../../core/store/store.ts'
-import type { Ran, RunJob } from '../../../core/tasks/run-job.ts'
+import type { RunJob, RunResult } from '../../../core/tasks/run-job.ts'
 import { keptLog, newJob, openTestStore, organizationId, type TestStore } from '../store/_store.ts'
 import { type SlotsOnly, slotsOnly } from './_fleet.ts'
 import { byHand, done, runner } from './_runs.ts'
@@ -168,7 +168,7 @@ test('a foreign cancel does not touch the run', async () => {
 test('a run that does not listen to the cancel brings a late result, which is counted and changes nothing', async () => {
   const release = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
-  const undone: Ran[] = []
+  const undone: RunResult[] = []
   const jobs = open(
     runner(async () => {
       begun.resolve()
@@ -207,7 +207,7 @@ test('a drain waits for what runs, takes nothing new, and gives back what does n
 test('a run that ignores the drain loses its claim', async () => {
   const release = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
-  const undone: Ran[] = []
+  const undone: RunResult[] = []
   const jobs = open(
     runner(async () => {
       begun.resolve()

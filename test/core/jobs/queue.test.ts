@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openQueue, type Queue, type Turn } from '../../../core/jobs/queue.ts'
+import { openQueue, type Queue, type RunningEntry } from '../../../core/jobs/queue.ts'
 import type { WaitingJob } from '../../../core/store/store.ts'
 import { type Arrival, entitled, jain, shares, shelf, simulate, take, waiting } from './_queue.ts'
 
@@ -256,7 +256,7 @@ describe('the window', () => {
     const queue = openQueue({ weightOf: equal, window, most: window * 3 })
     queue.begin([])
     const all: WaitingJob[] = []
-    const running: Turn[] = []
+    const running: RunningEntry[] = []
     const turns: string[] = []
     const answers: (() => void)[] = []
     const read = (want: NonNullable<ReturnType<Queue['wanted']>>) => {
@@ -289,7 +289,7 @@ describe('the window', () => {
         queue.offer(job)
       } else if (one.do === 'turn') takeNext()
       else if (one.do === 'end' && running.length > 0) {
-        const [turn] = running.splice(one.which % running.length, 1) as [Turn]
+        const [turn] = running.splice(one.which % running.length, 1) as [RunningEntry]
         if (one.again) {
           store.jobs.set(turn.job.id, turn.job)
           turns.splice(turns.lastIndexOf(turn.job.id), 1)

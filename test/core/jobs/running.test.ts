@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { type Jobs, type JobsOptions, openJobs } from '../../../core/jobs/jobs.ts'
 import type { JobRecord, Store } from '../../../core/store/store.ts'
-import type { Ran, RunJob } from '../../../core/tasks/run-job.ts'
+import type { RunJob, RunResult } from '../../../core/tasks/run-job.ts'
 import { keptLog, newJob, openTestStore, organizationId, type TestStore } from '../store/_store.ts'
 import { type SlotsOnly, slotsOnly } from './_fleet.ts'
 import { byHand, done, runner } from './_runs.ts'
@@ -37,7 +37,7 @@ const open = (run: RunJob, more: Partial<JobsOptions> = {}): Jobs =>
   })
 /** Resolves with the standing of a pending job once it has a reason of this kind. */
 const waitsFor = (jobs: Jobs, id: string, reason: string) =>
-  expect.poll(async () => jobs.standing(await find(id)).waitingFor?.reason).toBe(reason)
+  expect.poll(async () => jobs.progressOf(await find(id)).waitingFor?.reason).toBe(reason)
 
 test('nothing is claimed before a slot is held', async () => {
   slots.setSlots('tiny-chat', 0)
@@ -93,7 +93,7 @@ test('a model that cannot be started costs no attempt; the reason is told until 
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob({ maxAttempts: 1 }))
   await waitsFor(jobs, job.id, 'engine_failing')
-  expect(jobs.standing(await find(job.id)).waitingFor?.detail).toBe(
+  expect(jobs.progressOf(await find(job.id)).waitingFor?.detail).toBe(
     "Model 'tiny-chat' cannot be started: no such file.",
   )
   slots.refuse('tiny-chat', undefined)
@@ -182,7 +182,7 @@ test('a job that is to begin later begins then, and says so until then', async (
   const jobs = open(hand.run)
   const now = Date.now()
   const { job } = await jobs.submit(newJob({ createdAt: now, notBefore: now + 300 }))
-  expect(jobs.standing(job).waitingFor?.reason).toBe('not_before')
+  expect(jobs.progressOf(job).waitingFor?.reason).toBe('not_before')
   expect(jobs.stats().waiting).toBe(0)
   const [run] = await hand.begun(1)
   expect(run!.job.id).toBe(job.id)
@@ -223,8 +223,8 @@ test('those who follow hear of progress, log and state, once in a turn; the log 
   expect(heard).toBe(1)
   expect(ofAll).toBe(0)
   const processing = await find(job.id)
-  expect(jobs.standing(processing)).toMatchObject({ progress: 0.5, waitingFor: null, queuePosition: null })
-  expect(jobs.standing(processing).etaMs).toBeGreaterThanOrEqual(0)
+  expect(jobs.progressOf(processing)).toMatchObject({ progress: 0.5, waitingFor: null, queuePosition: null })
+  expect(jobs.progressOf(processing).etaMs).toBeGreaterThanOrEqual(0)
   expect((await jobs.logs(processing)).map(line => line.message)).toEqual(
     Array.from({ length: 100 }, (_, i) => `step ${i + 1}`),
   )
@@ -232,7 +232,7 @@ test('those who follow hear of progress, log and state, once in a turn; the log 
   const ended = await jobs.wait(job.id, never)
   await expect.poll(() => ofAll).toBeGreaterThan(0)
   expect(await jobs.logs(ended!)).toHaveLength(100)
-  expect(jobs.standing(ended!).progress).toBe(1)
+  expect(jobs.progressOf(ended!).progress).toBe(1)
   leave()
   const before = heard
   expect(await jobs.remove(organizationId, job.id)).toBe(true)
@@ -274,7 +274,7 @@ test('the logs of all attempts are there, and a cancelled job keeps those of the
 test('what a run made is freed when its end is not wanted any more', async () => {
   const release = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
-  const undone: Ran[] = []
+  const undone: RunResult[] = []
   const jobs = open(
     runner(async () => {
       begun.resolve()
@@ -297,7 +297,7 @@ test('the position counts down, by the fair order', async () => {
   const hand = byHand()
   const jobs = open(hand.run)
   const ids = await Promise.all(Array.from({ length: 3 }, async () => (await jobs.submit(newJob())).job.id))
-  const positions = async () => Promise.all(ids.map(async id => jobs.standing(await find(id)).queuePosition))
+  const positions = async () => Promise.all(ids.map(async id => jobs.progressOf(await find(id)).queuePosition))
   expect(await positions()).toEqual([0, 1, 2])
   slots.setSlots('tiny-chat', 1)
   await hand.begun(1)

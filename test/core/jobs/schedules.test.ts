@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { type Jobs, openJobs } from '../../../core/jobs/jobs.ts'
 import type { JobRecord, JobStatus } from '../../../core/store/store.ts'
-import type { Ran } from '../../../core/tasks/run-job.ts'
+import type { RunResult } from '../../../core/tasks/run-job.ts'
 import { createOrganization, keptLog, newJob, openTestStore, type TestStore } from '../store/_store.ts'
 import { slotsOnly } from './_fleet.ts'
 import { done, runner } from './_runs.ts'
@@ -21,7 +21,7 @@ type Op =
   | { do: 'submit'; organization: number; model: number; priority: number; later: boolean; deadline: boolean }
   | { do: 'cancel'; which: number }
   | { do: 'end'; which: number; how: 'well' | 'broken' | 'wrong' | 'busy' }
-  | { do: 'deafen'; which: number }
+  | { do: 'ignoreCancel'; which: number }
   | { do: 'refuse'; model: number; code: 'no_capacity' | 'worker_error' }
   | { do: 'allow'; model: number }
   | { do: 'pass time' }
@@ -46,7 +46,7 @@ const op: fc.Arbitrary<Op> = fc.oneof(
     weight: 6,
     arbitrary: fc.record({ do: is('end'), which: fc.nat(9), how: fc.constantFrom('well', 'broken', 'wrong', 'busy') }),
   },
-  { weight: 1, arbitrary: fc.record({ do: is('deafen'), which: fc.nat(9) }) },
+  { weight: 1, arbitrary: fc.record({ do: is('ignoreCancel'), which: fc.nat(9) }) },
   {
     weight: 1,
     arbitrary: fc.record({ do: is('refuse'), model: fc.nat(1), code: fc.constantFrom('no_capacity', 'worker_error') }),
@@ -66,7 +66,7 @@ const terminal: readonly JobStatus[] = ['completed', 'failed', 'cancelled']
 
 interface Active {
   job: JobRecord
-  deaf: boolean
+  ignoresCancel: boolean
   end: (how: 'well' | keyof typeof failures) => void
 }
 
@@ -81,16 +81,16 @@ async function play(ops: readonly Op[], name: string): Promise<void> {
   const active = new Set<Active>()
   const claims = new Map<string, number[]>()
   const told: { id: string; status: JobStatus }[] = []
-  const made = new Set<Ran>()
-  const undone: Ran[] = []
+  const made = new Set<RunResult>()
+  const undone: RunResult[] = []
   const run = runner(async (job, lease, signal) => {
-    expect([...active].filter(one => one.job.id === job.id && !one.deaf)).toEqual([])
+    expect([...active].filter(one => one.job.id === job.id && !one.ignoresCancel)).toEqual([])
     expect(lease.modelId).toBe(job.modelId)
     claims.set(job.id, [...(claims.get(job.id) ?? []), job.claims])
-    const { promise, resolve, reject } = Promise.withResolvers<Ran>()
+    const { promise, resolve, reject } = Promise.withResolvers<RunResult>()
     const one: Active = {
       job,
-      deaf: false,
+      ignoresCancel: false,
       end(how) {
         active.delete(one)
         const ran = { ...done, result: JSON.stringify({ claims: job.claims }) }
@@ -101,7 +101,7 @@ async function play(ops: readonly Op[], name: string): Promise<void> {
     }
     active.add(one)
     signal.addEventListener('abort', () => {
-      if (one.deaf) return
+      if (one.ignoresCancel) return
       active.delete(one)
       reject(signal.reason as Error)
     })
@@ -131,7 +131,7 @@ async function play(ops: readonly Op[], name: string): Promise<void> {
   async function restart(): Promise<void> {
     const stopped = jobs.drain(0)
     await pass()
-    for (const one of active) if (one.deaf) one.end('well')
+    for (const one of active) if (one.ignoresCancel) one.end('well')
     await stopped
     jobs = open()
   }
@@ -158,9 +158,9 @@ async function play(ops: readonly Op[], name: string): Promise<void> {
         jobs.cancel(organizationId, id).catch((thrown: Failure) => expect(thrown.code).toBe('job_already_finished')),
       )
     } else if (one.do === 'end') [...active][one.which % Math.max(1, active.size)]?.end(one.how)
-    else if (one.do === 'deafen') {
+    else if (one.do === 'ignoreCancel') {
       const some = [...active][one.which % Math.max(1, active.size)]
-      if (some) some.deaf = true
+      if (some) some.ignoresCancel = true
     } else if (one.do === 'refuse')
       slots.refuse(`${name}-${one.model}`, new Failure(one.code, 'Not now.', { retryAfterMs: 100 }))
     else if (one.do === 'allow') slots.refuse(`${name}-${one.model}`, undefined)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Failure } from '../../../core/failure.ts'
 import { openDispatch } from '../../../core/jobs/dispatch.ts'
-import { openQueue, type Turn } from '../../../core/jobs/queue.ts'
+import { openQueue, type RunningEntry } from '../../../core/jobs/queue.ts'
 import { openWaitingCalls, type WaitingCall } from '../../../core/jobs/waiting-calls.ts'
 import { openLog } from '../../../core/log.ts'
 import type { Lease } from '../../../core/models/fleet.ts'
@@ -36,7 +36,7 @@ test('no slot is lost or given twice, and each entry ends once, whatever comes, 
       const held: { id: string; lease: Lease; end(): void }[] = []
       const ended: string[] = []
       let came = 0
-      const hold = (id: string, lease: Lease, turn: Turn, after: () => void): void => {
+      const hold = (id: string, lease: Lease, turn: RunningEntry, after: () => void): void => {
         expect(held.map(one => one.id)).not.toContain(id)
         const end = () => {
           ended.push(id)
@@ -149,7 +149,7 @@ test('no lane waits past the ageing bound while others are served, whatever come
       (arrivals, slots) => {
         let now = 0
         const queue = openQueue({ weightOf: () => 1, now: () => now, ageingMs })
-        const running: { turn: Turn; ends: number; ms: number }[] = []
+        const running: { turn: RunningEntry; ends: number; ms: number }[] = []
         const lasting = new Map<string, number>()
         /** When each lane that waits was served last, or began to wait. */
         const since = new Map<string, number>()

@@ -7,7 +7,7 @@ import { openFiles } from '../../../core/files/files.ts'
 import { newId } from '../../../core/ids.ts'
 import { openLog } from '../../../core/log.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
-import { openMedia } from '../../../core/media/take.ts'
+import { openMedia } from '../../../core/media/media.ts'
 import { Config } from '../../../core/models/config.ts'
 import { openSqliteStore } from '../../../core/store/sqlite/store.ts'
 

@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkProbe } from '../../../core/media/check-probe.ts'
 import { openFfmpeg } from '../../../core/media/ffmpeg.ts'
-import { judgeProbe } from '../../../core/media/judge.ts'
 import type { Probe } from '../../../core/media/probe.ts'
 import { mediaHere, origin } from './_media.ts'
 
@@ -30,7 +30,7 @@ test.each<[Probe, 'video' | 'audio', string]>([
   [{ ...sound, durationMs: 3_600_000 }, 'audio', 'audio/mpeg'],
   [{ ...sound, container: 'caf' }, 'audio', 'application/octet-stream'],
 ])('%j is taken as %s: %s', (probe, wanted, contentType) => {
-  expect(judgeProbe(probe, wanted).contentType).toBe(contentType)
+  expect(checkProbe(probe, wanted).contentType).toBe(contentType)
 })
 
 test.each<[Partial<Probe>, 'video' | 'audio', RegExp]>([
@@ -43,7 +43,7 @@ test.each<[Partial<Probe>, 'video' | 'audio', RegExp]>([
   [{ fps: 1000 }, 'video', /1000 frames a second/],
   [{ frames: 1_000_000 }, 'video', /has 1000000 frames/],
 ])('%j is refused as %s', (other, wanted, message) => {
-  expect(() => judgeProbe({ ...film, ...other }, wanted)).toThrow(
+  expect(() => checkProbe({ ...film, ...other }, wanted)).toThrow(
     expect.objectContaining({
       code: wanted === 'video' ? 'invalid_video' : 'invalid_audio',
       message: expect.stringMatching(message) as string,

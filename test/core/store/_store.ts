@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Admitted } from '../../../core/admission/admission.ts'
 import { type Log, openLog } from '../../../core/log.ts'
-import { openSqliteStore, type StoreWish } from '../../../core/store/sqlite/store.ts'
+import { openSqliteStore, type StoreOptions } from '../../../core/store/sqlite/store.ts'
 import type { NewJob, Store } from '../../../core/store/store.ts'
 import { createOrganization, newJob as newStoredJob, organizationId } from '../../store/conformance/records.ts'
 import { admittedWork } from '../_admission.ts'
@@ -25,7 +25,7 @@ export function keptLog(): { log: Log; lines: string[] } {
 export type TestStore = AsyncDisposable & { store: Store; dataDir: string; fatal: [Error, number][]; lines: string[] }
 
 /** A server's store with one organization, in a directory of its own unless one is given. */
-export async function openTestStore(wish: Partial<StoreWish> = {}): Promise<TestStore> {
+export async function openTestStore(wish: Partial<StoreOptions> = {}): Promise<TestStore> {
   const directory = temporaryDirectory()
   const dataDir = wish.dataDir ?? directory.path
   const fatal: [Error, number][] = []

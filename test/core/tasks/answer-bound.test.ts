@@ -16,7 +16,10 @@ test.each<[string, TextTask, object, number]>([
   ['pairs scored by vectors', 'std/score', { text_1: 'a', text_2: texts(99) }, 10_000],
 ])('%s', (_, task, inputs, bytes) =>
   expect(
-    answerBound(prepareInputs(task, { model: 'm', ...inputs }, catalogOf({ scoreBy: 'embeddings' })).want, limits),
+    answerBound(
+      prepareInputs(task, { model: 'm', ...inputs }, catalogOf({ scoreBy: 'embeddings' })).answerFormat,
+      limits,
+    ),
   ).toBe(bytes),
 )
 

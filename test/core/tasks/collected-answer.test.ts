@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { AbortSource } from '../../../core/abort-source.ts'
 import { Failure } from '../../../core/failure.ts'
-import { Departure } from '../../../core/leaving.ts'
 import type { EngineCall, EngineListener, EngineTraits, Lease } from '../../../core/models/fleet.ts'
 import { prepareChat } from '../../../core/tasks/chat/chat-completion.ts'
 import { CollectedAnswer } from '../../../core/tasks/collected-answer.ts'
@@ -54,15 +54,15 @@ function engine() {
   } as unknown as Lease
   return { seen, lease }
 }
-const want = { task: 'std/chat-completion', modelId: 'm', includeUsage: false } as const
+const answerFormat = { task: 'std/chat-completion', modelId: 'm', includeUsage: false } as const
 const frame = (delta: object, more: object = {}) =>
   `data: ${JSON.stringify({ id: 'c', created: 5, model: 'x', choices: [{ index: 0, delta, finish_reason: null }], ...more })}\n\n`
 const usage = (prompt_tokens: number, completion_tokens: number) => ({ usage: { prompt_tokens, completion_tokens } })
 const begun = (most = 1_000) => {
   const { seen, lease } = engine()
   const meter = { output: 0 }
-  const answer = new CollectedAnswer(want, most, meter)
-  const leaving = new Departure()
+  const answer = new CollectedAnswer(answerFormat, most, meter)
+  const leaving = new AbortSource()
   const asked = answer.ask(lease, '/v1/chat/completions', '{}', leaving)
   // What rejects is looked at below.
   asked.catch(() => {})

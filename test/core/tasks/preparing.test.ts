@@ -55,7 +55,7 @@ test('a failure in the thread is the same failure here', async () => {
 test('many segments whose compression is to be found out are shaped in a thread, however small they are', async () => {
   const answer = (segments: number) =>
     Buffer.from(JSON.stringify({ segments: Array.from({ length: segments }, () => ({ text: 'a' })) }))
-  const want = {
+  const answerFormat = {
     task: 'std/audio-transcription',
     modelId: 'm',
     words: false,
@@ -64,12 +64,12 @@ test('many segments whose compression is to be found out are shaped in a thread,
     seconds: 10,
     requestId: null,
   } as const
-  expect(cpu.shape([answer(2_000)], { ...want, format: 'text' })).not.toBeInstanceOf(Promise)
-  expect(cpu.shape([answer(10)], { ...want, format: 'verbose_json' })).not.toBeInstanceOf(Promise)
-  const shaped = cpu.shape([answer(2_000)], { ...want, format: 'verbose_json' })
+  expect(cpu.shape([answer(2_000)], { ...answerFormat, format: 'text' })).not.toBeInstanceOf(Promise)
+  expect(cpu.shape([answer(10)], { ...answerFormat, format: 'verbose_json' })).not.toBeInstanceOf(Promise)
+  const shaped = cpu.shape([answer(2_000)], { ...answerFormat, format: 'verbose_json' })
   expect(shaped).toBeInstanceOf(Promise)
   expect(JSON.parse(text((await shaped).body))).toHaveProperty('segments.length', 2_000)
-  expect(cpu.shape([answer(2_000)], { ...want, format: 'text', result: true })).toBeInstanceOf(Promise)
+  expect(cpu.shape([answer(2_000)], { ...answerFormat, format: 'text', result: true })).toBeInstanceOf(Promise)
 })
 
 test('large answers are shaped in a thread', async () => {

@@ -3,7 +3,7 @@ import type { Lease } from '../../../core/models/fleet.ts'
 import { type Task, tasks } from '../../../core/schemas/task.ts'
 import type { JobRecord } from '../../../core/store/store.ts'
 import { openTaskRunner } from '../../../core/tasks/run.ts'
-import type { Ran, RunJob } from '../../../core/tasks/run-job.ts'
+import type { RunJob, RunResult } from '../../../core/tasks/run-job.ts'
 import type { RunnerName } from '../../../core/tasks/task.ts'
 import { done, runner } from '../jobs/_runs.ts'
 
@@ -46,7 +46,7 @@ test.each(tasks.map(task => [task, runnerNameOf(task)] as const))(
 )
 
 test('what a run left on the disk is taken back by its own runner', async () => {
-  const undone: Record<string, Ran[]> = { text: [], speech: [], transcription: [], generation: [] }
+  const undone: Record<string, RunResult[]> = { text: [], speech: [], transcription: [], generation: [] }
   const run = opened(name => runner(async () => done, undone[name]))
   await run.undo(done, job('slug/text-to-image'))
   expect(undone).toEqual({ text: [], speech: [], transcription: [], generation: [done] })

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { StreamShape, type StreamWant } from '../../../core/tasks/stream-shape.ts'
+import { type StreamAnswerFormat, StreamShape } from '../../../core/tasks/stream-shape.ts'
 
 /** Events as engines write them: the same text, and around it what is theirs. */
 type Write = (text: string, at: number) => string
@@ -39,8 +39,8 @@ const utf8 = (text: string) => Buffer.from(text, 'latin1').toString('utf8')
 const end = json({ id: 'c', created: 1, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
 
 /** What the caller gets for these events: every event parsed, and the end. */
-function through(events: string[], want: Partial<StreamWant> = {}) {
-  const shape = new StreamShape({ task: 'std/chat-completion', modelId: 'm', includeUsage: false, ...want })
+function through(events: string[], answerFormat: Partial<StreamAnswerFormat> = {}) {
+  const shape = new StreamShape({ task: 'std/chat-completion', modelId: 'm', includeUsage: false, ...answerFormat })
   const out = events.map(event => {
     const bytes = latin1(event)
     return shape.event(bytes) ?? `${bytes}\n\n`

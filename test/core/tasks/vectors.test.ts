@@ -23,7 +23,7 @@ function through(
 ) {
   const prepared = prepareInputs(task, { model: 'm', ...body }, catalog)
   const answers = prepared.bodies.map((text, at) => bytes(answer(JSON.parse(text as string) as never, at)))
-  const shaped = shape(answers, prepared.want)
+  const shaped = shape(answers, prepared.answerFormat)
   return { prepared, body: JSON.parse(shaped.body as string) as { data: unknown }, usage: shaped.usage }
 }
 const embed = (body: { input: unknown; encoding_format: string }) => {

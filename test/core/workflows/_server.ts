@@ -1,8 +1,8 @@
 import { afterEach, expect } from 'vitest'
 import { openJobs } from '../../../core/jobs/jobs.ts'
 import type { ContentOf } from '../../../core/workflows/content.ts'
+import { openDefinitionSnapshots } from '../../../core/workflows/definition-snapshots.ts'
 import { openExecutions } from '../../../core/workflows/executions.ts'
-import { openFrozen } from '../../../core/workflows/frozen.ts'
 import { openNodeRunner, openNodeWorks } from '../../../core/workflows/node-run.ts'
 import { openSingleFlight } from '../../../core/workflows/single-flight.ts'
 import { admitsAll } from '../_admission.ts'
@@ -26,10 +26,10 @@ export async function openServer(
   const opened = await openTestStore({ dataDir })
   const { store } = opened
   const { fleet, models } = slotsOnly(slots === undefined ? {} : { slots })
-  const frozen = openFrozen(store.executions)
+  const snapshots = openDefinitionSnapshots(store.executions)
   const admission = admitsAll(models)
   const works = openNodeWorks({
-    frozen,
+    snapshots,
     admission,
     cpu: { referred: none },
     content,
@@ -39,7 +39,7 @@ export async function openServer(
     admission,
     works,
     flight,
-    frozen,
+    snapshots,
     media: { take: none },
     run: runner(async job => {
       const { input } = JSON.parse(job.inputs) as { input: string }
@@ -48,7 +48,7 @@ export async function openServer(
     }),
   })
   const jobs = openJobs({ store, fleet, models, weightOf: () => 1, log, run })
-  const executions = openExecutions({ store, jobs, admission, frozen, works, flight, log })
+  const executions = openExecutions({ store, jobs, admission, snapshots, works, flight, log })
   return {
     store,
     executions,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { AbortSource } from '../../../core/abort-source.ts'
 import { Dag } from '../../../core/dag/definition.ts'
-import { Departure } from '../../../core/leaving.ts'
 import { planOf } from '../../../core/workflows/plan.ts'
 import { newExecution, newWorkflow } from '../../store/conformance/drawn.ts'
 import { admittedWork } from '../_admission.ts'
@@ -67,7 +67,7 @@ test('a slot is not kept from those who wait for one', async () => {
         admitted: admittedWork({ organizationId, tokenId: 'tok', task: 'std/chat-completion', modelId: 'any' }),
         createdAt: Date.now(),
         waitMs: 60_000,
-        caller: new Departure(),
+        caller: new AbortSource(),
       },
       async () => {
         order.push('caller')
@@ -89,9 +89,9 @@ test.each([
   const { store } = opened
   const handedOn: string[] = []
   const released: string[] = []
-  store.onMoves(moves => {
-    handedOn.push(...moves.handedOn.map(({ before, job }) => `${before} ${job.id} ${job.parent?.nodeId}`))
-    released.push(...moves.released.map(({ id }) => id))
+  store.onCommitted(effects => {
+    handedOn.push(...effects.handedOn.map(({ before, job }) => `${before} ${job.id} ${job.parent?.nodeId}`))
+    released.push(...effects.released.map(({ id }) => id))
   })
   const wanted = chain(2, name => (name === 'n1' ? more : {}))
   await store.executions.create(wanted)
@@ -112,7 +112,7 @@ test('an execution that is cancelled in the same commit is told to stop after it
   const [first, second] = wanted.nodes
   const claim = (await store.jobs.claim(organizationId, first!.jobId, Date.now()))!
   const told: [string[], string[]][] = []
-  store.onMoves(({ handedOn, withdrawn }) =>
+  store.onCommitted(({ handedOn, withdrawn }) =>
     told.push([handedOn.map(({ job }) => job.id), withdrawn.map(({ id }) => id)]),
   )
   await Promise.all([

@@ -4,7 +4,7 @@ import { newId } from '../../../core/ids.ts'
 import { Model } from '../../../core/models/model.ts'
 import type { FileRecord, JobRecord } from '../../../core/store/store.ts'
 import { openContent } from '../../../core/workflows/content.ts'
-import type { FrozenExecutions } from '../../../core/workflows/frozen.ts'
+import type { DefinitionSnapshots } from '../../../core/workflows/definition-snapshots.ts'
 import { openNodeWorks } from '../../../core/workflows/node-run.ts'
 import { admitsAll } from '../_admission.ts'
 
@@ -22,7 +22,7 @@ const content = openContent({
 /** What a node with these inputs takes from others and gives to them. */
 async function workOf(task: string, inputs: object, more: object = {}) {
   const dag = Dag.parse({ nodes: { a: { model_id: 'm', task, inputs, ...more } } })
-  const frozen = {
+  const snapshots = {
     id: 'e',
     organizationId: 'org',
     definition: { dag, parameters: null },
@@ -31,7 +31,7 @@ async function workOf(task: string, inputs: object, more: object = {}) {
     createdAt: 1,
   }
   const works = openNodeWorks({
-    frozen: { of: () => Promise.resolve(frozen) } as unknown as FrozenExecutions,
+    snapshots: { of: () => Promise.resolve(snapshots) } as unknown as DefinitionSnapshots,
     admission: admitsAll({ find: () => Model.parse({ id: 'm' }) }),
     cpu: { referred: () => Promise.reject(new Error('There are no large results here')) },
     content,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Log } from '../../../core/log.ts'
-import type { LaunchOrder } from '../../../gpu/launcher/launcher.ts'
+import type { LaunchOptions } from '../../../gpu/launcher/launcher.ts'
 import { openLocalLauncher } from '../../../gpu/launcher/local.ts'
 import { probeWrapper } from '../../../gpu/launcher/probe.ts'
 import { processesWith } from '../../../gpu/launcher/processes.ts'
@@ -51,7 +51,7 @@ export async function launcherIn(
   return { ...launcher, log }
 }
 
-export const order = (launchId: string, flags: string[], more: Partial<LaunchOrder> = {}): LaunchOrder => ({
+export const launchOptions = (launchId: string, flags: string[], more: Partial<LaunchOptions> = {}): LaunchOptions => ({
   launchId,
   engineId: launchId,
   modelId: 'fake',

@@ -6,7 +6,15 @@ import { askHealth } from '../../../gpu/health.ts'
 import { plain } from '../../../gpu/launcher/wrapper.ts'
 import { unconfined } from '../../../gpu/sandbox/level.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
-import { launcherIn, noSandbox, order as orderOf, survivors, temporary, until, wrappersHere } from './_launch.ts'
+import {
+  launcherIn,
+  noSandbox,
+  launchOptions as orderOf,
+  survivors,
+  temporary,
+  until,
+  wrappersHere,
+} from './_launch.ts'
 
 const listening = (lines: string[]) => lines.some(line => line.startsWith('listening'))
 
@@ -25,12 +33,12 @@ const ways = [
 
 describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
   const launcherAt = (dataDir: string) => launcherIn(dataDir, wrapper, 'boot-1', support)
-  const order = (launchId: string, flags: string[]) => orderOf(launchId, flags, { sandbox })
+  const launchOptions = (launchId: string, flags: string[]) => orderOf(launchId, flags, { sandbox })
 
   test('an engine is started, answers at its socket and ends when asked', async () => {
     const dataDir = temporary()
     const launcher = await launcherAt(dataDir)
-    const launched = await launcher.start(order('one', []))
+    const launched = await launcher.start(launchOptions('one', []))
     await until(() => listening(launcher.logs('one')))
     expect((await askHealth(launched.endpoint, '/health', [], 5_000)).health).toBe('ready')
     expect(statSync(join(dataDir, 'run')).mode & 0o777).toBe(0o700)
@@ -53,19 +61,19 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
 
   test('an engine that ends by itself leaves how and why', async () => {
     const launcher = await launcherAt(temporary())
-    const { exited } = await launcher.start(order('dies', ['--exit', '3']))
+    const { exited } = await launcher.start(launchOptions('dies', ['--exit', '3']))
     expect(await exited).toMatchObject({ status: '3', lastWords: 'RuntimeError: CUDA out of memory', hint: '' })
   })
 
   test('a segmentation fault is told as such', async () => {
     const launcher = await launcherAt(temporary())
-    const { exited } = await launcher.start(order('faults', ['--segfault-after', '50']))
+    const { exited } = await launcher.start(launchOptions('faults', ['--segfault-after', '50']))
     expect((await exited).status).toBe('SIGSEGV')
   })
 
   test('one that ignores SIGTERM is killed after its grace, with a grandchild in a session of its own', async () => {
     const launcher = await launcherAt(temporary())
-    const { exited } = await launcher.start(order('stubborn', ['--ignore-term', '--grandchild']))
+    const { exited } = await launcher.start(launchOptions('stubborn', ['--ignore-term', '--grandchild']))
     await until(() => listening(launcher.logs('stubborn')))
     expect(await survivors('stubborn')).not.toHaveLength(0)
     await launcher.stop('stubborn', 200)
@@ -76,7 +84,7 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
 
   test('a stopped (SIGSTOP) one is killed all the same', async () => {
     const launcher = await launcherAt(temporary())
-    const launched = await launcher.start(order('frozen', []))
+    const launched = await launcher.start(launchOptions('frozen', []))
     await until(() => listening(launcher.logs('frozen')))
     process.kill(launched.pid()!, 'SIGSTOP')
     await launcher.stop('frozen', 100)
@@ -85,7 +93,9 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
 
   test('a grandchild does not outlive an engine that ends by itself', async () => {
     const launcher = await launcherAt(temporary())
-    const { exited } = await launcher.start(order('parent', ['--grandchild', '--exit', '1', '--exit-after', '300']))
+    const { exited } = await launcher.start(
+      launchOptions('parent', ['--grandchild', '--exit', '1', '--exit-after', '300']),
+    )
     await exited
     expect(launcher.logs('parent').some(line => line.startsWith('grandchild'))).toBe(true)
     expect(await survivors('parent')).toEqual([])
@@ -93,7 +103,7 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
 
   test('asking to kill during the grace does not wait for it', async () => {
     const launcher = await launcherAt(temporary())
-    await launcher.start(order('hurry', ['--ignore-term']))
+    await launcher.start(launchOptions('hurry', ['--ignore-term']))
     await until(() => listening(launcher.logs('hurry')))
     const gentle = launcher.stop('hurry', 3_600_000)
     await until(() => launcher.logs('hurry').includes('SIGTERM ignored'))

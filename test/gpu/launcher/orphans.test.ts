@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { plain } from '../../../gpu/launcher/wrapper.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
-import { launcherIn, order, survivors, temporary, until, wrappersHere } from './_launch.ts'
+import { launcherIn, launchOptions, survivors, temporary, until, wrappersHere } from './_launch.ts'
 
 const script = join(import.meta.dirname, '../fixtures/parent.ts')
 const rounds = process.env.CI ? 20 : 6
@@ -74,7 +74,7 @@ test('the sweep leaves alone what this run has started, and what only has the sa
   const dataDir = temporary()
   const launcher = await launcherIn(dataDir, plain, 'boot-1')
   const launchId = `mine-${process.pid}`
-  await launcher.start(order(launchId, []))
+  await launcher.start(launchOptions(launchId, []))
   await until(() => launcher.logs(launchId).length > 0)
   const before = await survivors(launchId)
   expect((await launcherIn(dataDir, plain, 'boot-1')).swept).toEqual({ ended: 0, left: [] })

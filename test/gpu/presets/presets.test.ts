@@ -336,6 +336,6 @@ describe('refusals', () => {
     const failure = presets.get(engine)!.failureOf(status, body)
     expect(failure.code).toBe(code)
     // Of a fault of its own an engine's words are for the log.
-    expect(`${failure.message} ${failure.engineSaid ?? ''}`.trim()).toMatch(message)
+    expect(`${failure.message} ${failure.engineText ?? ''}`.trim()).toMatch(message)
   })
 })

@@ -4,9 +4,9 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { plain } from '../../../gpu/launcher/wrapper.ts'
-import type { SandboxOrder, SandboxTool } from '../../../gpu/sandbox/level.ts'
+import type { SandboxRequirements, SandboxTool } from '../../../gpu/sandbox/level.ts'
 import { unconfined } from '../../../gpu/sandbox/level.ts'
-import { launcherIn, order, temporary } from '../launcher/_launch.ts'
+import { launcherIn, launchOptions, temporary } from '../launcher/_launch.ts'
 import { toolsHere } from './_tools.ts'
 
 /** What an engine tries, run for real, at each level and with each way to make a sandbox. */
@@ -46,11 +46,11 @@ async function tried(
     dataDir,
     launchId = `try-${process.pid}`,
     ...sandbox
-  }: Partial<SandboxOrder> & { tool: SandboxTool | null; dataDir: string; launchId?: string },
+  }: Partial<SandboxRequirements> & { tool: SandboxTool | null; dataDir: string; launchId?: string },
 ): Promise<Record<string, string>> {
   const launcher = await launcherIn(dataDir, plain, 'boot', tool ? { tool } : { tool: null, why: 'not in this test' })
   const argv = [process.execPath, intruder, JSON.stringify(attempts)]
-  const { exited } = await launcher.start(order(launchId, [], { argv, sandbox: { ...unconfined, ...sandbox } }))
+  const { exited } = await launcher.start(launchOptions(launchId, [], { argv, sandbox: { ...unconfined, ...sandbox } }))
   await exited
   const line = launcher.logs(launchId).find(text => text.startsWith('tried '))
   if (!line) throw new Error(launcher.logs(launchId).join('\n'))

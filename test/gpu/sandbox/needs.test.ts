@@ -44,8 +44,8 @@ describe.each(toolsHere)('with $name', tool => {
   ): string {
     const sandbox = openSandbox({ dataDir, support: { tool }, host: { HOME: home } })
     const all = { PATH: '/usr/bin:/bin', HOME: join(dataDir, 'home', 'm'), ...env }
-    const order = { ...unconfined, level, read, programs }
-    const { wrapper } = sandbox.wrapperFor({ order, argv, env: all, own, write: [all.HOME], read: [] })!
+    const requirements = { ...unconfined, level, read, programs }
+    const { wrapper } = sandbox.wrapperFor({ requirements, argv, env: all, own, write: [all.HOME], read: [] })!
     const [file, ...args] = [...wrapper.prefix, ...argv]
     const { stdout, stderr } = spawnSync(file!, args, { env: all, encoding: 'utf8' })
     return `${stdout}${stderr}`.trim()

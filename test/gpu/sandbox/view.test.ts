@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { bubblewrapped } from '../../../gpu/sandbox/bubblewrap.ts'
-import type { Mount, Place } from '../../../gpu/sandbox/mount.ts'
+import type { Mount, ResolvedPath } from '../../../gpu/sandbox/mount.ts'
 import { mountTable } from '../../../gpu/sandbox/mount-table.ts'
 import { rebuilt } from '../../../gpu/sandbox/rebuilt.ts'
 import { type ViewFacts, viewOf } from '../../../gpu/sandbox/view.ts'
 
-const folder = (path: string, real = path): Place => ({ path, real, file: false })
-const file = (path: string, real = path): Place => ({ path, real, file: true })
+const folder = (path: string, real = path): ResolvedPath => ({ path, real, file: false })
+const file = (path: string, real = path): ResolvedPath => ({ path, real, file: true })
 
 const machine: ViewFacts = {
   level: 'files',

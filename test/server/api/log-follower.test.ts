@@ -15,7 +15,7 @@ test('nothing is written behind the end, and who does not take the end is cut', 
   const follow = () => () => undefined
   const call = {
     res,
-    left: false,
+    disconnected: false,
     head: () => res.writeHead(200),
     streams,
     access: { watch: () => () => undefined },

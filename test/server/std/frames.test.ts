@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { completeUntil } from '../../../server/std/frames.ts'
+import { completeUntil } from '../../../server/std/relay.ts'
 
 test.each([
   ['', 0],

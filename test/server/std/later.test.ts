@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../_app.ts'
 import { openScriptedEngine, type ScriptedEngine, well } from '../_scripted-engine.ts'
 
-/** `Prefer`: a job instead of an answer on the line, and a bound to the wait for one. */
+/** `Prefer`: a job instead of a synchronous answer, and a limit to the wait for one. */
 let app: TestApp
 let engine: ScriptedEngine
 beforeAll(async () => {

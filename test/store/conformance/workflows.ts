@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { JobRecord } from '../../../core/store/store.ts'
-import type { Moves } from '../../../core/store/workflows.ts'
+import type { CommitEffects } from '../../../core/store/workflows.ts'
 import type { Subject } from './conformance.ts'
 import { type Drawn, newExecution, newWorkflow } from './drawn.ts'
 import { claimWaiting, completed, createOrganization, failed, newFile, newJob, organizationId } from './records.ts'
 
 /** Workflows, their versions, their executions and the results of these. */
 export async function workflowRules({ store }: Subject): Promise<void> {
-  const moves: Moves[] = []
+  const effects: CommitEffects[] = []
   await createOrganization(store, 'org_other')
-  store.onMoves(one => void moves.push(one))
+  store.onCommitted(one => void effects.push(one))
 
   /** An execution, and what can be done with its nodes by name. */
   async function begin(drawn: Drawn, more: Parameters<typeof newExecution>[1] = {}) {
@@ -107,7 +107,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
     test('lets a node run when those before it have ended, and tells of it after the commit', async () => {
       const run = await begin(chain)
       expect(await run.now()).toMatchObject({ status: 'pending', startedAt: null, at: { a: 'ready', b: 'pending' } })
-      const released = moves.flatMap(one => one.released).filter(({ executionId }) => executionId === run.id)
+      const released = effects.flatMap(one => one.released).filter(({ executionId }) => executionId === run.id)
       expect(released).toMatchObject([{ id: run.jobOf('a'), class: 'workflow' }])
       await run.claim('a')
       expect(await run.now()).toMatchObject({
@@ -215,7 +215,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
       const run = await begin({ nodes: { a: [], b: [], c: [], d: [] } })
       await run.finish('c')
       const a = await run.claim('a')
-      moves.length = 0
+      effects.length = 0
       // Cancelled twice and settled, in one commit or in several: the first one counts.
       const [first, settled, second] = await Promise.all([
         store.executions.cancel(organizationId, run.id, Date.now()),
@@ -228,7 +228,7 @@ export async function workflowRules({ store }: Subject): Promise<void> {
         progress: { total: 4, completed: 1, skipped: 3, failed: 0, running: 0 },
         usage: { inputTokens: 3, outputTokens: 4 },
       })
-      expect(moves.flatMap(({ withdrawn }) => withdrawn.map(({ id }) => id)).toSorted()).toEqual(
+      expect(effects.flatMap(({ withdrawn }) => withdrawn.map(({ id }) => id)).toSorted()).toEqual(
         ['a', 'b', 'd'].map(run.jobOf).toSorted(),
       )
       expect(await claimWaiting(store, { modelId: run.modelId })).toEqual([])

@@ -1,12 +1,12 @@
 import type { Budget } from './budget.ts'
 import { type Keywords, readKeywords } from './keywords.ts'
-import type { Place } from './schema.ts'
+import type { SchemaNode } from './schema.ts'
 
-/** One way to satisfy a schema: everything that `places` say by themselves, and none of `excluded`. */
+/** One way to satisfy a schema: everything that `schemaNodes` say by themselves, and none of `excluded`. */
 export interface Alternative {
-  places: readonly Place[]
+  schemaNodes: readonly SchemaNode[]
   /** The other branches of each `oneOf` that was decided. */
-  excluded: readonly Place[]
+  excluded: readonly SchemaNode[]
 }
 
 const deepest = 100
@@ -16,42 +16,42 @@ const deepest = 100
  * leave alternatives of schemas that are read for what they say by themselves.
  */
 export function openAlternatives(budget: Budget) {
-  const keywords = new Map<Place, Keywords>()
-  const known = new Map<Place, readonly Alternative[]>()
-  const open = new Set<Place>()
+  const keywords = new Map<SchemaNode, Keywords>()
+  const known = new Map<SchemaNode, readonly Alternative[]>()
+  const open = new Set<SchemaNode>()
 
-  const read = (place: Place): Keywords => {
-    const found = keywords.get(place) ?? readKeywords(place)
-    keywords.set(place, found)
+  const read = (schemaNode: SchemaNode): Keywords => {
+    const found = keywords.get(schemaNode) ?? readKeywords(schemaNode)
+    keywords.set(schemaNode, found)
     budget.steps(1)
     return found
   }
 
   /** Throws Failure `invalid_value` for a schema that is itself before any object or array begins. */
-  const of = (place: Place): readonly Alternative[] => {
-    const found = known.get(place)
+  const of = (schemaNode: SchemaNode): readonly Alternative[] => {
+    const found = known.get(schemaNode)
     if (found) return found
-    if (open.has(place)) place.document.invalid(place.path, 'refers to itself with nothing in between')
-    if (open.size >= deepest) place.document.invalid(place.path, `is nested more than ${deepest} deep`)
-    open.add(place)
-    const made = takeApart(place)
-    open.delete(place)
-    known.set(place, made)
+    if (open.has(schemaNode)) schemaNode.document.invalid(schemaNode.path, 'refers to itself with nothing in between')
+    if (open.size >= deepest) schemaNode.document.invalid(schemaNode.path, `is nested more than ${deepest} deep`)
+    open.add(schemaNode)
+    const made = alternativesIn(schemaNode)
+    open.delete(schemaNode)
+    known.set(schemaNode, made)
     return made
   }
 
-  const takeApart = (place: Place): readonly Alternative[] => {
-    if (typeof place.schema === 'boolean') return place.schema ? [{ places: [], excluded: [] }] : []
-    const { reference, allOf, anyOf, oneOf, asserts } = read(place)
-    let result: readonly Alternative[] = [{ places: asserts ? [place] : [], excluded: [] }]
+  const alternativesIn = (schemaNode: SchemaNode): readonly Alternative[] => {
+    if (typeof schemaNode.schema === 'boolean') return schemaNode.schema ? [{ schemaNodes: [], excluded: [] }] : []
+    const { reference, allOf, anyOf, oneOf, asserts } = read(schemaNode)
+    let result: readonly Alternative[] = [{ schemaNodes: asserts ? [schemaNode] : [], excluded: [] }]
     for (const part of reference ? [reference, ...allOf] : allOf) result = both(result, of(part))
     if (anyOf) result = both(result, anyOf.flatMap(of))
     if (oneOf)
       result = both(
         result,
         oneOf.flatMap((branch, at) =>
-          of(branch).map(({ places, excluded }) => ({
-            places,
+          of(branch).map(({ schemaNodes, excluded }) => ({
+            schemaNodes,
             // By its number: two branches may be the same schema, which nothing satisfies then.
             excluded: [...excluded, ...oneOf.filter((_, other) => other !== at)],
           })),
@@ -65,7 +65,7 @@ export function openAlternatives(budget: Budget) {
     return distinct(
       left.flatMap(a =>
         right.map(b => ({
-          places: [...new Set([...a.places, ...b.places])],
+          schemaNodes: [...new Set([...a.schemaNodes, ...b.schemaNodes])],
           excluded: [...new Set([...a.excluded, ...b.excluded])],
         })),
       ),
@@ -86,19 +86,20 @@ export function openAlternatives(budget: Budget) {
     read,
     of,
     /** The alternatives of satisfying all of the schemas at once. */
-    ofAll: (places: readonly Place[]): readonly Alternative[] =>
-      places.map(of).reduce(both, [{ places: [], excluded: [] }]),
+    ofAll: (schemaNodes: readonly SchemaNode[]): readonly Alternative[] =>
+      schemaNodes.map(of).reduce(both, [{ schemaNodes: [], excluded: [] }]),
   }
 }
 
 export type Alternatives = ReturnType<typeof openAlternatives>
 
 const sizeOf = (alternatives: readonly Alternative[]): number =>
-  Math.max(0, ...alternatives.map(({ places, excluded }) => places.length + excluded.length))
-const ids = (places: readonly Place[]) => places.map(({ id }) => id).toSorted((a, b) => a - b)
+  Math.max(0, ...alternatives.map(({ schemaNodes, excluded }) => schemaNodes.length + excluded.length))
+const ids = (schemaNodes: readonly SchemaNode[]) => schemaNodes.map(({ id }) => id).toSorted((a, b) => a - b)
 /** Tells alternatives apart. */
-export const keyOfAlternative = ({ places, excluded }: Alternative) => `${ids(places).join()}-${ids(excluded).join()}`
-const conditionsOf = ({ places, excluded }: Alternative): ReadonlySet<string> =>
-  new Set([...places.map(({ id }) => `is ${id}`), ...excluded.map(({ id }) => `is not ${id}`)])
+export const keyOfAlternative = ({ schemaNodes, excluded }: Alternative) =>
+  `${ids(schemaNodes).join()}-${ids(excluded).join()}`
+const conditionsOf = ({ schemaNodes, excluded }: Alternative): ReadonlySet<string> =>
+  new Set([...schemaNodes.map(({ id }) => `is ${id}`), ...excluded.map(({ id }) => `is not ${id}`)])
 /** Tells conjunctions of schemas apart. */
-export const keyOfPlaces = (places: readonly Place[]): string => ids([...new Set(places)]).join()
+export const keyOfSchemas = (schemaNodes: readonly SchemaNode[]): string => ids([...new Set(schemaNodes)]).join()

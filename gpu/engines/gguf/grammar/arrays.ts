@@ -1,6 +1,6 @@
 import { closing, comma, gap } from './json.ts'
-import { mostRepetitions, type Rules, repeat, rule, type Sequence, text } from './rules.ts'
-import type { Place } from './schema.ts'
+import { maxRepetitions, type Rules, repeat, rule, type Sequence, text } from './rules.ts'
+import type { SchemaNode } from './schema.ts'
 import type { Shape } from './shape.ts'
 
 export interface ArrayParts {
@@ -9,7 +9,7 @@ export interface ArrayParts {
   key: string
   rules: Rules
   /** The rule of what satisfies all the schemas. */
-  node: (places: readonly Place[]) => string
+  node: (schemaNodes: readonly SchemaNode[]) => string
 }
 
 /**
@@ -28,9 +28,9 @@ export function arrayOf({ shape, key, rules, node }: ArrayParts): Sequence[] {
   const { min, max } = lengthsOf(shape)
   for (const keyword of ['minItems', 'maxItems'] as const) {
     const bound = shape[keyword]
-    if (bound === undefined || bound === Number.POSITIVE_INFINITY || bound <= mostRepetitions) continue
+    if (bound === undefined || bound === Number.POSITIVE_INFINITY || bound <= maxRepetitions) continue
     const { document, path } = shape.with(keyword)
-    document.unsupported(`${path}.${keyword}`, `it is more than ${mostRepetitions}`)
+    document.unsupported(`${path}.${keyword}`, `it is more than ${maxRepetitions}`)
   }
   const prefix = shape.prefixLength
   const item = (at: number) => rule(node(shape.item(at)))

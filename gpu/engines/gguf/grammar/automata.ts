@@ -2,7 +2,7 @@ import { type Automaton, automatonOf, bothOf, withLength } from './automaton.ts'
 import type { Budget } from './budget.ts'
 import { formats } from './formats.ts'
 import { NotSimple, parsePattern } from './pattern.ts'
-import type { Place } from './schema.ts'
+import type { SchemaNode } from './schema.ts'
 import type { Shape } from './shape.ts'
 
 /** What a state costs to find, in steps of the budget: a dozen patterns of the largest kind are the most. */
@@ -19,16 +19,16 @@ export function openAutomata(budget: Budget) {
     budget.steps(automaton.length * stateSteps)
     return automaton
   }
-  const pattern = ({ source, place }: Shape['patterns'][number]): Automaton => {
+  const pattern = ({ source, schemaNode }: Shape['patterns'][number]): Automaton => {
     const known = patterns.get(source)
     if (known) return known
-    const made = charged(simple(place, 'pattern', () => automatonOf(parsePattern(source))))
+    const made = charged(simple(schemaNode, 'pattern', () => automatonOf(parsePattern(source))))
     patterns.set(source, made)
     return made
   }
-  const format = ({ name, place }: Shape['formats'][number]): Automaton => {
-    if (!Object.hasOwn(formats, name)) refuseFormat(name, place)
-    return pattern({ source: formats[name]!, place })
+  const format = ({ name, schemaNode }: Shape['formats'][number]): Automaton => {
+    if (!Object.hasOwn(formats, name)) refuseFormat(name, schemaNode)
+    return pattern({ source: formats[name]!, schemaNode })
   }
 
   return {
@@ -41,27 +41,29 @@ export function openAutomata(budget: Budget) {
     stringsOf(shape: Shape): Automaton | undefined {
       const { minLength, maxLength } = shape
       const keyword = shape.patterns.length ? 'pattern' : 'format'
-      const place = shape.with(keyword)
-      const all = together([...shape.patterns.map(pattern), ...shape.formats.map(format)], place, keyword)
+      const schemaNode = shape.with(keyword)
+      const all = together([...shape.patterns.map(pattern), ...shape.formats.map(format)], schemaNode, keyword)
       if (!all || (minLength === 0 && maxLength === Number.POSITIVE_INFINITY)) return all
-      return charged(simple(place, keyword, () => withLength(all, minLength, maxLength)))
+      return charged(simple(schemaNode, keyword, () => withLength(all, minLength, maxLength)))
     },
   }
 
-  function together(all: readonly Automaton[], place: Place, keyword: string): Automaton | undefined {
+  function together(all: readonly Automaton[], schemaNode: SchemaNode, keyword: string): Automaton | undefined {
     const [first, ...others] = all
-    return first && others.reduce((left, right) => charged(simple(place, keyword, () => bothOf(left, right))), first)
+    return (
+      first && others.reduce((left, right) => charged(simple(schemaNode, keyword, () => bothOf(left, right))), first)
+    )
   }
 }
 
 export type Automata = ReturnType<typeof openAutomata>
 
-export function refuseFormat(name: string, { document, path }: Place): never {
+export function refuseFormat(name: string, { document, path }: SchemaNode): never {
   const known = Object.keys(formats).join(', ')
   return document.unsupported(`${path}.format`, `the format '${name}' of strings is not among ${known}`)
 }
 
-function simple<T>({ document, path }: Place, keyword: string, make: () => T): T {
+function simple<T>({ document, path }: SchemaNode, keyword: string, make: () => T): T {
   try {
     return make()
   } catch (error) {

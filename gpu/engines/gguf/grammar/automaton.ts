@@ -10,8 +10,8 @@ export interface State {
 /** A deterministic automaton over code points; state 0 is the first. A character without a move is not allowed. */
 export type Automaton = readonly State[]
 
-const mostStates = 2000
-const mostSteps = 2_000_000
+const maxStates = 2000
+const maxSteps = 2_000_000
 
 interface Loose {
   moves: { over: Ranges; to: number }[]
@@ -24,10 +24,10 @@ export function automatonOf(pattern: Pattern): Automaton {
   let steps = 0
   const spend = (amount: number) => {
     steps += amount
-    if (steps > mostSteps) throw new NotSimple('its parts overlap or repeat too often')
+    if (steps > maxSteps) throw new NotSimple('its parts overlap or repeat too often')
   }
   const state = () => {
-    if (loose.length >= 10 * mostStates) throw new NotSimple('it repeats too often')
+    if (loose.length >= 10 * maxStates) throw new NotSimple('it repeats too often')
     return loose.push({ moves: [], free: [] }) - 1
   }
   /** Adds states that lead from `from` to the returned one over what the pattern matches. */
@@ -178,7 +178,7 @@ function explore<S>(first: S, { keyOf, ends, movesOf }: Way<S>): Automaton {
       const key = keyOf(to)
       let number = numbers.get(key)
       if (number === undefined) {
-        if (states.length >= mostStates) throw new NotSimple('it has too many cases')
+        if (states.length >= maxStates) throw new NotSimple('it has too many cases')
         number = states.push(to) - 1
         numbers.set(key, number)
       }

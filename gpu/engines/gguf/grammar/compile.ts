@@ -1,18 +1,18 @@
-import { type Alternative, keyOfAlternative, keyOfPlaces, openAlternatives } from './alternatives.ts'
-import { openApart } from './apart.ts'
+import { type Alternative, keyOfAlternative, keyOfSchemas, openAlternatives } from './alternatives.ts'
 import { arrayOf } from './arrays.ts'
 import { openAutomata, refuseFormat } from './automata.ts'
 import type { Budget } from './budget.ts'
 import { decimals } from './decimals.ts'
-import { isKnownFormat, openHolds } from './holds.ts'
+import { openDisjointness } from './disjointness.ts'
 import { integerRange, integers } from './integers.ts'
 import type { Json } from './json.ts'
 import { higher, type Kind, lower } from './keywords.ts'
 import { objectOf } from './objects.ts'
 import { type Rules, rule, type Sequence, text } from './rules.ts'
-import type { Place } from './schema.ts'
+import type { SchemaNode } from './schema.ts'
 import { meantKinds, type Shape, shapeOf } from './shape.ts'
 import { stringOf } from './strings.ts'
+import { isKnownFormat, openValidator } from './validator.ts'
 
 /** A way to write values: those of one kind, or the listed ones. */
 interface Way {
@@ -24,16 +24,16 @@ interface Way {
 const int32 = { value: 2 ** 31, open: true }
 
 /** Makes rules of schemas. The function gives the rule of what satisfies all of the schemas. */
-export function openCompiler(rules: Rules, json: Json, budget: Budget): (places: readonly Place[]) => string {
+export function openCompiler(rules: Rules, json: Json, budget: Budget): (schemaNodes: readonly SchemaNode[]) => string {
   const alternatives = openAlternatives(budget)
   const automata = openAutomata(budget)
   const { read, ofAll } = alternatives
-  const holds = openHolds(alternatives, automata, budget)
-  const { apart } = openApart(alternatives, holds, automata, budget)
+  const holds = openValidator(alternatives, automata, budget)
+  const { apart } = openDisjointness(alternatives, holds, automata, budget)
 
-  const node = (places: readonly Place[]): string => {
-    const all = ofAll(places)
-    if (all.length === 1 && all[0]!.places.length === 0 && all[0]!.excluded.length === 0) return json.value()
+  const node = (schemaNodes: readonly SchemaNode[]): string => {
+    const all = ofAll(schemaNodes)
+    if (all.length === 1 && all[0]!.schemaNodes.length === 0 && all[0]!.excluded.length === 0) return json.value()
     // References to the same schema are the same rule, so that objects which begin with them begin alike.
     return rules.once(`schemas ${all.map(keyOfAlternative).join('|')}`, 'schema', () => {
       const ways = all.flatMap(waysOf)
@@ -48,20 +48,21 @@ export function openCompiler(rules: Rules, json: Json, budget: Budget): (places:
   }
 
   const waysOf = (alternative: Alternative): Way[] => {
-    const { places, excluded } = alternative
-    const shape = shapeOf(places, read)
-    for (const { name, place } of shape.formats) if (!isKnownFormat(name)) refuseFormat(name, place)
-    const key = keyOfPlaces(places)
+    const { schemaNodes, excluded } = alternative
+    const shape = shapeOf(schemaNodes, read)
+    for (const { name, schemaNode } of shape.formats) if (!isKnownFormat(name)) refuseFormat(name, schemaNode)
+    const key = keyOfSchemas(schemaNodes)
     if (shape.values) {
       const values = shape.values.filter(
-        value => places.every(place => holds(value, place)) && !excluded.some(other => holds(value, other)),
+        value =>
+          schemaNodes.every(schemaNode => holds(value, schemaNode)) && !excluded.some(other => holds(value, other)),
       )
       return [{ kind: 'value', key, make: () => values.map(value => [text(JSON.stringify(value))]) }]
     }
     const meant = meantKinds(shape)
     const wanted = [...meant].filter(kind => shape.kinds.has(kind) && !(kind === 'integer' && meant.has('fraction')))
     for (const other of excluded)
-      if (!apart(places, shape, meant, other))
+      if (!apart(schemaNodes, shape, meant, other))
         other.document.unsupported(
           other.path,
           'it is not certain that what satisfies another branch of the oneOf does not satisfy this one; ' +

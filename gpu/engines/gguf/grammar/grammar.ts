@@ -59,7 +59,7 @@ export function openGrammar(): Grammar {
   const json = openJson(rules)
   const compile = openCompiler(rules, json, budget)
   const given = new Set<string>()
-  let places = 0
+  let nextId = 0
 
   function* check(name: string): Generator<void, void> {
     const productive = yield* productiveRules(rules.rules, [name])
@@ -82,7 +82,7 @@ export function openGrammar(): Grammar {
     *rule(schema, origin) {
       from = origin
       if (!sizeWithin(schema)) tooLarge('it has more than 5000 parts, 200000 characters or 100 levels')
-      const { root } = openDocument(schema, origin, () => places++)
+      const { root } = openDocument(schema, origin, () => nextId++)
       try {
         const name = compile([root])
         yield* rules.settle()

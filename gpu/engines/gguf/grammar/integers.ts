@@ -4,8 +4,8 @@ import type { Bound } from './keywords.ts'
 import { repeat, type Sequence, set, text } from './rules.ts'
 
 /** Integers of up to 15 digits are exact in every reader of JSON. Bounds may reach a little further. */
-const mostDigits = 15
-const furthest = 10 ** mostDigits - 1
+const maxDigits = 15
+const furthest = 10 ** maxDigits - 1
 
 /** The whole numbers between the bounds, or undefined when they lie where whole numbers are not exact. */
 export function integerRange(

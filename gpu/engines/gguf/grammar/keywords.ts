@@ -1,4 +1,4 @@
-import type { Place } from './schema.ts'
+import type { SchemaNode } from './schema.ts'
 
 /** JSON's types, numbers told apart by whether they are whole. */
 export type Kind = 'null' | 'boolean' | 'integer' | 'fraction' | 'string' | 'array' | 'object'
@@ -20,17 +20,17 @@ export interface Keywords {
   maxLength: number | undefined
   pattern: string | undefined
   format: string | undefined
-  prefix: readonly Place[]
-  items: Place | undefined
+  prefix: readonly SchemaNode[]
+  items: SchemaNode | undefined
   minItems: number | undefined
   maxItems: number | undefined
-  properties: ReadonlyMap<string, Place> | undefined
+  properties: ReadonlyMap<string, SchemaNode> | undefined
   required: readonly string[]
-  additional: Place | undefined
-  reference: Place | undefined
-  allOf: readonly Place[]
-  anyOf: readonly Place[] | undefined
-  oneOf: readonly Place[] | undefined
+  additional: SchemaNode | undefined
+  reference: SchemaNode | undefined
+  allOf: readonly SchemaNode[]
+  anyOf: readonly SchemaNode[] | undefined
+  oneOf: readonly SchemaNode[] | undefined
   /** Whether it says anything by itself, apart from `$ref`, `allOf`, `anyOf` and `oneOf`. */
   asserts: boolean
 }
@@ -58,7 +58,7 @@ const kindsOf: Record<string, readonly Kind[]> = {
  * Reads one schema object; booleans say nothing here. Throws Failure `unsupported_parameter` for keywords that no
  * grammar is made of and `invalid_value` for values that no keyword may have.
  */
-export function readKeywords({ schema, path, document }: Place): Keywords {
+export function readKeywords({ schema, path, document }: SchemaNode): Keywords {
   const given = typeof schema === 'boolean' ? {} : schema
   const where = (keyword: string) => `${path}.${keyword}`
   const has = (keyword: string) => Object.hasOwn(given, keyword)
@@ -73,11 +73,11 @@ export function readKeywords({ schema, path, document }: Place): Keywords {
     const value = given[keyword]
     return Array.isArray(value) ? value : wrong(keyword, 'is no array')
   }
-  const schemas = (keyword: string): Place[] | undefined => {
-    const found = list(keyword)?.map((entry, at) => document.place(entry, `${where(keyword)}[${at}]`))
+  const schemas = (keyword: string): SchemaNode[] | undefined => {
+    const found = list(keyword)?.map((entry, at) => document.schemaNode(entry, `${where(keyword)}[${at}]`))
     return found?.length === 0 ? wrong(keyword, 'is empty; it needs at least one schema') : found
   }
-  const schemaAt = (keyword: string) => (has(keyword) ? document.place(given[keyword], where(keyword)) : undefined)
+  const schemaAt = (keyword: string) => (has(keyword) ? document.schemaNode(given[keyword], where(keyword)) : undefined)
   const count = (keyword: string): number | undefined => {
     if (!has(keyword)) return undefined
     const value = given[keyword]
@@ -107,14 +107,14 @@ export function readKeywords({ schema, path, document }: Place): Keywords {
       ),
     )
   }
-  const properties = (): Map<string, Place> | undefined => {
+  const properties = (): Map<string, SchemaNode> | undefined => {
     if (!has('properties')) return undefined
     const value = given.properties
     if (typeof value !== 'object' || value === null || Array.isArray(value)) wrong('properties', 'is no object')
     return new Map(
       Object.entries(value as object).map(([name, entry]) => [
         name,
-        document.place(entry, `${where('properties')}.${name}`),
+        document.schemaNode(entry, `${where('properties')}.${name}`),
       ]),
     )
   }

@@ -1,7 +1,7 @@
 import { allBut } from './automaton.ts'
 import { closing, colon, comma, gap, type Json } from './json.ts'
 import { type Rules, repeat, rule, type Sequence, text } from './rules.ts'
-import type { Place } from './schema.ts'
+import type { SchemaNode } from './schema.ts'
 import type { Shape } from './shape.ts'
 import { spell } from './spell.ts'
 
@@ -12,7 +12,7 @@ export interface ObjectParts {
   rules: Rules
   json: Json
   /** The rule of what satisfies all the schemas. */
-  node: (places: readonly Place[]) => string
+  node: (schemaNodes: readonly SchemaNode[]) => string
 }
 
 /**
@@ -20,7 +20,7 @@ export interface ObjectParts {
  * there are none. Where nothing is said, JSON Schema allows any, and so does a schema that declares none; one that
  * does means those that it declares.
  */
-export const furtherProperties = ({ additional, propertiesGiven }: Shape): readonly Place[] | undefined =>
+export const furtherProperties = ({ additional, propertiesGiven }: Shape): readonly SchemaNode[] | undefined =>
   additional ?? (propertiesGiven ? undefined : [])
 
 /** All names that an object may or must have: declared ones in their order, then what is only required. */

@@ -35,7 +35,7 @@ const classes: Record<string, Ranges> = {
 const signs: Record<string, string> = { t: '\t', n: '\n', r: '\r', v: '\v', f: '\f', '0': '\0' }
 const anything: Pattern = { kind: 'repeat', of: { kind: 'one', of: everything }, min: 0, max: Number.POSITIVE_INFINITY }
 const longest = 1000
-const mostNested = 50
+const maxNested = 50
 
 /**
  * Reads an ECMAScript regular expression with the flag `u`: literals, classes, groups, alternatives, repetitions, and
@@ -89,7 +89,7 @@ export function parsePattern(source: string): Pattern {
         if (!name) throw new NotSimple('it has a group of a special kind')
         at += name.length
       }
-      if (++nested > mostNested) throw new NotSimple(`its groups are nested more than ${mostNested} deep`)
+      if (++nested > maxNested) throw new NotSimple(`its groups are nested more than ${maxNested} deep`)
       const group = alternatives(false)
       nested--
       at++

@@ -21,7 +21,7 @@ export const rule = (name: string): Part => ({ kind: 'rule', rule: name })
 export const repeat = (of: Part, min: number, max: number): Part => ({ kind: 'repeat', of, min, max })
 
 /** llama.cpp refuses to repeat more often, and silently reads a larger maximum as none. */
-export const mostRepetitions = 2000
+export const maxRepetitions = 2000
 
 /** The rules of a grammar under construction. */
 export function openRules(budget: Pick<Budget, 'parts'>) {

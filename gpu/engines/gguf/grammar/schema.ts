@@ -9,7 +9,7 @@ export interface Origin {
 }
 
 /** A schema that stands somewhere in the request. */
-export interface Place {
+export interface SchemaNode {
   id: number
   schema: Record<string, unknown> | boolean
   path: string
@@ -18,11 +18,11 @@ export interface Place {
 
 /** One schema of the request with what it refers to. */
 export interface SchemaDocument {
-  root: Place
+  root: SchemaNode
   /** The schema under a keyword of another. Throws Failure `invalid_value` for what is none. */
-  place(schema: unknown, path: string): Place
+  schemaNode(schema: unknown, path: string): SchemaNode
   /** What `$ref` means: local pointers only. Throws Failure. */
-  target(reference: string, path: string): Place
+  target(reference: string, path: string): SchemaNode
   /** Throws the Failure that says what is wrong where. */
   invalid(path: string, what: string): never
   unsupported(path: string, what: string): never
@@ -30,8 +30,8 @@ export interface SchemaDocument {
 
 /** `nextId` numbers the places over all schemas of a grammar. */
 export function openDocument(root: unknown, { param, path }: Origin, nextId: () => number): SchemaDocument {
-  const places = new Map<object, Place>()
-  const texts = new Map<string, Place>()
+  const schemaNodes = new Map<object, SchemaNode>()
+  const texts = new Map<string, SchemaNode>()
 
   const invalid = (where: string, what: string): never => {
     throw new Failure('invalid_value', `'${where}' ${what}.`, { param })
@@ -39,20 +39,20 @@ export function openDocument(root: unknown, { param, path }: Origin, nextId: () 
   const unsupported = (where: string, what: string): never => {
     throw new Failure('unsupported_parameter', `The built-in engine cannot keep to '${where}': ${what}.`, { param })
   }
-  const place = (schema: unknown, where: string): Place => {
+  const schemaNode = (schema: unknown, where: string): SchemaNode => {
     if (typeof schema === 'boolean') return { id: nextId(), schema, path: where, document }
     if (typeof schema !== 'object' || schema === null || Array.isArray(schema))
       return invalid(where, 'is no JSON Schema, which is an object or a boolean')
-    const known = places.get(schema)
+    const known = schemaNodes.get(schema)
     if (known) return known
     // What says the same is the same, and is told by where it stands first.
     const text = JSON.stringify(schema)
     const made = texts.get(text) ?? { id: nextId(), schema: schema as Record<string, unknown>, path: where, document }
     texts.set(text, made)
-    places.set(schema, made)
+    schemaNodes.set(schema, made)
     return made
   }
-  const target = (reference: string, where: string): Place => {
+  const target = (reference: string, where: string): SchemaNode => {
     if (!reference.startsWith('#'))
       return unsupported(where, `'${reference}' is outside of the schema; only references within it are followed`)
     let at = root
@@ -63,10 +63,16 @@ export function openDocument(root: unknown, { param, path }: Origin, nextId: () 
       at = (at as Record<string, unknown>)[part]
       to += Array.isArray(at) ? `[${part}]` : `.${part}`
     }
-    return place(at, to)
+    return schemaNode(at, to)
   }
-  const document: SchemaDocument = { root: undefined as unknown as Place, place, target, invalid, unsupported }
-  document.root = place(root, path)
+  const document: SchemaDocument = {
+    root: undefined as unknown as SchemaNode,
+    schemaNode,
+    target,
+    invalid,
+    unsupported,
+  }
+  document.root = schemaNode(root, path)
   return document
 }
 

@@ -1,10 +1,10 @@
 import { type Bound, equal, higher, type Keywords, type Kind, kinds, lower } from './keywords.ts'
-import type { Place } from './schema.ts'
+import type { SchemaNode } from './schema.ts'
 
 /** What several schemas say together, `$ref` and its like left aside. Schemas of parts are lists: all must hold. */
 export interface Shape {
   /** The schema that has this keyword, to name it in a refusal. */
-  with(keyword: string): Place
+  with(keyword: string): SchemaNode
   kinds: ReadonlySet<Kind>
   /** Whether a `type`, `enum` or `const` said so. */
   kindsGiven: boolean
@@ -13,11 +13,11 @@ export interface Shape {
   high: Bound | undefined
   minLength: number
   maxLength: number
-  patterns: readonly { source: string; place: Place }[]
-  formats: readonly { name: string; place: Place }[]
+  patterns: readonly { source: string; schemaNode: SchemaNode }[]
+  formats: readonly { name: string; schemaNode: SchemaNode }[]
   /** How many items stand at places of their own. */
   prefixLength: number
-  item(index: number): readonly Place[]
+  item(index: number): readonly SchemaNode[]
   /** Whether anything is said about items after the prefix. */
   itemsGiven: boolean
   /** Undefined when nothing is said about it. */
@@ -27,14 +27,14 @@ export interface Shape {
   properties: ReadonlySet<string>
   propertiesGiven: boolean
   required: ReadonlySet<string>
-  property(name: string): readonly Place[]
+  property(name: string): readonly SchemaNode[]
   /** What is said of properties that are not declared; undefined when nothing is. */
-  additional: readonly Place[] | undefined
+  additional: readonly SchemaNode[] | undefined
 }
 
 /** The conjunction of what schemas say by themselves. */
-export function shapeOf(places: readonly Place[], read: (place: Place) => Keywords): Shape {
-  const all = places.map(place => ({ place, ...read(place) }))
+export function shapeOf(schemaNodes: readonly SchemaNode[], read: (schemaNode: SchemaNode) => Keywords): Shape {
+  const all = schemaNodes.map(schemaNode => ({ schemaNode, ...read(schemaNode) }))
   const given = all.flatMap(({ kinds: some }) => (some ? [some] : []))
   const valueLists = all.flatMap(({ values }) => (values ? [values] : []))
   const prefixLength = Math.max(0, ...all.map(({ prefix }) => prefix.length))
@@ -42,7 +42,7 @@ export function shapeOf(places: readonly Place[], read: (place: Place) => Keywor
   const additional = all.flatMap(one => one.additional ?? [])
   return {
     with: keyword =>
-      places.find(({ schema }) => typeof schema === 'object' && Object.hasOwn(schema, keyword)) ?? places[0]!,
+      schemaNodes.find(({ schema }) => typeof schema === 'object' && Object.hasOwn(schema, keyword)) ?? schemaNodes[0]!,
     kinds: new Set(kinds.filter(kind => given.every(some => some.has(kind)))),
     kindsGiven: given.length > 0 || valueLists.length > 0,
     values: valueLists.length
@@ -52,8 +52,10 @@ export function shapeOf(places: readonly Place[], read: (place: Place) => Keywor
     high: all.map(({ high }) => high).reduce(lower, undefined),
     minLength: Math.max(0, ...all.map(({ minLength }) => minLength ?? 0)),
     maxLength: Math.min(...all.map(({ maxLength }) => maxLength ?? Number.POSITIVE_INFINITY)),
-    patterns: all.flatMap(({ pattern, place }) => (pattern === undefined ? [] : [{ source: pattern, place }])),
-    formats: all.flatMap(({ format, place }) => (format === undefined ? [] : [{ name: format, place }])),
+    patterns: all.flatMap(({ pattern, schemaNode }) =>
+      pattern === undefined ? [] : [{ source: pattern, schemaNode }],
+    ),
+    formats: all.flatMap(({ format, schemaNode }) => (format === undefined ? [] : [{ name: format, schemaNode }])),
     prefixLength,
     item: index => all.flatMap(({ prefix, items }) => prefix[index] ?? items ?? []),
     itemsGiven: all.some(({ items }) => items !== undefined),

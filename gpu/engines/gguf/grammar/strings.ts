@@ -1,6 +1,6 @@
 import type { Automata } from './automata.ts'
 import type { Json } from './json.ts'
-import { mostRepetitions, type Part, type Rules, repeat, rule, type Sequence, text } from './rules.ts'
+import { maxRepetitions, type Part, type Rules, repeat, rule, type Sequence, text } from './rules.ts'
 import type { Shape } from './shape.ts'
 import { spell } from './spell.ts'
 
@@ -29,7 +29,7 @@ function repeated(character: Part, min: number, max: number, shape: Shape, rules
       const { document, path } = shape.with(keyword)
       document.unsupported(`${path}.${keyword}`, `it is more than ${longest}`)
     }
-  if ((bounded ? max : min) <= mostRepetitions) return [repeat(character, min, max)]
+  if ((bounded ? max : min) <= maxRepetitions) return [repeat(character, min, max)]
   const block = rule(rules.once('piece', 'characters', () => [[repeat(character, piece, piece)]]))
   const exactly = (count: number): Sequence => [
     ...(count >= piece ? [repeat(block, Math.floor(count / piece), Math.floor(count / piece))] : []),

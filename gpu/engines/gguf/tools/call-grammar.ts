@@ -5,7 +5,7 @@ import { openingOf } from './call-parser.ts'
 import type { Calling, Tool } from './calling.ts'
 
 /** The API takes no more calls in one answer, and clients give up at more. */
-const mostCalls = 128
+const maxCalls = 128
 
 /** Models write at most a line break and some spaces here; without a bound, a bad one would write nothing else. */
 const gap = '[ \\n]{0,4}'
@@ -32,7 +32,7 @@ export function* callRules(calling: Calling, grammar: Grammar): Generator<void, 
     )
   }
   const lines = [`call ::= ${rules.join(' | ')}`]
-  const more = (rest: string) => (parallel ? ` (${rest}){0,${mostCalls - 1}}` : '')
+  const more = (rest: string) => (parallel ? ` (${rest}){0,${maxCalls - 1}}` : '')
   const mark = literal(marker)
   switch (form.family) {
     case 'hermes': {
@@ -57,10 +57,10 @@ export function* callRules(calling: Calling, grammar: Grammar): Generator<void, 
   }
   if (calling.forced) return lines
   const names = tools.map(({ tool }) => tool.function.name)
-  const said = form.bare
+  const content = form.bare
     ? openingOf(form, names, 'calls-behind').automaton
     : untilMarker(marker, { rule: 'calls-behind' }, true)
-  return [...lines, `said ::= ${form.bare ? 'calls | ' : ''}said-0`, ...rulesOf(said, 'said')]
+  return [...lines, `said ::= ${form.bare ? 'calls | ' : ''}said-0`, ...rulesOf(content, 'said')]
 }
 
 function jsonCall(name: string, key: string, parameters: string): string {

@@ -39,19 +39,19 @@ export function withShortIds(messages: readonly Message[]): Message[] {
 /** Some templates know one call a message only: each is put into one of its own, before its result. */
 export function oneCallEach(messages: readonly Message[]): Message[] {
   const left = [...messages]
-  const told: Message[] = []
+  const rewritten: Message[] = []
   for (let message = left.shift(); message; message = left.shift()) {
     if (!message.tool_calls || message.tool_calls.length < 2) {
-      told.push(message)
+      rewritten.push(message)
       continue
     }
     for (const [at, call] of message.tool_calls.entries()) {
-      told.push({ ...message, content: at === 0 ? message.content : null, tool_calls: [call] })
+      rewritten.push({ ...message, content: at === 0 ? message.content : null, tool_calls: [call] })
       const result = left.findIndex(({ role, tool_call_id }) => role === 'tool' && tool_call_id === call.id)
-      if (result >= 0) told.push(...left.splice(result, 1))
+      if (result >= 0) rewritten.push(...left.splice(result, 1))
     }
   }
-  return told
+  return rewritten
 }
 
 /**
@@ -59,22 +59,22 @@ export function oneCallEach(messages: readonly Message[]): Message[] {
  * what the user says.
  */
 export function inProse(messages: readonly Message[]): Message[] {
-  const told: Message[] = []
+  const rewritten: Message[] = []
   let results: Message | undefined
   for (const { tool_calls, ...message } of messages) {
     if (message.role === 'tool') {
       const result = `<tool_response>\n${message.content ?? ''}\n</tool_response>`
       if (results) results.content += `\n${result}`
-      else told.push((results = { role: 'user', content: result }))
+      else rewritten.push((results = { role: 'user', content: result }))
       continue
     }
     if (results && message.role === 'user') results.content += `\n${message.content ?? ''}`
     else if (tool_calls)
-      told.push({ ...message, content: [message.content, ...tool_calls.map(written)].filter(Boolean).join('\n') })
-    else told.push(message)
+      rewritten.push({ ...message, content: [message.content, ...tool_calls.map(written)].filter(Boolean).join('\n') })
+    else rewritten.push(message)
     results = undefined
   }
-  return told
+  return rewritten
 }
 
 const written = ({ function: { name, arguments: given } }: Call): string =>

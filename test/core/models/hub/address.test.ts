@@ -22,7 +22,7 @@ async function setUp() {
     pullAddress(`${web.endpoint}/o/m/resolve/main/${file}`, folder, {
       hub: { endpoint: 'http://hub.invalid', cache: folder, token: 'secret', offline: false },
       signal,
-      patience: { attempts: 3, backoffMs: 1, silenceMs: 2_000 },
+      retryRules: { attempts: 3, backoffMs: 1, silenceMs: 2_000 },
       onEvent: event => {
         events.push(event)
         onEvent?.(event)
@@ -74,7 +74,7 @@ test('an address with a password is refused at once, and the password not repeat
   const refused = pullAddress('http://me:hunter2@127.0.0.1:9/m.gguf', folder, {
     hub,
     signal,
-    patience: { attempts: 1, backoffMs: 1, silenceMs: 2_000 },
+    retryRules: { attempts: 1, backoffMs: 1, silenceMs: 2_000 },
     onEvent: event => events.push(event),
   })
   await expect(refused).rejects.toMatchObject({

@@ -56,7 +56,7 @@ async function setUp(repositories: Record<string, Repository> = { 'o/m': plain }
     pullModel(parseReference(text, hub.endpoint)!, {
       hub: { endpoint: hub.endpoint, cache, token: undefined, offline: false, ...settings, ...more },
       signal,
-      patience: { attempts: 3, backoffMs: 1, silenceMs: 400 },
+      retryRules: { attempts: 3, backoffMs: 1, silenceMs: 400 },
       ...(preview ? { preview } : {}),
       onEvent: event => {
         events.push(event)

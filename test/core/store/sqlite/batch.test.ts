@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
-import { type Asked, openBatch } from '../../../../core/store/sqlite/batch.ts'
+import { openBatch, type SentCommand } from '../../../../core/store/sqlite/batch.ts'
 import { type Connection, openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { openGroup } from '../../../../core/store/sqlite/group.ts'
-import { openTally } from '../../../../core/store/sqlite/tally.ts'
+import { openJobCounts } from '../../../../core/store/sqlite/job-counts.ts'
 import { temporaryDirectory } from '../_store.ts'
 
 const sqliteError = (code: string) => Object.assign(new Error(code), { name: 'SqliteError', code })
@@ -15,7 +15,7 @@ function setup() {
   connection.exec(`CREATE TABLE t (a INTEGER PRIMARY KEY) STRICT;
     CREATE TABLE job_counts (status TEXT, jobs INTEGER) STRICT; INSERT INTO job_counts VALUES ('pending', 0)`)
   const insert = connection.prepare('INSERT INTO t VALUES (?)')
-  const tally = openTally(connection)
+  const tally = openJobCounts(connection)
   const commands = {
     add(a: number) {
       tally.move(undefined, 'pending')
@@ -112,7 +112,7 @@ test('without room new work is refused, and what ends work is done with the ball
     it.connection.pragma('max_page_count = 1000000')
   })
   fill(it.connection)
-  const asked: Asked[] = [
+  const asked: SentCommand[] = [
     ['add', 1],
     ['jobs.submit', 0],
     ['jobs.settle', 0],

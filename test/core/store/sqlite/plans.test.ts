@@ -7,11 +7,11 @@ import { executionReads } from '../../../../core/store/sqlite/execution-reads.ts
 import { fileReads } from '../../../../core/store/sqlite/files.ts'
 import { jobList } from '../../../../core/store/sqlite/job-list.ts'
 import { jobReads } from '../../../../core/store/sqlite/job-reads.ts'
-import { replyReads } from '../../../../core/store/sqlite/keys.ts'
+import { idempotencyReads } from '../../../../core/store/sqlite/keys.ts'
 import { libraryReads } from '../../../../core/store/sqlite/library.ts'
 import { resultReads } from '../../../../core/store/sqlite/result-rows.ts'
 import { workflowReads } from '../../../../core/store/sqlite/workflows.ts'
-import { openWriting } from '../../../../core/store/sqlite/writing.ts'
+import { openWriteContext } from '../../../../core/store/sqlite/write-context.ts'
 import { openTestStore } from '../_store.ts'
 
 /** The same connection, which writes down what is prepared on it. */
@@ -70,13 +70,13 @@ test('every statement on what can grow is a search in an index, so that none cos
   await using opened = await openTestStore()
   const plain = openDatabase(join(opened.dataDir, 'infer.db'))
   const { connection, statements } = watched(plain)
-  openCommands(connection, openWriting(connection, 'boot'))
+  openCommands(connection, openWriteContext(connection, 'boot'))
   for (const reads of [
     jobReads,
     jobList,
     eventReads,
     fileReads,
-    replyReads,
+    idempotencyReads,
     libraryReads,
     workflowReads,
     executionReads,
@@ -99,7 +99,7 @@ test('the queue reads its lines, its clock and its deadlines from the indexes ma
   await using opened = await openTestStore()
   const plain = openDatabase(join(opened.dataDir, 'infer.db'))
   const { connection, statements } = watched(plain)
-  openCommands(connection, openWriting(connection, 'boot'))
+  openCommands(connection, openWriteContext(connection, 'boot'))
   jobReads(connection)
   const plansOf = (part: string) =>
     [...statements].filter(sql => sql.includes(part)).map(sql => planOf(plain, sql).join(' | '))

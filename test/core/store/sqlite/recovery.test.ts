@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../../core/store/sqlite/database.ts'
 import { forgetKeys } from '../../../../core/store/sqlite/keys.ts'
-import { mostCrashes } from '../../../../core/store/sqlite/recovery.ts'
+import { maxCrashes } from '../../../../core/store/sqlite/recovery.ts'
 import type { JobRecord, Store } from '../../../../core/store/store.ts'
 import { claimWaiting, completed, newJob, openTestStore, organizationId, temporaryDirectory } from '../_store.ts'
 
@@ -36,7 +36,7 @@ test('what a dead server was running is given back with its attempt charged, and
   expect(opened.store.stats()).toMatchObject({ lateResults: 1, ledgerRows: 1 })
 })
 
-test(`a job that was running at ${mostCrashes} unclean exits ends worker_crashed, billed with nothing`, async () => {
+test(`a job that was running at ${maxCrashes} unclean exits ends worker_crashed, billed with nothing`, async () => {
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   const { id } = newJob()
@@ -44,7 +44,7 @@ test(`a job that was running at ${mostCrashes} unclean exits ends worker_crashed
     await store.jobs.submit(newJob({ id, maxAttempts: 1 }))
     await claimAll(store)
   })
-  for (let times = 2; times <= mostCrashes; times++)
+  for (let times = 2; times <= maxCrashes; times++)
     await crash(dataDir, async store => {
       expect(store.recovery).toMatchObject({ requeued: 1, crashed: 0 })
       await claimAll(store)
@@ -53,7 +53,7 @@ test(`a job that was running at ${mostCrashes} unclean exits ends worker_crashed
   expect(opened.store.recovery).toMatchObject({ requeued: 0, crashed: 1 })
   expect(await opened.store.jobs.find(organizationId, id)).toMatchObject({
     status: 'failed',
-    attempt: mostCrashes,
+    attempt: maxCrashes,
     cost: 0,
     error: { code: 'worker_crashed', retryable: false, message: expect.stringContaining('5 times') },
   })
@@ -64,7 +64,7 @@ test('an orderly stop is no crash and charges no attempt, however often', async 
   using directory = temporaryDirectory()
   const { path: dataDir } = directory
   const { id } = newJob()
-  for (let times = 0; times <= mostCrashes; times++) {
+  for (let times = 0; times <= maxCrashes; times++) {
     await using opened = await openTestStore({ dataDir })
     if (times === 0) await opened.store.jobs.submit(newJob({ id }))
     expect(opened.store.recovery).toMatchObject({ requeued: 0, crashed: 0 })

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } 
 import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkDatabase } from '../../../../core/store/sqlite/admin.ts'
-import { roomFor } from '../../../../core/store/sqlite/space.ts'
+import { diskStateOf } from '../../../../core/store/sqlite/space.ts'
 import type { LargeResult } from '../../../../core/store/store.ts'
 import {
   claimWaiting,
@@ -24,7 +24,7 @@ test.each([
   ['above the mark, but putting the ballast back would fall below it', { free: 109, hasBallast: false }, 'full'],
   ['room for the mark and the ballast', { free: 110, hasBallast: false }, 'enough'],
 ] as const)('%s', (_, facts, room) => {
-  expect(roomFor({ ...facts, minFree: 100, ballast: 10 })).toBe(room)
+  expect(diskStateOf({ ...facts, minFree: 100, ballast: 10 })).toBe(room)
 })
 
 test('below the mark new work is refused with a time to come back, and everything else goes on', async () => {

@@ -137,10 +137,10 @@ test('a model of another task says which model does chat', () => {
   expect(() => prepared({}, catalog)).toThrow(/does not do chat completions\. For chat completions there is 'talker'/)
 })
 
-const want = { task: 'std/chat-completion' as const, modelId: 'm', includeUsage: false, legacyFunctions: false }
+const answerFormat = { task: 'std/chat-completion' as const, modelId: 'm', includeUsage: false, legacyFunctions: false }
 const shaped = (answer: unknown, more = {}) => {
   const { body, usage } = shapeChat(Buffer.from(typeof answer === 'string' ? answer : JSON.stringify(answer)), {
-    ...want,
+    ...answerFormat,
     ...more,
   })
   return { body: JSON.parse(body as string) as Record<string, never>, usage }

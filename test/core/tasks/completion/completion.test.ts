@@ -66,10 +66,10 @@ const answer = (text: unknown, more: object = {}) =>
   Buffer.from(
     JSON.stringify({ choices: [{ text, index: 0 }], usage: { prompt_tokens: 1, completion_tokens: 2 }, ...more }),
   )
-const want = { task: 'std/completion' as const, modelId: 'm', includeUsage: false, choices: 1 }
+const answerFormat = { task: 'std/completion' as const, modelId: 'm', includeUsage: false, choices: 1 }
 
 test('answers to several requests become one, and their use is added up', () => {
-  const { body, usage } = shapeCompletion([answer('x'), answer('y')], want)
+  const { body, usage } = shapeCompletion([answer('x'), answer('y')], answerFormat)
   expect(JSON.parse(body as string)).toMatchObject({
     object: 'text_completion',
     model: 'm',
@@ -87,5 +87,7 @@ test.each([
   ['text that is none', answer({ a: 1 })],
   ['no choices', answer('x', { choices: [] })],
 ])('%s is the engine’s fault', (_, bytes) =>
-  expect(() => shapeCompletion([bytes], want)).toThrow(expect.objectContaining({ code: 'worker_error' }) as Error),
+  expect(() => shapeCompletion([bytes], answerFormat)).toThrow(
+    expect.objectContaining({ code: 'worker_error' }) as Error,
+  ),
 )

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { type GenerationTask, generationTasks } from '../../../../core/schemas/task.ts'
 import { inputSchema } from '../../../../core/tasks/generation/input-schema.ts'
-import { withMedia } from '../../../../core/tasks/generation/media.ts'
+import { fillMedia } from '../../../../core/tasks/generation/media.ts'
 import { prepareGeneration } from '../../../../core/tasks/generation/prepare.ts'
 import type { GenerationInputs } from '../../../../core/tasks/protocols/generation-call.ts'
 
@@ -255,12 +255,12 @@ describe('media', () => {
     ['slug/image-to-image', { image_size: 'square' }, 700, 500, { width: 512, height: 512 }],
   ])('%s %j of a picture of %i × %i', (task, body, width, height, expected) => {
     const wish = prepared(task, { prompt: 'a', image_url: 'x', ...body })
-    expect(withMedia(wish, picture(width, height))).toMatchObject({ image: 'file-1', ...expected })
+    expect(fillMedia(wish, picture(width, height))).toMatchObject({ image: 'file-1', ...expected })
   })
 
   test('a video is as long as what is spoken', () => {
     const speech = (body: object, durationMs: number | null) =>
-      withMedia(prepared('slug/speech-to-video', { prompt: 'a', image_url: 'x', audio_url: 'y', ...body }), {
+      fillMedia(prepared('slug/speech-to-video', { prompt: 'a', image_url: 'x', audio_url: 'y', ...body }), {
         ...picture(640, 480),
         audio: { id: 'file-2', width: null, height: null, durationMs },
       }).num_frames
@@ -275,9 +275,9 @@ describe('media', () => {
   test('an interpolated video keeps size and length', () => {
     const source = { id: 'file-3', width: 300, height: 200, durationMs: 2_000 }
     const wish = (body: object) => prepared('slug/video-interpolation', { video_url: 'x', ...body })
-    expect(withMedia(wish({}), { video: source })).toMatchObject({ width: 300, height: 200, num_frames: 120, fps: 60 })
-    expect(withMedia(wish({ fps: 24 }), { video: source }).num_frames).toBe(48)
-    expect(() => withMedia(wish({}), { video: { ...source, durationMs: 60_000 } })).toThrow('1800 is the most')
+    expect(fillMedia(wish({}), { video: source })).toMatchObject({ width: 300, height: 200, num_frames: 120, fps: 60 })
+    expect(fillMedia(wish({ fps: 24 }), { video: source }).num_frames).toBe(48)
+    expect(() => fillMedia(wish({}), { video: { ...source, durationMs: 60_000 } })).toThrow('1800 is the most')
   })
 })
 
@@ -285,9 +285,9 @@ test.each(generationTasks)('the stored inputs of %s are a request of their own',
   const wish = prepared(task, { prompt: 'a', image_url: 'x', mask_url: 'm', video_url: 'v', audio_url: 's' })
   const facts = { width: 512, height: 512, durationMs: 1_000 }
   const taken = Object.fromEntries(wish.media.map(({ kind }) => [kind, { id: `file-${kind}`, ...facts }]))
-  const stored = withMedia(wish, taken)
+  const stored = fillMedia(wish, taken)
   const again = prepared(task, JSON.parse(JSON.stringify(stored)))
-  expect(withMedia(again, taken)).toEqual(stored)
+  expect(fillMedia(again, taken)).toEqual(stored)
 })
 
 test.each(generationTasks)('the JSON Schema of %s stands alone and has the bounds', task => {

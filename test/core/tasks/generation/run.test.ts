@@ -15,7 +15,7 @@ import { openRegistry } from '../../../../core/models/registry.ts'
 import { type GenerationTask, generationTasks } from '../../../../core/schemas/task.ts'
 import { openSqliteStore } from '../../../../core/store/sqlite/store.ts'
 import type { JobRecord, LogLine, Store } from '../../../../core/store/store.ts'
-import { type Taken, withMedia } from '../../../../core/tasks/generation/media.ts'
+import { fillMedia, type TakenMedia } from '../../../../core/tasks/generation/media.ts'
 import { prepareGeneration } from '../../../../core/tasks/generation/prepare.ts'
 import type { GenerationResult } from '../../../../core/tasks/generation/result.ts'
 import { openGenerationRunner } from '../../../../core/tasks/generation/run.ts'
@@ -73,7 +73,7 @@ beforeEach(() => void (lines = []))
 
 const small = { width: 64, height: 64, num_frames: 9, fps: 8, seed: 7 }
 
-function jobOf(task: GenerationTask, body: object, taken: Taken = {}): JobRecord {
+function jobOf(task: GenerationTask, body: object, taken: TakenMedia = {}): JobRecord {
   const prepared = prepareGeneration(task, { prompt: 'a cat', ...small, ...body }, model)
   return {
     id: newId('job'),
@@ -82,7 +82,7 @@ function jobOf(task: GenerationTask, body: object, taken: Taken = {}): JobRecord
     task,
     modelId: model.id,
     slug: null,
-    inputs: JSON.stringify(withMedia(prepared, taken)),
+    inputs: JSON.stringify(fillMedia(prepared, taken)),
     priority: 0,
     rank: 0,
     maxAttempts: 3,

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
 import { type ImageTask, type Task, withImplied } from '../../../../core/schemas/task.ts'
-import { withMedia } from '../../../../core/tasks/generation/media.ts'
+import { fillMedia } from '../../../../core/tasks/generation/media.ts'
 import { imageRequestOf, prepareImage } from '../../../../core/tasks/image/prepare-image.ts'
 
 const model = { extra_params: ['scheduler', 'prompt'], resolutions: undefined }
 const prepared = (task: ImageTask, body: object) => prepareImage(task, { prompt: 'a cat', ...body }, model, () => 5)
-const painted = (body: object = {}) => prepared('std/image-generation', body).inputs
+const inputsOf = (body: object = {}) => prepared('std/image-generation', body).inputs
 const edited = (body: object) => prepared('std/image-edit', body)
 
 test('with nothing but a prompt everything has its default', () => {
@@ -57,7 +57,7 @@ test.each<[body: object, expected: object]>([
   [{ steps: 7, num_inference_steps: 8 }, { num_inference_steps: 8 }],
   [{ scheduler: 'euler', other: 1 }, { extra: { scheduler: 'euler', prompt: 'a cat' } }],
   [{ model: 'whatever', stream: true, response_format: 'b64_json', output_compression: 100 }, { num_images: 1 }],
-])('%o is asked for as %o', (body, expected) => expect(painted(body)).toMatchObject(expected))
+])('%o is asked for as %o', (body, expected) => expect(inputsOf(body)).toMatchObject(expected))
 
 test.each<[body: object, task: string, media: object[]]>([
   [{ image: 'file-1' }, 'slug/image-to-image', [{ kind: 'image', field: 'image', value: 'file-1' }]],
@@ -92,26 +92,26 @@ const taken = { image: { id: 'file-1', width: 640, height: 480, durationMs: null
 const mask = (width: number, height: number) => ({ ...taken, mask: { id: 'file-2', width, height, durationMs: null } })
 
 test('the size of an edit is that of its picture, unless one is given', () => {
-  expect(withMedia(edited({ image: 'a' }), taken)).toMatchObject({ width: 640, height: 480, image: 'file-1' })
-  expect(withMedia(edited({ image: 'a', size: '64x64' }), taken)).toMatchObject({ width: 64, height: 64 })
+  expect(fillMedia(edited({ image: 'a' }), taken)).toMatchObject({ width: 640, height: 480, image: 'file-1' })
+  expect(fillMedia(edited({ image: 'a', size: '64x64' }), taken)).toMatchObject({ width: 64, height: 64 })
 })
 
 test('a mask has to have the size of its picture', () => {
   const masked = edited({ image: 'a', mask: 'b' })
-  expect(withMedia(masked, mask(640, 480))).toMatchObject({ mask: 'file-2', strength: 1 })
-  expect(() => withMedia(masked, mask(480, 640))).toThrow(/480 × 640 pixels and the picture 640 × 480/)
+  expect(fillMedia(masked, mask(640, 480))).toMatchObject({ mask: 'file-2', strength: 1 })
+  expect(() => fillMedia(masked, mask(480, 640))).toThrow(/480 × 640 pixels and the picture 640 × 480/)
 })
 
 test('what is stored is a request that makes the same again', () => {
-  const first = withMedia(edited({ image: 'a', mask: 'b', n: 2, quality: 'high', scheduler: 'x' }), mask(640, 480))
+  const first = fillMedia(edited({ image: 'a', mask: 'b', n: 2, quality: 'high', scheduler: 'x' }), mask(640, 480))
   const again = edited(imageRequestOf(first))
   expect(again.media.map(({ kind, value, alpha }) => [kind, value, alpha])).toEqual([
     ['image', 'file-1', undefined],
     ['mask', 'file-2', false],
   ])
-  expect(withMedia(again, mask(640, 480))).toEqual(first)
-  const plain = painted({ negative_prompt: 'b', size: '64x80' })
-  expect(painted(imageRequestOf(plain))).toEqual(plain)
+  expect(fillMedia(again, mask(640, 480))).toEqual(first)
+  const plain = inputsOf({ negative_prompt: 'b', size: '64x80' })
+  expect(inputsOf(imageRequestOf(plain))).toEqual(plain)
 })
 
 test.each<[task: ImageTask, body: object, code: string, param: string]>([

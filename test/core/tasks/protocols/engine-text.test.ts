@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { faultClass, withoutPlaces } from '../../../../core/tasks/protocols/engine-text.ts'
+import { faultClass, withoutLocations } from '../../../../core/tasks/protocols/engine-text.ts'
 
 test.for<[text: string, shown: string]>([
   ['temperature must be below 2', 'temperature must be below 2'],
@@ -11,11 +11,11 @@ test.for<[text: string, shown: string]>([
   ['localhost:8000 and [::1]:80', '[address removed] and [address removed]'],
   ['pointer 0x7ffd1234abcd', 'pointer [address removed]'],
   ["model 'org/name' takes 3/4 of it", "model 'org/name' takes 3/4 of it"],
-])('%j is shown as %j', ([text, shown]) => expect(withoutPlaces(text)).toBe(shown))
+])('%j is shown as %j', ([text, shown]) => expect(withoutLocations(text)).toBe(shown))
 
 test('places are removed in linear time', () => {
   for (const text of ['/'.repeat(1e5), '/a'.repeat(1e5), '1.'.repeat(1e5), 'a:'.repeat(1e5), '['.repeat(1e5)])
-    expect(withoutPlaces(text).length).toBeLessThan(1e6)
+    expect(withoutLocations(text).length).toBeLessThan(1e6)
 })
 
 test.for<[words: string, sentence: string | undefined]>([

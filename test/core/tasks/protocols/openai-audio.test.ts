@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, describe, expect, test } from 'vitest'
-import { Departure } from '../../../../core/leaving.ts'
+import { AbortSource } from '../../../../core/abort-source.ts'
 import { openaiAudio } from '../../../../core/tasks/protocols/openai-audio.ts'
 import { type Answer, leaseOf } from './_elsewhere.ts'
 
@@ -17,7 +17,7 @@ describe('speech', () => {
   async function spoken(answer: Answer) {
     const { lease, sent } = await leaseOf(answer)
     const body = '{"input":"x"}'
-    const { contentType, sound } = await openaiAudio.synthesize(lease, { path, body, maxBytes: 64 }, new Departure())
+    const { contentType, sound } = await openaiAudio.synthesize(lease, { path, body, maxBytes: 64 }, new AbortSource())
     return { contentType, bytes: await buffer(sound), sent }
   }
   const bytes = Buffer.from('RIFF....WAVE')
@@ -61,7 +61,7 @@ test.each([
   ['in no known way', { all: 3 }, []],
 ])('voices %s', async (_, said, ids) => {
   const { lease, sent } = await leaseOf({ type: json, body: JSON.stringify(said) })
-  const voices = await openaiAudio.voices(lease, openaiAudio.paths['std/audio-speech']!, new Departure())
+  const voices = await openaiAudio.voices(lease, openaiAudio.paths['std/audio-speech']!, new AbortSource())
   expect(voices.map(({ id }) => id)).toEqual(ids)
   expect(sent.map(({ line }) => line)).toEqual(['GET /v1/audio/voices'])
 })
@@ -79,7 +79,7 @@ describe('transcripts', () => {
       fields: [['model', 'm']] as [string, string][],
     }
     const sound = { path, bytes: 320, seconds: 0.01 }
-    const whole = await openaiAudio.transcribe(lease, request, sound, 64, new Departure())
+    const whole = await openaiAudio.transcribe(lease, request, sound, 64, new AbortSource())
     return { text: whole.toString(), sent: sent[0]! }
   }
 

@@ -5,21 +5,21 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { expect, test } from 'vitest'
-import { Departure } from '../../../../core/leaving.ts'
-import { soundFailure } from '../../../../core/tasks/protocols/synthesize.ts'
+import { AbortSource } from '../../../../core/abort-source.ts'
+import { audioFailure } from '../../../../core/tasks/protocols/synthesize.ts'
 
 test.each([
   ['ENOSPC', 'disk_full'],
   ['EDQUOT', 'disk_full'],
   ['EIO', 'internal_error'],
 ])('a sound that breaks off with %s is %s', (code, expected) => {
-  expect(soundFailure(Object.assign(new Error('write'), { code }), new Departure()).code).toBe(expected)
+  expect(audioFailure(Object.assign(new Error('write'), { code }), new AbortSource()).code).toBe(expected)
 })
 
 test('whoever has left is told so, whatever broke then', () => {
-  const gone = new Departure()
+  const gone = new AbortSource()
   gone.abort(new Error('left'))
-  expect(soundFailure(Object.assign(new Error('write'), { code: 'ENOSPC' }), gone)).toMatchObject({
+  expect(audioFailure(Object.assign(new Error('write'), { code: 'ENOSPC' }), gone)).toMatchObject({
     cause: { message: 'left' },
   })
 })
@@ -33,7 +33,7 @@ test.runIf(process.getuid?.() === 0)('a sound that is written to a full disk bre
     const thrown: unknown = await pipeline(sound, createWriteStream(join(disk, 'x'), { flags: 'wx' })).catch(
       (cause: unknown) => cause,
     )
-    expect(soundFailure(thrown, new Departure())).toMatchObject({ code: 'disk_full' })
+    expect(audioFailure(thrown, new AbortSource())).toMatchObject({ code: 'disk_full' })
   } finally {
     if (mounted) spawnSync('umount', ['-l', disk])
     rmdirSync(disk)

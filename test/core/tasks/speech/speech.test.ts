@@ -3,10 +3,9 @@ import type { Catalog } from '../../../../core/models/catalog.ts'
 import { Model } from '../../../../core/models/model.ts'
 import { contentTypeOf, isOfFormat, type SpeechFormat } from '../../../../core/schemas/speech-format.ts'
 import { voicesIn } from '../../../../core/tasks/protocols/voices.ts'
-import { taskNamed, taskRecord } from '../../../../core/tasks/registry.ts'
-import { filesOf, shownResult } from '../../../../core/tasks/result-files.ts'
+import { filesOf, shownResult, taskNamed, taskRecord } from '../../../../core/tasks/registry.ts'
 import { prepareSpeech } from '../../../../core/tasks/speech/speech.ts'
-import { withAddresses } from '../../../../core/workflows/media-fields.ts'
+import { withMediaAddresses } from '../../../../core/workflows/media-addresses.ts'
 import { traitsOf } from '../../../../gpu/presets/presets.ts'
 
 function catalogOf(more: object): Catalog {
@@ -139,7 +138,10 @@ describe('the result of a job', () => {
   test('given whole to a field that takes a sound, is its address', () => {
     const { isMediaPath } = taskRecord('slug/speech-to-video')
     expect(
-      withAddresses({ audio_url: { audio_url: 'file-1', duration: 2 }, prompt: { audio_url: 'file-1' } }, isMediaPath),
+      withMediaAddresses(
+        { audio_url: { audio_url: 'file-1', duration: 2 }, prompt: { audio_url: 'file-1' } },
+        isMediaPath,
+      ),
     ).toEqual({
       audio_url: 'file-1',
       prompt: { audio_url: 'file-1' },

@@ -3,9 +3,12 @@ import type { Catalog } from '../../../../core/models/catalog.ts'
 import type { EngineTraits } from '../../../../core/models/fleet.ts'
 import type { Feature } from '../../../../core/models/model.ts'
 import type { TranscriptionTask } from '../../../../core/schemas/task.ts'
-import { soundForm } from '../../../../core/tasks/protocols/sound-form.ts'
+import { audioForm } from '../../../../core/tasks/protocols/audio-form.ts'
 import { languageCode, languageName } from '../../../../core/tasks/transcription/languages.ts'
-import { prepareTranscription, type TranscriptionWant } from '../../../../core/tasks/transcription/transcription.ts'
+import {
+  prepareTranscription,
+  type TranscriptionAnswerFormat,
+} from '../../../../core/tasks/transcription/transcription.ts'
 import type { Segment, Transcription } from '../../../../core/tasks/transcription/transcription-request.ts'
 import { shapeTranscription, transcriptionOf } from '../../../../core/tasks/transcription/transcription-shape.ts'
 import { writeTranscription } from '../../../../core/tasks/transcription/transcription-text.ts'
@@ -109,7 +112,7 @@ test('what the configuration lets through is passed on, and nothing else', () =>
 
 test('a translation has a route or a field, and no language', () => {
   const route = prepared({ language: 'de' }, catalog(all), 'std/audio-translation')
-  expect([route.route.path, route.want.language, Object.fromEntries(route.fields)]).toEqual([
+  expect([route.route.path, route.answerFormat.language, Object.fromEntries(route.fields)]).toEqual([
     '/e',
     null,
     { model: 'up', response_format: 'verbose_json' },
@@ -129,7 +132,7 @@ test.each([
   expect(prepared({ response_format, stream: true }).stream).toBe(stream)
 })
 
-const want: TranscriptionWant = {
+const answerFormat: TranscriptionAnswerFormat = {
   task: 'std/audio-transcription',
   modelId: 'm',
   format: 'verbose_json',
@@ -141,7 +144,7 @@ const want: TranscriptionWant = {
 }
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-test.each<[string, object, Partial<TranscriptionWant>, object]>([
+test.each<[string, object, Partial<TranscriptionAnswerFormat>, object]>([
   [
     'a text alone is one segment',
     { text: ' Hi. ' },
@@ -199,7 +202,7 @@ test.each<[string, object, Partial<TranscriptionWant>, object]>([
     },
   ],
 ])('shaped: %s', (_name, answer, more, expected) => {
-  expect(transcriptionOf(answer as Record<string, unknown>, { ...want, ...more })).toMatchObject(expected)
+  expect(transcriptionOf(answer as Record<string, unknown>, { ...answerFormat, ...more })).toMatchObject(expected)
 })
 
 test.each([
@@ -207,13 +210,13 @@ test.each([
   ['an error', { error: { message: 'no' } }, /gave up|no/],
   ['a number for a text', { text: 5 }, /without a text/],
 ])('%s is the engine’s fault', (_name, answer, message) => {
-  expect(() => shapeTranscription(bytes(answer), want)).toThrow(message)
+  expect(() => shapeTranscription(bytes(answer), answerFormat)).toThrow(message)
 })
 
 test('the ratio of compression is found out where the engine does not say and the answer shows it', () => {
   const repeated = 'la la la la la la la la la la la la la la la la la la la la'
-  const ratio = (text: string, more: Partial<TranscriptionWant> = {}) =>
-    transcriptionOf({ text }, { ...want, ...more }).segments[0]!.compression_ratio
+  const ratio = (text: string, more: Partial<TranscriptionAnswerFormat> = {}) =>
+    transcriptionOf({ text }, { ...answerFormat, ...more }).segments[0]!.compression_ratio
   expect(ratio(repeated)).toBeGreaterThan(2.4)
   expect(ratio('The quick brown fox.')).toBeLessThan(1)
   expect(ratio(repeated, { format: 'json', result: true })).toBeGreaterThan(2.4)
@@ -226,7 +229,7 @@ test.each([
   ['empty lines', '\n '.repeat(50_000)],
 ])('a text of %s takes no longer than another', (_name, spaces) => {
   const before = performance.now()
-  const { text } = transcriptionOf({ text: `x${spaces}y` }, want)
+  const { text } = transcriptionOf({ text: `x${spaces}y` }, answerFormat)
   expect(performance.now() - before).toBeLessThan(5_000)
   expect(text.split(/\s+/)).toEqual(['x', 'y'])
 })
@@ -234,9 +237,11 @@ test.each([
 test('a result holds all, in whatever form it was asked for; logprobs go with json', () => {
   const answer = bytes({ text: 'Hi', logprobs: [{ token: 'Hi', logprob: -0.1 }, { token: 5 }] })
   expect(
-    JSON.parse(shapeTranscription(answer, { ...want, format: 'srt', result: true }).body as string),
+    JSON.parse(shapeTranscription(answer, { ...answerFormat, format: 'srt', result: true }).body as string),
   ).toHaveProperty('segments')
-  expect(JSON.parse(shapeTranscription(answer, { ...want, format: 'json', logprobs: true }).body as string)).toEqual({
+  expect(
+    JSON.parse(shapeTranscription(answer, { ...answerFormat, format: 'json', logprobs: true }).body as string),
+  ).toEqual({
     text: 'Hi',
     logprobs: [{ token: 'Hi', logprob: -0.1, bytes: [72, 105] }],
     usage: { type: 'duration', seconds: 10 },
@@ -277,7 +282,7 @@ test('subtitles of silence are empty', () => {
 })
 
 test('a form is read by others as it was written', async () => {
-  const { head, tail, contentType } = soundForm(
+  const { head, tail, contentType } = audioForm(
     [
       ['prompt', 'Grüße,\r\n"--" 🙂'],
       ['a[]', '1'],

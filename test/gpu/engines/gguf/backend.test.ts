@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { llamaVersion } from '../../../../core/assets.ts'
-import { type BackendName, judgeTrial, type TrialRun } from '../../../../gpu/engines/gguf/backend.ts'
+import { type BackendName, reportTrial, type TrialRun } from '../../../../gpu/engines/gguf/backend.ts'
 import { findBuilds, openOlderCuda } from '../../../../gpu/engines/gguf/backend-packages.ts'
 import { type BackendSearch, firstBackend, searchBackends } from '../../../../gpu/engines/gguf/backend-search.ts'
 import { runTrial } from '../../../../gpu/engines/gguf/backend-trial.ts'
@@ -68,7 +68,7 @@ describe('what a trial means', () => {
     ['vulkan', { stdout: 'no json' }, 'fails', /does not start/, /vulkaninfo/],
     ['cpu', { status: 'SIGILL' }, 'fails', /crashed \(SIGILL\)/, /other kinds/],
   ])('%s: %o', (name, of, state, detail, advice) => {
-    const report = judgeTrial(name, run(of), null)
+    const report = reportTrial(name, run(of), null)
     expect(report.state).toBe(state)
     expect(report.detail).toMatch(detail)
     if (advice) expect(report.advice).toMatch(advice)
@@ -94,7 +94,7 @@ describe('a trial is a process that', () => {
   })
   test('does not exist', async () => {
     const run = await runTrial({ argv: ['/nonexistent/program'], env, deadlineMs: 5_000 })
-    expect(judgeTrial('cpu', run, null).state).toBe('fails')
+    expect(reportTrial('cpu', run, null).state).toBe('fails')
   })
 })
 

@@ -3,7 +3,7 @@ import { Failure } from '../../../../core/failure.ts'
 import { ChatRequest } from '../../../../core/schemas/chat.ts'
 import { base64Of, normalized, shortened, truncation } from '../../../../gpu/engines/gguf/embeddings.ts'
 import { checkOptions, type GgufEngineOptions } from '../../../../gpu/engines/gguf/options.ts'
-import { exactAfter, pieceFrom, reusable } from '../../../../gpu/engines/gguf/prompt.ts'
+import { exactAfter, pieceFrom, reusableTokens } from '../../../../gpu/engines/gguf/prompt.ts'
 import { logit, ranked } from '../../../../gpu/engines/gguf/rerank.ts'
 import { answerLimit, samplingOf, seedOf, stopsOf } from '../../../../gpu/engines/gguf/sampling.ts'
 import { type PieceForm, type PieceKind, pieceBytes } from '../../../../gpu/engines/gguf/vocabulary.ts'
@@ -125,7 +125,7 @@ describe('what a prompt reuses', () => {
     ['nor for a shorter one', 99, 99, 50, 16, true, 48],
     ['nothing of what was computed otherwise', 99, 0, 99, 16, true, 0],
   ])('reuses %s', (_rule, common, exact, wanted, piece, reproducible, expected) =>
-    expect(reusable(common, exact, wanted, piece, reproducible)).toBe(expected),
+    expect(reusableTokens(common, exact, wanted, piece, reproducible)).toBe(expected),
   )
 
   test.each([

@@ -3,9 +3,9 @@ import { Failure } from '../../../../core/failure.ts'
 import { planBatch } from '../../../../gpu/engines/gguf/batch.ts'
 import { noMutex, openMutex } from '../../../../gpu/engines/gguf/mutex.ts'
 import type { Native } from '../../../../gpu/engines/gguf/native.ts'
-import { settle } from '../../../../gpu/engines/gguf/prompt.ts'
+import { prepareSlot } from '../../../../gpu/engines/gguf/prompt.ts'
 import { type Member, openRounds } from '../../../../gpu/engines/gguf/rounds.ts'
-import { choosePlace, commonStart, openSlots, type Slot } from '../../../../gpu/engines/gguf/slots.ts'
+import { chooseSlot, commonStart, openSlots, type Slot } from '../../../../gpu/engines/gguf/slots.ts'
 
 const stays = new AbortController().signal
 const count = (length: number) => Array.from({ length }, (_, at) => at)
@@ -43,7 +43,7 @@ describe('slots', () => {
     ['a free one rather than a busy one', [candidate(90, 100, 1, false), candidate(90, 100, 4)], 1, 1],
     ['without anything in common the longest unused', [candidate(0, 40, 4), candidate(0, 40, 2)], 1, 1],
     ['the only free one', [candidate(0, 10, 1, false), candidate(0, 700, 7)], 1, 1],
-  ])('%s', (_rule, slots, slot, source) => expect(choosePlace(slots, 16)).toEqual({ slot, source }))
+  ])('%s', (_rule, slots, slot, source) => expect(chooseSlot(slots, 16)).toEqual({ slot, source }))
 
   test('have a common start', () => {
     expect(commonStart([1, 2, 3], [1, 2, 4])).toBe(2)
@@ -138,7 +138,7 @@ describe('a prompt', () => {
     more: { reproducible?: boolean; source?: Slot } = {},
     fake = fakeContext(),
   ) =>
-    settle(
+    prepareSlot(
       fake.native.context,
       { slot, source: more.source ?? slot },
       { prompt: count(length), piece: 4, reproducible: more.reproducible ?? false },
@@ -189,7 +189,7 @@ describe('rounds', () => {
     let left = answers
     let over = false
     const member: Member = {
-      place: { slot, source: slot },
+      slotChoice: { slot, source: slot },
       prompt: count(length),
       alone: false,
       pending: count(length),

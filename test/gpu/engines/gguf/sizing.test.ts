@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../../../core/failure.ts'
-import { type MemoryAtHand, type Sizing, type SizingSettings, sizing } from '../../../../gpu/engines/gguf/sizing.ts'
+import { type AvailableMemory, type Sizing, type SizingSettings, sizing } from '../../../../gpu/engines/gguf/sizing.ts'
 import { type Layout, needOf, type Shape } from '../../../../gpu/engines/gguf/sizing-need.ts'
 
 const [MiB, GiB] = [2 ** 20, 2 ** 30]
@@ -60,15 +60,15 @@ const encoder = shape({
   gigabytes: 0.13,
 })
 
-const card = (gigabytes: number, cpu = 32): MemoryAtHand => ({ gpu: gigabytes * GiB, cards: 1, cpu: cpu * GiB })
-const processor = (gigabytes: number): MemoryAtHand => ({ gpu: 0, cards: 0, cpu: gigabytes * GiB })
+const card = (gigabytes: number, cpu = 32): AvailableMemory => ({ gpu: gigabytes * GiB, cards: 1, cpu: cpu * GiB })
+const processor = (gigabytes: number): AvailableMemory => ({ gpu: 0, cards: 0, cpu: gigabytes * GiB })
 const chat = (settings: Partial<SizingSettings> = {}): SizingSettings => ({
   tasks: ['std/chat-completion'],
   ...settings,
 })
 
 describe('what is chosen', () => {
-  const cases: [name: string, Shape, MemoryAtHand, SizingSettings, Partial<Sizing>][] = [
+  const cases: [name: string, Shape, AvailableMemory, SizingSettings, Partial<Sizing>][] = [
     [
       '8B Q4 on an 8 GB card: all of it, the usual context',
       eight,
@@ -176,7 +176,7 @@ describe('what cannot be', () => {
     }
   }
 
-  test.each<[name: string, Shape, MemoryAtHand, SizingSettings, RegExp[]]>([
+  test.each<[name: string, Shape, AvailableMemory, SizingSettings, RegExp[]]>([
     [
       'a context that is too long says what would fit',
       eight,

@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import type { JobSnapshot } from '../jobs/job-snapshot.ts'
+import type { SseEvent } from '../sse.ts'
+import { Execution, type ExecutionNode, isOver } from './execution.ts'
+
+/** What is known of a node at one moment. `since` is when it began to wait or to run,
+ * `until` when it had ended, on the clock of whoever follows, milliseconds. */
+export interface NodeSnapshot extends JobSnapshot {
+  cached: boolean
+  error: string | null
+  since: number | null
+  until: number | null
+  /** How long the server says that it took. */
+  durationMs: number | null
+}
+
+/** What is known of an execution at one moment: itself, and its nodes in their order. */
+export interface ExecutionSnapshot {
+  status: string
+  nodes: ReadonlyMap<string, NodeSnapshot>
+}
+
+export const unknownExecution: ExecutionSnapshot = { status: 'pending', nodes: new Map() }
+
+const nodeBefore: NodeSnapshot = {
+  status: 'pending',
+  progress: null,
+  queuePosition: null,
+  etaSeconds: null,
+  waitingFor: null,
+  cached: false,
+  error: null,
+  since: null,
+  until: null,
+  durationMs: null,
+}
+
+/** What the record says, with the times at which things were seen first. */
+export const snapshotOf = (before: ExecutionSnapshot, execution: Execution, now: number): ExecutionSnapshot => ({
+  status: execution.status,
+  nodes: execution.nodes
+    ? new Map(execution.nodes.map(node => [node.node_id, ofNode(before.nodes.get(node.node_id), node, now)]))
+    : before.nodes,
+})
+
+const ofNode = (before: NodeSnapshot | undefined, node: ExecutionNode, now: number): NodeSnapshot =>
+  changed(before, now, {
+    status: node.status,
+    progress: node.progress ?? null,
+    queuePosition: node.queue_position ?? null,
+    etaSeconds: node.waiting_for?.eta_seconds ?? null,
+    waitingFor: node.waiting_for ? { reason: node.waiting_for.reason, detail: node.waiting_for.detail ?? '' } : null,
+    cached: node.cached,
+    error: node.error?.message ?? null,
+    durationMs: node.duration_ms ?? null,
+  })
+
+function changed(before: NodeSnapshot | undefined, now: number, facts: Partial<NodeSnapshot>): NodeSnapshot {
+  const next = { ...(before ?? nodeBefore), ...facts }
+  // What was known of another state says nothing about this one.
+  if (before && next.status !== before.status)
+    for (const name of ['progress', 'queuePosition', 'etaSeconds', 'waitingFor'] as const)
+      if (facts[name] === undefined) Object.assign(next, { [name]: null })
+  if (!isOver(next.status) && next.status !== before?.status) next.since = next.status === 'pending' ? null : now
+  next.until = isOver(next.status) ? (next.until ?? now) : null
+  return next
+}
+
+const NodeProgress = z.looseObject({
+  node_id: z.string(),
+  status: z.string(),
+  progress: z.number().nullish(),
+  queue_position: z.number().nullish(),
+  waiting_for: z
+    .looseObject({ reason: z.string(), detail: z.string().nullish(), eta_seconds: z.number().nullish() })
+    .nullish(),
+})
+const Envelope = z.looseObject({
+  data: z.looseObject({
+    execution: Execution.partial().optional(),
+    node_id: z.string().optional(),
+    error: z.looseObject({ message: z.string() }).nullish(),
+    nodes: z.array(NodeProgress).optional(),
+  }),
+})
+const Snapshot = z.looseObject({ data: z.looseObject({ execution: Execution }) })
+
+/** States by the events of nodes that bring them about. */
+const nodeAfter: Record<string, string> = {
+  started: 'running',
+  retrying: 'ready',
+  completed: 'completed',
+  cached: 'completed',
+  failed: 'failed',
+  skipped: 'skipped',
+  cancelled: 'cancelled',
+}
+
+/** The moment after an event; undefined for one that tells nothing that is known here: a newer server may tell more. */
+export function afterEvent(
+  before: ExecutionSnapshot,
+  { event, data }: SseEvent,
+  now: number,
+): ExecutionSnapshot | undefined {
+  const written = parsed(data)
+  if (event === 'snapshot') {
+    const read = Snapshot.safeParse(written)
+    return read.success ? snapshotOf(before, read.data.data.execution, now) : undefined
+  }
+  const read = Envelope.safeParse(written)
+  if (!read.success) return undefined
+  const { execution, node_id: id, error, nodes } = read.data.data
+  const all = new Map(before.nodes)
+  if (nodes)
+    for (const node of nodes) {
+      const { status, progress, queue_position, waiting_for } = node
+      const own = all.get(node.node_id)
+      // Progress is no part of the log: it may come from before an end that was told already.
+      if (own && isOver(own.status)) continue
+      const { cached = false, error: fault = null, durationMs = null } = own ?? {}
+      const record = { ...node, task: '', model_id: '', cached, duration_ms: durationMs }
+      const shown = { ...record, status, progress, queue_position, waiting_for }
+      all.set(node.node_id, { ...ofNode(own, shown, now), error: fault })
+    }
+  const [, what] = /^workflow_execution\.node\.(\w+)$/.exec(event) ?? []
+  const status = nodeAfter[what ?? '']
+  if (id !== undefined && status !== undefined)
+    all.set(
+      id,
+      changed(all.get(id), now, {
+        status,
+        error: error?.message ?? null,
+        ...(what === 'cached' ? { cached: true } : {}),
+      }),
+    )
+  if (!nodes && status === undefined && execution?.status === undefined) return undefined
+  return { status: execution?.status ?? before.status, nodes: all }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,67 @@
+import type { Accounts } from '../../core/accounts/accounts.ts'
+import { tokenView } from '../../core/accounts/token-view.ts'
+import type { TokenRecord } from '../../core/store/store.ts'
+import type { Installation } from '../installation.ts'
+import { findOrganization } from '../organizations.ts'
+import { noToken, type TokenClient } from './token-client.ts'
+
+const pageSize = 100
+
+/** Tokens of the server on this machine, straight on its store; works whether it runs or not. */
+export function openLocalTokenClient({ accounts, close }: Installation): TokenClient {
+  /** The organization that has the token: the one that was named, else whichever it is. */
+  async function ownerOf(id: string, organization: string | undefined): Promise<string> {
+    const named =
+      organization === undefined ? await accounts.organizations() : [await findOrganization(accounts, organization)]
+    for (const { id: candidate } of named) if (await accounts.token(candidate, id)) return candidate
+    throw noToken(id)
+  }
+
+  return {
+    async create({ organization, name, scopes, expiresAt, models }) {
+      const { id: organizationId } = await findOrganization(accounts, organization)
+      const { token, secret } = await accounts.issue({
+        organizationId,
+        name,
+        scopes,
+        expiresAt,
+        models: models ?? null,
+        createdBy: null,
+      })
+      return { token: tokenView(token), secret }
+    },
+
+    async list({ organization, status }) {
+      const { id } = await findOrganization(accounts, organization)
+      return (await allTokens(accounts, id))
+        .map(token => tokenView(token))
+        .filter(token => status === undefined || token.status === status)
+    },
+
+    async revoke(id, { organization, force }) {
+      if (!(await accounts.revoke(await ownerOf(id, organization), id, force))) throw noToken(id)
+    },
+
+    async rotate(id, { organization, overlapMs }) {
+      const rotated = await accounts.rotate(await ownerOf(id, organization), id, overlapMs)
+      if (!rotated) throw noToken(id)
+      return {
+        token: tokenView(rotated.token),
+        secret: rotated.secret,
+        previous_valid_until: Math.floor(rotated.previousValidUntil / 1000),
+      }
+    },
+
+    close,
+  }
+}
+
+async function allTokens(accounts: Accounts, organizationId: string): Promise<TokenRecord[]> {
+  const found: TokenRecord[] = []
+  for (;;) {
+    const after = found.at(-1)?.id
+    const page = await accounts.list(organizationId, { limit: pageSize, ...(after === undefined ? {} : { after }) })
+    found.push(...page)
+    if (page.length < pageSize) return found
+  }
+}

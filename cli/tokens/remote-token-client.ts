@@ -1,0 +1,72 @@
+import { z } from 'zod'
+import { TokenView } from '../../core/accounts/token-view.ts'
+import type { Client } from '../client.ts'
+import type { TokenClient } from './token-client.ts'
+
+const Me = z.object({ organization: z.object({ id: z.string() }) })
+const Created = z.object({ token: TokenView, secret: z.string() })
+const Rotated = Created.extend({ previous_valid_until: z.number() })
+const Page = z.object({ tokens: z.array(TokenView), has_more: z.boolean(), next_cursor: z.string().nullable() })
+const Deleted = z.object({ deleted: z.boolean() })
+
+/** Pages of a hundred: a server that never says that it has no more is not followed for ever. */
+const maxPages = 1_000
+
+/** Tokens of another server, through its API. The token in INFER_TOKEN needs the scopes admin:read and admin:write. */
+export function openRemoteTokenClient(client: Client): TokenClient {
+  async function tokensOf(organization: string | undefined): Promise<string> {
+    const id = organization ?? (await client.ask({ method: 'GET', path: '/api/me', answer: Me })).organization.id
+    return `/api/organizations/${encodeURIComponent(id)}/tokens`
+  }
+
+  return {
+    async create({ organization, name, scopes, expiresAt, models }) {
+      const body = {
+        name,
+        scopes,
+        ...(expiresAt === undefined ? {} : { expires_at: expiresAt === null ? null : Math.ceil(expiresAt / 1000) }),
+        ...(models === undefined ? {} : { models }),
+      }
+      return client.ask({ method: 'POST', path: await tokensOf(organization), body, answer: Created })
+    },
+
+    async list({ organization, status }) {
+      const base = await tokensOf(organization)
+      const found: TokenView[] = []
+      let after: string | null = null
+      for (let page = 0; page < maxPages; page++) {
+        const query = new URLSearchParams({
+          limit: '100',
+          ...(status ? { status } : {}),
+          ...(after === null ? {} : { after }),
+        })
+        const { tokens, has_more, next_cursor }: z.output<typeof Page> = await client.ask({
+          method: 'GET',
+          path: `${base}?${query.toString()}`,
+          answer: Page,
+        })
+        found.push(...tokens)
+        if (!has_more || next_cursor === null) break
+        after = next_cursor
+      }
+      return found
+    },
+
+    async revoke(id, { organization, force }) {
+      const path = `${await tokensOf(organization)}/${encodeURIComponent(id)}${force ? '?force=true' : ''}`
+      await client.ask({ method: 'DELETE', path, answer: Deleted })
+    },
+
+    async rotate(id, { organization, overlapMs }) {
+      const path = `${await tokensOf(organization)}/${encodeURIComponent(id)}/rotate`
+      return client.ask({
+        method: 'POST',
+        path,
+        body: { overlap_seconds: Math.round(overlapMs / 1000) },
+        answer: Rotated,
+      })
+    },
+
+    close: () => Promise.resolve(),
+  }
+}

@@ -1,0 +1,118 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Failure } from '../failure.ts'
+import type { Log } from '../log.ts'
+import type { JobOutcome, JobRecord, Store } from '../store/store.ts'
+import type { RunJob, RunResult } from '../tasks/run-job.ts'
+import type { JobKey } from './live-runs.ts'
+import { metered, meteredUsage } from './metered.ts'
+
+/** How an attempt ended, besides what it came to. */
+export interface EndFacts {
+  engineId: string | null
+  at: number
+  /** JSON text of LogLine[], or null. */
+  logs: string | null
+}
+
+/** A slot that is kept while an end is written, for what may follow at once; it goes back by `back`, unless it was used. */
+export interface KeptSlot {
+  modelId: string
+  back(): void
+}
+
+/** Writes the ends of attempts, each once, and takes back what came of those whose end is not wanted any more. */
+export function openAttemptEnds({
+  store,
+  run,
+  log,
+  ended,
+}: {
+  store: Pick<Store['jobs'], 'settle' | 'release'>
+  run: Pick<RunJob, 'undo' | 'written'>
+  log: Log
+  /** A job has ended for good. */
+  ended: (job: JobKey) => void
+}) {
+  async function settle(
+    job: JobRecord,
+    ran: RunResult | undefined,
+    outcome: JobOutcome,
+    slot?: KeptSlot,
+  ): Promise<void> {
+    let kept = slot
+    // It is kept for one try: a store that has no room may have none for long.
+    const write = () => {
+      const first = kept
+      kept = undefined
+      return store
+        .settle(job, outcome, first?.modelId)
+        .then(settled => {
+          if (settled && ran) run.written?.(job, ran)
+          return settled
+        })
+        .finally(() => first?.back())
+    }
+    const settled = await persistently(write).catch(async (thrown: unknown) => {
+      if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
+      // A result that the store cannot hold: the job ends all the same, and what it made is freed.
+      log.error('A result could not be stored', { job: job.id }, thrown)
+      const { at, engineId, logs } = outcome
+      const instead = { ...failed(job, Failure.from(thrown)), retryAt: null, engineId, at, logs }
+      const ended = await store.settle(job, instead)
+      if (ended) await undo(job, ran)
+      return ended
+    })
+    if (!settled) {
+      log.info('A late result was dropped', { job: job.id, status: outcome.status })
+      if (ran) await undo(job, ran)
+      return
+    }
+    if (outcome.status === 'completed' || outcome.retryAt === null) ended(job)
+  }
+
+  /** What comes when nobody waits for it any more changes nothing, and is counted by the store. */
+  const late = (job: JobRecord, ran: RunResult, facts: EndFacts): Promise<void> =>
+    settle(job, ran, success(ran, facts)).catch(() => undo(job, ran))
+
+  const undo = (job: JobRecord, ran: RunResult): Promise<void> =>
+    run
+      .undo(ran, job)
+      .catch((thrown: unknown) => log.error('What a late run made was not freed', { job: job.id }, thrown))
+
+  /** What has been done is not lost to a full disk or a full queue of the store: tried until it is written. */
+  async function persistently<Result>(write: () => Promise<Result>): Promise<Result> {
+    for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 5_000)) {
+      try {
+        return await write()
+      } catch (thrown) {
+        const { code } = Failure.from(thrown)
+        if (code !== 'disk_full' && code !== 'no_capacity') throw thrown
+      }
+      await delay(waitMs, undefined, { ref: false })
+    }
+  }
+
+  return {
+    completed: (job: JobRecord, ran: RunResult, facts: EndFacts, slot?: KeptSlot): Promise<void> =>
+      settle(job, ran, success(ran, facts), slot),
+    failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<void> =>
+      settle(job, undefined, { ...failed(job, failure), retryAt, ...facts }),
+    /** The attempt is not charged. False: the claim does not hold any more. */
+    release: (job: JobRecord): Promise<boolean> => persistently(() => store.release(job, 0)),
+    late,
+  }
+}
+export type AttemptEnds = ReturnType<typeof openAttemptEnds>
+
+const success = ({ usage, cost, ...ran }: RunResult, facts: EndFacts): JobOutcome => ({
+  status: 'completed',
+  ...ran,
+  usage: meteredUsage(usage),
+  cost: metered(cost),
+  ...facts,
+})
+
+const failed = ({ attempt }: JobRecord, { code, message, type, retryable }: Failure) => ({
+  status: 'failed' as const,
+  error: { code, message, type, retryable, attempt },
+})

@@ -1,0 +1,91 @@
+import type { Fleet, FleetSnapshot } from '../models/fleet.ts'
+import type { Model } from '../models/model.ts'
+import type { JobRecord } from '../store/store.ts'
+import { workOf } from '../tasks/registry.ts'
+import type { Dispatch } from './dispatch.ts'
+import { type JobDurations, untilBegun } from './job-durations.ts'
+import type { Facts } from './job-progress.ts'
+import type { LiveRuns } from './live-runs.ts'
+import { type Queue, waitingOf } from './queue.ts'
+
+/** A snapshot of the fleet serves everybody who asks for that long. */
+const snapshotMs = 100
+
+/** Collects what is known about a job besides its record. */
+export function openJobFacts({
+  fleet,
+  models,
+  queue,
+  live,
+  pace,
+  dispatch,
+  clock,
+}: {
+  fleet: Pick<Fleet, 'snapshot'>
+  models: { find(id: string): Model | undefined }
+  queue: Queue
+  live: LiveRuns
+  pace: JobDurations
+  dispatch: Dispatch
+  clock: { now(): number }
+}) {
+  let looked: { at: number; snapshot: FleetSnapshot } | undefined
+
+  function snapshot(): FleetSnapshot {
+    const at = performance.now()
+    if (!looked || at - looked.at > snapshotMs) looked = { at, snapshot: fleet.snapshot() }
+    return looked.snapshot
+  }
+
+  function ofModel(modelId: string) {
+    const { residents, models: activities } = snapshot()
+    let [slots, freeSlots] = [0, 0]
+    for (const one of residents) {
+      if (one.modelId !== modelId || one.state !== 'ready') continue
+      slots += one.slots
+      freeSlots += Math.max(0, one.slots - one.leases)
+    }
+    return {
+      typicalMs: pace.expected(modelId, null),
+      model: models.find(modelId),
+      activity: activities[modelId],
+      slots,
+      freeSlots,
+      pause: dispatch.pause(modelId),
+    }
+  }
+
+  return {
+    ofJob(job: JobRecord): Facts {
+      const { modelId } = job
+      return {
+        now: clock.now(),
+        run: live.find(job.id),
+        position: job.status === 'pending' ? queue.position(waitingOf(job)) : undefined,
+        expectedMs: pace.expected(modelId, workOf(job.task, job.inputs)),
+        ...ofModel(modelId),
+      }
+    },
+    /** What waits for the model, and when one more job would begin. */
+    ofModel(modelId: string): QueueForecast {
+      const { typicalMs, activity, slots, freeSlots } = ofModel(modelId)
+      const { interactive, background } = queue.waiting(modelId)
+      const waiting = interactive + background
+      const loadMs = activity?.status === 'warm' ? 0 : (activity?.etaMs ?? null)
+      const freeMs = waiting === 0 && freeSlots > 0 ? 0 : null
+      const queueMs =
+        slots === 0 && waiting === 0 ? 0 : untilBegun({ ahead: waiting, slots: Math.max(1, slots), freeMs }, typicalMs)
+      return { waiting, interactive, etaMs: loadMs === null || queueMs === null ? null : loadMs + queueMs }
+    },
+  }
+}
+
+/** What waits for a model, and how long one more job would. */
+export interface QueueForecast {
+  /** Calls and jobs. */
+  waiting: number
+  /** Of these, calls. */
+  interactive: number
+  /** Expected milliseconds until one more would begin; null where that is not known. */
+  etaMs: number | null
+}

@@ -1,0 +1,144 @@
+import type { Failure } from '../failure.ts'
+import type { ModelActivity } from '../models/fleet.ts'
+import type { JobRecord } from '../store/store.ts'
+import type { Pause } from './dispatch.ts'
+import { untilBegun, untilDone } from './job-durations.ts'
+
+export const waitingReasons = [
+  'model_loading',
+  'queue',
+  'no_capacity',
+  'engine_failing',
+  'not_before',
+  'retry',
+  'model_disabled',
+] as const
+export type WaitingReason = (typeof waitingReasons)[number]
+
+/** How a job is doing right now. */
+export interface JobProgress {
+  /** 0 to 1; null where the run has not told any. */
+  progress: number | null
+  /** How many jobs go before it; null unless it waits and may begin. */
+  queuePosition: number | null
+  /** Expected milliseconds until its end; null where that is not known. */
+  etaMs: number | null
+  /** Why it does not run, with a sentence for people and the expected milliseconds until it does; null while it runs. */
+  waitingFor: WaitingFor | null
+}
+
+export interface WaitingFor {
+  reason: WaitingReason
+  detail: string
+  etaMs: number | null
+  /** True where waiting does not help before something is changed here. */
+  final?: boolean
+}
+
+/** What is known about a job besides its record. */
+export interface Facts {
+  now: number
+  /** Of its run, if it runs. */
+  run: { progress: number | null; ranMs: number } | undefined
+  position: number | undefined
+  /** How long it is expected to run, and how long a usual job of its model. */
+  expectedMs: number | null
+  typicalMs: number | null
+  model: { enabled: boolean } | undefined
+  activity: ModelActivity | undefined
+  /** Of the model's engines that are ready. */
+  slots: number
+  freeSlots: number
+  pause: Pause | undefined
+}
+
+/** Pure: the record and the facts make the standing. */
+export function progressOf(job: JobRecord, facts: Facts): JobProgress {
+  const none: JobProgress = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
+  if (job.status === 'completed') return { ...none, progress: 1 }
+  if (job.status === 'processing')
+    return facts.run ? { ...none, progress: facts.run.progress, etaMs: untilDone(facts.run, facts.expectedMs) } : none
+  if (job.status !== 'pending') return none
+  const waitingFor = waiting(job, facts)
+  const { etaMs: begins } = waitingFor
+  return {
+    progress: null,
+    queuePosition: waitingFor.reason === 'not_before' || waitingFor.reason === 'retry' ? null : (facts.position ?? 0),
+    etaMs: begins === null || facts.expectedMs === null ? null : Math.round(begins + facts.expectedMs),
+    waitingFor,
+  }
+}
+
+function waiting(job: JobRecord, facts: Facts): WaitingFor {
+  const { now, model, activity, pause, typicalMs, slots, freeSlots, position: ahead = 0 } = facts
+  const name = `'${job.modelId}'`
+  if (job.notBefore > now) {
+    const etaMs = job.notBefore - now
+    return job.error
+      ? {
+          reason: 'retry',
+          detail: `Attempt ${job.error.attempt} of ${job.maxAttempts} failed: ${job.error.message} It is tried again in ${about(etaMs)}.`,
+          etaMs,
+        }
+      : { reason: 'not_before', detail: `It begins in ${about(etaMs)} at the earliest, as was asked for.`, etaMs }
+  }
+  if (model && !model.enabled)
+    return {
+      reason: 'model_disabled',
+      detail: `The model ${name} is disabled here. The job waits for it.`,
+      etaMs: null,
+    }
+  const queueMs = untilBegun({ ahead, slots: Math.max(1, slots), freeMs: freeSlots > 0 ? 0 : null }, typicalMs)
+  if (pause) return { ...waitingForFailure(pause.failure), etaMs: plus(pause.forMs, queueMs) }
+  switch (activity?.status) {
+    case 'warm': {
+      const detail =
+        ahead === 0
+          ? freeSlots > 0
+            ? 'It begins at any moment.'
+            : `It is next: ${slots === 1 ? 'the slot' : `all ${slots} slots`} of ${name} ${slots === 1 ? 'is' : 'are'} busy.`
+          : `${ahead} ${ahead === 1 ? 'job goes' : 'jobs go'} before it.`
+      return { reason: 'queue', detail, etaMs: queueMs }
+    }
+    case 'loading':
+      return {
+        // A reason while it loads is that of the start before, which failed.
+        reason: activity.reason ? 'engine_failing' : 'model_loading',
+        detail: activity.reason
+          ? `The model ${name} is being started again: ${activity.reason}`
+          : `The model ${name} is being loaded.`,
+        etaMs: plus(activity.etaMs, queueMs),
+      }
+    case 'unavailable':
+      return {
+        reason: 'engine_failing',
+        detail: activity.reason ?? `The model ${name} cannot be started.`,
+        etaMs: null,
+      }
+    default:
+      return activity?.reason
+        ? { reason: 'no_capacity', detail: activity.reason, etaMs: null }
+        : {
+            reason: 'model_loading',
+            detail: `The model ${name} is not loaded yet.`,
+            etaMs: plus(activity?.etaMs ?? null, queueMs),
+          }
+  }
+}
+
+/** Why its model could not give a slot. */
+function waitingForFailure({ code, message, facts, final }: Failure): Omit<WaitingFor, 'etaMs'> {
+  if (code === 'model_warming_up') return { reason: 'model_loading', detail: message }
+  if (code === 'queue_full') return { reason: 'queue', detail: message }
+  // For callers an engine that cannot be started is missing capacity: they should come again later.
+  const failing = facts?.failed_starts !== undefined || code === 'worker_error'
+  return { reason: failing ? 'engine_failing' : 'no_capacity', detail: message, ...(final ? { final } : {}) }
+}
+
+const plus = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b)
+
+const about = (ms: number): string => {
+  if (ms < 1_500) return 'about a second'
+  if (ms < 90_000) return `about ${Math.round(ms / 1_000)} s`
+  return ms < 5_400_000 ? `about ${Math.round(ms / 60_000)} min` : `about ${Math.round(ms / 3_600_000)} h`
+}

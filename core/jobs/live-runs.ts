@@ -1,0 +1,110 @@
+import type { LogLine } from '../store/store.ts'
+import type { RunReport } from '../tasks/run-job.ts'
+import { openLogRing } from './log-ring.ts'
+
+/** A job, for those who know it by its name. */
+export interface JobKey {
+  id: string
+  organizationId: string
+}
+type Listener = () => void
+
+/** A run that is under way, as it tells of itself. Lost with the process; its log is stored when the attempt ends. */
+export interface LiveRun {
+  readonly report: RunReport
+  /** 0 to 1; null until it has told any. */
+  readonly progress: number | null
+  readonly ranMs: number
+  lines(): LogLine[]
+}
+
+/**
+ * What runs tell while they go on, and those who follow them. A follower is told that something has changed, at most
+ * once in a turn of the event loop, however much has.
+ */
+export function openLiveRuns({ now, failed }: { now: () => number; failed: (thrown: unknown) => void }) {
+  const runs = new Map<string, LiveRun>()
+  const jobs = new Map<string, Set<Listener>>()
+  const organizations = new Map<string, Set<Listener>>()
+  const changed = new Set<Listener>()
+  let telling: NodeJS.Immediate | undefined
+
+  function tell(listeners: Iterable<Listener> | undefined): void {
+    if (!listeners) return
+    for (const listener of listeners) changed.add(listener)
+    if (changed.size > 0)
+      telling ??= setImmediate(() => {
+        telling = undefined
+        const those = [...changed]
+        changed.clear()
+        for (const listener of those)
+          try {
+            listener()
+          } catch (thrown) {
+            failed(thrown)
+          }
+      })
+  }
+
+  const following = (all: Map<string, Set<Listener>>) => (id: string, listener: Listener) => {
+    const those = all.get(id) ?? new Set()
+    all.set(id, those)
+    let on = true
+    const own = () => {
+      if (on) listener()
+    }
+    those.add(own)
+    return () => {
+      on = false
+      those.delete(own)
+      changed.delete(own)
+      if (those.size === 0 && all.get(id) === those) all.delete(id)
+    }
+  }
+
+  return {
+    follow: following(jobs),
+    followOrganization: following(organizations),
+
+    /** The job is in another state than before. */
+    moved({ id, organizationId }: JobKey): void {
+      tell(jobs.get(id))
+      tell(organizations.get(organizationId))
+    },
+
+    begin({ id }: JobKey): LiveRun {
+      const ring = openLogRing()
+      const since = performance.now()
+      let progress: number | null = null
+      const run: LiveRun = {
+        report: {
+          progress(fraction) {
+            if (!(fraction > (progress ?? -1))) return
+            progress = Math.min(1, fraction)
+            tell(jobs.get(id))
+          },
+          log(level, message) {
+            ring.add({ at: now(), level, message })
+            tell(jobs.get(id))
+          },
+        },
+        get progress() {
+          return progress
+        },
+        get ranMs() {
+          return performance.now() - since
+        },
+        lines: () => ring.lines(),
+      }
+      runs.set(id, run)
+      return run
+    },
+
+    find: (id: string): LiveRun | undefined => runs.get(id),
+
+    end(id: string, run: LiveRun): void {
+      if (runs.get(id) === run) runs.delete(id)
+    },
+  }
+}
+export type LiveRuns = ReturnType<typeof openLiveRuns>

@@ -1,0 +1,155 @@
+import { advance, type ExecutionInput, type ExecutionWrite } from '../../dag/advance.ts'
+import { applyWrites } from '../../dag/execution-state.ts'
+import { rankAt } from '../rank.ts'
+import type { JobError } from '../store.ts'
+import type { ExecutionError } from '../workflows.ts'
+import type { Connection } from './database.ts'
+import { cancelledError, type EndingRow, endingColumns, openEnd, type WriteContext } from './job-end.ts'
+import { type JobRow, jobColumns, jobOf as recordOf } from './job-reads.ts'
+import { type LiveExecution, openLiveExecutions } from './live-executions.ts'
+
+type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { write: Kind }>
+
+/**
+ * CommitEffects executions on, inside the transaction in which something happens to them or to a job of theirs: what follows is
+ * decided by core/dag/advance.ts, and written to the tables here. The states in memory are dropped whenever a
+ * transaction is undone.
+ */
+export function openExecutionFlow(connection: Connection, context: Omit<WriteContext, 'flow'>) {
+  const { boot, counts, events, effects, jobCounts } = context
+  const setNode = connection.prepare('UPDATE execution_nodes SET status = ?, at = ? WHERE execution = ? AND node = ?')
+  const setReady = connection.prepare(
+    `UPDATE execution_nodes SET status = 'ready', job_id = ?, at = ? WHERE execution = ? AND node = ?`,
+  )
+  const setBegun = connection.prepare(
+    `UPDATE executions SET status = 'running', started_at = ?, timeout_at = ?, updated_at = ? WHERE number = ?`,
+  )
+  const setEnded = connection.prepare(
+    `UPDATE executions SET status = ?, error = ?, finished_at = ?, updated_at = ?, expires_at = ? + retention_ms
+     WHERE number = ?`,
+  )
+  const newJob = `INSERT INTO jobs (status, attempt, claims, boot, started_at, organization_id, id, token_id, task,
+      model_id, class, priority, rank, max_attempts, timeout_ms, created_at, updated_at, execution, node, crashes,
+      not_before)`
+  const insertWaiting = connection.prepare(
+    `${newJob} VALUES ('pending', 0, 0, NULL, NULL, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)`,
+  )
+  const insertBegun = connection.prepare<unknown[], JobRow>(
+    `${newJob} VALUES ('processing', 1, 1, ?, ?, ?, ?, ?, ?, ?, 'workflow', ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
+     RETURNING ${jobColumns}`,
+  )
+  const unfinishedJob = connection.prepare<[string, string], EndingRow & { rank: number }>(
+    `SELECT ${endingColumns}, rank FROM jobs WHERE organization_id = ? AND id = ? AND finished_at IS NULL`,
+  )
+  const jobError = connection
+    .prepare<[number, number], string | null>('SELECT error FROM jobs WHERE execution = ? AND node = ?')
+    .pluck()
+  const live = openLiveExecutions(connection)
+  // The state has the end of these jobs already.
+  const endJob = openEnd(connection, { ...context, flow: { advance() {} } })
+
+  function createJob(of: LiveExecution, { node, takesSlotOf }: Write<'create_job'>, at: number): void {
+    const { number, organizationId, id: executionId, tokenId, priority } = of
+    const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs, direct } = of.plan.nodes[node]!
+    const rank = rankAt(at * 1000, priority)
+    const who = [organizationId, jobId, tokenId, task, modelId, priority, rank] as const
+    // Its inputs are in the definition; what they come to is written when it ends.
+    const values = [...who, maxAttempts, timeoutMs, at, at, number, node] as const
+    setReady.run(jobId, at, number, node)
+    if (takesSlotOf === null) {
+      const { lastInsertRowid } = insertWaiting.run(...values)
+      events.add(lastInsertRowid, organizationId, 'job.created', 0, at, number, node)
+      jobCounts.move(undefined, 'pending')
+      return effects.release({
+        id: jobId,
+        organizationId,
+        modelId,
+        class: 'workflow',
+        rank,
+        executionId,
+        nodeId,
+        direct,
+      })
+    }
+    const row = insertBegun.get(boot, at, ...values)!
+    events.add(row.number, organizationId, 'job.created', 0, at, number, node)
+    events.add(row.number, organizationId, 'job.started', 1, at, number, node)
+    jobCounts.move(undefined, 'processing')
+    const before = of.plan.nodes[takesSlotOf]!.jobId
+    effects.hand({ before, job: recordOf(row, undefined, null, { executionId, nodeId }) })
+  }
+
+  function withdrawJob({ organizationId, plan }: LiveExecution, { node }: Write<'withdraw_job'>, at: number): void {
+    const { jobId } = plan.nodes[node]!
+    const row = unfinishedJob.get(organizationId, jobId)
+    if (!row) return
+    endJob(row, { status: 'cancelled', at })
+    effects.withdraw({ id: jobId, organizationId, modelId: row.model_id, class: 'workflow', rank: row.rank })
+  }
+
+  function errorOf({ number, plan }: LiveExecution, { status, failure }: Write<'end'>): ExecutionError | null {
+    if (status === 'timed_out') return { code: 'timeout' }
+    if (failure === null) return null
+    const { nodeId, task } = plan.nodes[failure.node]!
+    const cause = jobError.get(number, failure.node)
+    const names = (nodes: readonly number[]) => nodes.map(node => plan.nodes[node]!.nodeId)
+    return {
+      code: 'node_failed',
+      nodeId,
+      task,
+      failedNodes: names(failure.failed),
+      skippedNodes: names(failure.skipped),
+      cause: cause ? (JSON.parse(cause) as JobError) : cancelledError,
+    }
+  }
+
+  function end(of: LiveExecution, write: Write<'end'>, at: number): void {
+    const error = errorOf(of, write)
+    setEnded.run(write.status, error && JSON.stringify(error), at, at, at, of.number)
+    live.drop(of.number)
+  }
+
+  function put(of: LiveExecution, one: ExecutionWrite, at: number): void {
+    const { number, organizationId, id } = of
+    switch (one.write) {
+      case 'start':
+        return void setBegun.run(at, one.timeoutAt, at, number)
+      case 'end':
+        return end(of, one, at)
+      case 'node':
+        // Whether the job of a node waits or runs is in the row of the job.
+        if (one.status !== 'running' && one.status !== 'ready') setNode.run(one.status, at, number, one.node)
+        return
+      case 'create_job':
+        return createJob(of, one, at)
+      case 'withdraw_job':
+        return withdrawJob(of, one, at)
+      case 'count':
+        return counts.move(number, at, one.by)
+      case 'event':
+        return events.addOfExecution(number, organizationId, `workflow_execution.${one.event}`, at, one.node)
+      case 'announce':
+        return effects.change({ organizationId, id, ended: one.ended, timeoutAt: one.timeoutAt })
+    }
+  }
+
+  return {
+    /** Something has happened to the execution or to a job of it: writes down what follows. */
+    advance(number: number, input: ExecutionInput): void {
+      const of = live.get(number)
+      const writes = advance(of.plan, of.state, input)
+      applyWrites(of.plan, of.state, writes, input.at)
+      for (const one of writes) put(of, one, input.at)
+    },
+
+    /** The node of an execution that a job is for. */
+    parentOf(number: number, node: number): { executionId: string; nodeId: string } {
+      const { id, plan } = live.get(number)
+      return { executionId: id, nodeId: plan.nodes[node]!.nodeId }
+    },
+
+    /** A transaction was undone: what is known of executions may not be so. */
+    forget: live.clear,
+  }
+}
+export type ExecutionFlow = ReturnType<typeof openExecutionFlow>

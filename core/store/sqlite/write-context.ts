@@ -1,0 +1,46 @@
+import type { TransactionMemory } from './batch.ts'
+import { openCommitEffects } from './commit-effects.ts'
+import type { Connection } from './database.ts'
+import { openEvents } from './events.ts'
+import { openExecutionCounts } from './execution-counts.ts'
+import { openExecutionFlow } from './execution-flow.ts'
+import { openJobCounts } from './job-counts.ts'
+import type { WriteContext } from './job-end.ts'
+import { openLedger } from './ledger.ts'
+
+/** What the commands of one connection share. */
+export function openWriteContext(connection: Connection, boot: string): WriteContext {
+  const own = {
+    boot,
+    ledger: openLedger(connection),
+    jobCounts: openJobCounts(connection),
+    counts: openExecutionCounts(connection),
+    events: openEvents(connection),
+    effects: openCommitEffects(),
+  }
+  return { ...own, flow: openExecutionFlow(connection, own) }
+}
+
+/** What of it belongs to a transaction. */
+export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: WriteContext): TransactionMemory => ({
+  mark() {
+    const undo = [ledger.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
+    return () => {
+      for (const back of undo) back()
+      flow.forget()
+    }
+  },
+  write() {
+    jobCounts.write()
+    counts.write()
+    events.write()
+  },
+  forget() {
+    ledger.forget()
+    jobCounts.forget()
+    counts.forget()
+    events.forget()
+    effects.forget()
+    flow.forget()
+  },
+})

@@ -1,0 +1,15 @@
+import type { GenerationInputs } from '../protocols/generation-call.ts'
+import type { FillContext, GenerationTaskRecord } from '../task.ts'
+import { fillMedia, type TakenMedia } from './media.ts'
+
+/** Checks a request and returns the inputs that its job is stored with: defaults filled in, media as files. Rejects with Failure. */
+export async function fillInputs(
+  prepare: GenerationTaskRecord['prepare'],
+  inputs: object,
+  { model, drawSeed, take }: FillContext,
+): Promise<GenerationInputs> {
+  const prepared = prepare(inputs, model, drawSeed)
+  const taken: TakenMedia = {}
+  for (const { kind, field, value, alpha } of prepared.media) taken[kind] = await take(field, value, kind, { alpha })
+  return fillMedia(prepared, taken)
+}

@@ -1,0 +1,184 @@
+import { Failure, type FailureCode, failures } from '../../failure.ts'
+import { faultClass, withoutLocations } from './engine-text.ts'
+
+/** What an engine says is wrong. */
+export interface EngineError {
+  message: string
+  type: string
+  /** A code of its own, or the status that it means, which llama.cpp and vLLM put there as a number. */
+  code: string | number | null
+  /** The field that it blames. */
+  param: string | null
+  /** Tokens of the request, and tokens that the model takes, where it names them. */
+  tokens: number | null
+  context: number | null
+}
+
+const text = (value: unknown): string =>
+  typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
+const count = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : null
+
+/**
+ * Reads the several shapes in which engines say it: `{error: {…}}` (OpenAI, llama.cpp, vLLM), `{object: "error", …}`
+ * (vLLM until 0.9, SGLang), `{error: "…"}` (TEI, Ollama, sd-server), `{detail}` (FastAPI; a list for wrong fields),
+ * `{message}`, and whatever is not JSON as it stands.
+ */
+export function engineErrorOf(value: unknown): EngineError {
+  const outer = (value !== null && typeof value === 'object' ? value : {}) as Record<string, unknown>
+  const inner = outer.error ?? value
+  const errorFields = (inner !== null && typeof inner === 'object' ? inner : {}) as Record<string, unknown>
+  const message =
+    typeof inner === 'string' ? inner : text(errorFields.message ?? detailOf(errorFields.detail) ?? errorFields.msg)
+  const { code, param } = errorFields
+  return {
+    message,
+    type: text(errorFields.type ?? outer.error_type),
+    code: typeof code === 'string' || typeof code === 'number' ? code : null,
+    param: typeof param === 'string' && /^[\w.[\]]{1,100}$/.test(param) ? param : null,
+    tokens: count(errorFields.n_prompt_tokens) ?? firstCount(message, tokenCountPatterns),
+    context: count(errorFields.n_ctx) ?? firstCount(message, contextSizePatterns),
+  }
+}
+
+/** The same for a body that may be anything. */
+export function engineErrorIn(body: string): EngineError {
+  let value: unknown
+  try {
+    value = JSON.parse(body)
+  } catch {
+    value = /^\s*</.test(body) ? body.replaceAll(/<(style|script|head)\b[^]*?<\/\1>|<[^>]*>/gi, ' ').trim() : body
+  }
+  return engineErrorOf(value)
+}
+
+/** FastAPI lists every wrong field as `{loc, msg}`. */
+function detailOf(detail: unknown): string | undefined {
+  if (!Array.isArray(detail)) return detail === undefined || detail === null ? undefined : text(detail)
+  return (detail as { loc?: unknown[]; msg?: unknown }[])
+    .slice(0, 5)
+    .map(one => {
+      const place = Array.isArray(one?.loc) ? one.loc.filter(part => part !== 'body').join('.') : ''
+      return `${place ? `${place}: ` : ''}${text(one?.msg ?? one)}`
+    })
+    .join('; ')
+}
+
+/** Where vLLM, llama.cpp, SGLang, TEI, OpenAI and our own engine put the two numbers, more telling ones first. */
+const tokenCountPatterns = [
+  /\((\d+) (?:tokens )?(?:in|from) the (?:input )?(?:messages|prompt)/i,
+  /(?:request|input|prompt) \((?:length )?(\d+)/i,
+  /input length \(?(\d+)/i,
+  /(?:passed|contains at least|resulted in|has|have) (\d+) (?:input )?tokens/i,
+  /too long: (\d+) tokens/i,
+  /requested (?:a total of )?(\d+) tokens/i,
+  /given: (\d+)/i,
+]
+const contextSizePatterns = [
+  /context (?:length|size|window)(?: of this model)?(?: is only| is| of)?:? \(?(\d+)/i,
+  /\bcontext of (\d+)/i,
+  /model length (?:of|is) (\d+)/i,
+  /less than (\d+) tokens/i,
+  /batch size: (\d+)/i,
+  /tokens > (\d+)/i,
+]
+
+function firstCount(message: string, places: readonly RegExp[]): number | null {
+  for (const place of places) {
+    const found = place.exec(message)
+    if (found) return Number(found[1])
+  }
+  return null
+}
+
+/** Words that mean a prompt was too long, as vLLM, llama.cpp, SGLang, TEI and the hosted services say it. */
+const tooLong =
+  /maximum context length|context (length|size|window)|exceed_context_size|context_length_exceeded|longer than the (model's )?(maximum|context)|(input|prompt) is too (large|long)|too many tokens|increase the physical batch size|must have less than \d+ tokens/i
+const loading = /\b(loading|warming up|starting|initializ\w+)\b|not (yet )?(ready|loaded)/i
+const overloaded = /overload|too many requests|queue|capacity|busy/i
+const quotaExceeded = /insufficient_quota|billing|credit|exceeded your current quota/i
+
+/** An engine's code is taken over where it says which kind of mistake a caller made. */
+const callerCode = (code: string | number | null): FailureCode | undefined =>
+  typeof code === 'string' && Object.hasOwn(failures, code) && failures[code as FailureCode].status === 400
+    ? (code as FailureCode)
+    : undefined
+
+/** What a status and the words with it mean, in our codes. */
+export function codeOf(status: number, words: EngineError): FailureCode {
+  const text = `${words.code ?? ''} ${words.type} ${words.message}`
+  if ((status === 400 || status === 413 || status === 422) && tooLong.test(text)) return 'context_length_exceeded'
+  if (status === 413) return 'payload_too_large'
+  if (status === 400 || status === 422) return callerCode(words.code) ?? 'invalid_value'
+  if (status === 503 && loading.test(text)) return 'model_warming_up'
+  const full = status === 429 || status === 529 || (status === 503 && overloaded.test(text))
+  return full && !quotaExceeded.test(text) ? 'no_capacity' : 'worker_error'
+}
+
+const tidy = (message: string): string =>
+  message
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, 500)
+
+/**
+ * An engine's refusal as ours. A caller's mistake keeps its 4xx and the engine's words without places, because only the
+ * engine knows what is wrong with a value; of anything else callers get the class, and the log gets the words. A 401 or 404
+ * from an engine is never the caller's: the caller has shown us another key, and we chose the path.
+ */
+export function failureOfEngine(status: number, words: EngineError, code = codeOf(status, words)): Failure {
+  const engineText = tidy(words.message)
+  const callerText = withoutLocations(engineText)
+  if (code === 'worker_error') {
+    const why = faultClass(engineText)
+    return new Failure(code, `The engine answered ${status}${why ? `: ${why}` : ''}. Trying again may help.`, {
+      engineText,
+    })
+  }
+  if (code === 'model_warming_up' || code === 'no_capacity') {
+    const what = code === 'no_capacity' ? 'takes no more requests' : 'is still loading'
+    return new Failure(code, `The engine ${what}. Try again later.`, { engineText })
+  }
+  const param = words.param ?? undefined
+  if (code === 'context_length_exceeded' && words.tokens !== null && words.context !== null) {
+    const { tokens, context } = words
+    const limit = `the context length of this model is ${context}`
+    const ours = `The request has ${tokens} tokens, but ${limit}. Shorten it. The engine says: ${callerText}`
+    // The built-in engine says as much itself, and what is too long.
+    return new Failure(code, callerText.includes(limit) ? callerText : ours, {
+      param,
+      facts: { prompt_tokens: tokens, context_length: context },
+    })
+  }
+  return new Failure(
+    code,
+    callerText ? `The engine refused the request: ${callerText}` : `The engine refused the request (${status}).`,
+    { param },
+  )
+}
+
+/**
+ * The error in what was answered with a 200: a whole answer, or an event in mid-stream. Undefined where it holds none.
+ * A number in `code` is the status that the engine means.
+ */
+export function errorIn(value: Record<string, unknown>, event?: string): Failure | undefined {
+  const wrong =
+    (value.error !== undefined && value.error !== null) ||
+    value.object === 'error' ||
+    event === 'error' ||
+    (value.choices === undefined && value.data === undefined && value.detail !== undefined)
+  if (!wrong) return undefined
+  const words = engineErrorOf(value)
+  const status = Number(words.code ?? Number.NaN)
+  const code = status >= 400 && status < 600 ? codeOf(status, words) : codeOf(callerCode(words.code) ? 400 : 500, words)
+  if (code !== 'worker_error') return failureOfEngine(status || 400, words, code)
+  const engineText = tidy(words.message)
+  const why = faultClass(engineText)
+  return new Failure(
+    'worker_error',
+    `The engine gave up on its answer${why ? `: ${why}` : ''}. Trying again may help.`,
+    {
+      engineText,
+    },
+  )
+}

@@ -1,0 +1,23 @@
+import type { Segment } from './references.ts'
+
+/** Returns inputs in which an object that stands at a media path, or a list of such objects, is replaced by its address. */
+export function withMediaAddresses(
+  value: unknown,
+  isMediaPath: (path: readonly Segment[]) => boolean,
+  at: readonly Segment[] = [],
+): unknown {
+  if (value === null || typeof value !== 'object') return value
+  if (isMediaPath(at)) return addressOf(value)
+  if (Array.isArray(value)) return value.map((part, index) => withMediaAddresses(part, isMediaPath, [...at, index]))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) => [name, withMediaAddresses(part, isMediaPath, [...at, name])]),
+  )
+}
+
+function addressOf(value: object): unknown {
+  const first: unknown = Array.isArray(value) ? value[0] : value
+  if (first === null || typeof first !== 'object') return value
+  // What says a text names its file beside other facts of it.
+  const url = 'url' in first ? first.url : 'audio_url' in first ? first.audio_url : undefined
+  return typeof url === 'string' ? url : value
+}

@@ -1,0 +1,90 @@
+import { existsSync } from 'node:fs'
+import { assetPath, font } from '../../../core/assets.ts'
+import { Failure } from '../../../core/failure.ts'
+import { type Canvas, darken, drawStamp, type Stamp } from './canvas.ts'
+import { escaped, printable } from './caption-text.ts'
+import { type Size, sharp } from './images.ts'
+
+/** Characters of a prompt that are set. */
+const maxLetters = 400
+
+/** What is written over a picture: laid on any number of canvases of one size, at the cost of the pixels it covers. */
+export type Caption = (canvas: Canvas) => void
+
+/** A place on a canvas. */
+export interface Box extends Size {
+  left: number
+  top: number
+}
+
+/**
+ * Sets the prompt in type, in the middle of the box or at its foot, and a line of small print below. `warn` hears why
+ * something cannot be set, which is no reason to make no picture.
+ */
+export async function openCaption(
+  text: { prompt: string; print: string },
+  box: Box,
+  place: 'middle' | 'foot',
+  warn: (message: string) => Promise<void>,
+): Promise<Caption> {
+  const words = printable(text.prompt, maxLetters)
+  const lines = Math.ceil(words.length / 30)
+  const high = Math.min(place === 'middle' ? 0.6 : 0.3, 0.07 + 0.07 * lines)
+  const prompt = await set(words, { width: box.width * 0.86, height: box.height * high }, warn)
+  const small = Math.max(8, Math.round(box.height / 36))
+  const print = await set(printable(text.print, 160), { width: box.width * 0.96, height: small }, warn)
+  const stamps: Stamp[] = []
+  const shades: Box[] = []
+  const margin = Math.max(2, Math.round(small / 2))
+  const foot = box.top + box.height - margin
+  if (print) stamps.push({ ...print, left: box.left + margin, top: foot - print.height })
+  if (prompt) {
+    const rest = foot - (print ? print.height + 2 * margin : 0)
+    const top =
+      place === 'foot' ? rest - prompt.height - margin : Math.round(box.top + (box.height - prompt.height) / 2)
+    stamps.push({ ...prompt, left: Math.round(box.left + (box.width - prompt.width) / 2), top })
+  }
+  for (const { left, top, width, height } of stamps)
+    shades.push({ left: left - margin, top: top - margin, width: width + 2 * margin, height: height + 2 * margin })
+  return canvas => {
+    for (const one of shades) darken(canvas, one, 96)
+    for (const one of stamps) drawStamp(canvas, one)
+  }
+}
+
+/** White type that fills the size as well as it can; undefined where there is nothing to see. */
+async function set(
+  words: string,
+  size: Size,
+  warn: (message: string) => Promise<void>,
+): Promise<(Canvas & Size) | undefined> {
+  const width = Math.floor(size.width)
+  const height = Math.floor(size.height)
+  if (words === '' || width < 8 || height < 4) return undefined
+  const fontfile = assetPath(font)
+  if (!existsSync(fontfile)) throw new Failure('internal_error', `${fontfile} is missing. Run: npm run build`)
+  try {
+    const { data, info } = await sharp()({
+      text: {
+        text: `<span foreground="white">${escaped(words)}</span>`,
+        font: 'DejaVu Sans',
+        fontfile,
+        width,
+        height,
+        rgba: true,
+        align: 'centre',
+        wrap: 'word-char',
+      },
+    })
+      .raw()
+      .toBuffer({ resolveWithObject: true })
+    return {
+      width: info.width,
+      height: info.height,
+      data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
+    }
+  } catch (thrown) {
+    await warn(`A text cannot be set in type: ${(thrown as Error).message}.`)
+    return undefined
+  }
+}

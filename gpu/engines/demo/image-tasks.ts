@@ -1,0 +1,123 @@
+import { join } from 'node:path'
+import { blend, byRows, type Canvas, openCanvas } from './canvas.ts'
+import { type Caption, openCaption } from './caption.ts'
+import { readImage, readMask, type Size, writeImage } from './images.ts'
+import { openPattern } from './pattern.ts'
+import type { Draw, Work } from './work.ts'
+
+/** The prompt over a pattern of the seed. */
+export const textToImage: Draw = async work => {
+  const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'middle')
+  return series(work, async seed => {
+    const canvas = await patterned(work, seed)
+    caption(canvas)
+    return canvas
+  })
+}
+
+/** The given picture, under a pattern that covers it the more the greater `strength` is, but never wholly. */
+export const imageToImage: Draw = async work => {
+  const given = await readImage(work.inputs.image!, sizeOf(work), 'cover')
+  const caption = await captionOf(work, { left: 0, top: 0, ...sizeOf(work) }, 'foot')
+  return series(work, async seed => {
+    const canvas = await patterned(work, seed)
+    await overlay(canvas, given, 1 - maxCovered * work.inputs.strength, work.signal)
+    caption(canvas)
+    return canvas
+  })
+}
+
+const maxCovered = 0.85
+
+/**
+ * The pattern and the prompt where the mask is white, the given picture where it is black, byte for byte, and
+ * something of both where it is grey. `strength` thins what is new.
+ */
+export const inpainting: Draw = async work => {
+  const { signal, inputs } = work
+  const size = sizeOf(work)
+  const given = await readImage(inputs.image!, size, 'fill')
+  const mask = await readMask(inputs.mask!, size)
+  const hole = await boundsOf(mask, size, signal)
+  if (!hole) await work.log('WARN', 'The mask is black everywhere: nothing may change, and nothing does.')
+  const caption = hole ? await captionOf(work, hole, 'middle') : () => {}
+  return series(work, async seed => {
+    const canvas = await patterned(work, seed)
+    caption(canvas)
+    const { data } = canvas
+    await byRows(size.height, signal, y => {
+      for (let pixel = y * size.width; pixel < (y + 1) * size.width; pixel++) {
+        const share = Math.round(mask[pixel]! * inputs.strength)
+        for (let at = pixel * 4; at < pixel * 4 + 4; at++)
+          data[at] = Math.round((data[at]! * share + given.data[at]! * (255 - share)) / 255)
+      }
+    })
+    return canvas
+  })
+}
+
+export const sizeOf = ({ inputs: { width, height } }: Work) => ({ width, height })
+
+export function captionOf(
+  { inputs, log }: Work,
+  box: { left: number; top: number; width: number; height: number },
+  place: 'middle' | 'foot',
+): Promise<Caption> {
+  const { prompt, negative_prompt: without, seed, num_inference_steps: steps, guidance_scale: guidance } = inputs
+  const print = `infer demo · seed ${seed} · ${steps} steps · guidance ${guidance}${without ? ` · without: ${without}` : ''}`
+  return openCaption({ prompt, print }, box, place, message => log('WARN', message))
+}
+
+export const patternOf = ({ inputs }: Work, seed: number, { width, height }: Size = inputs) =>
+  openPattern({ seed, width, height, steps: inputs.num_inference_steps, guidance: inputs.guidance_scale })
+
+async function patterned(work: Work, seed: number): Promise<Canvas> {
+  const canvas = openCanvas(work.inputs.width, work.inputs.height)
+  await patternOf(work, seed)(canvas, 0, work.signal)
+  return canvas
+}
+
+/** Lays a picture with its own transparency over the canvas. */
+async function overlay(canvas: Canvas, over: Canvas, amount: number, signal: AbortSignal): Promise<void> {
+  const flat = openCanvas(canvas.width, canvas.height)
+  await byRows(canvas.height, signal, y => {
+    for (let at = y * canvas.width * 4; at < (y + 1) * canvas.width * 4; at += 4) {
+      const alpha = over.data[at + 3]!
+      for (let channel = at; channel < at + 3; channel++)
+        flat.data[channel] =
+          canvas.data[channel]! + (((over.data[channel]! - canvas.data[channel]!) * (alpha + 1)) >> 8)
+      flat.data[at + 3] = 255
+    }
+  })
+  await blend(canvas, flat, amount, signal)
+}
+
+/** As many pictures as were asked for, each with the next seed. */
+async function series(work: Work, draw: (seed: number) => Promise<Canvas>) {
+  const { num_images: total, seed, output_format: format } = work.inputs
+  const files = []
+  await work.reach(0)
+  for (let index = 0; index < total; index++) {
+    const canvas = await draw(seed + index)
+    const name = `image-${index}.${format === 'jpeg' ? 'jpg' : format}`
+    await writeImage(canvas, join(work.folder, name), format as 'png' | 'jpeg' | 'webp')
+    files.push({ name, kind: 'image' as const })
+    await work.reach((index + 1) / total)
+  }
+  return files
+}
+
+/** The smallest box around everything that is not black. */
+async function boundsOf(mask: Uint8Array, size: { width: number; height: number }, signal: AbortSignal) {
+  let [left, right, top, bottom] = [size.width, -1, size.height, -1]
+  await byRows(size.height, signal, y => {
+    for (let x = 0; x < size.width; x++) {
+      if (mask[y * size.width + x] === 0) continue
+      left = Math.min(left, x)
+      right = Math.max(right, x)
+      top = Math.min(top, y)
+      bottom = y
+    }
+  })
+  return right < 0 ? undefined : { left, top, width: right - left + 1, height: bottom - top + 1 }
+}

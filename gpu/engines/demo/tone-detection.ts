@@ -1,0 +1,145 @@
+import { frequencyOf, longestMs, markChords, marks, shortestMs, tonesOfHalf, type Voice, voices } from './chords.ts'
+
+/** Samples of any scale, mono. */
+export type Samples = ArrayLike<number>
+
+export interface Recording {
+  samples: Samples
+  rate: number
+  /** Power below which there is silence. */
+  floor: number
+}
+
+export interface DetectedStart {
+  voice: Voice
+  /** In samples, as all places here; not whole. */
+  at: number
+  chord: number
+}
+
+export interface DecodedBytes {
+  bytes: number[]
+  start: number
+  end: number
+  /** Seconds. */
+  chord: number
+  rate: number
+}
+
+const pieceSamples = 200_000
+
+export function* quiet(samples: Samples): Generator<void, number> {
+  let peak = 0
+  for (let at = 0; at < samples.length; at++) {
+    peak = Math.max(peak, Math.abs(samples[at]!))
+    if (at % pieceSamples === 0) yield
+  }
+  return (peak * 0.02) ** 2
+}
+
+/** How much of the power between two places is in the tone: 1 for nothing else, 0 in silence. */
+function shareOf({ samples, rate, floor }: Recording, hz: number, from: number, to: number): number {
+  const first = Math.max(0, Math.round(from))
+  const last = Math.min(samples.length, Math.round(to))
+  const count = last - first
+  if (count < 8) return 0
+  const factor = 2 * Math.cos((2 * Math.PI * hz) / rate)
+  let [one, two, power] = [0, 0, 0]
+  for (let at = first; at < last; at++) {
+    const sample = samples[at]!
+    const next = sample + factor * one - two
+    two = one
+    one = next
+    power += sample * sample
+  }
+  if (power / count <= floor) return 0
+  return Math.min(1, (2 * (one * one + two * two - factor * one * two)) / (count * power))
+}
+
+const hopMs = 2
+const windowMs = 8
+const isMark = 0.6
+
+/** The next start marks: the first tone, long enough, and then the second, whose length tells the speed. */
+export function* findStart(sound: Recording, from: number): Generator<void, DetectedStart | undefined> {
+  const hop = (hopMs * sound.rate) / 1000
+  const window = (windowMs * sound.rate) / 1000
+  const runs = voices.map(() => 0)
+  const least = (shortestMs * markChords.first - 2 * windowMs) / hopMs
+  let looked = 0
+  for (let at = from; at + window <= sound.samples.length; at += hop) {
+    if (++looked % 256 === 0) yield
+    for (const [index, voice] of voices.entries()) {
+      if (shareOf(sound, frequencyOf(voice, marks.first), at, at + window) >= isMark) {
+        runs[index]!++
+        continue
+      }
+      const start = runs[index]! >= least ? measure(sound, voice, at, at + window) : undefined
+      runs[index] = 0
+      if (start) return start
+    }
+  }
+  return undefined
+}
+
+/** From about where the first mark ends: where the second does, and how long a chord is by that. */
+function measure(sound: Recording, voice: Voice, from: number, to: number): DetectedStart | undefined {
+  const ms = sound.rate / 1000
+  const window = windowMs * ms
+  const [first, second] = [frequencyOf(voice, marks.first), frequencyOf(voice, marks.second)]
+  const share = (hz: number, middle: number) => shareOf(sound, hz, middle - window / 2, middle + window / 2)
+  // An edge is where one sound is as strong as the other, seen through a window with the edge in its middle.
+  let begins = from
+  const lastBegin = to + window
+  while (begins < lastBegin && share(second, begins) <= share(first, begins)) begins += ms / 4
+  if (begins >= lastBegin) return undefined
+  let ends = begins + shortestMs * markChords.second * 0.5 * ms
+  const lastEnd = begins + longestMs * markChords.second * 1.1 * ms
+  while (ends < lastEnd && share(second, ends) >= isMark) ends += ms / 4
+  if (ends >= lastEnd) return undefined
+  // There the second mark has lost its hold of the window; its end is where its power has halved.
+  const before = powerOf(sound, second, ends - window * 2, ends - window)
+  while (ends < lastEnd && powerOf(sound, second, ends - window / 2, ends + window / 2) > before / 4) ends += ms / 4
+  const chordMs = Math.round((ends - begins) / ms / markChords.second)
+  if (chordMs < shortestMs || chordMs > longestMs) return undefined
+  // Of both edges the first is the clearer one.
+  return { voice, at: begins + chordMs * markChords.second * ms, chord: chordMs * ms }
+}
+
+function powerOf(sound: Recording, hz: number, from: number, to: number): number {
+  let power = 0
+  for (let at = Math.max(0, Math.round(from)); at < Math.min(sound.samples.length, Math.round(to)); at++)
+    power += sound.samples[at]! ** 2
+  return shareOf(sound, hz, from, to) * power
+}
+
+/** The bytes from a start on, until the end mark, silence, or what is no chord. */
+export function* readBytes(sound: Recording, { voice, at, chord }: DetectedStart): Generator<void, DecodedBytes> {
+  const bytes: number[] = []
+  let place = at
+  const read = (half: 0 | 1): number | undefined => {
+    // The middle of a chord: its edges are faded, and shifted by what measured them.
+    const [from, to] = [place + chord * 0.12, place + chord * 0.88]
+    const strongest = (tones: readonly number[]): [number, number] => {
+      let [best, most] = [0, -1]
+      for (const [bits, tone] of tones.entries()) {
+        const share = shareOf(sound, frequencyOf(voice, tone), from, to)
+        if (share > most) [best, most] = [bits, share]
+      }
+      return [best, most]
+    }
+    const [low, lowShare] = strongest(tonesOfHalf[half].low)
+    const [high, highShare] = strongest(tonesOfHalf[half].high)
+    place += chord
+    return lowShare + highShare < 0.4 ? undefined : low * 4 + high
+  }
+  for (;;) {
+    if (bytes.length % 16 === 0) yield
+    const started = place
+    const upper = read(0)
+    const lower = upper === undefined ? undefined : read(1)
+    if (upper === undefined || lower === undefined)
+      return { bytes, start: at, end: started, chord: chord / sound.rate, rate: sound.rate }
+    bytes.push(upper * 16 + lower)
+  }
+}

@@ -1,0 +1,55 @@
+import { Failure } from '../../core/failure.ts'
+import type { Call } from '../call.ts'
+import type { JobTerms } from '../submit.ts'
+
+const aWeek = 7 * 86_400
+const tenYears = 3_650 * 86_400
+
+const wrong = (header: string, message: string) =>
+  new Failure('invalid_value', `'${header}' ${message}`, { param: header })
+
+/** The seconds that a header gives as a number. */
+function secondsIn(header: string, text: unknown, most: number): number {
+  const seconds = typeof text === 'string' && /^\s*\d{1,9}(\.\d{1,6})?\s*$/.test(text) ? Number(text) : text
+  if (typeof seconds !== 'number' || !(seconds > 0) || seconds > most)
+    throw wrong(header, `must be a number of seconds of at most ${most}.`)
+  return seconds
+}
+
+function lifetimeOf(given: string): number | undefined {
+  const header = 'X-Fal-Object-Lifecycle-Preference'
+  let preference: { expiration_duration_seconds?: unknown } | null
+  try {
+    preference = JSON.parse(given) as typeof preference
+  } catch {
+    throw wrong(header, 'must be JSON such as {"expiration_duration_seconds":3600}.')
+  }
+  const seconds = preference?.expiration_duration_seconds
+  return seconds == null ? undefined : Math.ceil(secondsIn(header, seconds, tenYears) * 1000)
+}
+
+/**
+ * When a request is to run and how long it is kept, which its sender says in headers so that the inputs stay the
+ * model's. Throws Failure `invalid_value`, and `unsupported_parameter` for a webhook: nobody would be called.
+ */
+export function jobTermsOf(call: Call): JobTerms {
+  const { headers } = call.req
+  const hook = ['webhook_url', 'fal_webhook'].find(name => call.query.get(name))
+  if (hook !== undefined || headers['x-webhook-url'] !== undefined)
+    throw new Failure(
+      'unsupported_parameter',
+      `'${hook ?? 'X-Webhook-Url'}' is not supported yet. Leave it out, and ask for the status or follow its stream.`,
+      { param: hook ?? 'X-Webhook-Url' },
+    )
+  const timeout = headers['x-fal-request-timeout']
+  const priority = headers['x-fal-queue-priority']
+  const lifetime = headers['x-fal-object-lifecycle-preference']
+  if (priority !== undefined && priority !== 'low' && priority !== 'normal')
+    throw wrong('X-Fal-Queue-Priority', 'must be one of: low, normal.')
+  return {
+    priority: priority === 'low' ? -10 : 0,
+    startTimeoutMs:
+      timeout === undefined ? undefined : Math.ceil(secondsIn('X-Fal-Request-Timeout', timeout, aWeek) * 1000),
+    retentionMs: typeof lifetime === 'string' ? lifetimeOf(lifetime) : undefined,
+  }
+}

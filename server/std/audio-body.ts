@@ -1,0 +1,41 @@
+import type { z } from 'zod'
+import type { MediaInput } from '../../core/media/media.ts'
+import { heldAfterReading, heldBytes, readBody } from '../body.ts'
+import type { Call } from '../call.ts'
+import { formBody } from '../form-values.ts'
+import { isForm, readForm } from '../multipart.ts'
+import type { Owners } from '../owners.ts'
+
+/** A request with audio. Its file is on the disk until the body is disposed of. */
+export interface AudioBody extends AsyncDisposable {
+  /** The body as the value that JSON would give. */
+  value: unknown
+  /** The audio, where it came as the file of a form. */
+  file: MediaInput | undefined
+}
+
+/** Reads a form or JSON. CommitEffects files that the JSON contains to `call.inline`. */
+export async function readAudioBody(
+  call: Call,
+  shape: Readonly<Record<string, z.ZodType>>,
+  owners: Pick<Owners, 'admission' | 'config' | 'cpu' | 'files'>,
+): Promise<AudioBody> {
+  const { admission, config, cpu } = owners
+  if (isForm(call.req)) {
+    const form = await readForm(call, { files: { file: 1 }, maxBytes: config.limits.audio_size }, owners)
+    const value = formBody(form.fields, shape)
+    const [file] = form.files.get('file') ?? []
+    // In place of the file: the schema checks only that there is one.
+    if (file) value.file = 'the file of the form'
+    return { value, file, [Symbol.asyncDispose]: () => form[Symbol.asyncDispose]() }
+  }
+  call.releaseBody = admission.holdBody(heldBytes(call.req))
+  const bytes = await readBody(call.req, config.limits.chat_body)
+  const size = bytes.length
+  const hash = call.req.headers['idempotency-key'] !== undefined
+  const read = await cpu.readBody(bytes, config.limits, { hash, files: size > config.limits.json_body })
+  call.releaseBody(heldAfterReading(size))
+  call.bodyHash = read.hash
+  call.inline = read.inline
+  return { value: read.value, file: undefined, async [Symbol.asyncDispose]() {} }
+}

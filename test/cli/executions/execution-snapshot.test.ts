@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import type { Execution } from '../../../cli/executions/execution.ts'
+import { afterEvent, type ExecutionSnapshot, unknownExecution } from '../../../cli/executions/execution-snapshot.ts'
+import { labelOf } from '../../../cli/executions/label.ts'
+import { outputsOf } from '../../../cli/executions/outputs.ts'
+
+const node = (id: string, status: string, more: object = {}) => ({
+  node_id: id,
+  task: 'std/chat-completion',
+  model_id: 'm',
+  status,
+  cached: false,
+  ...more,
+})
+const event = (type: string, data: object) => ({ event: type, data: JSON.stringify({ type, data }) })
+const snapshot = (...nodes: object[]) =>
+  event('snapshot', { execution: { id: 'exec_1', status: 'running', created_at: 1, nodes } })
+const ofNode = (what: string, id: string, more: object = {}) =>
+  event(`workflow_execution.node.${what}`, { node_id: id, ...more })
+
+/** What is known after these events, one a second. */
+function after(...events: { event: string; data: string }[]): ExecutionSnapshot {
+  let run = unknownExecution
+  for (const [at, one] of events.entries()) run = afterEvent(run, one, at * 1000) ?? run
+  return run
+}
+
+test('states by events, elapsed time by the clock of whoever follows', () => {
+  const run = after(
+    snapshot(node('a', 'ready'), node('b', 'pending'), node('c', 'pending')),
+    ofNode('started', 'a'),
+    ofNode('progress', 'x', { nodes: [node('a', 'running', { progress: 0.42 })] }),
+    ofNode('completed', 'a'),
+    ofNode('skipped', 'b'),
+    ofNode('cached', 'c'),
+    event('workflow_execution.completed', { execution: { status: 'completed' } }),
+  )
+  expect(run.status).toBe('completed')
+  expect(run.nodes.get('a')).toMatchObject({ status: 'completed', since: 1000, until: 3000, progress: null })
+  expect([...run.nodes.values()].map(({ status, cached }) => [status, cached])).toEqual([
+    ['completed', false],
+    ['skipped', false],
+    ['completed', true],
+  ])
+})
+
+test('progress that comes late does not bring back what has ended', () => {
+  const run = after(
+    snapshot(node('a', 'running')),
+    ofNode('failed', 'a', { error: { code: 'worker_error', message: 'No.' } }),
+    ofNode('progress', 'x', { nodes: [node('a', 'running', { progress: 0.9 })] }),
+  )
+  expect(run.nodes.get('a')).toMatchObject({ status: 'failed', error: 'No.' })
+})
+
+test('what is not known is passed over', () => {
+  expect(afterEvent(unknownExecution, { event: 'x.y', data: '{"data":{}}' }, 0)).toBeUndefined()
+  expect(afterEvent(unknownExecution, { event: 'snapshot', data: 'nonsense' }, 0)).toBeUndefined()
+})
+
+test.each<[string, object, [string, string]]>([
+  ['pending', {}, ['○ a', '']],
+  ['ready', { queue_position: 3 }, ['◌ a', '3 before']],
+  ['ready', { queue_position: 0 }, ['◌ a', 'waiting']],
+  ['running', {}, ['● a', '5 s']],
+  ['running', { progress: 0.5 }, ['● a', '50 %']],
+  ['completed', { duration_ms: 2_100 }, ['✓ a', '2.1 s']],
+  ['completed', { duration_ms: 95_000 }, ['✓ a', '1 min']],
+  ['completed', { cached: true }, ['✓ a', 'cached']],
+  ['failed', {}, ['✗ a', 'failed']],
+  ['timed_out', {}, ['✗ a', 'timed out']],
+  ['skipped', {}, ['– a', 'skipped']],
+])('a node that is %s, %j', (status, more, [name, state]) => {
+  const { lines } = labelOf(['a'], after(snapshot(node('a', status, more))), 5000)
+  expect(lines.map(line => line.trimEnd())).toEqual([name, state])
+})
+
+test('several in one box: how many are in which state', () => {
+  const run = after(snapshot(node('a', 'completed'), node('b', 'running'), node('c', 'completed')))
+  expect(labelOf(['a', 'b', 'c'], run, 0).lines.map(line => line.trimEnd())).toEqual(['3 more', '✓ 2 ● 1'])
+})
+
+const file = (name: string) => ({ url: `http://h/files/file-1/${name}?sig=x`, width: 1 })
+const answer = { choices: [{ message: { content: 'words' } }] }
+test.each<[name: string, output: { result: unknown; values: Record<string, unknown> }, made: object]>([
+  ['an answer', { result: answer, values: {} }, { texts: ['words'], files: [] }],
+  ['a completion', { result: { choices: [{ text: 'words' }] }, values: {} }, { texts: ['words'] }],
+  ['vectors', { result: { data: [1] }, values: {} }, { texts: ['{"data":[1]}'] }],
+  ['what is named', { result: {}, values: { a: 'x', b: 3, c: null } }, { texts: ['x', '3', 'null'] }],
+  [
+    'pictures and their seed',
+    { result: { images: [file('a.png'), null], seed_used: 7 }, values: {} },
+    { texts: [], files: [{ url: file('a.png').url, file_name: 'a.png' }], seed: 7 },
+  ],
+  [
+    'the address of a picture alone',
+    { result: { images: [{ url: file('a.png').url }] }, values: { 'images[0].url': file('a.png').url } },
+    { texts: [], files: [{ file_name: 'a.png' }] },
+  ],
+  [
+    'pictures in the words of OpenAI, whole',
+    { result: { created: 1, data: [{ url: file('a.png').url }], images: [file('a.png')], seed_used: 7 }, values: {} },
+    { texts: [], files: [{ file_name: 'a.png', width: 1 }], seed: 7 },
+  ],
+  [
+    'and their addresses alone',
+    { result: { data: [null, { url: file('b.png').url }] }, values: { 'data[1].url': file('b.png').url } },
+    { texts: [], files: [{ file_name: 'b.png' }] },
+  ],
+  ['a video', { result: { video: file('a.mp4') }, values: {} }, { texts: [], files: [{ file_name: 'a.mp4' }] }],
+])('outputs: %s', (_, output, made) => {
+  const execution = { outputs: { a: output, before: { result: answer, values: {} } } } as unknown as Execution
+  const [one, ...others] = outputsOf(execution, ['before', 'a'], new Set(['a']))
+  expect([one, others]).toMatchObject([made, []])
+})

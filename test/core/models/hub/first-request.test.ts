@@ -1,0 +1,80 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer, type Server } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { behindProxy } from '../../../../core/models/hub/proxy.ts'
+import { type PullEvent, pullModel } from '../../../../core/models/hub/pull.ts'
+import { hubSettings } from '../../../../core/models/hub/settings.ts'
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+/** A port on which nobody listens. */
+async function deadPort(): Promise<number> {
+  const server = createServer()
+  const port = await listen(server)
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function pull(environment: Record<string, string>, backoffMs = 1) {
+  const events: PullEvent[] = []
+  const hub = hubSettings(environment)
+  const retryRules = { attempts: 6, backoffMs, silenceMs: 30_000 }
+  const options = {
+    hub,
+    signal: new AbortController().signal,
+    onEvent: (one: PullEvent) => events.push(one),
+    retryRules,
+  }
+  const reference = { repository: 'o/m', revision: 'main', file: null }
+  const failure = await behindProxy(environment, () => pullModel(reference, options)).then(
+    () => undefined,
+    (thrown: unknown) => thrown as Error,
+  )
+  return { events, message: failure?.message ?? '' }
+}
+
+test('a hub that refuses connections is given up after three tries, with what the connection depends on', async () => {
+  const endpoint = `http://127.0.0.1:${await deadPort()}`
+  const { events, message } = await pull({ HF_ENDPOINT: endpoint, HF_HOME: '/nonexistent' })
+  expect(events).toEqual([{ event: 'connect', host: endpoint.slice(7), what: 'o/m' }])
+  expect(message).toContain(`${endpoint.slice(7)} cannot be reached: connect ECONNREFUSED`)
+  expect(message).toContain(`No proxy is set (HTTPS_PROXY). HF_ENDPOINT, which names another hub, is ${endpoint}.`)
+  expect(message).toContain('infer model add <file>')
+})
+
+test('a proxy is named without its password', async () => {
+  const port = await deadPort()
+  const { message } = await pull({
+    HF_ENDPOINT: 'https://hub.invalid',
+    HF_HOME: '/nonexistent',
+    HTTPS_PROXY: `http://user:secret@127.0.0.1:${port}`,
+  })
+  expect(message).toContain(`Requests go through the proxy 127.0.0.1:${port} (HTTPS_PROXY).`)
+  expect(message).not.toContain('secret')
+})
+
+test('without an answer of the network it is given up before the usual patience', async () => {
+  // A host whose packets nobody answers: the connection neither comes about nor fails.
+  const { message } = await pull({ HF_ENDPOINT: 'http://192.0.2.77:81', HF_HOME: '/nonexistent' }, 1_000)
+  expect(message).toContain('192.0.2.77:81 cannot be reached')
+})
+
+test('a hub that is slow after the connection is waited for', async () => {
+  const open: (() => void)[] = []
+  const server = createServer(socket => open.push(() => socket.destroy()))
+  const port = await listen(server)
+  const pulling = pull({ HF_ENDPOINT: `http://127.0.0.1:${port}`, HF_HOME: '/nonexistent' }, 1)
+  await once(server, 'connection')
+  // Breaks after the connection are tried again as often as ever.
+  server.on('connection', socket => socket.destroy())
+  for (const end of open) end()
+  const { message } = await pulling
+  expect(message).toContain('The connection to 127.0.0.1')
+})

@@ -1,0 +1,175 @@
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import { commandPaths } from '../../../gpu/sandbox/command-paths.ts'
+import { effectiveLevel, type SandboxSupport, sandboxRefusal, sandboxWarning } from '../../../gpu/sandbox/level.ts'
+import { modelPaths } from '../../../gpu/sandbox/model-paths.ts'
+import { mountAt, mountTable, optionsOf } from '../../../gpu/sandbox/mount-table.ts'
+import { programPaths } from '../../../gpu/sandbox/program-paths.ts'
+import { resolvedPathsOf } from '../../../gpu/sandbox/resolved-paths.ts'
+import { sandboxHint } from '../../../gpu/sandbox/sandbox.ts'
+import { readSystem } from '../../../gpu/sandbox/system.ts'
+import { temporary } from '../launcher/_launch.ts'
+import { probeWith } from './_tools.ts'
+
+const put = (path: string, text = '', mode = 0o644): string => {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text, { mode })
+  return path
+}
+
+test.each([
+  ['/models/a.gguf', ['/models/a.gguf']],
+  ['/models/folder', ['/models/folder']],
+  ['meta-llama/Llama-3.3', ['meta-llama/Llama-3.3']],
+  ['/m/b-00002-of-00003.gguf', ['/m/b-00001-of-00003.gguf', '/m/b-00002-of-00003.gguf', '/m/b-00003-of-00003.gguf']],
+  ['/c/hub/models--a--b/snapshots/r/x.gguf', ['/c/hub/models--a--b']],
+  ['/c/hub/models--a--b/snapshots/r/x-00001-of-00002.gguf', ['/c/hub/models--a--b']],
+])('the files of %s', (source, paths) => {
+  expect(modelPaths(source)).toEqual(paths)
+})
+
+test('a path is known by every name that links on the way give it', () => {
+  const folder = realpathSync(temporary())
+  const file = put(join(folder, 'disk', 'models', 'x.gguf'))
+  symlinkSync(join(folder, 'disk'), join(folder, 'mnt'))
+  symlinkSync('../mnt/models', put(join(folder, 'home', 'x'), '').replace(/x$/, 'models'))
+  const name = join(folder, 'home', 'models', 'x.gguf')
+  expect(resolvedPathsOf(name)).toEqual(
+    [name, join(folder, 'mnt', 'models', 'x.gguf'), file].map(path => ({ path, real: file, file: true })),
+  )
+})
+
+test.each([['relative/path'], ['/nowhere/at/all'], ['/tmp\n/x'], ['']])('%j is no place', path => {
+  expect(resolvedPathsOf(path)).toEqual([])
+})
+
+test('links that lead in a circle are no place', () => {
+  const folder = temporary()
+  symlinkSync(join(folder, 'b'), join(folder, 'a'))
+  symlinkSync(join(folder, 'a'), join(folder, 'b'))
+  expect(resolvedPathsOf(join(folder, 'a'))).toEqual([])
+})
+
+test('a program comes with its environment, and never with a whole home', () => {
+  const home = realpathSync(temporary())
+  const seen = (program: string, path = '/usr/bin:/bin') => programPaths(program, path).map(({ path: at }) => at)
+
+  const conda = put(join(home, 'miniconda3', 'envs', 'vllm', 'bin', 'vllm'), '', 0o755)
+  mkdirSync(join(home, 'miniconda3', 'envs', 'vllm', 'conda-meta'))
+  expect(seen(conda)).toContain(join(home, 'miniconda3', 'envs', 'vllm'))
+
+  const shim = put(join(home, '.pyenv', 'shims', 'vllm'), '#!/usr/bin/env bash\n', 0o755)
+  expect(seen(shim)).toContain(join(home, '.pyenv'))
+
+  const local = put(join(home, '.local', 'bin', 'server'), '', 0o755)
+  put(join(home, '.local', 'lib', 'x.so'))
+  put(join(home, '.local', 'share', 'keyrings', 'x'))
+  expect(seen(local)).toEqual([local, join(home, '.local', 'bin'), join(home, '.local', 'lib')])
+
+  const alone = put(join(home, 'server'), '', 0o755)
+  expect(seen(alone)).toEqual([alone])
+  expect(seen('server', `${home}:/usr/bin`)).toEqual([alone])
+  expect(seen('/nowhere/server')).toEqual([])
+
+  const script = put(join(home, 'serve'), '#!/usr/bin/env -S server --x\n', 0o755)
+  expect(seen(script, `${home}:/usr/bin`)).toEqual([script, alone])
+  const loop = put(join(home, 'loop'), `#!${join(home, 'loop')}\n`, 0o755)
+  expect(new Set(seen(loop))).toEqual(new Set([loop]))
+})
+
+test('what a command names counts, but never the data directory or a home', () => {
+  const home = realpathSync(temporary())
+  const dataDir = join(home, 'data')
+  const secret = put(join(dataDir, 'infer.db'))
+  const config = put(join(home, 'engine', 'config.yaml'))
+  const script = put(join(home, 'engine', 'serve.py'))
+  symlinkSync(secret, join(home, 'engine', 'link'))
+  const seen = (...args: string[]) =>
+    commandPaths(['python', ...args], {}, { own: [], dataDir, homes: [home] }).map(({ path }) => path)
+  expect(seen('--config', config)).toEqual([config])
+  expect(seen(`--config=${config}`)).toEqual([config])
+  expect(seen(script)).toEqual([script, join(home, 'engine'), join(home, 'engine')])
+  for (const path of [
+    secret,
+    dataDir,
+    home,
+    dirname(home),
+    '/',
+    '/tmp',
+    '/proc/1/root',
+    '/dev/null',
+    join(home, 'engine', 'link'),
+  ])
+    expect(seen(path), path).toEqual([])
+  // A script that lies in a home itself does not open the home.
+  expect(seen(put(join(home, 'serve.sh')))).toEqual([join(home, 'serve.sh')])
+})
+
+test('of /dev only cards are taken', () => {
+  const dev = temporary()
+  for (const name of ['nvidia0', 'nvidiactl', 'nvidia-uvm', 'nvidia-caps', 'dri', 'kfd', 'dxg', 'infiniband'])
+    mkdirSync(join(dev, name))
+  for (const name of ['sda', 'vda1', 'mem', 'kvm', 'null', 'fuse', 'loop0', 'input', 'tty1']) mkdirSync(join(dev, name))
+  expect(readSystem({ dev }).devices.map(({ path }) => path)).toEqual(
+    ['dri', 'dxg', 'infiniband', 'kfd', 'nvidia-caps', 'nvidia-uvm', 'nvidia0', 'nvidiactl'].map(
+      name => `/dev/${name}`,
+    ),
+  )
+  expect(readSystem({ dev: '/nowhere' }).devices).toEqual([])
+})
+
+test('the mount that a path lies on, and what it must keep', () => {
+  const table = mountTable(
+    '1 0 8:1 / / rw - ext4 a rw\n2 1 8:2 / /mnt rw,nosuid,relatime master:1 - ext4 b rw\n3 1 8:3 / /mnt ro,noatime - ext4 c rw\n',
+  )
+  expect(mountAt('/mnt/x', table)?.options).toEqual(['ro', 'noatime'])
+  expect(optionsOf(mountAt('/mnt/x', table))).toEqual(['noatime'])
+  expect(optionsOf(mountAt('/mntx', table))).toEqual(['strictatime'])
+  expect(optionsOf(undefined)).toEqual([])
+})
+
+const tool = { name: 'unshare' as const, programs: {}, userNamespace: true, ownProc: true, network: true }
+const all: SandboxSupport = { tool }
+const withoutNetworkNamespace: SandboxSupport = { tool: { ...tool, network: false } }
+const none: SandboxSupport = { tool: null, why: 'x' }
+
+test.each([
+  ['strict', all, 'strict', null],
+  ['files', all, 'files', null],
+  ['none', none, 'none', null],
+  ['strict', withoutNetworkNamespace, 'files', /network namespace/],
+  ['files', withoutNetworkNamespace, 'files', null],
+  ['strict', none, 'none', /cannot be enforced on this machine: x/],
+  ['files', none, 'none', /cannot be enforced on this machine: x/],
+] as const)('%s is enforced as far as the machine can', (level, support, inForce, missing) => {
+  const found = effectiveLevel(level, support)
+  expect(found.level).toBe(inForce)
+  if (missing === null) expect(found.missing).toBeNull()
+  else expect(found.missing).toMatch(missing)
+  expect(sandboxRefusal('m', { level, required: true }, support) === undefined).toBe(missing === null)
+  expect(sandboxRefusal('m', { level, required: false }, support)).toBeUndefined()
+})
+
+test('what cannot be enforced is logged once, at the start', () => {
+  expect(sandboxWarning(all)).toBeUndefined()
+  expect(sandboxWarning(withoutNetworkNamespace)).toMatch(/can reach the network/)
+  expect(sandboxWarning(none)).toMatch(/without a sandbox and can read the data directory/)
+})
+
+test.each([
+  ['files', '1', "FileNotFoundError: No such file or directory: '/srv/x'", true],
+  ['strict', '127', '', true],
+  ['files', '1', 'OSError: [Errno 30] Read-only file system', true],
+  ['files', '1', 'CUDA out of memory', false],
+  ['files', '0', 'permission denied', false],
+  ['none', '127', 'not found', false],
+] as const)('a hint at %s, status %s, %s: %s', (level, status, words, expected) => {
+  expect(sandboxHint(level, status, words) !== '').toBe(expected)
+})
+
+test('the probe says what is missing where nothing works', async () => {
+  const support = await probeWith([])
+  if (support.tool !== null) return expect(support.tool.name).toBe('unshare')
+  expect(support.why).toContain('bwrap is not installed')
+})
