@@ -38,6 +38,8 @@ const [program, llama, sharp, decoders] = await Promise.all([
 ])
 
 copy('@scalar/api-reference/dist/browser/standalone.js', 'assets/docs/scalar.js')
+for (const name of ['grafana.json', 'alerts.yaml'])
+  put(`assets/docs/${name}`, readFileSync(join(root, 'server/docs', name), 'utf8'))
 copy('better-sqlite3/prebuilds/linux-x64.node', 'assets/native/better_sqlite3.node')
 copy('dejavu-fonts-ttf/ttf/DejaVuSans.ttf', 'assets/fonts/DejaVuSans.ttf')
 copy('wasm-media-encoders/wasm/mp3.wasm', 'assets/audio/mp3.wasm')

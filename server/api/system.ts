@@ -98,6 +98,22 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
         ]),
       ),
     }),
+    route({
+      method: 'GET',
+      path: '/docs/grafana.json',
+      scope: 'public',
+      tag,
+      summary: 'Get the Grafana dashboard',
+      answer: own(call => call.send(200, readAsset('docs/grafana.json'))),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/alerts.yaml',
+      scope: 'public',
+      tag,
+      summary: 'Get the alert rules for Prometheus',
+      answer: own(call => call.send(200, readAsset('docs/alerts.yaml'), 'application/yaml')),
+    }),
   ]
 }
 

@@ -109,6 +109,8 @@ const written: Record<string, string> = {
   'GET /docs': 'public',
   'GET /docs/start.js': 'public',
   'GET /docs/scalar.js': 'public',
+  'GET /docs/grafana.json': 'public',
+  'GET /docs/alerts.yaml': 'public',
 }
 
 let app: TestApp
