@@ -10,6 +10,7 @@ import {
   filesBelow,
   root,
 } from './bundle.ts'
+import { documentationAssets } from './guides/assets.ts'
 import { licenses } from './licenses.ts'
 import { writeTinyModels } from './tiny-models.ts'
 
@@ -50,6 +51,7 @@ put(
     copied,
   ),
 )
+for (const { path, text } of documentationAssets()) put(`assets/${path}`, text)
 for (const path of writeTinyModels(join(dist, 'assets/models'))) kept.add(path.slice(dist.length + 1))
 
 for (const { path, text } of decoders) put(`assets/${path}`, text)

@@ -121,6 +121,12 @@ export const entries: readonly Entry[] = [
     load: () => import('./commands/doctor.ts'),
   },
   {
+    name: 'help',
+    group: program,
+    summary: 'read a guide, or the help of a command',
+    load: () => import('./commands/help.ts'),
+  },
+  {
     name: 'routes',
     group: program,
     summary: 'list every path that the server answers',
@@ -171,8 +177,7 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
     .description('Turns this machine into an inference platform.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
-    .commandsGroup(program)
-    .helpCommand('help [command...]', 'print the help of a command')
+    .helpCommand(false)
     .exitOverride()
     .configureOutput({
       writeOut: text => terminal.stdout.write(text),
@@ -181,7 +186,7 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
     })
     .addHelpText(
       'after',
-      '\nExamples:\n  infer serve         start the server\n  infer run --help    every command has its own help, with examples',
+      '\nExamples:\n  infer serve         start the server\n  infer run --help    every command has its own help, with examples\n  infer help          list the guides',
     )
 
   const [asked] = helpLast(args)
@@ -198,13 +203,14 @@ export async function openProgram(args: readonly string[], terminal: Terminal): 
   return infer
 }
 
-/** `help model list` as `model list --help`, so that the help of everything is had in both ways. */
+/** `help model list` as `model list --help`. What names no command stays as it is: it may be a guide. */
 export const helpLast = (args: readonly string[]): string[] =>
-  args[0] === 'help' && args.length > 1 ? [...args.slice(1), '--help'] : [...args]
+  args[0] === 'help' && entries.some(({ name }) => name === args[1]) ? [...args.slice(1), '--help'] : [...args]
 
 /** Throws usage when help is asked for a command that there is not: commander would print that of what stands above it. */
 export function checkHelp(program: Command, args: readonly string[]): void {
   const asked = args[0] === 'help'
+  if (asked && !entries.some(({ name }) => name === args[1])) return
   const words = asked ? args.slice(1) : args.includes('--help') || args.includes('-h') ? args : []
   let command = program
   const path: string[] = []

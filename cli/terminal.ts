@@ -29,6 +29,8 @@ export function openTerminal({ stdin, stdout, stderr, env }: ProcessStreams) {
     stderr,
     environment: env,
     paint,
+    /** Whether standard output shows colours. */
+    hasColors: paint.strong('a') !== 'a',
     /** The colours for standard error. */
     remarkPaint: remarks,
     /** A person sits in front of standard output. */

@@ -13,6 +13,7 @@ import { systemRoutes } from './api/system.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { voiceModelRoutes } from './api/voice-models.ts'
 import { workflowRoutes } from './api/workflows.ts'
+import { guideRoutes } from './docs/guide-routes.ts'
 import { falRoutes } from './fal/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import type { Owners } from './owners.ts'
@@ -56,6 +57,7 @@ export function routes(owners: Owners): readonly Route[] {
     ...statusRoutes(owners),
     ...logRoutes(owners),
     ...systemRoutes(() => all, owners),
+    ...guideRoutes(),
   ]
   return all
 }

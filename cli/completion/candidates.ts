@@ -1,5 +1,6 @@
 import type { Argument, Command, Option } from 'commander'
 import { generationTasks, tasks } from '../../core/schemas/task.ts'
+import { readGuides } from '../../server/docs/guides.ts'
 import { commandTasks } from '../command-tasks.ts'
 import { openProgram } from '../program.ts'
 import type { Terminal } from '../terminal.ts'
@@ -27,7 +28,7 @@ export async function candidatesFor(words: readonly string[], terminal: Terminal
   const before = words.slice(helping ? 1 : 0, -1)
   const program = await openProgram(before, terminal)
   const place = cursorContextOf(program, before, current)
-  const { all, paths } = helping ? (place.wanted === 'command' ? commandsOf(place) : nothing) : await valuesAt(place)
+  const { all, paths } = helping ? helpOf(place, words.length === 2) : await valuesAt(place)
   // `--flag=value` is one word: the whole of it is offered.
   const prefix =
     typeof place.wanted === 'object' && /^--[^=]+=/.test(current) ? current.slice(0, current.indexOf('=') + 1) : ''
@@ -35,6 +36,13 @@ export async function candidatesFor(words: readonly string[], terminal: Terminal
     all: all.map(one => ({ ...one, value: prefix + one.value })).filter(({ value }) => value.startsWith(current)),
     paths,
   }
+}
+
+/** What `infer help` explains: commands, and as the first word guides too. */
+function helpOf(place: CursorContext, isFirst: boolean): Candidates {
+  if (place.wanted !== 'command') return nothing
+  const guides = isFirst ? readGuides().map(({ topic, summary }) => ({ value: topic, description: summary })) : []
+  return { all: [...commandsOf(place).all, ...guides], paths: 'none' }
 }
 
 async function valuesAt(place: CursorContext): Promise<Candidates> {

@@ -180,6 +180,7 @@ export const factsOf: Record<string, Facts> = {
     },
   },
   completion: nothing,
+  help: nothing,
   routes: nothing,
   licenses: nothing,
   engine: {
@@ -187,4 +188,29 @@ export const factsOf: Record<string, Facts> = {
     files: [],
     exits: { 0: exits[0], 64: exits[64], 65: exits[65], 70: exits[70], 74: exits[74] },
   },
+}
+
+/** The guide that tells more about a command, and about those below it. */
+export const guideOf: Readonly<Record<string, string>> = {
+  run: 'getting-started',
+  chat: 'chat-and-tools',
+  embed: 'embeddings',
+  rerank: 'embeddings',
+  video: 'images-and-video',
+  job: 'jobs',
+  task: 'jobs',
+  workflow: 'workflows',
+  execution: 'workflows',
+  serve: 'operating',
+  status: 'monitoring',
+  logs: 'troubleshooting',
+  model: 'models',
+  engine: 'engines',
+  service: 'operating',
+  org: 'organizations',
+  token: 'organizations',
+  backup: 'operating',
+  restore: 'operating',
+  db: 'operating',
+  doctor: 'troubleshooting',
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { wrapped } from '../wrap.ts'
-import { exits, type Facts, factsOf, files, variables } from './facts.ts'
+import { exits, type Facts, factsOf, files, guideOf, variables } from './facts.ts'
 
 /**
  * Puts environment, files and exit codes at the end of the help of a command and of everything below it, behind the
@@ -15,7 +15,8 @@ export function addManual(command: Command, width: number, name = command.name()
 export function addOwn(command: Command, width: number, name = command.name()): void {
   const facts = factsOf[name]
   if (!facts) throw new Error(`cli/help/facts.ts says nothing about '${name}'`)
-  command.addHelpText('after', `\n${manualOf(facts, width)}`)
+  const guide = guideOf[name] === undefined ? '' : `\n\nGuide: infer help ${guideOf[name]}`
+  command.addHelpText('after', `\n${manualOf(facts, width)}${guide}`)
 }
 
 /** The sections as text. */

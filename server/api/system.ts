@@ -15,7 +15,7 @@ const text = (call: Call, status: number, body: string) =>
 const fromElsewhere = (call: Call) => call.req.headers['sec-fetch-site'] === 'cross-site'
 
 /** The same for what is not health; somebody who follows a link to it is welcome. */
-const own = (answer: (call: Call) => void) => (call: Call) =>
+export const ownPage = (answer: (call: Call) => void) => (call: Call) =>
   fromElsewhere(call) && call.req.headers['sec-fetch-dest'] !== 'document' ? text(call, 403, '') : answer(call)
 
 /** Health, metrics and the reference. `all` is the whole table, this part included. */
@@ -56,7 +56,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       scope: 'public',
       tag,
       summary: 'This API as OpenAPI 3.1',
-      answer: own(call => call.send(200, (description ??= JSON.stringify(openapi(all(), version))))),
+      answer: ownPage(call => call.send(200, (description ??= JSON.stringify(openapi(all(), version))))),
     }),
     route({
       method: 'GET',
@@ -66,7 +66,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       summary: 'The configuration file as JSON Schema',
       description:
         'For editors: `# yaml-language-server: $schema=…/infer.schema.json` as the first line of infer.yaml.',
-      answer: own(call => call.send(200, (schema ??= JSON.stringify(configSchema())))),
+      answer: ownPage(call => call.send(200, (schema ??= JSON.stringify(configSchema())))),
     }),
     route({
       method: 'GET',
@@ -75,7 +75,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       scope: 'public',
       tag,
       summary: 'The interactive reference',
-      answer: own(call => call.send(200, reference, 'text/html; charset=utf-8', referenceHeaders)),
+      answer: ownPage(call => call.send(200, reference, 'text/html; charset=utf-8', referenceHeaders)),
     }),
     route({
       method: 'GET',
@@ -83,7 +83,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       scope: 'public',
       tag,
       summary: 'Starts the reference',
-      answer: own(call => call.send(200, start, 'text/javascript; charset=utf-8')),
+      answer: ownPage(call => call.send(200, start, 'text/javascript; charset=utf-8')),
     }),
     route({
       method: 'GET',
@@ -91,7 +91,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       scope: 'public',
       tag,
       summary: 'The program of the reference',
-      answer: own(call =>
+      answer: ownPage(call =>
         call.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
           'cache-control',
           'public, max-age=86400',

@@ -1,6 +1,7 @@
 /**
  * The page of the interactive reference. Its program is Scalar's, served from our own assets; the configuration turns
  * off everything that would speak to another host (fonts, proxy, telemetry), and the response's policy forbids it.
+ * The bar above it leads to the guides.
  */
 export const reference = `<!doctype html>
 <html lang="en">
@@ -9,8 +10,15 @@ export const reference = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>infer: API reference</title>
 <link rel="icon" href="data:,">
+<style>
+:root { --scalar-custom-header-height: 3rem; }
+.bar { position: sticky; top: 0; z-index: 100; display: flex; gap: 1rem; align-items: center; height: 3rem; padding: 0 1.25rem; font: 16px/1.6 system-ui, sans-serif; color: var(--scalar-color-1); background: var(--scalar-background-1); border-bottom: 1px solid var(--scalar-border-color); }
+.bar a { color: inherit; }
+.bar b { margin-right: .5rem; }
+</style>
 </head>
 <body>
+<nav class="bar"><b>infer</b><a href="/docs/guides">Guides</a><a href="/docs/configuration">Configuration</a></nav>
 <div id="reference"></div>
 <script src="/docs/scalar.js"></script>
 <script src="/docs/start.js"></script>

@@ -69,6 +69,10 @@ test.each<[words: string[], values: string[], paths?: string]>([
   [['run', 'm', '--mask', ''], [], 'files'],
   [['video', 'm', '--out', ''], [], 'files'],
   [['help', 'to'], ['token']],
+  [
+    ['help', 'workf'],
+    ['workflow', 'workflows'],
+  ],
   [['help', 'token', 'sc'], ['scan']],
   [['help', 'routes', ''], []],
   [['serve', '--li'], ['--listen']],

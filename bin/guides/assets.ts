@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from '../bundle.ts'
+import { listHtml, pageHtml } from './html.ts'
+import { type Page, readGuides } from './pages.ts'
+import { pageText } from './text.ts'
+
+/** Pages beside the guides, each served at `/docs/<path>`. */
+const pages: readonly (() => Page)[] = []
+
+/**
+ * The documentation as assets: each page as HTML, each guide also as text for a terminal, and the list of guides that
+ * `server/docs/guides.ts` reads. Rendered here, so that the program needs no markdown.
+ */
+export function documentationAssets(): { path: string; text: string }[] {
+  const guides = readGuides()
+  const list = guides.map(({ group, topic, title, summary }) => ({ group, topic, title, summary }))
+  return [
+    { path: 'docs/style.css', text: readFileSync(join(root, 'server/docs/style.css'), 'utf8') },
+    { path: 'docs/guides.json', text: JSON.stringify(list) },
+    { path: 'docs/guides.html', text: listHtml(guides) },
+    ...guides.flatMap(guide => [
+      { path: `docs/${guide.path}.html`, text: pageHtml(guide, guides) },
+      { path: `docs/${guide.path}.txt`, text: pageText(guide) },
+    ]),
+    ...pages.map(page => page()).map(page => ({ path: `docs/${page.path}.html`, text: pageHtml(page, guides) })),
+  ]
+}

@@ -1,0 +1,27 @@
+/** Where a link of a page leads. */
+export type Target =
+  | { kind: 'guide'; topic: string; anchor: string }
+  | { kind: 'here'; anchor: string }
+  | { kind: 'server'; path: string }
+  | { kind: 'web'; url: string }
+
+/**
+ * Reads the address of a link: `jobs.md#cancel` another guide, `#cancel` this page, `/docs/configuration` another page
+ * of the server, `https://…` the web. Throws for everything else, because it would lead nowhere on one of the surfaces.
+ */
+export function targetOf(href: string): Target {
+  const [, topic, anchor = ''] = /^(?:\.\/)?([a-z-]+)\.md(#[\w-]+)?$/.exec(href) ?? []
+  if (topic !== undefined) return { kind: 'guide', topic, anchor }
+  if (/^#[\w-]+$/.test(href)) return { kind: 'here', anchor: href }
+  if (/^\/[\w/.#-]*$/.test(href)) return { kind: 'server', path: href }
+  if (/^https?:\/\//.test(href)) return { kind: 'web', url: href }
+  throw new Error(`A guide cannot link to '${href}': write jobs.md, #heading, /docs/… or https://…`)
+}
+
+/** The anchor of a heading, as GitHub makes it: `What is kept?` is `what-is-kept`. */
+export const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .trim()
+    .replace(/\s/g, '-')

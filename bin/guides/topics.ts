@@ -1,0 +1,52 @@
+/** A guide as the lists show it. Its text is `server/docs/guides/<topic>.md`. */
+export interface Topic {
+  /** What stands in the URL and behind `infer help`. No command has this name. */
+  topic: string
+  /** One line of at most 56 characters. */
+  summary: string
+}
+
+/** Every guide, in the order in which the lists show them. */
+export const topicGroups: readonly { group: string; topics: readonly Topic[] }[] = [
+  {
+    group: 'Start',
+    topics: [
+      { topic: 'getting-started', summary: 'from a checkout to the first answers, in ten minutes' },
+      { topic: 'installation', summary: 'install, upgrade and uninstall' },
+      { topic: 'models', summary: 'add, download, test and remove models' },
+    ],
+  },
+  {
+    group: 'Use',
+    topics: [
+      { topic: 'chat-and-tools', summary: 'chat, streams, tools, JSON answers' },
+      { topic: 'embeddings', summary: 'embeddings, rerank and score' },
+      { topic: 'images-and-video', summary: 'generate and edit images and videos' },
+      { topic: 'speech', summary: 'synthesize and transcribe speech' },
+      { topic: 'files-and-batches', summary: 'upload files, fetch results, many requests' },
+      { topic: 'jobs', summary: 'work that survives restarts: submit, follow, retry' },
+      { topic: 'workflows', summary: 'several tasks as one: a tutorial and the reference' },
+    ],
+  },
+  {
+    group: 'Operate',
+    topics: [
+      { topic: 'engines', summary: 'vLLM, llama-server, SGLang, your own program' },
+      { topic: 'gpus-and-memory', summary: 'what is loaded where, and why' },
+      { topic: 'organizations', summary: 'organizations, tokens, limits and spend' },
+      { topic: 'operating', summary: 'systemd, TLS, proxies, backup, upgrade, sizing' },
+      { topic: 'monitoring', summary: 'metrics, alerts and a dashboard' },
+      { topic: 'security', summary: 'what is promised, what is not, reporting' },
+      { topic: 'troubleshooting', summary: 'by symptom: what you see, why, what to do' },
+    ],
+  },
+  {
+    group: 'Coming from',
+    topics: [
+      { topic: 'coming-from-openai', summary: 'what is the same, what differs' },
+      { topic: 'coming-from-ollama', summary: 'commands and settings side by side' },
+      { topic: 'coming-from-litellm', summary: 'keys, budgets and models' },
+      { topic: 'coming-from-fal', summary: 'clients, queue and files' },
+    ],
+  },
+]

@@ -1,0 +1,53 @@
+import type { Command } from 'commander'
+import { stripAnsi } from 'consola/utils'
+import { nearest } from '../../core/nearest.ts'
+import { type Guide, guideText, readGuides } from '../../server/docs/guides.ts'
+import { usage } from '../exit-codes.ts'
+import { withExamples } from '../options.ts'
+import { entries } from '../program.ts'
+import type { Terminal } from '../terminal.ts'
+
+/** `infer help …`: the guides. The help of a command does not come here (`helpLast` in `cli/program.ts`). */
+export function define(command: Command, terminal: Terminal): void {
+  command
+    .description('Prints a guide as text of 80 columns, or the help of a command. Without a name it lists the guides.')
+    .argument('[name...]', 'a guide, such as workflows, or a command, such as model add')
+    .action(([name]: string[]) => {
+      const guides = readGuides()
+      if (name === undefined) return terminal.print(listOf(guides, terminal))
+      if (!guides.some(({ topic }) => topic === name)) throw unknown(name, guides)
+      const text = guideText(name).trimEnd()
+      terminal.print(terminal.hasColors ? text : stripAnsi(text))
+    })
+  withExamples(command, [
+    ['infer help', 'list the guides'],
+    ['infer help workflows', 'read one'],
+    ['infer help jobs | less', 'read it page by page'],
+    ['infer help model add', 'the same as infer model add --help'],
+  ])
+}
+
+function listOf(guides: readonly Guide[], { paint }: Terminal): string {
+  const width = Math.max(...guides.map(({ topic }) => topic.length))
+  const groups = [...new Set(guides.map(({ group }) => group))]
+  return [
+    'Guides. Read one with: infer help <topic>',
+    ...groups.flatMap(group => [
+      '',
+      paint.strong(`${group}:`),
+      ...guides
+        .filter(guide => guide.group === group)
+        .map(({ topic, summary }) => `  ${paint.name(topic.padEnd(width))}  ${summary}`),
+    ]),
+    '',
+    'In a browser, while the server runs: http://127.0.0.1:8787/docs/guides',
+    "Commands: 'infer --help' lists them, 'infer help <command>' explains one.",
+  ].join('\n')
+}
+
+function unknown(name: string, guides: readonly Guide[]) {
+  const names = [...guides.map(({ topic }) => topic), ...entries.map(entry => entry.name)]
+  const meant = nearest(name.slice(0, 64), names)
+  const suggestion = meant === undefined ? '' : ` Did you mean '${meant}'?`
+  return usage(`There is no guide and no command '${name}'.${suggestion} See: infer help`)
+}

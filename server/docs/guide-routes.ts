@@ -1,0 +1,65 @@
+import { z } from 'zod'
+import { Failure } from '../../core/failure.ts'
+import { nearest } from '../../core/nearest.ts'
+import { ownPage } from '../api/system.ts'
+import type { Call } from '../call.ts'
+import { type Route, route } from '../route.ts'
+import { guideHtml, readGuides, textOf } from './guides.ts'
+
+const tag = 'System'
+
+/** The guides: pages without a script, that load their style from here and nothing from elsewhere. */
+export function guideRoutes(): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/docs/guides',
+      scope: 'public',
+      tag,
+      summary: 'List guides',
+      answer: ownPage(call => sendPage(call, textOf('docs/guides.html'))),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/guides/:topic',
+      scope: 'public',
+      tag,
+      summary: 'Get guide',
+      params: z.object({ topic: z.string().describe('Such as `getting-started`; `/docs/guides` lists all.') }),
+      answer: ownPage(call => {
+        const { topic = '' } = call.params
+        const topics = readGuides().map(guide => guide.topic)
+        if (!topics.includes(topic)) {
+          const meant = nearest(topic.slice(0, 64), topics)
+          const suggestion = meant === undefined ? '' : ` Did you mean /docs/guides/${meant}?`
+          throw new Failure('not_found', `There is no guide of this name.${suggestion} The list is at /docs/guides.`)
+        }
+        sendPage(call, guideHtml(topic))
+      }),
+    }),
+    route({
+      method: 'GET',
+      path: '/docs/style.css',
+      scope: 'public',
+      tag,
+      summary: 'Get stylesheet of the guides',
+      answer: ownPage(call => call.send(200, textOf('docs/style.css'), 'text/css; charset=utf-8', fresh)),
+    }),
+  ]
+}
+
+/** Sends a page of the documentation that was rendered by the build. */
+export const sendPage = (call: Call, html: string): void =>
+  call.send(200, html, 'text/html; charset=utf-8', pageHeaders)
+
+/** After an upgrade the pages are others. */
+const fresh = ['cache-control', 'no-cache']
+
+/** Nothing on the page may come from, or go to, another origin, and no script runs. */
+const pageHeaders = [
+  'content-security-policy',
+  "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy',
+  'no-referrer',
+  ...fresh,
+]

@@ -1,0 +1,50 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { infer } from '../_infer.ts'
+import { hasTerminal, inTerminal } from '../_terminal.ts'
+
+const built = existsSync(join(import.meta.dirname, '../../../dist/assets/docs/guides.json'))
+
+describe.skipIf(!built)('infer help', () => {
+  test('lists the guides', async () => {
+    const { exitCode, stdout, stderr } = await infer(['help'])
+    expect([exitCode, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/^ {2}workflows +several tasks as one/m)
+    expect(stdout).toContain('infer help <topic>')
+    expect(stdout.split('\n').filter(line => line.length > 80)).toEqual([])
+  })
+
+  test('prints one, without colours in a pipe', async () => {
+    const { exitCode, stdout } = await infer(['help', 'workflows'])
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^Workflows\n=========\n\n/)
+    expect(stdout).toContain('\n    infer workflow check answer.yaml\n')
+    expect(stdout).not.toContain('\u001b')
+  })
+
+  test.skipIf(!hasTerminal)('prints it with colours on a terminal, unless NO_COLOR is set', async () => {
+    const coloured = inTerminal(['help', 'jobs'])
+    expect(await coloured.ends()).toBe(0)
+    expect(coloured.everything()).toContain('\u001b[1mJobs\u001b[22m')
+    const plain = inTerminal(['help', 'jobs'], { NO_COLOR: '1' })
+    expect(await plain.ends()).toBe(0)
+    expect(plain.everything()).not.toContain('\u001b[1m')
+  })
+
+  test('explains commands as --help does', async () => {
+    const [help, flag] = [await infer(['help', 'model', 'add']), await infer(['model', 'add', '--help'])]
+    expect(help.stdout).toBe(flag.stdout)
+    expect(help.stdout).toContain('Usage: infer model add')
+  })
+
+  test.each([
+    [['help', 'worklfows'], "There is no guide and no command 'worklfows'. Did you mean 'workflows'? See: infer help"],
+    [['help', 'xyzzy-xyzzy'], "There is no guide and no command 'xyzzy-xyzzy'. See: infer help"],
+    [['help', 'model', 'ad'], "There is no command 'model ad'. See: infer model --help"],
+  ])('%j: a wrong name is refused with the nearest one', async (args, message) => {
+    const { exitCode, stdout, stderr } = await infer(args)
+    expect([exitCode, stdout]).toEqual([64, ''])
+    expect(stderr).toContain(message)
+  })
+})

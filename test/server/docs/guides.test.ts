@@ -1,0 +1,54 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../../_app.ts'
+
+const built = existsSync(join(import.meta.dirname, '../../../dist/assets/docs/guides.json'))
+const policy =
+  "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+describe.skipIf(!built)('the guides', () => {
+  let app: TestApp
+  beforeAll(async () => void (app = await startApp()))
+  afterAll(() => app[Symbol.asyncDispose]())
+  const ask = async (path: string, headers: Record<string, string> = {}) => {
+    const response = await app.fetch(path, { token: null, headers })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+
+  test('are listed, each is a page, and none needs a token', async () => {
+    const list = await ask('/docs/guides')
+    expect([list.status, list.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    const paths = new Set([...list.text.matchAll(/href="(\/docs\/guides\/[a-z-]+)"/g)].map(([, path]) => path!))
+    expect(paths.size).toBeGreaterThan(5)
+    for (const path of paths) {
+      const { status, text, headers } = await ask(path)
+      expect([path, status, headers.get('content-security-policy')]).toEqual([path, 200, policy])
+      expect(text).toMatch(/<h1>[^<]+<\/h1>/)
+      expect(headers.get('referrer-policy')).toBe('no-referrer')
+    }
+  })
+
+  test('have their style from here', async () => {
+    const { status, headers, text } = await ask('/docs/style.css')
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8'])
+    expect(text).toContain('light-dark(')
+    expect(text).not.toMatch(/https?:\/\/|@import/)
+  })
+
+  test.each([
+    ['/docs/guides/job', 'Did you mean /docs/guides/jobs?'],
+    ['/docs/guides/nothing-like-it', 'There is no guide of this name. The list is at /docs/guides.'],
+    ['/docs/guides/..%2f..%2fpackage', 'There is no guide of this name.'],
+  ])('%s is 404, and says where to look', async (path, message) => {
+    const { status, text } = await ask(path)
+    expect(status).toBe(404)
+    expect((JSON.parse(text) as { error: { message: string } }).error.message).toContain(message)
+  })
+
+  test('have nothing for a page of another site that is no link', async () => {
+    const foreign = { 'sec-fetch-site': 'cross-site' }
+    expect((await ask('/docs/guides/jobs', foreign)).text).toBe('')
+    expect((await ask('/docs/guides/jobs', { ...foreign, 'sec-fetch-dest': 'document' })).text).toContain('<h1>')
+  })
+})
