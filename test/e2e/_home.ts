@@ -176,11 +176,7 @@ export function openHome({ dataDir: elsewhere }: { dataDir?: string } = {}) {
         await once(child, 'exit')
       }
       // Each of these was started in this folder, by a server that is gone.
-      await until('an empty machine', () => {
-        const left = processesWith(folder)
-        for (const pid of left) end(pid)
-        return left.length === 0
-      })
+      await endProcessesWith(folder)
       rmSync(folder, { recursive: true, force: true })
       const errors = servers.flatMap(server => server.errors()).filter(line => !expected.some(one => one.test(line)))
       if (errors.length > 0) throw new Error(`The server logged errors:\n${errors.join('\n')}`)
@@ -203,6 +199,15 @@ function end(pid: number): void {
   } catch {
     // It has ended since it was seen.
   }
+}
+
+/** Ends every process that has the folder in its environment, and waits for that. */
+export async function endProcessesWith(folder: string): Promise<void> {
+  await until('an empty machine', () => {
+    const left = processesWith(folder)
+    for (const pid of left) end(pid)
+    return left.length === 0
+  })
 }
 
 /** A zombie has no environment any more, so what is listed runs. */
