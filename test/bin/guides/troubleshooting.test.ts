@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { exits } from '../../../cli/help/facts.ts'
 import { failures } from '../../../core/failure.ts'
-import { waitingReasons } from '../../../core/jobs/standing.ts'
+import { waitingReasons } from '../../../core/jobs/job-progress.ts'
 
 const guide = readFileSync('server/docs/guides/troubleshooting.md', 'utf8')
 const rows = guide.split('\n').filter(line => line.startsWith('| '))
