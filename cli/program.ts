@@ -81,7 +81,12 @@ export const entries: readonly Entry[] = [
     summary: 'add, see, test and remove models',
     load: () => import('./commands/model.ts'),
   },
-  { name: 'config', group: server, summary: 'check infer.yaml', load: () => import('./commands/config.ts') },
+  {
+    name: 'config',
+    group: server,
+    summary: 'check infer.yaml and explain its keys',
+    load: () => import('./commands/config.ts'),
+  },
   {
     name: 'engine',
     group: server,

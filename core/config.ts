@@ -8,52 +8,164 @@ import { Bytes, Duration } from './quantities.ts'
 /** Every timeout and bound of the server. All durations can be set down to 100 ms, so that tests need not wait. */
 export const Limits = z
   .strictObject({
-    json_body: Bytes.default(1 << 20),
-    chat_body: Bytes.default(32 << 20),
-    held_bodies: Bytes.default(256 << 20).describe(
-      'What the bodies of all requests under way may take of memory together, with their copies.',
-    ),
-    depth: z.number().int().default(64),
-    keys: z.number().int().default(10_000),
-    headers_timeout: Duration.default(10_000),
-    request_timeout: Duration.default(60_000),
-    keep_alive_timeout: Duration.default(5_000),
-    connections: z.number().int().default(12_000),
-    write_deadline: Duration.default(30_000).describe('A reader that takes nothing for this long is cut off.'),
-    stream_ping: Duration.default(15_000),
-    streams_per_token: z.number().int().min(1).default(100).describe('Event streams and log followers open at a time.'),
-    streams_per_organization: z.number().int().min(1).default(1_000).describe('The same of all its tokens together.'),
-    engine_answer: Bytes.default(32 << 20).describe('What an engine may answer with, a stream apart.'),
-    engine_embedding: Bytes.default(96 << 10).describe(
-      'What each vector that was asked for may take of it, where they take more: 4096 numbers as text, 18000 in base64.',
-    ),
-    stream_frame: Bytes.default(4 << 20),
-    engine_backoff: Duration.default(1_000).describe(
-      'Before an engine that failed to start is started again; doubles with every failure, up to five minutes.',
-    ),
-    engine_turn: Duration.default(10_000).describe(
-      'How long a model waits for busy memory before the models there must let it have its turn.',
-    ),
-    drain_timeout: Duration.default(60_000),
-    min_free_disk: Bytes.default(1 << 30),
-    ballast: Bytes.default(64 << 20),
-    cancel_grace: Duration.default(5_000).describe(
-      'How long an engine may go on with a job that was cancelled before it is killed and loaded anew.',
-    ),
-    sync_wait: Duration.default(120_000).describe('How long `sync_mode` holds a request at most.'),
-    job_retention: Duration.default(7 * 86_400_000).describe(
-      'How long a job that has ended is kept, with its files; 0 keeps it until it is removed.',
-    ),
-    upload_retention: Duration.default(7 * 86_400_000).describe('The same for files that were uploaded.'),
-    upload_size: Bytes.default(512 << 20),
-    audio_size: Bytes.default(25 << 20).describe('Of a sound that is sent in.'),
-    audio_length: Duration.default(3_600_000).describe('How long a sound may last.'),
-    audio_decoded: Bytes.default(256 << 20).describe('What a sound may come to when it is decoded.'),
-    link_lifetime: Duration.default(86_400_000).describe('How long the address of a file works, at most 7 days.'),
-    output_size: Bytes.default(2 ** 30).describe('What the files of one job may take.'),
-    wrong_tokens_per_minute: z.number().int().min(1).default(30),
+    json_body: Bytes.default(1 << 20).meta({
+      description:
+        'Maximum size of a JSON request body on routes that take no media in the body, and of the inputs of one job without the media in them.',
+      example: '2MiB',
+    }),
+    chat_body: Bytes.default(32 << 20).meta({
+      description:
+        'Maximum size of a JSON request body on routes that take images, audio or video in the body: chat, images, transcriptions, jobs and everything under /slug.',
+      example: '64MiB',
+    }),
+    held_bodies: Bytes.default(256 << 20).meta({
+      description:
+        'Memory for the bodies of all running requests together, with their copies. Further requests get 503 `no_capacity`.',
+      example: '1GiB',
+    }),
+    depth: z.number().int().default(64).meta({
+      description: 'Maximum nesting of objects and arrays in a JSON body.',
+      unit: 'levels',
+      example: 32,
+    }),
+    keys: z.number().int().default(10_000).meta({
+      description: 'Maximum number of object members in a JSON body, all objects together. Workflows may have more.',
+      unit: 'members',
+      example: 50_000,
+    }),
+    headers_timeout: Duration.default(10_000).meta({
+      description: 'Time in which a client must complete the TLS handshake and the headers of a request.',
+      example: '20s',
+    }),
+    request_timeout: Duration.default(60_000).meta({
+      description:
+        'Time in which a client must send a whole request, its body included. Raise it for large uploads over slow connections.',
+      example: '10m',
+    }),
+    keep_alive_timeout: Duration.default(5_000).meta({
+      description: 'Time after which an idle connection is closed. Set it higher than the idle timeout of your proxy.',
+      example: '75s',
+    }),
+    connections: z.number().int().default(12_000).meta({
+      description:
+        'Maximum number of open connections; further ones are closed at once. Each needs an open file: see `ulimit -n`.',
+      unit: 'connections',
+      example: 2_000,
+    }),
+    write_deadline: Duration.default(30_000).meta({
+      description: 'Time after which a stream whose client reads nothing is closed, and its work on the engine ended.',
+      example: '1m',
+    }),
+    stream_ping: Duration.default(15_000).meta({
+      description: 'Longest silence on an event stream: after it a comment line keeps the connection open.',
+      example: '10s',
+    }),
+    streams_per_token: z.number().int().min(1).default(100).meta({
+      description:
+        'Maximum number of event streams and log followers that one token has open at a time. Streams of generations do not count.',
+      unit: 'streams',
+      example: 20,
+    }),
+    streams_per_organization: z.number().int().min(1).default(1_000).meta({
+      description:
+        'Maximum number of event streams and log followers that all tokens of an organization have open at a time.',
+      unit: 'streams',
+      example: 200,
+    }),
+    engine_answer: Bytes.default(32 << 20).meta({
+      description: 'Maximum size of an answer of an engine that is not a stream. A larger one is 502 `worker_error`.',
+      example: '64MiB',
+    }),
+    engine_embedding: Bytes.default(96 << 10).meta({
+      description:
+        'Size that each requested vector may have in an answer, where all of them need more than `engine_answer`: 96 KiB is 4,096 numbers as text or 18,000 in base64.',
+      example: '192KiB',
+    }),
+    stream_frame: Bytes.default(4 << 20).meta({
+      description: 'Maximum size of one event in the stream of an engine. A larger one ends the stream with an error.',
+      example: '8MiB',
+    }),
+    engine_backoff: Duration.default(1_000).meta({
+      description:
+        'Pause before an engine that failed to start is started again. It doubles with every failure, up to five minutes.',
+      example: '5s',
+    }),
+    engine_turn: Duration.default(10_000).meta({
+      description:
+        'Time that a model waits for memory of busy engines before these take no new requests, so that it can be loaded. Shorter is fairer, longer loads less often.',
+      example: '30s',
+    }),
+    drain_timeout: Duration.default(60_000).meta({
+      description:
+        'Time that running requests have to end when the server stops. Jobs that are not done by then return to the queue. `infer serve --drain-timeout` overrides it.',
+      example: '5m',
+    }),
+    min_free_disk: Bytes.default(1 << 30).meta({
+      description:
+        'Free space on the disk of the data directory below which new jobs and uploads get 503 `disk_full`. Running work still ends and is stored.',
+      example: '10GiB',
+    }),
+    ballast: Bytes.default(64 << 20).meta({
+      description:
+        'Size of a file in the data directory that is removed when the disk is full, so that running work can be stored. 0 makes none.',
+      example: '256MiB',
+    }),
+    cancel_grace: Duration.default(5_000).meta({
+      description:
+        'Time that an engine may go on with a cancelled request before it is killed and loaded again. llama-server has until `no_progress` of its model.',
+      example: '15s',
+    }),
+    sync_wait: Duration.default(120_000).meta({
+      description:
+        'Longest time that `sync_mode`, /fal/run and the OpenAI-compatible image routes hold a request. Then the answer names the job, which goes on.',
+      example: '5m',
+    }),
+    job_retention: Duration.default(7 * 86_400_000).meta({
+      description: 'Time that a finished job or execution is kept, with its files. 0 keeps it until it is removed.',
+      example: '30d',
+    }),
+    upload_retention: Duration.default(7 * 86_400_000).meta({
+      description: 'Time that an uploaded file is kept, where the upload does not say. 0 keeps it until it is removed.',
+      example: '1d',
+    }),
+    upload_size: Bytes.default(512 << 20).meta({
+      description: 'Maximum size of an uploaded file, of a form with files, and of a video that a request names.',
+      example: '2GiB',
+    }),
+    audio_size: Bytes.default(25 << 20).meta({
+      description: 'Maximum size of an audio file that a request sends or names.',
+      example: '100MiB',
+    }),
+    audio_length: Duration.default(3_600_000).meta({
+      description: 'Maximum length of audio that a request sends or names.',
+      example: '3h',
+    }),
+    audio_decoded: Bytes.default(256 << 20).meta({
+      description:
+        'Maximum size of audio when it is decoded: one hour is 110 MiB. All audio that waits for a free slot may take 16 times this on disk.',
+      example: '512MiB',
+    }),
+    link_lifetime: Duration.default(86_400_000).meta({
+      description: 'Time that the signed address of a file works, 7 days at most.',
+      example: '1h',
+    }),
+    output_size: Bytes.default(2 ** 30).meta({
+      description: 'Maximum size of all files that one job makes.',
+      example: '4GiB',
+    }),
+    wrong_tokens_per_minute: z.number().int().min(1).default(30).meta({
+      description:
+        'Requests with a wrong token that one client address may send in a minute. Further wrong ones get 429; correct tokens are never refused.',
+      unit: 'requests per minute',
+      example: 10,
+    }),
   })
   .prefault({})
+  .meta({
+    description: 'Timeouts and maximum sizes.',
+    example: { drain_timeout: '5m', upload_size: '2GiB' },
+    absent: 'the defaults of its keys',
+  })
 export type Limits = z.output<typeof Limits>
 
 /** Where everything the program owns lies: `--data-dir`, INFER_DATA_DIR, or ~/.local/share/infer. */

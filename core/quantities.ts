@@ -24,6 +24,7 @@ export const Duration = z
     const [, amount, unit] = /^([\d.]+)(ms|s|m|h|d)$/.exec(value)!
     return Math.round(Number(amount) * durationUnits[unit as keyof typeof durationUnits])
   })
+  .meta({ unit: 'milliseconds' })
 
 /** A size in the configuration: `512MiB`, `24GB`, or a number of bytes. Bytes inside. */
 export const Bytes = z
@@ -33,3 +34,20 @@ export const Bytes = z
     const [, amount, unit] = /^([\d.]+) ?([KMGT]?i?B)$/.exec(value)!
     return Math.round(Number(amount) * byteUnits[unit as keyof typeof byteUnits])
   })
+  .meta({ unit: 'bytes' })
+
+/** Returns milliseconds as `Duration` reads them, in the largest unit that needs no fraction: `90s`, `7d`. */
+export const durationText = (ms: number): string => inLargestUnit(ms, durationUnits)
+
+/** Returns bytes as `Bytes` reads them, in the largest binary unit that needs no fraction: `96KiB`, `1GiB`. */
+export const bytesText = (bytes: number): string => {
+  const { B, KiB, MiB, GiB, TiB } = byteUnits
+  return inLargestUnit(bytes, { B, KiB, MiB, GiB, TiB })
+}
+
+/** `units` ascend from the one of which there can be no fraction. */
+function inLargestUnit(value: number, units: Readonly<Record<string, number>>): string {
+  const fitting = Object.entries(units).filter(([, size]) => value % size === 0)
+  const [name, size] = (value === 0 ? fitting[0] : fitting.at(-1)) ?? ['', 1]
+  return `${value / size}${name}`
+}

@@ -3,11 +3,13 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { configSchema, readConfig } from '../../core/models/config.ts'
+import { define as defineExplain } from '../config/explain.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer config …`: what may stand in infer.yaml, and whether what stands there is right. */
+/** `infer config …`: which keys infer.yaml can have, what they mean, and whether a file is valid. */
 export function define(command: Command, terminal: Terminal): void {
+  defineExplain(command.command('explain'), terminal)
   const schema = command
     .command('schema')
     .summary('print what may stand in infer.yaml, as JSON Schema')
@@ -42,6 +44,7 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer config check ./infer.yaml', 'another one'],
   ])
   withExamples(command, [
+    ['infer config explain memory', 'what a key means, its default and an example'],
     ['infer config check', 'whether infer.yaml is right, and if not, where it is wrong'],
     ['infer config schema > infer.schema.json', 'for an editor'],
   ])

@@ -67,6 +67,10 @@ async function valuesAt(place: CursorContext): Promise<Candidates> {
   }
   if ((path[0] === 'job' || path[0] === 'task') && name === 'task') return named(tasks)
   if (name === 'task') return named(generationTasks.map(task => task.slice('slug/'.length)))
+  if (name === 'key' && path[0] === 'config') {
+    const { configKeys } = await import('../../core/models/config-keys.ts')
+    return { all: configKeys().map(({ key, meaning }) => ({ value: key, description: meaning })), paths: 'none' }
+  }
   if (name === 'priority') return named(['low', 'normal', 'high'])
   if (name === 'model' && (path[0] === 'run' || path[0] === 'video')) return { all: await makers(place), paths: 'none' }
   if (/^models?$/.test(name) || (name === 'id' && /^(model|rm|stop)$/.test(path[0] ?? '')))

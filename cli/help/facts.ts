@@ -1,24 +1,4 @@
-/** What the commands read from the environment, and for what. */
-export const variables = {
-  INFER_URL: 'address of a server on another machine, such as https://gpu.example; the local one when unset',
-  INFER_TOKEN: 'the token for the server that INFER_URL names',
-  INFER_DATA_DIR: 'where the local server keeps everything, instead of ~/.local/share/infer',
-  INFER_MASTER_KEY:
-    'the key that tokens are derived from, 32 bytes as base64; visible in the environment of the process',
-  INFER_MASTER_KEY_FILE: 'a file with that key, instead of the file master-key in the data directory',
-  INFER_ENGINE_KEY: 'what every request to this engine must bring as bearer token',
-  INFER_BACKENDS_DIR: 'where the builds of the built-in engine for GPUs lie, instead of backends in the data directory',
-  INFER_CACHE_DIR: 'where the program unpacks its native code, instead of ~/.cache/infer',
-  HF_TOKEN: 'a token of the model hub, for repositories that ask for one',
-  HF_ENDPOINT: 'another address of the model hub',
-  HF_HOME: 'where downloaded models are kept, instead of ~/.cache/huggingface',
-  HF_HUB_CACHE: 'the folder of the models alone, instead of hub in HF_HOME',
-  HF_HUB_OFFLINE: 'when set, nothing is asked of the model hub',
-  HTTPS_PROXY: 'the proxy of downloads; HTTP_PROXY and NO_PROXY are heeded too',
-  XDG_STATE_HOME: 'where the history of chats lies, instead of ~/.local/state',
-  XDG_CONFIG_HOME: 'where units of the user lie, instead of ~/.config',
-  NO_COLOR: 'when set, nothing is coloured',
-} as const
+import type { environmentVariables } from '../../core/environment-variables.ts'
 
 /** Files in the data directory, and elsewhere. */
 export const files = {
@@ -45,7 +25,7 @@ export const exits = {
   130: 'ended with Ctrl-C',
 } as const
 
-export type Variable = keyof typeof variables
+export type Variable = keyof typeof environmentVariables
 export type KnownFile = keyof typeof files
 export type Exit = keyof typeof exits
 

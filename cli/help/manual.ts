@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
+import { environmentVariables } from '../../core/environment-variables.ts'
 import { wrapped } from '../wrap.ts'
-import { exits, type Facts, factsOf, files, guideOf, variables } from './facts.ts'
+import { exits, type Facts, factsOf, files, guideOf } from './facts.ts'
 
 /**
  * Puts environment, files and exit codes at the end of the help of a command and of everything below it, behind the
@@ -23,7 +24,7 @@ export function addOwn(command: Command, width: number, name = command.name()): 
 function manualOf({ environment, files: known, exits: codes }: Facts, width: number): string {
   const inDirectory = known.some(name => !/^[/~]/.test(name))
   const sections: [title: string, rows: [term: string, text: string][]][] = [
-    ['Environment:', environment.map(name => [name, variables[name]])],
+    ['Environment:', environment.map(name => [name, environmentVariables[name].meaning])],
     [`Files${inDirectory ? ' (in the data directory)' : ''}:`, known.map(name => [name, files[name]])],
     [
       'Exit codes:',

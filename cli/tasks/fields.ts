@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { typeText } from '../../core/schemas/type-text.ts'
 
 /** A field of a request or a result. */
 export interface Field {
@@ -66,32 +67,4 @@ export function fieldsOf(root: object, { deep }: { deep: boolean }): Field[] {
   }
 
   return walk(follow(root), '', 5)
-}
-
-const names: Record<string, string> = {
-  string: 'text',
-  integer: 'whole number',
-  number: 'number',
-  boolean: 'true or false',
-  object: 'object',
-}
-
-/** Types in plain words. */
-function typeText(schema: Schema, follow: (schema: Schema) => Schema): string {
-  const { type, enum: values, anyOf, oneOf, items, minimum, maximum } = schema
-  if (schema.const !== undefined) return JSON.stringify(schema.const)
-  if (values) return values.map(value => JSON.stringify(value)).join(' or ')
-  const choices = (anyOf ?? oneOf)?.map(follow).filter(one => one.type !== 'null')
-  if (choices) return [...new Set(choices.map(one => typeText(one, follow)))].join(' or ')
-  const kind = Array.isArray(type) ? type.find(one => one !== 'null') : type
-  if (kind === 'array') {
-    const of = items ? typeText(follow(items), follow) : ''
-    return of === '' || of === 'object' ? 'list of objects' : `list of ${of}`
-  }
-  const name = names[kind ?? ''] ?? 'anything'
-  const least = minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum
-  const most = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum
-  if (least !== undefined && most !== undefined) return `${name} ${least} to ${most}`
-  if (least !== undefined) return `${name} from ${least}`
-  return most === undefined ? name : `${name} up to ${most}`
 }

@@ -19,10 +19,13 @@ const besidesTheEngine = new Set<keyof Model>([
   'features',
 ])
 
+/** Whether a new value of a key of a model makes a new engine. */
+export const needsNewEngine = (field: string): boolean => !besidesTheEngine.has(field as keyof Model)
+
 /** Whether an engine that was started for one configuration of a model serves another one too. */
 export function sameEngine(before: Model, after: Model): boolean {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Model)[])
-  return [...fields].every(field => besidesTheEngine.has(field) || isDeepStrictEqual(before[field], after[field]))
+  return [...fields].every(field => !needsNewEngine(field) || isDeepStrictEqual(before[field], after[field]))
 }
 
 /** Ids, by what became of their models. One that was switched on or off counts as added or removed. */

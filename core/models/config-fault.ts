@@ -45,7 +45,7 @@ function findings(
     return issue.keys.map(key => {
       const known = near(key, issue.path, schema)
       const where = issue.path.length > 0 ? `'${placeOf(issue.path)}' has` : 'There is'
-      const meant = known ? ` Did you mean '${known}'?` : ' Remove it, or look it up with: infer config schema'
+      const meant = known ? ` Did you mean '${known}'?` : ' Remove it, or look it up with: infer config explain'
       return { at: [...issue.path, key], message: `${where} no setting '${key}'.${meant}` }
     })
   if (issue.path.length === 0 && !isMap(document.contents))

@@ -5,74 +5,119 @@ import { Limits } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { isNetwork } from '../network-address.ts'
 import { faultOf, placeIn, syntaxFault } from './config-fault.ts'
+import { type DescribedSchema, published } from './described-schema.ts'
 import { Model } from './model.ts'
 import { slugFault } from './slugs.ts'
 
-/** infer.yaml. */
+const Host = z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port')
+const Network = z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16')
+const Origin = z
+  .string()
+  .regex(
+    /^(\*|[A-Za-z][A-Za-z0-9+.-]*:\/\/[^\s/?#@*]+)$/,
+    'An origin has a scheme, a host, perhaps a port, and no path: https://app.example.com. For all pages, *.',
+  )
+
+/**
+ * infer.yaml. The metadata of each key is the configuration reference: `description`, `example`, `unit`, `absent` (what
+ * holds without the key, where it has no default), `with` (other keys that the example of a model needs).
+ */
 export const Config = z
   .strictObject({
-    listen: z
-      .string()
-      .default('127.0.0.1:8787')
-      .describe('The address to answer on, as host:port; 0.0.0.0 and [::] are every address of the machine.'),
-    public_url: z
-      .url()
-      .optional()
-      .describe(
-        'The address under which clients reach the server, where a proxy or a tunnel is before it. All addresses in answers begin with it, those of files too; its host name is allowed.',
-      ),
+    listen: z.string().default('127.0.0.1:8787').meta({
+      description:
+        'Address to listen on, as host:port; 0.0.0.0 and [::] are every address of the machine. `infer serve --listen` overrides it.',
+      example: '0.0.0.0:8787',
+    }),
+    public_url: z.url().optional().meta({
+      description:
+        'Address by which clients reach the server, where a proxy or tunnel is in front of it. All addresses in answers begin with it, those of files too, and its host name is allowed.',
+      example: 'https://ai.example.com',
+      absent: 'none: addresses begin with the host of the request',
+    }),
     allowed_hosts: z
-      .array(z.string().regex(/^[A-Za-z0-9._-]+(?::\d{1,5})?$/, 'must be a host name, or name:port'))
+      .array(Host)
       .default([])
-      .describe(
-        'Host names besides loopback and IP addresses under which the server answers, each alone or with a port (`gpu.lan:8443`); others are refused with `invalid_host`. Under `fal.run`, `queue.fal.run`, `rest.fal.ai`, `v3.fal.media`, and under a pair `<name>` and `queue.<name>`, models are at the root of the host, as clients of fal expect.',
-      ),
+      .meta({
+        description:
+          "Host names, besides localhost and IP addresses, for which the server answers, each alone or with a port (`gpu.lan:8443`). Others get 421 `invalid_host`. For fal's clients: under `fal.run`, `queue.fal.run`, `rest.fal.ai` and `v3.fal.media`, and under a pair `<name>` and `queue.<name>`, models are at the root of the host.",
+        example: ['gpu.lan'],
+      }),
     trusted_proxies: z
-      .array(z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16'))
+      .array(Network)
       .default([])
-      .describe(
-        'Addresses or networks (CIDR) of proxies whose X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For are believed.',
-      ),
-    metrics: z
-      .enum(['local', 'token'])
-      .default('local')
-      .describe('Who reads /metrics without a token: `local`, direct connections from this machine; `token`, nobody.'),
+      .meta({
+        description:
+          'Addresses or networks (CIDR) of proxies whose X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For are believed.',
+        example: ['127.0.0.1', '10.0.0.0/8'],
+      }),
+    metrics: z.enum(['local', 'token']).default('local').meta({
+      description:
+        'Who reads /metrics without a token. `local`: direct connections from this machine. `token`: nobody; the scope `admin:read` is needed.',
+      example: 'token',
+    }),
     cors: z
       .strictObject({
         origins: z
-          .array(
-            z
-              .string()
-              .regex(
-                /^(\*|[A-Za-z][A-Za-z0-9+.-]*:\/\/[^\s/?#@*]+)$/,
-                'An origin has a scheme, a host, perhaps a port, and no path: https://app.example.com. For all pages, *.',
-              ),
-          )
+          .array(Origin)
           .default([])
-          .describe('Origins whose web pages may use the API with a token; `*` for all. None when absent.'),
+          .meta({
+            description:
+              'Origins whose web pages may use the API with a token; `*` for all. Signed addresses of files are open to all pages without it.',
+            example: ['https://app.example.com', 'http://localhost:5173'],
+          }),
       })
       .prefault({})
-      .describe('Web pages of other origins, in browsers. Signed addresses of files are open to all of them.'),
+      .meta({
+        description: 'Access for web pages of other origins, in browsers.',
+        example: { origins: ['https://app.example.com'] },
+        absent: 'the defaults of its keys',
+      }),
     models: z
       .array(Model)
       .nullish()
       .transform(models => models ?? [])
-      .describe('What is offered. Without any, the toys that ship with infer are.'),
+      .meta({
+        description: 'Models that are offered. Only these keys are read again while the server runs.',
+        example: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
+        absent: 'the models that ship with infer',
+      }),
     media: z
       .strictObject({
-        ffmpeg: z.string().optional().describe('The ffmpeg program; the one on the PATH when absent.'),
-        ffprobe: z.string().optional().describe('The ffprobe program; the one on the PATH when absent.'),
+        ffmpeg: z.string().optional().meta({
+          description: 'Path of the ffmpeg program.',
+          example: '/opt/ffmpeg/bin/ffmpeg',
+          absent: 'the ffmpeg on the PATH',
+        }),
+        ffprobe: z.string().optional().meta({
+          description: 'Path of the ffprobe program.',
+          example: '/opt/ffmpeg/bin/ffprobe',
+          absent: 'the ffprobe on the PATH',
+        }),
         allowed_hosts: z
           .array(z.string())
           .optional()
-          .describe('Where given, only these hosts are fetched from; a leading `*.` stands for any name below.'),
+          .meta({
+            description:
+              'Hosts from which media are fetched, and no others. `*.` at the start stands for any name below.',
+            example: ['images.example.com', '*.cdn.example.com'],
+            absent: 'every public host',
+          }),
         allowed_addresses: z
-          .array(z.string().refine(isNetwork, 'must be an IP address or a network such as 10.1.0.0/16'))
+          .array(Network)
           .default([])
-          .describe('Private addresses or networks (CIDR) that may be fetched from all the same, on any port.'),
+          .meta({
+            description: 'Private addresses or networks (CIDR) from which media may be fetched too, on any port.',
+            example: ['10.1.0.0/16'],
+          }),
       })
       .prefault({})
-      .describe('What is done with the addresses of pictures and videos that callers send.'),
+      .meta({
+        description:
+          'How images, audio and videos are fetched that requests name by an address, and how they are decoded.',
+        example: { allowed_hosts: ['images.example.com'] },
+        absent: 'the defaults of its keys',
+      }),
     limits: Limits,
   })
   .meta({ id: 'Config', title: 'infer.yaml' })
@@ -125,15 +170,21 @@ export function parseConfig(text: string, path: string, check?: (model: Model) =
 }
 
 /** infer.yaml as a JSON Schema (2020-12), for editors and for checks without infer. */
-export const configSchema = (): object =>
+export const configSchema = (): object => published(describedSchema())
+
+/** The same with the metadata of each key as it is in the zod schema. */
+export const describedSchema = (): DescribedSchema =>
   z.toJSONSchema(Config, {
     io: 'input',
     target: 'draft-2020-12',
-    override({ jsonSchema }) {
+    override({ zodSchema, jsonSchema }) {
+      const { def } = zodSchema._zod
+      // zod leaves out the defaults of values that are transformed.
+      if (def.type === 'default') jsonSchema.default ??= def.defaultValue as never
       // The bounds of what JavaScript counts exactly are no bounds of ours.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
       // What zod calls a format beyond the standard's own is in the pattern too.
       if (jsonSchema.pattern !== undefined) delete jsonSchema.format
     },
-  })
+  }) as DescribedSchema

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { Bytes, Duration } from '../quantities.ts'
 import { resolutions } from '../schemas/resolution.ts'
-import { sandboxLevels } from '../schemas/sandbox-level.ts'
-import { speechFormats } from '../schemas/speech-format.ts'
-import { longestSpeechInput } from '../schemas/speech-input.ts'
 import { impliedBy, Task, withImplied } from '../schemas/task.ts'
+import { ggufFields } from './gguf-fields.ts'
+import { launchFields } from './launch-fields.ts'
+import { residencyFields } from './residency-fields.ts'
+import { speechFields } from './speech-fields.ts'
 
 /** What an engine may be able to do beyond plain messages and prompts. A request that uses one its engine lacks is refused. */
 export const features = [
@@ -34,187 +34,135 @@ export type Feature = z.infer<typeof Feature>
 
 export const modelId = /^[A-Za-z0-9][A-Za-z0-9._:-]*(\/[A-Za-z0-9][A-Za-z0-9._:-]*)*$/
 
-/** What a use of the model costs, in currency units. Zero, the default, makes spend limits inert. */
+/** What a use of the model costs, in currency units. */
 export const Price = z.strictObject({
-  input_per_million_tokens: z.number().min(0).default(0),
-  output_per_million_tokens: z.number().min(0).default(0),
+  input_per_million_tokens: z.number().min(0).default(0).meta({
+    description: 'Price of a million input tokens, or of a million characters of a text that is turned into audio.',
+    unit: 'currency units per million tokens',
+    example: 0.5,
+  }),
+  output_per_million_tokens: z.number().min(0).default(0).meta({
+    description: 'Price of a million output tokens.',
+    unit: 'currency units per million tokens',
+    example: 1.5,
+  }),
 })
 
-const SandboxPath = z
-  .string()
-  .regex(/^\/[^\0\n]*[^/\0\n]$/, 'Write an absolute path such as /srv/engine, and not the root folder.')
+/** What else an example says about its model. */
+const images = {
+  id: 'flux-dev',
+  engine: 'custom',
+  command: ['python3', 'serve.py', '--port', '{port}'],
+  tasks: ['slug/text-to-image'],
+}
+
+/** Keys of a model that say what it is and what it can be asked for. */
+const ownFields = {
+  id: z.string().max(128).regex(modelId, 'Letters, digits, ".", "_", ":", "-" and "/" between parts.').meta({
+    description:
+      'Name of the model in requests. Letters, digits and `.` `_` `:` `-`, with `/` between parts; each model has another.',
+    example: 'qwen3-8b',
+  }),
+  engine: z
+    .string()
+    .default('gguf')
+    .meta({
+      description:
+        'Program that runs the model: gguf (built in), llama-server, vllm, whisper-server, custom (any command), remote (a server elsewhere) or demo (built in, draws images without a model).',
+      example: 'vllm',
+      with: { id: 'llama-70b', source: 'meta-llama/Llama-3.3-70B-Instruct' },
+    }),
+  source: z.string().optional().meta({
+    description: 'Model file, folder, or name on the model hub that the engine loads.',
+    example: '/models/qwen3-8b-q4_k_m.gguf',
+    absent: 'none; required for gguf, llama-server and whisper-server; vllm takes the id',
+  }),
+  tasks: z
+    .array(Task)
+    .min(1)
+    .default(['std/chat-completion', 'std/completion'])
+    .superRefine((named, ctx) => {
+      const all = withImplied(named)
+      const idle = named.find(task => !all.includes(task))
+      if (idle)
+        ctx.addIssue({
+          code: 'custom',
+          message: `'${idle}' is done by a model that does ${impliedBy[idle]!.map(task => `'${task}'`).join(' or ')}: name that, and it follows by itself.`,
+        })
+    })
+    .transform(withImplied)
+    .meta({
+      description:
+        'Tasks that the model does. A model that makes images also does `std/image-generation` and `std/image-edit`, which need not be listed.',
+      example: ['std/embeddings'],
+    }),
+  slug: z.string().max(128).regex(modelId).optional().meta({
+    description:
+      'Path below /slug for the image and video tasks of the model. With several such tasks the name of the task follows, as in `flux/text-to-image`.',
+    example: 'flux',
+    with: images,
+    absent: 'the id',
+  }),
+  description: z.string().optional().meta({
+    description: 'Text about the model that lists of models show.',
+    example: 'General chat, 32k context',
+    absent: 'none',
+  }),
+  enabled: z.boolean().default(true).meta({
+    description: 'Whether the model is offered. An entry that is switched off need not be complete.',
+    example: false,
+  }),
+  price: Price.default({ input_per_million_tokens: 0, output_per_million_tokens: 0 }).meta({
+    description: 'Price of text, speech and transcription tasks. Images and videos have no price yet.',
+    example: { input_per_million_tokens: 0.5, output_per_million_tokens: 1.5 },
+  }),
+  extra_params: z
+    .array(z.string())
+    .default([])
+    .meta({
+      description:
+        'Request fields of image, video and transcription tasks that infer does not know and passes to the engine.',
+      example: ['scheduler'],
+      with: images,
+    }),
+  resolutions: z
+    .array(z.enum(resolutions))
+    .min(1)
+    .optional()
+    .meta({
+      description: 'Resolutions of videos that requests may name, the default one first.',
+      example: ['720p', '1080p'],
+      with: { ...images, tasks: ['slug/text-to-video'] },
+      absent: '480p and 720p',
+    }),
+  features: z
+    .array(Feature)
+    .optional()
+    .meta({
+      description:
+        'What the engine can do beyond plain text, in place of what infer knows of it. A request that uses anything else is refused.',
+      example: ['tools', 'json_schema'],
+      absent: 'what infer knows of the engine',
+    }),
+  rerank_scores: z.enum(['probability', 'logit']).optional().meta({
+    description: 'What the relevance scores of the engine are. Logits are turned into probabilities.',
+    example: 'logit',
+    absent: 'logit for llama-server, probability for others',
+  }),
+}
+
+/** The keys of a model by what they are about, in the order of the reference. */
+export const modelFields = {
+  own: ownFields,
+  launch: launchFields,
+  residency: residencyFields,
+  gguf: ggufFields,
+  speech: speechFields,
+}
 
 /** One entry under `models:` in infer.yaml. */
 export const Model = z
-  .strictObject({
-    id: z.string().max(128).regex(modelId, 'Letters, digits, ".", "_", ":", "-" and "/" between parts.'),
-    engine: z
-      .string()
-      .default('gguf')
-      .describe(
-        'Which preset runs it: gguf (built in), llama-server, vllm, whisper-server, custom, remote, demo (built in, draws without a model).',
-      ),
-    source: z.string().optional().describe('The model file, folder or hub name that the engine loads.'),
-    tasks: z
-      .array(Task)
-      .min(1)
-      .default(['std/chat-completion', 'std/completion'])
-      .superRefine((named, ctx) => {
-        const all = withImplied(named)
-        const idle = named.find(task => !all.includes(task))
-        if (idle)
-          ctx.addIssue({
-            code: 'custom',
-            message: `'${idle}' is done by a model that does ${impliedBy[idle]!.map(task => `'${task}'`).join(' or ')}: name that, and it follows by itself.`,
-          })
-      })
-      .transform(withImplied)
-      .describe(
-        'What it does. A model that makes pictures does `std/image-generation` and `std/image-edit` by itself.',
-      ),
-    slug: z
-      .string()
-      .max(128)
-      .regex(modelId)
-      .optional()
-      .describe(
-        'The path below /slug under which pictures and videos are asked of it; with several such tasks each has its own name below this. The id when absent.',
-      ),
-    description: z.string().optional(),
-    enabled: z.boolean().default(true),
-    args: z.array(z.string()).default([]).describe('Appended to the argument list of the engine, as they are.'),
-    command: z
-      .array(z.string())
-      .min(1)
-      .optional()
-      .describe('custom: the whole argument list; {port}, {model}, {id} are filled in.'),
-    env: z
-      .record(z.string(), z.string())
-      .default({})
-      .describe('Added to the environment that infer builds for the engine.'),
-    sandbox: z
-      .enum(sandboxLevels)
-      .optional()
-      .describe(
-        'What the engine can reach. strict: its model and its own folders, and no network; for engines on a Unix socket. files: the network, and no files of the server or of users. none: everything. When absent: strict for built-in engines, files for others, and less where this machine cannot enforce it.',
-      ),
-    sandbox_read: z
-      .array(SandboxPath)
-      .default([])
-      .describe('Files and folders that the engine reads besides its model, its program and what its command names.'),
-    sandbox_write: z
-      .array(SandboxPath)
-      .default([])
-      .describe('Files, folders and devices that the engine writes besides its own folders.'),
-    health_path: z.string().startsWith('/').optional().describe('custom: answers 2xx once the engine can work.'),
-    url: z.url().optional().describe('remote: the base address, including /v1 where the server has it.'),
-    api_key_env: z.string().optional().describe('remote: the environment variable that holds its key.'),
-    upstream_id: z
-      .string()
-      .optional()
-      .describe('The name under which the engine itself knows the model; the id by default.'),
-    memory: Bytes.optional().describe('Device memory it needs; estimated from the source when absent.'),
-    devices: z
-      .union([z.literal('cpu'), z.number().int().min(1)])
-      .default(1)
-      .describe('How many GPUs, or cpu.'),
-    replicas: z
-      .strictObject({ min: z.number().int().min(0).default(0), max: z.number().int().min(1).default(1) })
-      .default({ min: 0, max: 1 }),
-    concurrency: z.number().int().min(1).max(4096).optional().describe('Requests that one engine works on at once.'),
-    max_queue: z
-      .number()
-      .int()
-      .min(0)
-      .default(512)
-      .describe(
-        'Synchronous requests that may wait for a free slot before more are refused; while the model loads, so many besides those that will have its slots.',
-      ),
-    idle_ttl: Duration.default(300_000).describe('Unloaded after this long without a request; 0 keeps it.'),
-    dispatch_wait_ms: Duration.default(30_000).describe(
-      'How long a synchronous request is held while the model loads or is busy.',
-    ),
-    load_timeout: Duration.default(600_000),
-    no_progress: Duration.default(300_000).describe(
-      'A request on which the engine makes no progress for this long has failed.',
-    ),
-    stop_grace: Duration.default(5_000).describe('Between asking the engine to stop and killing it.'),
-    price: Price.default({ input_per_million_tokens: 0, output_per_million_tokens: 0 }),
-    extra_params: z.array(z.string()).default([]).describe('Further request fields that are passed to the engine.'),
-    resolutions: z
-      .array(z.enum(resolutions))
-      .min(1)
-      .optional()
-      .describe('Resolutions of videos that may be asked for, the usual one first; 480p and 720p when absent.'),
-    features: z.array(Feature).optional().describe('Overrides what the preset says the engine can do.'),
-    context_length: z
-      .number()
-      .int()
-      .min(1)
-      .optional()
-      .describe('Tokens of one request, prompt and answer together; by the memory at hand when absent.'),
-    gpu: z
-      .enum(['auto', 'off', 'cuda', 'vulkan'])
-      .optional()
-      .describe('gguf: what computes on the card; the first that works here when absent (infer doctor shows it).'),
-    gpu_layers: z
-      .number()
-      .int()
-      .min(0)
-      .max(4096)
-      .optional()
-      .describe('gguf: layers on the GPU, the output counted as one; as many as fit when absent.'),
-    flash_attention: z
-      .enum(['auto', 'on', 'off'])
-      .optional()
-      .describe('gguf: less memory for long contexts; auto when absent.'),
-    kv_type: z
-      .enum(['f16', 'q8_0', 'q4_0'])
-      .optional()
-      .describe('gguf: how the cache keeps its numbers. q8_0 takes half of f16, which is the default.'),
-    threads: z.number().int().min(1).max(1024).optional().describe('gguf: processor threads.'),
-    batch_size: z
-      .number()
-      .int()
-      .min(32)
-      .max(4096)
-      .optional()
-      .describe('gguf: tokens that are computed at once; 512 when absent.'),
-    mmap: z.boolean().optional().describe('gguf: map the file into memory instead of reading it; true when absent.'),
-    mlock: z.boolean().optional().describe('gguf: keep the model from being swapped out.'),
-    voices: z
-      .array(z.string().min(1).max(256))
-      .min(1)
-      .max(1000)
-      .optional()
-      .describe(
-        'Of a model that speaks: the voices it has, the usual one first; others are refused. The engine judges when absent.',
-      ),
-    voice_aliases: z
-      .record(z.string().min(1).max(256), z.string().min(1).max(256))
-      .optional()
-      .describe(
-        'Of a model that speaks: further names of its voices, such as `alloy: af_heart` for programs that ask for those of OpenAI.',
-      ),
-    speech_formats: z
-      .array(z.enum(speechFormats))
-      .min(1)
-      .optional()
-      .describe(
-        'Of a model that speaks: what its engine writes, where that is not every format; the others are made of its wav.',
-      ),
-    speech_input: z
-      .number()
-      .int()
-      .min(1)
-      .max(longestSpeechInput)
-      .optional()
-      .describe('Of a model that speaks: characters of one text; 4096 when absent.'),
-    rerank_scores: z
-      .enum(['probability', 'logit'])
-      .optional()
-      .describe('What the relevance scores of the engine are, where the preset does not know it better.'),
-  })
+  .strictObject({ ...ownFields, ...launchFields, ...residencyFields, ...ggufFields, ...speechFields })
   .superRefine(({ voices, voice_aliases }, ctx) => {
     for (const [name, voice] of Object.entries(voice_aliases ?? {}))
       if (voices && !voices.includes(voice))

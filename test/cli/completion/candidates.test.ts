@@ -54,6 +54,10 @@ test.each<[words: string[], values: string[], paths?: string]>([
   ],
   [['job', 'c'], ['cancel']],
   [
+    ['config', 'explain', 'limits.up'],
+    ['limits.upload_retention', 'limits.upload_size'],
+  ],
+  [
     ['run', 'm', '--priority', ''],
     ['low', 'normal', 'high'],
   ],

@@ -36,7 +36,7 @@ describe('the schema and the program agree', () => {
 
   test.each<[place: string, text: string, says: string]>([
     ['1:1', 'modles: []\n', "There is no setting 'modles'. Did you mean 'models'?"],
-    ['1:1', 'colour: blue\n', 'infer config schema'],
+    ['1:1', 'colour: blue\n', 'infer config explain'],
     ['1:1', 'listen: [1]\n', "'listen' must be a string"],
     ['1:1', '- id: a\n', "such as 'models:'"],
     ['1:1', 'models: 3\n', "'models'"],

@@ -1,0 +1,107 @@
+/** An environment variable that infer reads, or sets for engines, as help and the configuration reference describe it. */
+export interface EnvironmentVariable {
+  meaning: string
+  /** What holds when it is not set. */
+  default: string
+  example: string
+}
+
+/** What the commands and the server read. */
+export const environmentVariables = {
+  INFER_DATA_DIR: {
+    meaning: 'where the local server keeps everything, instead of ~/.local/share/infer; --data-dir overrides it',
+    default: '$XDG_DATA_HOME/infer, else ~/.local/share/infer',
+    example: '/var/lib/infer',
+  },
+  INFER_URL: {
+    meaning: 'address of a server on another machine, such as https://gpu.example; the local one when unset',
+    default: 'the server of the data directory',
+    example: 'https://gpu.example.com',
+  },
+  INFER_TOKEN: {
+    meaning: 'the token for the server that INFER_URL names',
+    default: 'none; required with INFER_URL',
+    example: 'sk-infer-…',
+  },
+  INFER_MASTER_KEY_FILE: {
+    meaning: 'a file with the master key, instead of the file master-key in the data directory',
+    default: 'master-key in the data directory, made at the first start',
+    example: '/etc/infer/master-key',
+  },
+  INFER_MASTER_KEY: {
+    meaning:
+      'the key that tokens are derived from, 32 bytes as base64; it stays visible in the environment of the process',
+    default: 'none; not together with INFER_MASTER_KEY_FILE',
+    example: '"$(openssl rand -base64 32)"',
+  },
+  INFER_BACKENDS_DIR: {
+    meaning: 'where the builds of the built-in engine for GPUs lie, instead of backends in the data directory',
+    default: 'backends in the data directory',
+    example: '/opt/infer/backends',
+  },
+  INFER_CACHE_DIR: {
+    meaning: 'where the program unpacks its native code, instead of ~/.cache/infer; an absolute path',
+    default: '$XDG_CACHE_HOME/infer, else ~/.cache/infer',
+    example: '/var/cache/infer',
+  },
+  INFER_ENGINE_KEY: {
+    meaning: 'the bearer token that every request to the engine must have; set by the server for engines it starts',
+    default: 'none for an engine that is started by hand: it takes every request',
+    example: '"$(openssl rand -hex 32)"',
+  },
+  HF_TOKEN: {
+    meaning: 'a token of the model hub, for repositories that ask for one',
+    default: "what the login of the hub's own tools has saved",
+    example: 'hf_…',
+  },
+  HF_ENDPOINT: {
+    meaning: 'another address of the model hub',
+    default: 'https://huggingface.co',
+    example: 'https://hub.example.com',
+  },
+  HF_HOME: {
+    meaning: 'where downloaded models are kept, instead of ~/.cache/huggingface',
+    default: '$XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface',
+    example: '/srv/huggingface',
+  },
+  HF_HUB_CACHE: {
+    meaning: 'the folder of the models alone, instead of hub in HF_HOME',
+    default: 'hub in HF_HOME',
+    example: '/srv/models',
+  },
+  HF_HUB_OFFLINE: {
+    meaning: 'when set to 1, nothing is downloaded from the model hub',
+    default: 'not set',
+    example: '1',
+  },
+  HTTPS_PROXY: {
+    meaning: 'the proxy of downloads; HTTP_PROXY and NO_PROXY are read too',
+    default: 'none',
+    example: 'http://proxy.example.com:3128',
+  },
+  XDG_STATE_HOME: {
+    meaning: 'where the history of chats lies, instead of ~/.local/state',
+    default: '~/.local/state',
+    example: '/home/me/.state',
+  },
+  XDG_CONFIG_HOME: {
+    meaning: 'where systemd units of the user lie, instead of ~/.config',
+    default: '~/.config',
+    example: '/home/me/.config',
+  },
+  NO_COLOR: { meaning: 'when set, output has no colours', default: 'colours on a terminal', example: '1' },
+} as const satisfies Record<string, EnvironmentVariable>
+
+/** What the server sets for the engines that it starts, and nobody else should. */
+export const engineVariables = {
+  INFER_BOOT_ID: {
+    meaning: 'the start of the server that launched the engine; at its next start it ends what is left of earlier ones',
+    default: 'set by the server',
+    example: 'boot_…',
+  },
+  INFER_LAUNCH_ID: {
+    meaning: 'this launch of the engine, by which the server finds its processes',
+    default: 'set by the server',
+    example: 'launch_…',
+  },
+} as const satisfies Record<string, EnvironmentVariable>

@@ -1,0 +1,62 @@
+import { bytesText, durationText } from '../quantities.ts'
+import type { TypeSchema } from '../schemas/type-text.ts'
+
+/** A JSON Schema whose keys carry the metadata of the configuration reference. */
+export interface DescribedSchema extends TypeSchema {
+  $ref?: string
+  $defs?: Record<string, DescribedSchema>
+  properties?: Record<string, DescribedSchema>
+  additionalProperties?: DescribedSchema | boolean
+  required?: string[]
+  items?: DescribedSchema
+  anyOf?: DescribedSchema[]
+  description?: string
+  default?: unknown
+  examples?: unknown[]
+  /** What a number counts: `requests`, `tokens`; `milliseconds` and `bytes` may be written with a unit. */
+  unit?: string
+  example?: unknown
+  /** What holds when the key is absent, where it has no default. */
+  absent?: string
+  /** Other keys of a model that its example needs. */
+  with?: Record<string, unknown>
+}
+
+/** Returns a default as it is written in the file: `1MiB`, `30s`. */
+export const writtenDefault = ({ default: value, unit }: DescribedSchema): unknown =>
+  typeof value !== 'number'
+    ? value
+    : unit === 'milliseconds'
+      ? durationText(value)
+      : unit === 'bytes'
+        ? bytesText(value)
+        : value
+
+const unitTexts: Record<string, string> = {
+  milliseconds: 'A duration such as `30s`, or a number of milliseconds.',
+  bytes: 'A size such as `512MiB`, or a number of bytes.',
+}
+
+/** Returns the schema in the words of the standard alone, so that editors show unit, example and default of a key. */
+export function published(schema: DescribedSchema): object {
+  const { $defs, properties, items, anyOf, description, unit, example, absent, with: _with, ...rest } = schema
+  const each = (of: Record<string, DescribedSchema>) =>
+    Object.fromEntries(Object.entries(of).map(([name, one]) => [name, published(one)]))
+  const { additionalProperties } = rest
+  const text = [
+    description,
+    description === undefined || unit === undefined ? undefined : (unitTexts[unit] ?? `Unit: ${unit}.`),
+    absent === undefined ? undefined : `When absent: ${absent}.`,
+  ].filter(part => part !== undefined)
+  return {
+    ...rest,
+    ...(text.length > 0 ? { description: text.join(' ') } : {}),
+    ...(rest.default === undefined ? {} : { default: writtenDefault(schema) }),
+    ...(example === undefined ? {} : { examples: [example] }),
+    ...(properties ? { properties: each(properties) } : {}),
+    ...(typeof additionalProperties === 'object' ? { additionalProperties: published(additionalProperties) } : {}),
+    ...(items ? { items: published(items) } : {}),
+    ...(anyOf ? { anyOf: anyOf.map(published) } : {}),
+    ...($defs ? { $defs: each($defs) } : {}),
+  }
+}

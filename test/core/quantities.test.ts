@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { Bytes, bytesText, Duration, durationText } from '../../core/quantities.ts'
+
+test.each([
+  [0, '0ms'],
+  [250, '250ms'],
+  [1_500, '1500ms'],
+  [90_000, '90s'],
+  [300_000, '5m'],
+  [3_600_000, '1h'],
+  [7 * 86_400_000, '7d'],
+])('%d ms is written as %s and read again', (ms, text) => {
+  expect(durationText(ms)).toBe(text)
+  expect(Duration.parse(text)).toBe(ms)
+})
+
+test.each([
+  [0, '0B'],
+  [1_000, '1000B'],
+  [96 << 10, '96KiB'],
+  [1 << 20, '1MiB'],
+  [2 ** 30, '1GiB'],
+  [1_536 * 2 ** 20, '1536MiB'],
+])('%d bytes are written as %s and read again', (bytes, text) => {
+  expect(bytesText(bytes)).toBe(text)
+  expect(Bytes.parse(text)).toBe(bytes)
+})
