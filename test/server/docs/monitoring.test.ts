@@ -201,9 +201,11 @@ describe.skipIf(!built)('the server has both files', () => {
   test.each([
     ['/docs/grafana.json', 'application/json', 'server/docs/grafana.json'],
     ['/docs/alerts.yaml', 'application/yaml', 'server/docs/alerts.yaml'],
-  ])('%s needs no token', async (address, type, file) => {
+  ])('%s needs no token, and pages of other sites get nothing', async (address, type, file) => {
     const response = await app.fetch(address, { token: null })
     expect([response.status, response.headers.get('content-type')]).toEqual([200, type])
     expect(await response.text()).toBe(read(file))
+    const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'cors' }
+    expect((await app.fetch(address, { token: null, headers })).status).toBe(403)
   })
 })
