@@ -34,8 +34,8 @@ import { openResultLookup } from '../core/workflows/result-lookup.ts'
 import { openSingleFlight } from '../core/workflows/single-flight.ts'
 import { openWorkflows } from '../core/workflows/workflows.ts'
 import { openFleet } from '../gpu/fleet.ts'
-import { lookAtMachine } from '../gpu/machine.ts'
 import { traitsOf } from '../gpu/presets/presets.ts'
+import { probeMachine } from '../gpu/probe-machine.ts'
 import { openMetrics } from '../server/metrics.ts'
 import { openServer } from '../server/server.ts'
 import { openStreams } from '../server/std/streams.ts'
@@ -69,7 +69,7 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
 
   // Starts programs and waits for them: meanwhile the store is opened.
-  const looking = lookAtMachine()
+  const looking = probeMachine()
   const https = options.https && { dataDir, files: options.https.files }
   const server = await openServer({ config, log, https }).catch(async (thrown: unknown) => {
     // A second start on the same data directory finds both taken: what the store says comes first, because it explains both.

@@ -1,7 +1,7 @@
 /** What can be in one SwapSet at a time; the set writes where. */
 export interface SwapSetMember {
   /** Its place in the set, -1 while it is in none. */
-  place: number
+  setIndex: number
 }
 
 /**
@@ -19,18 +19,18 @@ export class SwapSet<T extends SwapSetMember> implements Iterable<T> {
 
   /** Adds one that is in no set. */
   add(member: T): void {
-    member.place = this.#members.push(member) - 1
+    member.setIndex = this.#members.push(member) - 1
   }
 
   /** Takes it out; the last one takes its place. Does nothing for one that is not there. */
   delete(member: T): void {
-    const { place } = member
-    if (this.#members[place] !== member) return
-    member.place = -1
+    const { setIndex } = member
+    if (this.#members[setIndex] !== member) return
+    member.setIndex = -1
     const last = this.#members.pop()!
     if (last === member) return
-    last.place = place
-    this.#members[place] = last
+    last.setIndex = setIndex
+    this.#members[setIndex] = last
   }
 
   /** Those that are there now, in no order, whatever comes and goes meanwhile. */

@@ -43,7 +43,7 @@ function whatHappened(error: Error & { code?: string }, asking: boolean): string
  */
 export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.DispatchHandler {
   /** Among those of its link that are on their way. */
-  place = -1
+  setIndex = -1
   #link: Link
   #client: Client
   #call: EngineCall

@@ -13,13 +13,13 @@ import { defaultRules } from './effects.ts'
 import { estimate } from './estimate.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { EngineLease } from './lease.ts'
-import { lookAtMachine, type Machine } from './machine.ts'
 import { openMemory } from './memory.ts'
 import { missingForAll, missingProgram } from './missing-program.ts'
 import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
 import { ofUnknownSize, placementTargetFor, whereFor } from './placement-target.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { wantedLevel } from './presets/sandbox-requirements.ts'
+import { type Machine, probeMachine } from './probe-machine.ts'
 import { openResidency, type Residency } from './residency.ts'
 import { openRunning } from './running.ts'
 import { sandboxRefusal, sandboxWarning } from './sandbox/level.ts'
@@ -49,7 +49,7 @@ export interface FleetOptions {
  */
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
-  const { wrapper, sandbox, devices: source } = options.machine ?? (await lookAtMachine(environment))
+  const { wrapper, sandbox, devices: source } = options.machine ?? (await probeMachine(environment))
   const launcher = await openLocalLauncher({
     ...options,
     host: environment,

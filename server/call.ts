@@ -33,7 +33,7 @@ export class Call implements SwapSetMember {
   /** Bounds the event streams of its token and organization. */
   readonly streamLimits: Owners['streamLimits']
   /** The index among the running calls. */
-  place = -1
+  setIndex = -1
   readonly #publicUrl: string | undefined
   readonly #proxies: readonly string[]
   #caller: Caller | undefined

@@ -29,7 +29,7 @@ export class Embedded {
   }
 }
 
-interface Place {
+interface EmbeddedPosition {
   source: Embedded['source']
   /** Where it stands in the text. */
   from: number
@@ -42,14 +42,14 @@ interface Place {
 export type Head = readonly [contentType: string, headers: readonly string[]]
 
 /** Where in the text what is embedded stands, in one go however much that is. */
-function placesIn(text: string, embedded: readonly Embedded[]): Place[] {
+function positionsOf(text: string, embedded: readonly Embedded[]): EmbeddedPosition[] {
   const byName = new Map(embedded.map(one => [one.name, one]))
-  const places: Place[] = []
+  const positions: EmbeddedPosition[] = []
   for (const { 0: shown, 1: name, 2: members, index } of text.matchAll(/"(embedded [0-9a-f-]{36})"(:0)?/g)) {
     const one = byName.get(name!)
-    if (one) places.push({ source: one.source, from: index, to: index + shown.length, trim: members ? 1 : 0 })
+    if (one) positions.push({ source: one.source, from: index, to: index + shown.length, trim: members ? 1 : 0 })
   }
-  return places
+  return positions
 }
 
 /** A large result as text, for what is known to be small enough after all. Throws Failure `output_expired`. */
@@ -57,9 +57,9 @@ export const readResult = (result: string | LargeResult): Promise<string> | stri
   typeof result === 'string' ? result : result.text()
 
 /** Refuses before the head is out what is not there any more. Resolves with the bytes of all; undefined: not known yet. */
-async function sizeOf(places: readonly Place[]): Promise<number | undefined> {
+async function sizeOf(positions: readonly EmbeddedPosition[]): Promise<number | undefined> {
   let sum: number | undefined = 0
-  for (const { source } of places) {
+  for (const { source } of positions) {
     if (typeof source === 'function') sum = undefined
     else {
       await source.check()
@@ -80,14 +80,14 @@ export async function sendEmbedded(
   embedded: readonly Embedded[],
   [contentType, headers]: Head = ['application/json', []],
 ): Promise<void> {
-  const places = placesIn(text, embedded)
-  const large = await sizeOf(places)
+  const positions = positionsOf(text, embedded)
+  const large = await sizeOf(positions)
   const { res } = call
   if (res.headersSent || res.destroyed) return
-  const ends = [...places.map(({ from }) => from), text.length]
-  const texts = ends.map((end, at) => Buffer.from(text.slice(places[at - 1]?.to ?? 0, end)))
+  const ends = [...positions.map(({ from }) => from), text.length]
+  const texts = ends.map((end, at) => Buffer.from(text.slice(positions[at - 1]?.to ?? 0, end)))
   const small = texts.reduce((sum, { byteLength }) => sum + byteLength, 0)
-  const trimmed = places.reduce((sum, { trim }) => sum + 2 * trim, 0)
+  const trimmed = positions.reduce((sum, { trim }) => sum + 2 * trim, 0)
   const length = large === undefined ? [] : ['content-length', String(small + large - trimmed)]
   call.head(status, contentType, [...headers, ...length])
   if (call.req.method === 'HEAD') return void res.end()
@@ -95,14 +95,14 @@ export async function sendEmbedded(
   async function* pieces(): AsyncGenerator<Uint8Array> {
     for (const [at, before] of texts.entries()) {
       yield before
-      const place = places[at]
+      const place = positions[at]
       if (place) yield* bytesOf(place, call)
     }
   }
   await sendPieces(call, pieces())
 }
 
-async function* bytesOf({ source, trim }: Place, call: Call): AsyncGenerator<Uint8Array> {
+async function* bytesOf({ source, trim }: EmbeddedPosition, call: Call): AsyncGenerator<Uint8Array> {
   if (typeof source === 'function') {
     const made = source()
     if (Symbol.asyncIterator in made) return yield* made

@@ -29,9 +29,9 @@ import { routes } from './routes.ts'
 import { openStreamLimits } from './stream-limits.ts'
 
 /** After the last answer of a drain: how long those who already stand before the door are let in to be told. */
-const lastGuestsMs = 50
+const acceptAfterDrainMs = 50
 /** And how long they have to read it. */
-const lastWordsMs = 250
+const closeTimeoutMs = 250
 
 /** What is answered whatever the server is about to do. */
 const alive = /^\/(livez|healthz)(\?|$)/
@@ -208,10 +208,10 @@ export async function openServer({
         clearTimeout(timer)
         clearTimeout(last)
       }
-      await delay(lastGuestsMs)
+      await delay(acceptAfterDrainMs)
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       // Every answer of these last moments ends its connection, so what is still open after that is nobody's.
-      await Promise.race([closed, delay(lastWordsMs, undefined, { ref: false })])
+      await Promise.race([closed, delay(closeTimeoutMs, undefined, { ref: false })])
       handshakes?.closeAll()
       server.closeAllConnections()
       await closed

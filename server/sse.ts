@@ -28,7 +28,7 @@ export const eventsHead: Head = [
 ]
 
 /** How long a reader whose stream broke waits before it comes again, milliseconds. */
-const comeAgainMs = 2_000
+const reconnectMs = 2_000
 
 /**
  * A comment that keeps the connection open. No blank line follows: it would end an event, and some readers (Python's
@@ -61,7 +61,7 @@ export async function openEventStream(call: Call, options: EventStreamOptions = 
  * token loses the right to it, and when the server begins to stop.
  */
 export class EventStream implements WatchedStream {
-  place = -1
+  setIndex = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
   readonly pingMs: number | undefined
@@ -169,7 +169,7 @@ export class EventStream implements WatchedStream {
   #retry(): string {
     if (this.#begun) return ''
     this.#begun = true
-    return `retry: ${comeAgainMs}\n`
+    return `retry: ${reconnectMs}\n`
   }
 
   #changed(): void {

@@ -83,7 +83,7 @@ async function recordsOf(client: Client, texts: readonly string[], signal: Abort
   return running
 }
 
-interface Manner {
+interface WatchOptions {
   signal: AbortSignal
   logs: boolean | undefined
   place: OutputTarget | undefined
@@ -97,7 +97,7 @@ async function watchOne(
   { id, model_id, ...first }: Job,
   at: number,
   display: Display,
-  { signal, logs, place, json }: Manner,
+  { signal, logs, place, json }: WatchOptions,
 ): Promise<(Job & { saved?: string[] }) | undefined> {
   const say = (text: string) => {
     if (!json) display.say(text)

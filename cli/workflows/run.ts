@@ -38,7 +38,7 @@ function readTimeout(text: string): number {
 }
 
 /** What is to be run, and how it is asked for. */
-interface Order {
+interface WorkflowRun {
   name: string
   dag: Dag
   parameters: Parameters | null
@@ -96,10 +96,10 @@ async function runWorkflow(terminal: Terminal, workflow: string, options: Option
   await withServer(terminal, dataDir, connect =>
     withInterrupts(terminal, async interrupts => {
       const { cancel: asked, leave } = interrupts
-      const order = file
+      const workflowRun = file
         ? await checkedFile(terminal, connect(), file, json, asked)
         : await checkedWorkflow(terminal, connect(), workflow, json, asked)
-      const { name, dag, parameters, path, body } = order
+      const { name, dag, parameters, path, body } = workflowRun
       if (!document) checkNamesOf(dag, parameters)
       const values = await uploadFiles(valuesFor(dag, parameters), connect(), terminal)
       const graph = dependencies(dag)
@@ -136,7 +136,7 @@ async function checkedFile(
   { path: file, document, positionOf }: { path: string } & ReturnType<typeof readDocument>,
   quiet: boolean,
   signal: AbortSignal,
-): Promise<Order> {
+): Promise<WorkflowRun> {
   const { name, dag, parameters = null, on_failure, timeout } = document
   const path = '/api/workflows/validate'
   const asked = { method: 'POST', path, body: { dag, parameters }, answer: Validation, signal } as const
@@ -160,7 +160,7 @@ async function checkedWorkflow(
   text: string,
   quiet: boolean,
   signal: AbortSignal,
-): Promise<Order> {
+): Promise<WorkflowRun> {
   const { workflow, diagnostics } = await findWorkflow(client, text, { signal, orFile: true })
   refuseErrors(terminal, diagnostics, { quiet })
   const { id, name, dag, parameters = null, version } = workflow

@@ -49,7 +49,7 @@ export const workflowsNamed = async (client: Client, name: string): Promise<Work
   (await searched(client, name)).workflows.filter(one => one.name === name)
 
 /** How a workflow is looked for; `orFile` where a file would have done as well. */
-interface Looking {
+interface FindOptions {
   signal?: AbortSignal
   orFile?: boolean
 }
@@ -58,13 +58,13 @@ interface Looking {
 export async function findWorkflow(
   client: Client,
   text: string,
-  { signal, orFile = false }: Looking = {},
+  { signal, orFile = false }: FindOptions = {},
 ): Promise<Diagnosed> {
   const id = text.startsWith('wf_') && isId(text) ? text : await idOf(client, text, { signal, orFile })
   return client.ask({ method: 'GET', path: workflowPath(id), answer: Diagnosed, ...(signal ? { signal } : {}) })
 }
 
-async function idOf(client: Client, name: string, { signal, orFile }: Looking): Promise<string> {
+async function idOf(client: Client, name: string, { signal, orFile }: FindOptions): Promise<string> {
   const { workflows } = await searched(client, name, signal)
   const found = workflows.filter(one => one.name === name)
   if (found.length > 1)

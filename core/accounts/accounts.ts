@@ -101,7 +101,7 @@ export function openAccounts({
   }
 
   /** Refuses with `conflict` to end the last active token that can manage tokens; nobody could let one in again. */
-  async function leaveOne(token: TokenRecord): Promise<void> {
+  async function requireOtherAdmin(token: TokenRecord): Promise<void> {
     if (statusAt(token, now()) !== 'active' || !token.scopes.includes('admin:write')) return
     if ((await store.tokens.countActive(token.organizationId, 'admin:write', now())) > 1) return
     throw new Failure(
@@ -221,7 +221,7 @@ export function openAccounts({
           change.status === 'disabled' ||
           change.scopes?.includes('admin:write') === false ||
           (change.expiresAt !== undefined && change.expiresAt !== null)
-        if (token && ends && !force) await leaveOne(token)
+        if (token && ends && !force) await requireOtherAdmin(token)
         return store.tokens.update(organizationId, id, change)
       }),
 
@@ -229,7 +229,7 @@ export function openAccounts({
     revoke: (organizationId: string, id: string, force = false) =>
       changing(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)
-        if (token && !force) await leaveOne(token)
+        if (token && !force) await requireOtherAdmin(token)
         return token && store.tokens.revoke(organizationId, id, now())
       }),
 

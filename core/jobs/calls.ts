@@ -104,7 +104,7 @@ export function openCalls({
         job: call.id,
         model: call.modelId,
         engine: call.engineId,
-        words: failure.engineText,
+        engine_error: failure.engineText,
       })
     recorder.record({
       id: call.id,

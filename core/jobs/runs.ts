@@ -105,7 +105,7 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     free(job.modelId, unresponsive ? undefined : lease)
     if (!(end instanceof Failure)) pace.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
     else if (end.engineText)
-      log.warn('An engine failed a request', { job: job.id, model: job.modelId, words: end.engineText })
+      log.warn('An engine failed a request', { job: job.id, model: job.modelId, engine_error: end.engineText })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
     return { end, engineId: lease?.engineId ?? null }
   }

@@ -101,7 +101,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     new Failure(codes[kind], `'${field}' is larger than ${megabytes(most[kind])}.`)
 
   /** What is not a file of ours yet, handed over piece by piece. */
-  async function bring(
+  async function receiveMedia(
     { organizationId, signal }: MediaSender,
     field: string,
     source: Extract<Source, { from: 'http' | 'data' | 'bytes' }>,
@@ -133,7 +133,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     }
     if (source.from !== 'file' && source.from !== 'link') {
       const pieces: Uint8Array[] = []
-      await bring(sender, field, source, kind, piece => pieces.push(piece))
+      await receiveMedia(sender, field, source, kind, piece => pieces.push(piece))
       // Whole, it is passed on as it is: a copy of megabytes is felt by everybody.
       const [only] = pieces
       return only && pieces.length === 1
@@ -175,7 +175,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     }
     const path = join(folder, 'sent')
     await using handle = await open(path, 'wx', 0o600)
-    await bring(sender, field, source, kind, piece => handle.writeFile(piece).catch(unwritten))
+    await receiveMedia(sender, field, source, kind, piece => handle.writeFile(piece).catch(unwritten))
     return path
   }
 

@@ -28,7 +28,7 @@ export interface Prepared {
    */
   asStream?: string
   /** Pictures that are still to be put into the bodies; absent where there are none. */
-  pictures?: ImageReference[]
+  images?: ImageReference[]
   /** Of the body as it came, where it was asked for. */
   bodyHash?: string
   /** What `shape` must know to put the answer into the caller's words. */

@@ -105,7 +105,7 @@ async function followOrganization(
   const stops = [jobs.followOrganization(organizationId, bell.ring), executions.follow(organizationId, bell.ring)]
   void stream.over.then(bell.ring)
   try {
-    const { sequence: last, end } = await snapshotOf(organizationId, { resume, crowded: call.streams.crowded })
+    const { sequence: last, end } = await snapshotOf(organizationId, { resume, manyReaders: call.streams.manyReaders })
     let sequence = Math.min(resume ?? last, last)
     stream.sendShared(sharedSnapshot(sequence, end))
     for (;;) {

@@ -77,7 +77,7 @@ export function shownNode(
 }
 
 /** How many nodes that wait or run are looked at closely: a fan-out of a thousand has nothing more to tell. */
-const maxStandings = 100
+const maxWithProgress = 100
 
 /** How those nodes are doing that wait or run, by node. */
 export async function progressOfNodes(
@@ -89,7 +89,7 @@ export async function progressOfNodes(
   // Those that run have more to tell.
   live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
   const progresses = new Map<string, JobProgress>()
-  for (const { nodeId, jobId } of live.slice(0, maxStandings)) {
+  for (const { nodeId, jobId } of live.slice(0, maxWithProgress)) {
     const job = jobId === null ? undefined : await jobs.find(call.caller.organizationId, jobId)
     if (job) progresses.set(nodeId, jobs.progressOf(job))
   }

@@ -15,7 +15,7 @@ const maxHeldBytes = 4 << 20
  * dropped and counted, and it is told how many it missed. One that takes nothing for the write deadline is cut.
  */
 export class LogFollower implements WatchedStream {
-  place = -1
+  setIndex = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
   /** Resolves when the reader is gone or the server stops. */

@@ -8,7 +8,7 @@ const maxShown = 50
 /** For so long readers get the same snapshot unless there was an event. */
 const keptMs = 1_000
 /** While many readers come, they get the same snapshot for so long in any case, and read on from there. */
-const crowdedMs = 100
+const sharedMs = 100
 
 /** The unfinished jobs and executions of an organization at one place in the event log. */
 interface OrganizationSnapshot {
@@ -50,12 +50,12 @@ export function openOrganizationSnapshots(owners: Pick<Owners, 'executions' | 'j
   }
 
   /**
-   * Returns a snapshot that misses no event, or none before the last 100 ms while many readers come (`crowded`). It is not
+   * Returns a snapshot that misses no event, or none before the last 100 ms while many readers come (`manyReaders`). It is not
    * older than the event that the reader had last (`resume`). What happened since is in the log behind its sequence.
    */
   return async (
     organizationId: string,
-    { resume = 0, crowded = false }: { resume?: number | undefined; crowded?: boolean } = {},
+    { resume = 0, manyReaders = false }: { resume?: number | undefined; manyReaders?: boolean } = {},
   ): Promise<OrganizationSnapshot> => {
     const sequence = await jobs.events.last()
     // An id from before a backup was restored may be ahead of all events that there are.
@@ -64,7 +64,7 @@ export function openOrganizationSnapshots(owners: Pick<Owners, 'executions' | 'j
     const last = kept.get(organizationId)
     const ageMs = last ? now - last.at : Number.POSITIVE_INFINITY
     if (last?.sequence === sequence && ageMs < keptMs) return last.made
-    if (last && crowded && last.sequence >= atLeast && ageMs < crowdedMs) return last.made
+    if (last && manyReaders && last.sequence >= atLeast && ageMs < sharedMs) return last.made
     // The place in the log is from before the lists: what happens in between is told twice rather than not at all.
     const next: Kept = { made: make(organizationId, sequence), at: now, sequence }
     kept.set(organizationId, next)

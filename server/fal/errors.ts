@@ -5,7 +5,7 @@ import { errorBody } from '../errors.ts'
 import { detailOf, errorType } from '../slug/errors.ts'
 
 /** An error as fal's clients read it. */
-interface Told {
+interface FalError {
   status: number
   body: object
   /** Flat. */
@@ -35,7 +35,7 @@ const headersOf = (type: string, retryable: boolean): string[] => [
 export const ownTimeout = ['x-fal-request-timeout-type', 'user']
 
 /** A request that is refused. What is wrong with its body is 422 to fal, where the rest of this API says 400. */
-export function falErrors(failure: Failure, call: Call): Told {
+export function falErrors(failure: Failure, call: Call): FalError {
   const own = errorBody(failure, call.id)
   const aboutBody = failure.param !== undefined || failure.validation !== undefined || failure.code === 'invalid_json'
   if (failure.status === 400 && aboutBody) {
@@ -60,7 +60,7 @@ export function falErrors(failure: Failure, call: Call): Told {
 }
 
 /** Why a job that has ended has no result, as the answer to whoever asks for it. */
-export function falFailure(job: JobRecord): Told {
+export function falFailure(job: JobRecord): FalError {
   const word = errorType(job)
   const message = job.error?.message ?? 'The request was cancelled.'
   if (word === 'bad_request')

@@ -63,7 +63,7 @@ export async function* base64PiecesOf(call: Call, file: PartReader, bytes: numbe
  */
 export async function sendPieces({ res, streams }: Call, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const rest: WatchedStream = {
-    place: -1,
+    setIndex: -1,
     blockedSince: undefined,
     wroteAt: performance.now(),
     ping() {},

@@ -65,7 +65,7 @@ async function answerInference(task: TextTask, call: Call, owners: InferenceOwne
   } else await answer(call, checked, { admitted, createdAt, waitMs: prefer.waitMs }, owners)
 }
 
-interface Circumstances {
+interface AdmittedCall {
   admitted: Admitted
   createdAt: number
   /** The limit of the caller; the model has its own. */
@@ -77,17 +77,17 @@ interface Circumstances {
 async function answer(
   call: Call,
   checked: Prepared,
-  circumstances: Circumstances,
+  admittedCall: AdmittedCall,
   owners: InferenceOwners,
 ): Promise<void> {
-  if (checked.pictures) owners.admission.requireQueueRoom(circumstances.admitted)
-  const prepared = checked.pictures ? await withImagesOf(call, checked, owners) : checked
+  if (checked.images) owners.admission.requireQueueRoom(admittedCall.admitted)
+  const prepared = checked.images ? await withImagesOf(call, checked, owners) : checked
   const { stream } = prepared
   await runCall(
     call,
-    { stream, ...circumstances },
+    { stream, ...admittedCall },
     (lease, { id }) =>
-      stream ? relay(call, prepared, lease, owners) : collect(call, prepared, lease, circumstances.hold, id, owners),
+      stream ? relay(call, prepared, lease, owners) : collect(call, prepared, lease, admittedCall.hold, id, owners),
     owners,
   )
 }

@@ -30,7 +30,7 @@ interface RelayOptions {
  * a stuck one is cut at the write deadline, a departed one ends the engine's request at once.
  */
 export class StreamRelay implements EngineListener, WatchedStream {
-  place = -1
+  setIndex = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
   readonly #call: Call

@@ -50,7 +50,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
     for (let next = looking.next(); !next.done; next = looking.next()) {
       const stream = next.value
       // It has ended since the look began.
-      if (stream.place < 0) continue
+      if (stream.setIndex < 0) continue
       if (stream.blockedSince !== undefined) {
         if (now - stream.blockedSince < writeDeadlineMs) continue
         stream.cut()
@@ -85,7 +85,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
      */
     pour(res: ServerResponse, body: Uint8Array): void {
       const rest: WatchedStream = {
-        place: -1,
+        setIndex: -1,
         blockedSince: performance.now(),
         wroteAt: performance.now(),
         ping() {},
@@ -106,7 +106,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
     /** Resolves when a stream may do the work of its opening: thousands that are opened at once must not stop others. */
     beforeOpening: opening.wait,
     /** Whether many streams wait to be opened. */
-    get crowded(): boolean {
+    get manyReaders(): boolean {
       return opening.waiting > manyOpenings
     },
     /** Resolves when a stream may read and write what is new: one event can concern thousands of streams. */

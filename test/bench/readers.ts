@@ -35,17 +35,17 @@ try {
   await delay(2_000)
   const startMb = rssMb(pid)
 
-  let mostMb = startMb
-  const watch = setInterval(() => (mostMb = Math.max(mostMb, rssMb(pid))), 20)
+  let maxMb = startMb
+  const watch = setInterval(() => (maxMb = Math.max(maxMb, rssMb(pid))), 20)
   const sockets = Array.from({ length: count }, () => open(false))
   await delay(10_000)
   clearInterval(watch)
   const heldMb = rssMb(pid)
   for (const socket of sockets) socket.destroy()
   await delay(5_000)
-  const missed = mostMb - startMb > barMb
+  const missed = maxMb - startMb > barMb
   console.log(
-    `readers: ${count} clients that never read for 10 s: RSS ${startMb.toFixed(0)} MB before, at most +${(mostMb - startMb).toFixed(0)} MB ` +
+    `readers: ${count} clients that never read for 10 s: RSS ${startMb.toFixed(0)} MB before, at most +${(maxMb - startMb).toFixed(0)} MB ` +
       `(bar ${barMb}), +${(heldMb - startMb).toFixed(0)} MB at the end, +${(rssMb(pid) - startMb).toFixed(0)} MB 5 s later${missed ? ' MISSED' : ''}`,
   )
   if (missed) process.exitCode = 1

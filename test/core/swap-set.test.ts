@@ -4,7 +4,7 @@ import { SwapSet, type SwapSetMember } from '../../core/swap-set.ts'
 interface Named extends SwapSetMember {
   name: number
 }
-const member = (name: number): Named => ({ name, place: -1 })
+const member = (name: number): Named => ({ name, setIndex: -1 })
 const names = (set: SwapSet<Named>) => [...set].map(({ name }) => name).sort((a, b) => a - b)
 
 test('holds what a Set holds, whatever comes and goes', () => {

@@ -59,7 +59,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
   checkTogether(request)
   checkFeatures(usedFeatures(request), entry)
   const stream = request.stream === true
-  const { messages, pictures } = markImages(request.messages)
+  const { messages, images } = markImages(request.messages)
   const body: Record<string, unknown> = { model: entry.traits.upstreamId }
   for (const [name, value] of Object.entries(request)) if (value !== null && !kept.has(name)) body[name] = value
   body.messages = messages
@@ -92,7 +92,7 @@ export function prepareChat(raw: unknown, catalog: Catalog): Prepared {
     bodies: [JSON.stringify(body)],
     stream,
     ...(asStream === undefined ? {} : { asStream }),
-    ...(pictures.length > 0 ? { pictures } : {}),
+    ...(images.length > 0 ? { images } : {}),
     answerFormat: {
       task: 'std/chat-completion',
       modelId: entry.id,

@@ -12,9 +12,9 @@ const maxFetched = 16
  */
 export function markImages(messages: ChatRequest['messages']): {
   messages: ChatRequest['messages']
-  pictures: ImageReference[]
+  images: ImageReference[]
 } {
-  const pictures: ImageReference[] = []
+  const images: ImageReference[] = []
   const marked = messages.map((message, at) => {
     if (!Array.isArray(message.content)) return message
     const content = message.content.map((part, place) => {
@@ -22,8 +22,8 @@ export function markImages(messages: ChatRequest['messages']): {
       const param = `messages[${at}].content[${place}].image_url.url`
       // Nobody can write it into a text beforehand.
       const mark = `picture:${randomBytes(16).toString('hex')}`
-      pictures.push({ mark, param, value: part.image_url.url })
-      if (pictures.length > maxFetched)
+      images.push({ mark, param, value: part.image_url.url })
+      if (images.length > maxFetched)
         throw new Failure(
           'invalid_value',
           `More than ${maxFetched} pictures are named by their addresses; send others as data: URLs.`,
@@ -33,17 +33,17 @@ export function markImages(messages: ChatRequest['messages']): {
     })
     return { ...message, content } as typeof message
   })
-  return { messages: pictures.length === 0 ? messages : marked, pictures }
+  return { messages: images.length === 0 ? messages : marked, images }
 }
 
 /** The request with the pictures that it names by address inside. `fetch` gives one as a data: URL. */
 export async function withImages(
   prepared: Prepared,
-  fetch: (picture: ImageReference) => Promise<string>,
+  fetch: (image: ImageReference) => Promise<string>,
 ): Promise<Prepared> {
-  const { pictures, bodies } = prepared
-  if (!pictures) return prepared
-  const fetched = await Promise.all(pictures.map(async picture => [picture.mark, await fetch(picture)] as const))
+  const { images, bodies } = prepared
+  if (!images) return prepared
+  const fetched = await Promise.all(images.map(async image => [image.mark, await fetch(image)] as const))
   const filled = bodies.map(body => {
     let text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8')
     // A data: URL is letters, digits and a few signs: as it is, it is the inside of a JSON text.

@@ -58,7 +58,7 @@ const defaultParallel = [4, 2, 1]
  * A context above the usual is only chosen by itself on cards, and while all of the cache takes no more than this part
  * of them. A processor reads long prompts so slowly that memory for them is better spent otherwise.
  */
-const generousPart = 0.25
+const maxCacheShare = 0.25
 
 /**
  * Decides what of a model goes where and how much context it gets. Pure: the fleet books by the same answer that the
@@ -82,14 +82,14 @@ export function sizing(shape: Shape, memory: AvailableMemory, settings: SizingSe
     return { ...choice, flashAttention, encoderContext, batch, need, why: '' }
   }
   const fits = ({ need }: Sizing) => need.gpu <= memory.gpu && need.cpu <= memory.cpu
-  const modest = ({ gpuLayers, context, need }: Sizing) =>
+  const hasModestCache = ({ gpuLayers, context, need }: Sizing) =>
     settings.context !== undefined ||
     context <= defaultContext ||
-    (gpuLayers > 0 && need.cache <= generousPart * (memory.whole ?? memory.gpu))
+    (gpuLayers > 0 && need.cache <= maxCacheShare * (memory.whole ?? memory.gpu))
 
   for (const choice of choices(shape, memory, settings, chats)) {
     const made = plan(choice)
-    if (fits(made) && modest(made)) return { ...made, why: reasonOf(made, total, memory) }
+    if (fits(made) && hasModestCache(made)) return { ...made, why: reasonOf(made, total, memory) }
   }
   const least = plan([...choices(shape, memory, settings, chats)].at(-1)!)
   throw new SizingRefusal(

@@ -49,11 +49,11 @@ test('readers that come together share one snapshot; a reader ahead of it gets a
   expect((await snapshotOf('org_1')).sequence).toBe(8)
   // Many come while much happens: they begin a little earlier in the log.
   log.length = 9
-  const crowded = true
-  expect((await snapshotOf('org_1', { crowded })).sequence).toBe(8)
+  const manyReaders = true
+  expect((await snapshotOf('org_1', { manyReaders })).sequence).toBe(8)
   // To a reader that had event 9, the state at 8 would be a step back.
-  expect((await snapshotOf('org_1', { crowded, resume: 9 })).sequence).toBe(9)
-  expect((await snapshotOf('org_1', { crowded, resume: 1_000 })).sequence).toBe(9)
+  expect((await snapshotOf('org_1', { manyReaders, resume: 9 })).sequence).toBe(9)
+  expect((await snapshotOf('org_1', { manyReaders, resume: 1_000 })).sequence).toBe(9)
 })
 
 test('readers at the same place share a page, and none is kept that holds nothing', async () => {

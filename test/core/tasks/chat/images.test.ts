@@ -13,7 +13,7 @@ const prepared = (...urls: string[]) =>
 
 test('an address stands nowhere in what the engine is sent', async () => {
   const before = prepared('http://a/1.png', 'data:image/png;base64,AAAA', 'http://a/2.png')
-  expect(before.pictures?.map(({ param, value }) => [param, value])).toEqual([
+  expect(before.images?.map(({ param, value }) => [param, value])).toEqual([
     ['messages[0].content[1].image_url.url', 'http://a/1.png'],
     ['messages[0].content[3].image_url.url', 'http://a/2.png'],
   ])

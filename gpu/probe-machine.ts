@@ -23,7 +23,7 @@ export interface Machine {
  * Tries the wrappers and sandboxes and asks for the cards, all at once. Never throws. Nothing else that is done at a start
  * takes as long, and it waits for nobody: whoever has other things to open begins with this.
  */
-export async function lookAtMachine(environment = hostEnvironment()): Promise<Machine> {
+export async function probeMachine(environment = hostEnvironment()): Promise<Machine> {
   const look = () => discover({ environment })
   const [{ wrapper }, sandbox, found] = await Promise.all([
     probeWrapper(environment),
