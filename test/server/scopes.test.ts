@@ -111,6 +111,9 @@ const written: Record<string, string> = {
   'GET /docs/scalar.js': 'public',
   'GET /docs/grafana.json': 'public',
   'GET /docs/alerts.yaml': 'public',
+  'GET /docs/guides': 'public',
+  'GET /docs/guides/:topic': 'public',
+  'GET /docs/style.css': 'public',
 }
 
 let app: TestApp
