@@ -38,8 +38,8 @@ const paths = [
 ]
 
 /**
- * Writes these sources as a tar.xz. Files have the time of the release's commit, so that the same git and xz give the same bytes. Returns the size of
- * the file in bytes. Throws when git or xz is missing.
+ * Writes these sources as a tar.xz. Files have the time of the release's commit, so that the same git and xz give the
+ * same bytes. Returns the size of the file in bytes. Throws when git or xz is missing.
  */
 export function writeLlamaSources(target: string): number {
   const work = mkdtempSync(join(tmpdir(), 'infer-llama-sources-'))

@@ -14,8 +14,8 @@ import { estimate } from './estimate.ts'
 import { openLocalLauncher } from './launcher/local.ts'
 import { EngineLease } from './lease.ts'
 import { openMemory } from './memory.ts'
-import { missingForAll, missingProgram } from './missing-program.ts'
 import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
+import { openNeededPrograms } from './needed-programs.ts'
 import { ofUnknownSize, placementTargetFor, whereFor } from './placement-target.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { wantedLevel } from './presets/sandbox-requirements.ts'
@@ -50,13 +50,11 @@ export interface FleetOptions {
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
   const { wrapper, sandbox, devices: source } = options.machine ?? (await probeMachine(environment))
-  const launcher = await openLocalLauncher({
-    ...options,
-    host: environment,
-    wrapper,
-    support: sandbox,
-    secrets: options.secrets ?? [],
-  })
+  const host = { host: environment, wrapper, support: sandbox, secrets: options.secrets ?? [] }
+  const [launcher, programs] = await Promise.all([
+    openLocalLauncher({ ...options, ...host }),
+    openNeededPrograms(models(), environment),
+  ])
   // The three below need each other: the residency decides, the engines do, the memory knows what there is.
   let opened: Residency | undefined
   const memory = await openMemory({
@@ -199,7 +197,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   function activity(model: Model): ModelActivity {
     const state = find(model.id)
     const known = state ? residency.activity({ ...state, model }) : untouched(model)
-    const missing = model.enabled ? missingForAll(model, environment) : null
+    const missing = model.enabled ? programs.missingForAll(model) : null
     if (missing !== null) return { ...known, status: 'unavailable', reason: missing }
     // What it needs is being looked up, and then it is loaded.
     return sizing.has(model.id) && known.status === 'cold' ? { ...known, status: 'loading' } : known
@@ -233,7 +231,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
 
   return {
     traits: traitsOf,
-    missing: (model, task) => missingProgram(model, task, environment),
+    missing: programs.missing,
     reconfigured: adopt,
     take,
     demandChanged,

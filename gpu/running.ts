@@ -18,6 +18,7 @@ import type { Backend } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 import { sandboxRequirementsOf } from './presets/sandbox-requirements.ts'
 import type { Residency } from './residency.ts'
+import { missingSandboxPaths } from './sandbox/missing-paths.ts'
 import { unpackEngineFiles } from './unpack-engine-files.ts'
 
 interface Running {
@@ -149,6 +150,7 @@ export function openRunning({
       const engine = make(resident)
       const one: Running = { engine, link: undefined }
       running.set(engineId, one)
+      for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, name)
       engine.once('exit', (reason, lastWords) => {
         log.warn('An engine has ended by itself', { ...name, reason, output: lastWords })
         gone(resident, reason)

@@ -8,7 +8,9 @@ const tooLarge = (most: number) =>
     `The body is larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
   )
 
-/** Bodies that say that they are larger have their memory from the start; all of those are counted by the budget below. */
+/**
+ * Bodies that say that they are larger have their memory from the start; all of those are counted by the budget below.
+ */
 const putTogether = 1 << 20
 
 /**
@@ -81,8 +83,8 @@ const unannounced = 1 << 20
 /** How many copies of a body there are at a time: as it came and as the engine is sent it. */
 const copies = 2
 /**
- * How many more there are while a large one is read in a thread: as text, as a value, and as the text that is made of the value. Each of these
- * takes two bytes a character where the text is not Latin.
+ * How many more there are while a large one is read in a thread: as text, as a value, and as the text that is made of
+ * the value. Each of these takes two bytes a character where the text is not Latin.
  */
 const copiesWhileRead = 6
 

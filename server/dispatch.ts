@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { openWrongTokenLimiter } from '../core/accounts/limiter.ts'
 import { Failure } from '../core/failure.ts'
 import { newId } from '../core/ids.ts'
@@ -82,14 +82,13 @@ async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions,
         { retryAfterMs: allowance.retryAfterMs },
       )
   }
-  if ('answer' in route) {
-    refuseUnknownQuery(route.query, queryOf(call))
-    return route.answer(call)
-  }
+  const query = queryOf(call)
+  refuseUnknownQuery(route, query)
+  if ('answer' in route) return route.answer(call)
   const body = route.body ? await readJson(call, owners) : undefined
   const input = {
     params: check(route.params, params),
-    query: check(route.query, queryOf(call)),
+    query: check(route.query, query),
     body: check(route.body, body),
   }
   const value: unknown = await route.handle(input, call)
@@ -131,8 +130,15 @@ function check(schema: z.ZodType | undefined, value: unknown): unknown {
   throw failureOf(result.error, value, schema)
 }
 
-/** A route that reads its own query still refuses names that it does not know. */
-function refuseUnknownQuery(schema: z.ZodType | undefined, query: Query): void {
+/** A schema for routes that take no query parameters. */
+const noParameters = z.strictObject({})
+
+/**
+ * Refuses query parameters that the route does not declare, before its body is read. Paths of other vendors' APIs,
+ * below `/std` and `/fal`, take any: their clients send parameters of their own.
+ */
+function refuseUnknownQuery({ path, query: declared }: Route, query: Query): void {
+  const schema: z.ZodType | undefined = declared ?? (/^\/(api|slug)\//.test(path) ? noParameters : undefined)
   const issues = schema?.safeParse(query).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? []
   if (issues.length > 0) throw failureOf({ issues }, query, schema)
 }

@@ -22,22 +22,27 @@ export function define(command: Command, terminal: Terminal): void {
   const check = withDataDir(withJson(command.command('check')))
     .summary('check infer.yaml before the server reads it')
     .description(
-      'Checks a configuration as the server would. Ends with 65 and the place of the fault when it is wrong.',
+      'Checks a configuration as the server would. Ends with 65 and the place of the fault when it is wrong. Warns of paths for sandboxes that do not exist.',
     )
     .argument('[path]', 'the file (infer.yaml in the data directory)')
     .action(async (path: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
-      const { traitsOf } = await import('../../gpu/presets/presets.ts')
+      const [{ traitsOf }, { missingSandboxPaths }] = await Promise.all([
+        import('../../gpu/presets/presets.ts'),
+        import('../../gpu/sandbox/missing-paths.ts'),
+      ])
       const file = path ?? join(dataDirectory(dataDir), 'infer.yaml')
       if (path === undefined && !existsSync(file)) {
-        if (json) return terminal.json({ path: null, models: [] })
+        if (json) return terminal.json({ path: null, models: [], warnings: [] })
         return terminal.print(
           `There is no ${file}, so the models that ship with infer are offered. 'infer model add' makes it.`,
         )
       }
       const { models } = readConfig(file, true, traitsOf)
       const count = models.length === 0 ? 'no model' : models.length === 1 ? 'one model' : `${models.length} models`
-      if (json) terminal.json({ path: file, models: models.map(({ id }) => id) })
-      else terminal.print(`${file} is in order: ${count}.`)
+      const warnings = models.flatMap(model => (model.enabled ? missingSandboxPaths(model) : []))
+      if (json) return terminal.json({ path: file, models: models.map(({ id }) => id), warnings })
+      for (const warning of warnings) terminal.warn(warning)
+      terminal.print(`${file} is in order: ${count}.`)
     })
   withExamples(check, [
     ['infer config check', 'the one of this installation'],

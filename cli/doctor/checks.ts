@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { packaged, version } from '../../core/assets.ts'
+import { remote } from '../../core/config.ts'
 import { openCpu } from '../../core/cpu/cpu.ts'
 import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { type Config, readConfig } from '../../core/models/config.ts'
@@ -15,6 +16,7 @@ import { searchBackends } from '../../gpu/engines/gguf/backend-search.ts'
 import { probeWrapper } from '../../gpu/launcher/probe.ts'
 import { presetOf, traitsOf } from '../../gpu/presets/presets.ts'
 import { wantedLevel } from '../../gpu/presets/sandbox-requirements.ts'
+import { missingSandboxPaths } from '../../gpu/sandbox/missing-paths.ts'
 import { probeSandbox } from '../../gpu/sandbox/probe.ts'
 import { failureOf } from '../exit-codes.ts'
 import { checkBackend } from './backends.ts'
@@ -32,7 +34,8 @@ import {
 import { checkMasterKey } from './master-key.ts'
 import { addressFacts, directoryFacts, freeBytes, glibcVersion, kernelText, masterKeyFacts } from './measure.ts'
 import { checkFfmpegFound, checkImageSupport } from './media.ts'
-import { checkSandbox, type SandboxedModel } from './sandbox.ts'
+import { checkRemoteServer, remoteServerFacts } from './remote-server.ts'
+import { checkSandbox, checkSandboxPaths, type SandboxedModel } from './sandbox.ts'
 
 export interface CheckOptions {
   dataDir: string
@@ -65,12 +68,15 @@ export async function* runChecks({
     ['address', async () => checkAddress(await addressFacts(config.listen, dataDir))],
     ['engine wrapper', async () => checkWrapper(await probeWrapper(environment))],
     ['engine sandbox', async () => checkSandbox(await probeSandbox(environment), sandboxedModels(config))],
+    ['sandbox paths', () => checkSandboxPaths(missingPaths(config))],
     ['open files', () => checkOpenFiles(openFilesLimit(kernelText('/proc/self/limits') ?? ''))],
     ['memory', checkThisMemory],
     ['pictures', async () => checkImageSupport(await pictureFault())],
     ['ffmpeg', async () => checkFfmpegFound(await openFfmpeg({ ...config.media, environment }).found())],
     ['GPUs', async () => checkCards(await discover({ environment }))],
   ]
+  const server = remote()
+  if (server) checks.unshift(['INFER_URL', async () => checkRemoteServer(await remoteServerFacts(server.url))])
   for (const [name, check] of checks) {
     try {
       yield await check()
@@ -135,6 +141,9 @@ function sandboxedModels(config: Config): SandboxedModel[] {
     return preset.sandbox ? [{ id: model.id, ...wantedLevel(model, preset) }] : []
   })
 }
+
+const missingPaths = ({ models }: Config): string[] =>
+  models.flatMap(model => (model.enabled ? missingSandboxPaths(model) : []))
 
 async function checkDatabaseReport(dataDir: string): Promise<Finding> {
   if (!existsSync(join(dataDir, 'infer.db'))) return fine('database', 'made at the first start')

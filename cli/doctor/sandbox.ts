@@ -32,7 +32,7 @@ export function checkSandbox(support: SandboxSupport, models: readonly Sandboxed
     models.filter(model => effectiveLevel(model.level, support).level === level).map(({ id }) => id)
   const levels = (['strict', 'files', 'none'] as const).flatMap(level => {
     const ids = inForce(level)
-    return ids.length === 0 ? [] : [`'${level}' for ${listed(ids)} does not stop ${notStopped[level]}`]
+    return ids.length === 0 ? [] : [`'${level}' for ${ids.join(', ')} does not stop ${notStopped[level]}`]
   })
   const { userNamespace, ownProc, network } = support.tool
   const remarks = [
@@ -45,7 +45,9 @@ export function checkSandbox(support: SandboxSupport, models: readonly Sandboxed
     : warning(name, `${detail}; no network namespace can be made, so 'files' is the most that can be enforced`, advice)
 }
 
-const maxListed = 5
-
-const listed = (ids: readonly string[]): string =>
-  ids.length <= maxListed ? ids.join(', ') : `${ids.slice(0, maxListed).join(', ')} and ${ids.length - maxListed} more`
+/** `missing`: a sentence for each path that a configuration names and that does not exist. Pure. */
+export function checkSandboxPaths(missing: readonly string[]): Finding {
+  const name = 'sandbox paths'
+  if (missing.length === 0) return fine(name, 'none is missing')
+  return warning(name, missing.join(' '), 'Engines that are running see a new path after their next start.')
+}

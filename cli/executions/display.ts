@@ -1,5 +1,6 @@
 import type { WriteStream } from 'node:tty'
 import type { Graph } from '../../core/workflows/graph.ts'
+import { storedSentence } from '../command-hints.ts'
 import { pipeLine, progressLine, type ReportedProgress } from '../jobs/progress-line.ts'
 import { openLiveLines } from '../live-lines.ts'
 import { printable } from '../paint.ts'
@@ -85,7 +86,7 @@ export function openRunDisplay(
       const line = pipeLine(asJob(snapshot), reportedNodes.get(node), now())
       if (!line) continue
       reportedNodes.set(node, line.reported)
-      const more = snapshot.error ? `: ${printable(snapshot.error)}` : ''
+      const more = snapshot.error ? `: ${storedSentence(snapshot.error)}` : ''
       const state = snapshot.status === 'completed' ? `, ${stateText(snapshot, now())}` : more
       terminal.remark(`${printable(node)}: ${line.text}${state}`)
     }

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { executionStatuses } from '../../core/dag/advance.ts'
 import { type Client, openClient } from '../client.ts'
+import { storedSentence } from '../command-hints.ts'
 import { idText, statusText } from '../jobs/draw.ts'
 import { readSince } from '../jobs/list.ts'
 import { readCount, withDataDir, withExamples, withJson } from '../options.ts'
@@ -80,5 +81,5 @@ const rowOf = (
   progress ? `${progress.completed} of ${progress.total}` : '-',
   lengthText(now - created_at),
   duration_ms == null ? '-' : tookText(duration_ms),
-  printable(error?.message ?? '').replaceAll(/\s+/g, ' '),
+  storedSentence(error?.message ?? '').replaceAll(/\s+/g, ' '),
 ]

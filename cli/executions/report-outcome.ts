@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { type FailureCode, failures } from '../../core/failure.ts'
 import { edgesOf, type Graph } from '../../core/workflows/graph.ts'
 import type { Client } from '../client.ts'
+import { storedSentence } from '../command-hints.ts'
 import { refused, usage } from '../exit-codes.ts'
 import { saveFiles } from '../generation/save-files.ts'
 import type { Interrupts } from '../jobs/interrupt.ts'
@@ -109,7 +110,7 @@ export function failureOfExecution({ id, status, error }: Execution): Error {
   const cause = (error as { cause?: { code?: string } | null } | null | undefined)?.cause?.code ?? error?.code ?? ''
   return refused(
     Object.hasOwn(failures, cause) ? (cause as FailureCode) : 'worker_error',
-    `The execution ${id} ${status === 'timed_out' ? 'took too long' : 'failed'}. ${printable(error?.message ?? 'Nobody said why.')}${status === 'failed' ? ` Go on from there: infer execution retry ${id}` : ''}`,
+    `The execution ${id} ${status === 'timed_out' ? 'took too long' : 'failed'}. ${storedSentence(error?.message ?? 'Nobody said why.')}${status === 'failed' ? ` Go on from there: infer execution retry ${id}` : ''}`,
   )
 }
 

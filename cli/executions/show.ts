@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { type Client, openClient } from '../client.ts'
+import { storedSentence } from '../command-hints.ts'
 import { drawRows } from '../help/manual.ts'
 import { idText, statusText, valuesOf } from '../jobs/draw.ts'
 import { joinFacts, reasonText } from '../jobs/progress-line.ts'
@@ -61,7 +62,7 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 const noteOf = ({ error, queue_position: place }: ExecutionNode, reason: string): string =>
-  error ? printable(error.message).replaceAll(/\s+/g, ' ') : joinFacts([place ? `${place} before it` : '', reason])
+  error ? storedSentence(error.message).replaceAll(/\s+/g, ' ') : joinFacts([place ? `${place} before it` : '', reason])
 
 const Named = z.looseObject({ workflow: z.looseObject({ name: z.string() }) })
 
@@ -81,7 +82,7 @@ function factsOf(execution: Execution, workflow: string | undefined, paint: Pain
   const rows: [string, string | undefined][] = [
     ['id', id],
     ['status', statusText(status, paint)],
-    ['error', error ? printable(error.message) : undefined],
+    ['error', error ? storedSentence(error.message) : undefined],
     [
       'workflow',
       workflow_id

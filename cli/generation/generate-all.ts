@@ -1,12 +1,12 @@
 import { Failure, type FailureCode, failures } from '../../core/failure.ts'
 import type { Client } from '../client.ts'
+import { storedSentence } from '../command-hints.ts'
 import { exitCodeOf, failureOf, refused } from '../exit-codes.ts'
 import { type Display, openDisplay } from '../jobs/display.ts'
 import { followJob } from '../jobs/follow.ts'
 import { type Interrupts, withInterrupts } from '../jobs/interrupt.ts'
 import { filesOfJob, isOver, type Job, tookOf } from '../jobs/job.ts'
 import { cancelJob, type JobRequest, submitJob } from '../jobs/submit.ts'
-import { printable } from '../paint.ts'
 import { lengthText, sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import type { OutputTarget } from './output-target.ts'
@@ -191,7 +191,7 @@ export function failureOfJob(job: Job): Failure {
   if (job.status === 'cancelled') return refused('cancelled', `The job ${job.id} was cancelled.`)
   return refused(
     Object.hasOwn(failures, code) ? (code as FailureCode) : 'worker_error',
-    `The job ${job.id} failed: ${printable(job.error?.message ?? 'nobody said why.')}`,
+    `The job ${job.id} failed: ${storedSentence(job.error?.message ?? 'nobody said why.')}`,
   )
 }
 

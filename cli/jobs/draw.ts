@@ -1,3 +1,4 @@
+import { storedSentence } from '../command-hints.ts'
 import { type Paint, printable } from '../paint.ts'
 import { lengthText, tookText as preciseText, timeText } from '../quantities-text.ts'
 import { type Job, tookOf } from './job.ts'
@@ -27,7 +28,7 @@ export function noteOf(job: Job): string {
     const left = snapshot.etaSeconds ? [`about ${lengthText(snapshot.etaSeconds)} left`] : []
     return [...done, ...left].join(', ')
   }
-  return job.error ? printable(job.error.message) : ''
+  return job.error ? storedSentence(job.error.message) : ''
 }
 
 /** How long the work took; a dash where it never began. */
@@ -67,7 +68,7 @@ export function factsOf(job: Job, paint: Paint): [name: string, value: string][]
     ['id', job.id],
     ['request', job.queue_id ?? undefined],
     ['status', `${statusText(job.status, paint)}${job.error ? '' : noteOf(job) && `  ${noteOf(job)}`}`],
-    ['error', job.error ? `${printable(job.error.code)}: ${printable(job.error.message)}` : undefined],
+    ['error', job.error ? `${printable(job.error.code)}: ${storedSentence(job.error.message)}` : undefined],
     ['task', job.task],
     ['model', printable(job.model_id)],
     ['priority', job.priority ? String(job.priority) : undefined],

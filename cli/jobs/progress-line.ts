@@ -1,3 +1,4 @@
+import { storedSentence } from '../command-hints.ts'
 import { printable } from '../paint.ts'
 import { lengthText } from '../quantities-text.ts'
 import { cut, padded, widthOf } from '../status/styled-line.ts'
@@ -17,7 +18,7 @@ const reasons: Record<string, string> = {
 }
 
 export const reasonText = ({ waitingFor }: JobSnapshot): string =>
-  waitingFor ? printable(waitingFor.detail) || (reasons[waitingFor.reason] ?? printable(waitingFor.reason)) : ''
+  waitingFor ? storedSentence(waitingFor.detail) || (reasons[waitingFor.reason] ?? printable(waitingFor.reason)) : ''
 
 /** Facts beside each other; what is a sentence of its own, as servers give reasons, stands behind a full stop. */
 export const joinFacts = (facts: readonly string[]): string =>

@@ -4,6 +4,7 @@ import { dataDirectory, remote } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { openClient } from '../client.ts'
+import { storedSentence } from '../command-hints.ts'
 import { nameOf, withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { runningServer } from '../server-file.ts'
@@ -66,7 +67,7 @@ function rowOf(model: ModelStatus, { paint, isTerminal }: Terminal): string[] {
     model.engine ?? '-',
     model.queue_depth === undefined ? '-' : String(model.queue_depth),
     model.tasks.map(task => (isTerminal ? task.replace(/^\w+\//, '') : task)).join(' '),
-    printable(model.reason ?? eta),
+    storedSentence(model.reason ?? eta),
   ]
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client.ts'
+import { storedSentence } from '../command-hints.ts'
 import { interruptible } from '../interruption.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
@@ -58,6 +59,6 @@ export async function loadModel(
 export function waitingText(status: ModelStatus, seconds: number | undefined): string {
   const passed = seconds === undefined ? '' : ` ${lengthText(seconds)}`
   const left = seconds !== undefined && status.eta_seconds ? `, about ${lengthText(status.eta_seconds)} left` : ''
-  const why = status.reason ? `: ${printable(status.reason)}` : ''
+  const why = status.reason ? `: ${storedSentence(status.reason)}` : ''
   return `${status.status === 'loading' ? 'Loading' : 'Waiting to load'} '${printable(status.model_id)}'${passed}${left}${why}`
 }

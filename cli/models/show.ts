@@ -5,6 +5,7 @@ import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { defaultModels } from '../../core/models/defaults.ts'
 import { openClient } from '../client.ts'
+import { storedSentence } from '../command-hints.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import { type Paint, printable } from '../paint.ts'
 import { lengthText, sizeText } from '../quantities-text.ts'
@@ -57,7 +58,7 @@ function configured(id: string, path: string | undefined, dataDir: string): Mode
 /** The page for a person. `now` is in epoch milliseconds. */
 export function linesOf({ id, settings, status, engines }: ModelDetail, paint: Paint, now: number): string[] {
   const lines = [`${paint.strong(printable(id))}  ${statusText(status.status, paint)}`]
-  if (status.reason) lines.push(printable(status.reason))
+  if (status.reason) lines.push(storedSentence(status.reason))
   for (const engine of engines) {
     const age = lengthText(Math.max(0, now / 1_000 - engine.started_at))
     const where = engine.devices.length > 0 ? ` on ${engine.devices.join(', ')}` : ''

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { type Client, openClient } from '../client.ts'
+import { storedSentence, withCommands } from '../command-hints.ts'
 import { exitCodes, failureOf, refused } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { loadDeadline, waitOrThrow } from '../load-wait.ts'
@@ -178,7 +179,7 @@ async function listen(
   for await (const { data } of client.stream(path, body(model), signal)) {
     if (data === '[DONE]') break
     const { choices, usage, error } = chunkOf(data)
-    if (error) throw refused('worker_error', error.message)
+    if (error) throw refused('worker_error', withCommands(error.message))
     const [choice] = choices
     const said = (choice?.delta?.reasoning_content ?? '') + (choice?.delta?.content ?? '') + (choice?.text ?? '')
     if (said !== '') {
@@ -210,7 +211,7 @@ function show(tested: readonly Tested[], terminal: Terminal): void {
         milliseconds(one.first_token_ms),
         one.tokens_per_second === null ? '-' : rateText(one.tokens_per_second),
         memory_bytes === null ? '-' : sizeText(memory_bytes),
-        printable(one.reason ?? ''),
+        storedSentence(one.reason ?? ''),
       ]),
     ),
   )

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { Failure } from '../failure.ts'
+import { ffmpegVersion } from './ffmpeg-version.ts'
 import { type Probe, readProbe } from './probe.ts'
 import { type Program, runProgram } from './program.ts'
 import { openSemaphore } from './semaphore.ts'
@@ -51,14 +52,11 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
     if (!ffmpeg || !ffprobe)
       return { missing: `${absent.join(' and ')} ${absent.length > 1 ? 'are' : 'is'} not installed. ${installation}` }
     try {
+      const answer = await semaphore.run('ffmpeg', undefined, () => ffmpegVersion(ffmpeg))
+      if ('fault' in answer) return { missing: `${ffmpeg} ${answer.fault}. ${installation}` }
+      const { version } = answer
       const say = async (...args: string[]) => (await run({ file: ffmpeg, args })).toString('utf8')
-      const version = /^ffmpeg version (\S+)/.exec(await say('-version'))?.[1]
       await run({ file: ffprobe, args: ['-version'] })
-      if (version === undefined) return { missing: `${ffmpeg} is not ffmpeg. ${installation}` }
-      if (isTooOld(version))
-        return {
-          missing: `${ffmpeg} has version ${version}, which is too old: ${oldestMajor} or newer is needed. ${installation}`,
-        }
       const encoders = await say('-hide_banner', '-encoders')
       const filters = await say('-hide_banner', '-filters')
       const [libx264, minterpolate] = [/\slibx264\s/.test(encoders), /\sminterpolate\s/.test(filters)]
@@ -130,12 +128,6 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
   }
 }
 export type Ffmpeg = ReturnType<typeof openFfmpeg>
-
-/** Of 2018, and older than what any supported distribution has; nothing older has been tried. */
-const oldestMajor = 4
-
-/** Builds from a repository name a commit and no number. */
-const isTooOld = (version: string): boolean => Number(/^n?(\d+)\./.exec(version)?.[1] ?? oldestMajor) < oldestMajor
 
 /** The program of that name, or at that path; undefined where there is none that may be run. */
 function locate(name: string, path = ''): string | undefined {

@@ -50,7 +50,7 @@ export const launchFields = {
     .default([])
     .meta({
       description:
-        'Files and folders that the engine can read, besides its model, its program and the paths in its command.',
+        'Files and folders that the engine can read, besides its model, its program and the paths in its command. Those that do not exist are left out, with a warning in the log.',
       example: ['/srv/voices'],
       with: custom,
     }),
@@ -58,7 +58,8 @@ export const launchFields = {
     .array(SandboxPath)
     .default([])
     .meta({
-      description: 'Files, folders and devices that the engine can write, besides its own folders.',
+      description:
+        'Files, folders and devices that the engine can write, besides its own folders. Those that do not exist are left out, with a warning in the log.',
       example: ['/srv/engine-cache'],
       with: custom,
     }),

@@ -1,4 +1,5 @@
 import { selfCommand } from '../../core/assets.ts'
+import { ffmpegVersion } from '../../core/media/ffmpeg-version.ts'
 import { isVideoTask } from '../../core/schemas/task.ts'
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
@@ -15,7 +16,7 @@ export const demo: Preset = {
   name: 'demo',
   runsOn: 'cpu',
   lacks: () => undefined,
-  programs: ({ args }, task) => (isVideoTask(task) ? [ffmpegIn(args)] : []),
+  programs: ({ args }, task) => (isVideoTask(task) ? [{ name: ffmpegIn(args), test: ffmpegFault }] : []),
   // Two at once: 150 MB itself, 140 MB for a video in 720p, 400 MB for one that is interpolated.
   memory: 768 * 2 ** 20,
   slots: 2,
@@ -57,3 +58,8 @@ export const demo: Preset = {
 /** The value of its option `--ffmpeg`, the last one where it is given twice. */
 const ffmpegIn = (args: readonly string[]): string =>
   args.includes('--ffmpeg') ? (args[args.lastIndexOf('--ffmpeg') + 1] ?? 'ffmpeg') : 'ffmpeg'
+
+async function ffmpegFault(file: string): Promise<string | null> {
+  const answer = await ffmpegVersion(file)
+  return 'fault' in answer ? answer.fault : null
+}

@@ -1,20 +1,14 @@
-import { Failure } from '../../core/failure.ts'
 import { ulid } from '../../core/ids.ts'
 import type { EngineCall } from '../../core/models/fleet.ts'
-import { ChatRequest } from '../../core/schemas/chat.ts'
+import type { ChatRequest } from '../../core/schemas/chat.ts'
 import { textIn } from '../body-text.ts'
 import { openConstraints } from '../engines/gguf/chat-constraint.ts'
 import { hermes } from '../engines/gguf/tools/call-form.ts'
 import { callingOf } from '../engines/gguf/tools/calling.ts'
-import {
-  inProse,
-  introduced,
-  type Message,
-  toolIntroduction,
-  withoutFunctions,
-} from '../engines/gguf/tools/conversation.ts'
+import { inProse, introduced, toolIntroduction, withoutFunctions } from '../engines/gguf/tools/conversation.ts'
 import type { Adapter } from './adapter.ts'
 import { callListener } from './llama-calls.ts'
+import { openMediaParts } from './media-parts.ts'
 
 const path = '/v1/chat/completions'
 
@@ -49,8 +43,12 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     // The model is named by the engine's own name, and the request was checked before.
     const request = sent as unknown as ChatRequest
     const calling = callingOf(request, hermes)
-    const plainMessages = inProse(messagesOf(request))
-    if (!calling) return { body: JSON.stringify({ ...rest, messages: plainMessages }), names: undefined }
+    const media = openMediaParts()
+    const plainMessages = inProse(
+      request.messages.map(message => withoutFunctions({ ...message, content: media.taken(message.content) })),
+    )
+    if (!calling)
+      return { body: JSON.stringify({ ...rest, messages: plainMessages.map(media.restored) }), names: undefined }
     const grammar = await constraintOf({
       calling,
       format: request.response_format,
@@ -59,30 +57,11 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     })
     const tools = calling.tools.map(({ tool }) => tool)
     const text = toolIntroduction(tools, calling.forced, calling.parallel)
-    const body: Record<string, unknown> = { ...rest, messages: introduced(plainMessages, text, hasSystem), grammar }
+    const messages = introduced(plainMessages, text, hasSystem).map(media.restored)
+    const body: Record<string, unknown> = { ...rest, messages, grammar }
     delete body.response_format
     // An answer that must be a call says nothing that a stop string could mean.
     if (calling.forced) delete body.stop
     return { body: JSON.stringify(body), names: tools.map(tool => tool.function.name) }
   }
-}
-
-/** The messages with one text each. Throws Failure `unsupported_parameter` for images and sound. */
-const messagesOf = ({ messages }: ChatRequest): Message[] =>
-  messages.map((message, at) => {
-    const { content } = message
-    const text = Array.isArray(content)
-      ? content.map((part, place) => textOf(part, `messages[${at}].content[${place}]`)).join('\n')
-      : (content ?? null)
-    return withoutFunctions({ ...message, content: text })
-  })
-
-function textOf(part: { type: string; text?: string; refusal?: string }, param: string): string {
-  const text = part.text ?? part.refusal
-  if (text !== undefined) return text
-  throw new Failure(
-    'unsupported_parameter',
-    `'tools' and '${part.type}' parts together need a model whose chat template knows tools.`,
-    { param },
-  )
 }

@@ -30,6 +30,17 @@ export interface Backend {
   linked?: string
 }
 
+/** A program of the machine that an engine starts. */
+export interface NeededProgram {
+  /** Its name or path. */
+  name: string
+  /**
+   * Resolves with why the program at this path cannot be used, as the end of a sentence; null when it can. Never
+   * rejects.
+   */
+  test?: (file: string) => Promise<string | null>
+}
+
 /**
  * One kind of engine: data and small pure functions. Everything that differs between engines stands in one of these;
  * no code anywhere asks which engine it is.
@@ -42,8 +53,8 @@ export interface Preset {
   needsBackend?: boolean
   /** Its routes are assumed, because nothing is known about the program that it runs. */
   assumesRoutes?: boolean
-  /** Programs of the machine, by name or path, without which it cannot do the task. */
-  programs?(model: Model, task: Task): readonly string[]
+  /** Programs of the machine without which it cannot do the task. */
+  programs?(model: Model, task: Task): readonly NeededProgram[]
   /** Fields of the model's configuration that mean something to it; other engines refuse them. */
   settings?: readonly (typeof engineSettings)[number][]
   /** What the model's configuration must say and does not, as the end of a sentence; undefined when nothing. */

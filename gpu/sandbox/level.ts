@@ -5,7 +5,7 @@ export interface SandboxRequirements {
   level: SandboxLevel
   /** Whether the configuration names the level: then the engine does not run with less. */
   required: boolean
-  /** Absolute paths that the engine reads or writes besides the usual ones. What does not exist is left out. */
+  /** Absolute paths that the engine reads or writes besides the usual ones. Paths that do not exist are left out. */
   read: readonly string[]
   write: readonly string[]
   /** Programs that it starts, by name or path. */

@@ -3,30 +3,36 @@ import { basename, dirname, join } from 'node:path'
 import { findProgram } from '../launcher/program.ts'
 import type { ResolvedPath } from './mount.ts'
 import { resolvedPathsOf } from './resolved-paths.ts'
+import { type Guarded, isSafeFolder } from './safe-to-show.ts'
+import { sharedLibraries } from './shared-libraries.ts'
 
 /** A script may be run by a script. */
 const maxInterpreters = 4
 
 /**
  * What a program needs to run, as far as that follows from where it lies: the environment that it belongs to (a virtual
- * environment with the Python that it was made from, a conda environment, a folder of shims), else the folders of
- * programs and libraries beside it; and the same for the program that interprets it. `program` is a name or a path.
+ * environment with the Python that it was made from, a conda environment, a folder of shims), else its folder with the
+ * folders of libraries beside it, and the shared libraries that it is linked with; and the same for the program that
+ * interprets it. For a program that is a link, both where the link lies and where it leads to. `program` is a name or a
+ * path.
  */
-export function programPaths(program: string, path: string): ResolvedPath[] {
+export function programPaths(program: string, path: string, guarded: Guarded): ResolvedPath[] {
   const found: ResolvedPath[] = []
   let next = findProgram(program, path)
   for (let count = 0; next !== undefined && count < maxInterpreters; count++) {
     const names = resolvedPathsOf(next)
     found.push(...names)
-    const folders = names.flatMap(({ path: name, real }) => [...environmentOf(name), ...environmentOf(real)])
-    for (const folder of new Set(folders)) found.push(...resolvedPathsOf(folder))
+    const folders = names.flatMap(({ path: name, real }) => [name, real].flatMap(one => environmentOf(one, guarded)))
+    const libraries = sharedLibraries(next)
+    folders.push(...libraries.flatMap(library => foldersOf(library, guarded)))
+    for (const one of new Set([...libraries, ...folders])) found.push(...resolvedPathsOf(one))
     next = interpreterOf(next, path)
   }
   return found
 }
 
 /** The folders that belong to a program at this path. */
-function environmentOf(program: string): string[] {
+function environmentOf(program: string, guarded: Guarded): string[] {
   const folder = dirname(program)
   const above = dirname(folder)
   // Shims of pyenv, asdf and mise look for the real program in their own tree.
@@ -34,14 +40,23 @@ function environmentOf(program: string): string[] {
   if (existsSync(join(above, 'conda-meta'))) return [above]
   const made = virtualEnvironment(join(above, 'pyvenv.cfg'))
   if (made) return [above, ...made.flatMap(home => beside(home))]
-  return beside(folder)
+  // Release archives and build folders have the libraries beside the program; llama.cpp loads its backends from there.
+  return isFolderOfPrograms(folder) ? beside(folder) : [folder].filter(one => isSafeFolder(one, guarded))
 }
 
-/** Programs and libraries beside a folder of programs; of a folder of another name nothing but itself. */
+const isFolderOfPrograms = (folder: string): boolean => basename(folder) === 'bin' || basename(folder) === 'sbin'
+
+/** Programs and libraries beside a folder of programs. */
 const beside = (folder: string): string[] =>
-  basename(folder) === 'bin' || basename(folder) === 'sbin'
+  isFolderOfPrograms(folder)
     ? [folder, ...['lib', 'lib64', 'libexec', 'include'].map(name => join(dirname(folder), name))]
     : []
+
+/** The folders in which a library lies under its names: what it loads when it runs mostly lies there too. */
+const foldersOf = (library: string, guarded: Guarded): string[] =>
+  resolvedPathsOf(library)
+    .flatMap(({ path, real }) => [dirname(path), dirname(real)])
+    .filter(folder => isSafeFolder(folder, guarded))
 
 /** Where the Python of a virtual environment lies, by its configuration; undefined when it is none. */
 function virtualEnvironment(file: string): string[] | undefined {

@@ -55,7 +55,9 @@ export function openSandbox({ dataDir, support, secrets = [], host }: SandboxOpt
     if (level === 'none' || support.tool === null) return undefined
     const writable = [...write, ...made(env.CUDA_CACHE_PATH)]
     const shown: ResolvedPath[] = [
-      ...[argv[0]!, ...requirements.programs].flatMap(program => programPaths(program, env.PATH ?? '')),
+      ...[argv[0]!, ...requirements.programs].flatMap(program =>
+        programPaths(program, env.PATH ?? '', { dataDir, homes }),
+      ),
       ...commandPaths(argv, env, { own, dataDir, homes }),
       ...[...read, ...requirements.read, ...(level === 'files' ? [hubCache(env)] : [])].flatMap(resolvedPathsOf),
     ]
@@ -91,9 +93,17 @@ function made(folder: string | undefined): string[] {
 const hubCache = (env: Readonly<Record<string, string>>): string =>
   env.HF_HUB_CACHE ?? env.HUGGINGFACE_HUB_CACHE ?? (env.HF_HOME === undefined ? '' : join(env.HF_HOME, 'hub'))
 
-/** How a failed program speaks of a path or an address that it cannot reach. */
-const unreached =
-  /no such file|not found|FileNotFound|ENOENT|permission denied|EACCES|read-only file|EROFS|cannot open|network is unreachable|ENETUNREACH/i
+/**
+ * How failed programs speak of a path or an address that they cannot reach: the C library, Node, Python, the linker.
+ */
+const unreached = new RegExp(
+  [
+    'no such file|not found|ENOENT|permission denied|EACCES|read-only file|EROFS|cannot open|open shared object',
+    'cannot find (?:module|package)|MODULE_NOT_FOUND|FileNotFound|ModuleNotFound|no module named',
+    'network is unreachable|ENETUNREACH',
+  ].join('|'),
+  'i',
+)
 
 /** What to do when an engine may have ended because of its sandbox, as a sentence; empty when nothing says so. Pure. */
 export function sandboxHint(level: 'strict' | 'files' | 'none', status: string, lastWords: string): string {

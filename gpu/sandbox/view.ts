@@ -23,8 +23,8 @@ type Step = { rank: 0 | 1 | 2 | 3 | 4 } & ({ mount: Mount } | { hide: string; fi
 
 /**
  * Decides what an engine sees of the file system, as steps for `bubblewrapped` and `rebuilt`. Pure. Everything that is
- * not named is absent. Steps are ordered from the root down, so that a path in a hidden folder can be shown. At the same
- * path, showing a place goes over hiding a home, and hiding a secret goes over both.
+ * not named is absent. Steps are ordered from the root down, so that a path in a hidden folder can be shown. At the
+ * same path, showing a place goes over hiding a home, and hiding a secret goes over both.
  */
 export function viewOf(facts: ViewFacts): Mount[] {
   const { system, level } = facts
@@ -85,11 +85,15 @@ function cover({ hide, file }: { hide: string; file: boolean }, made: readonly M
     : { kind: 'empty', to: hide, sealed: true }
 }
 
-/** Whether the same is there already, and may be written to if that is wanted. */
+/**
+ * Whether the same is there already, and may be written to if that is wanted. Where a link in a folder that is shown
+ * leads to it, nothing is mounted on the link: bubblewrap cannot follow absolute links, and where the link leads to has
+ * a step of its own.
+ */
 function isNeedless(mount: Mount, made: readonly Mount[]): boolean {
   if (mount.kind !== 'bind' || mount.mode === 'device' || mount.from === nothing) return false
   const there = coverOf(mount.to, made)
   if (there?.kind !== 'bind' || there.from === nothing) return false
-  const same = there.from === there.to || there.from + mount.to.slice(there.to.length) === mount.from
-  return same && (mount.mode === 'read' || there.mode === 'write')
+  const isLink = there.from + mount.to.slice(there.to.length) !== mount.from
+  return isLink || mount.mode === 'read' || there.mode === 'write'
 }

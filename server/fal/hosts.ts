@@ -27,8 +27,9 @@ export function falRoots(allowedHosts: readonly string[]): ReadonlyMap<string, s
 }
 
 /**
- * The URL below the root of the host that the request names. Paths of the API itself (`routed`: the first segments) stay as they are under
- * every name, and so does what is read at a host of models that run at once, where nothing is read.
+ * The URL below the root of the host that the request names. Paths of the API itself (`routed`: the first segments)
+ * stay as they are under every name, and so does what is read at a host of models that run at once, where nothing is
+ * read.
  */
 export function belowRoot(
   url: string,

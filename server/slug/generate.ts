@@ -37,6 +37,9 @@ export const Accepted = z
 
 const One = z.object({ slug: z.string().max(512) })
 
+const notYet = z.string().optional().describe('Not supported yet: refused unless empty.')
+const SubmitQuery = z.strictObject({ webhook_url: notYet, fal_webhook: notYet })
+
 type GenerateOwners = SubmitOwners & Pick<Owners, 'fleet'>
 
 /** What a submit is answered with while nobody waits for the end. */
@@ -67,6 +70,7 @@ const submitFacts = {
   bucket: 'jobs',
   tag,
   params: One,
+  query: SubmitQuery,
   body: GenerationBody,
   example: { prompt: 'A cat on a mat' },
   largeBody: true,

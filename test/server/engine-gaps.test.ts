@@ -1,5 +1,8 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../_app.ts'
 
@@ -15,15 +18,27 @@ const answers: [path: string, status: number, body: string][] = [
   ['/v1/chat/completions', 404, error('The model `other` does not exist.', 'NotFoundError')],
 ]
 
+/** An ffmpeg of this version that can do nothing but tell it. */
+function fakeFfmpeg(version: string): void {
+  writeFileSync(`${ffmpeg}.new`, `#!/bin/sh\necho 'ffmpeg version ${version} Copyright (c) 2000-2019'\n`, {
+    mode: 0o755,
+  })
+  renameSync(`${ffmpeg}.new`, ffmpeg)
+}
+const folder = mkdtempSync(join(tmpdir(), 'infer-ffmpeg-'))
+const ffmpeg = join(folder, 'ffmpeg')
+
 let app: TestApp
 beforeAll(async () => {
   await new Promise<void>(resolve => engine.listen(0, '127.0.0.1', resolve))
+  fakeFfmpeg('3.4.8-0ubuntu0.2')
   const url = `http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`
   app = await startApp({
     models: [
       { id: 'far', engine: 'remote', url, tasks: ['std/chat-completion', 'std/rerank', 'std/embeddings'] },
       { id: 'reader', engine: 'llama-server', source: '/none.gguf', memory: '1MiB', tasks: ['std/embeddings'] },
       { id: 'demo/film', engine: 'demo', tasks: ['slug/text-to-video'], args: ['--ffmpeg', '/no/such/ffmpeg'] },
+      { id: 'demo/old', engine: 'demo', tasks: ['slug/text-to-video'], args: ['--ffmpeg', ffmpeg] },
       {
         id: 'demo/mixed',
         engine: 'demo',
@@ -36,6 +51,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
   engine.close()
+  rmSync(folder, { recursive: true, force: true })
 })
 
 async function ask(path: string, body: object) {
@@ -87,6 +103,19 @@ test('videos without ffmpeg: the model is unavailable with the reason, and reque
     expect(refused.headers.get('retry-after')).toBeNull()
   }
   expect((await statusOf('demo/mixed')).status).toBe('cold')
+})
+
+test('videos with an ffmpeg that is too old: the model is unavailable with the reason until another is installed', async () => {
+  const reason =
+    /needs the program '.*\/ffmpeg', which has version 3\.4\.8-0ubuntu0\.2, which is too old: 4 or newer is needed\. Install it/
+  expect(await statusOf('demo/old')).toMatchObject({ status: 'unavailable', reason: expect.stringMatching(reason) })
+  const refused = await ask('/slug/demo/old/text-to-video', { prompt: 'x' })
+  expect([refused.status, refused.code]).toEqual([503, 'no_capacity'])
+  expect(refused.message).toMatch(reason)
+  fakeFfmpeg('7.1')
+  await expect.poll(async () => (await statusOf('demo/old')).status).toBe('cold')
+  fakeFfmpeg('n2.8.1')
+  await expect.poll(async () => (await statusOf('demo/old')).status).toBe('unavailable')
 })
 
 test('features are told by task: an embedding model has no tools', async () => {

@@ -85,6 +85,42 @@ test.for<[title: string, path: string, param: string, meant: string]>([
   })
 })
 
+test.for<[title: string, method: string, path: string | (() => string), meant: string | undefined]>([
+  ['a route without parameters', 'GET', '/api/me', undefined],
+  ['a list without parameters', 'GET', '/api/model-status', undefined],
+  ['a route that submits a job', 'POST', '/api/jobs', undefined],
+  ['a route that cancels', 'POST', '/api/jobs/job_x/cancel', undefined],
+  ['a route of tokens', 'POST', tokens, undefined],
+  ['a route of workflows', 'POST', '/api/workflows/run', undefined],
+  ['a result', 'GET', '/slug/requests/q_1', undefined],
+  ['a submit', 'POST', image, undefined],
+])('a query parameter of %s that is not known is refused', async ([, method, path, meant]) => {
+  const at = typeof path === 'string' ? path : path()
+  const response = await app.fetch(`${at}?wiat=5`, { method, ...(method === 'POST' ? { body: {} } : {}) })
+  const { error } = (await response.json()) as { error: { code: string; param: string; message: string } }
+  expect({ status: response.status, ...error }).toMatchObject({ status: 400, code: 'unknown_parameter', param: 'wiat' })
+  expect(error.message).toContain(meant === undefined ? 'Leave it out.' : `Did you mean '${meant}'?`)
+})
+
+test('a query parameter of a submit is compared with those that there are', async () => {
+  const response = await app.fetch(`${image}?webhok_url=https://example.com`, { body: { prompt: 'a' } })
+  expect([response.status, await response.text()]).toEqual([
+    400,
+    expect.stringContaining("Did you mean 'webhook_url'?"),
+  ])
+})
+
+test.for<[title: string, path: string, body: object | undefined]>([
+  ['an OpenAI path, as the Azure client sends it', '/std/v1/embeddings?api-version=1', { model: 'words', input: 'a' }],
+  ['a list of models', '/std/v1/models?beta=true', undefined],
+  ['a path of fal', '/fal/queue/fake/paint/text-to-image?fal_max_queue_length=5', { prompt: 'a' }],
+  ['a public page', '/openapi.json?v=2', undefined],
+  ['a probe', '/livez?verbose', undefined],
+])('%s takes any query parameter', async ([, path, body]) => {
+  const response = await app.fetch(path, body ? { body } : {})
+  expect([response.status, response.ok ? '' : await response.text()]).toEqual([200, ''])
+})
+
 test.for<[title: string, path: string, body: object, status: number]>([
   ['a parameter that the model is configured to take', image, { prompt: 'a', scheduler: 'x' }, 202],
   ["fal's name of a field", video, { prompt: 'a', frames_per_second: 8, num_frames: 2 }, 202],

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ImageTask } from '../../schemas/task.ts'
 import { MadeFile } from '../generation/made-file.ts'
+import { imageSize, type Size } from '../generation/size.ts'
 
 /**
  * The wire shapes of requests for pictures in the words of an OpenAI-style API, with the extensions that such servers
@@ -15,18 +16,54 @@ export const maxSources = 16
 const least = 64
 const most = 2048
 /** Width and height of `<width>x<height>`; undefined for anything else. */
-export const pixelsOf = (size: string): { width: number; height: number } | undefined => {
+const pixelsOf = (size: string): Size | undefined => {
   const [, width, height] = /^(\d{1,5})x(\d{1,5})$/.exec(size) ?? []
   return width === undefined || height === undefined ? undefined : { width: Number(width), height: Number(height) }
 }
 const fits = (side: number) => side >= least && side <= most && side % 8 === 0
 
-const Size = z
+const SizeText = z
   .string()
   .refine(size => size === 'auto' || [pixelsOf(size)].some(one => one && fits(one.width) && fits(one.height)), {
     error: `must be 'auto' or <width>x<height>, both multiples of 8 from ${least} to ${most}.`,
   })
   .meta({ description: `\`<width>x<height>\`, ${least} to ${most} each; made multiples of 16. \`auto\` when absent.` })
+
+const Side = z
+  .int()
+  .refine(fits, { error: `must be a multiple of 8 from ${least} to ${most}.` })
+  .nullish()
+  .meta({
+    description: 'Pixels. `width` and `height` together are the same as `size`; of one alone the other is 1024.',
+  })
+
+interface Sides {
+  size?: string | null | undefined
+  width?: number | null | undefined
+  height?: number | null | undefined
+}
+
+/** Returns the size that a request names in either way, in pixels; undefined where it names none. */
+export function requestedSize({ size, width, height }: Sides): Size | undefined {
+  const pixels = size == null ? undefined : pixelsOf(size)
+  if (width == null && height == null) return pixels
+  const rest = pixels ?? imageSize('square_hd')
+  return { width: width ?? rest.width, height: height ?? rest.height }
+}
+
+/** Refuses a width or a height that differs from the one in `size`. */
+function sameSize(request: Sides, ctx: z.RefinementCtx): void {
+  const pixels = request.size == null ? undefined : pixelsOf(request.size)
+  if (!pixels) return
+  for (const side of ['width', 'height'] as const)
+    if (request[side] != null && request[side] !== pixels[side])
+      ctx.addIssue({
+        code: 'custom',
+        path: [side],
+        input: request[side],
+        message: `differs from 'size', which is '${request.size}'. Send 'size', or 'width' and 'height'.`,
+      })
+}
 
 /** Steps of the model. */
 export const qualities = {
@@ -44,7 +81,9 @@ const asked = {
   model,
   prompt: z.string().min(1).max(maxPrompt),
   n: z.int().min(1).max(maxImages).nullish().meta({ description: 'How many pictures; 1 when absent.' }),
-  size: Size.nullish(),
+  size: SizeText.nullish(),
+  width: Side,
+  height: Side,
   response_format: z.enum(['url', 'b64_json', 'base64']).nullish().meta({
     description: '`url` when absent; `base64` is the same as `b64_json`. The result of a job has addresses always.',
   }),
@@ -98,7 +137,7 @@ const ImageInput = z
   .meta({ id: 'ImageReference' })
 export type ImageInput = z.output<typeof ImageInput>
 
-export const ImageGenerationRequest = z.object(asked).meta({ id: 'ImageGenerationRequest' })
+export const ImageGenerationRequest = z.object(asked).superRefine(sameSize).meta({ id: 'ImageGenerationRequest' })
 
 const edited = {
   ...asked,
@@ -119,6 +158,7 @@ export const ImageEditRequest = z
     images: z.array(ImageInput).min(1).max(maxSources).nullish().meta({ description: 'The same as `image`.' }),
     mask: ImageInput.nullish().meta({ description: 'PNG of the size of the picture.' }),
   })
+  .superRefine(sameSize)
   .superRefine(({ image, images }, ctx) => {
     if (image == null && images == null)
       ctx.addIssue({ code: 'invalid_type', expected: 'nonoptional', path: ['image'], input: undefined })

@@ -5,7 +5,7 @@ import { drawnSeed, type GenerationModel, type MediaReference, type PreparedGene
 import { presets } from '../generation/request.ts'
 import { imageSize, rounded } from '../generation/size.ts'
 import type { GenerationInputs } from '../protocols/generation-call.ts'
-import { type ImageInput, type ImageRequest, imageRequests, pixelsOf, qualities } from './image-request.ts'
+import { type ImageInput, type ImageRequest, imageRequests, qualities, requestedSize } from './image-request.ts'
 
 /** What the engine is asked for: an edit with a mask is inpainting. */
 export const engineTaskOf = (task: ImageTask, { masked }: { masked: boolean }): GenerationTask =>
@@ -26,7 +26,7 @@ export function prepareImage(
   const request: ImageRequest = read.data
   const media = mediaOf(request)
   const masked = media.some(({ kind }) => kind === 'mask')
-  const size = request.size == null ? undefined : pixelsOf(request.size)
+  const size = requestedSize(request)
   const { num_inference_steps, steps, quality, extra } = { ...request, extra: extraOf(body, model.extra_params) }
   return {
     task: engineTaskOf(task, { masked }),

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { infer, json, temporaryFolder } from '../_infer.ts'
@@ -9,11 +10,37 @@ test('where there is no infer.yaml the check says what is offered instead, and w
     0,
     `There is no ${join(folder, 'infer.yaml')}, so the models that ship with infer are offered. 'infer model add' makes it.\n`,
   ])
-  expect(json(await infer(['config', 'check', '--data-dir', folder, '--json']))).toEqual({ path: null, models: [] })
+  expect(json(await infer(['config', 'check', '--data-dir', folder, '--json']))).toEqual({
+    path: null,
+    models: [],
+    warnings: [],
+  })
 })
 
 test('a file that was named must be there', async () => {
   const said = await infer(['config', 'check', join(temporaryFolder(), 'other.yaml')])
   expect(said.exitCode).not.toBe(0)
   expect(said.stderr).toContain('other.yaml')
+})
+
+test('paths for sandboxes that do not exist are warned of, and the file is in order', async () => {
+  const folder = temporaryFolder()
+  const file = join(folder, 'infer.yaml')
+  const entry = (id: string, more: string) => `  - {id: ${id}, engine: custom, command: [serve, '{socket}'], ${more}}`
+  const models = [
+    entry('a', `sandbox_read: [${folder}, /no/such/folder], sandbox_write: [/dev/no-such-device]`),
+    entry('b', 'sandbox: none, sandbox_read: [/no/such/other]'),
+  ]
+  writeFileSync(file, `models:\n${models.join('\n')}\n`)
+  const said = await infer(['config', 'check', file])
+  expect([said.exitCode, said.stdout]).toEqual([0, `${file} is in order: 2 models.\n`])
+  expect(said.stderr).toContain("'sandbox_read' of 'a' names /no/such/folder, which does not exist here")
+  expect(said.stderr).toContain("'sandbox_write' of 'a' names /dev/no-such-device, which does not exist here")
+  expect(said.stderr).not.toContain(`${folder},`)
+  expect(said.stderr).not.toContain('/no/such/other')
+  expect(json(await infer(['config', 'check', file, '--json']))).toEqual({
+    path: file,
+    models: ['a', 'b'],
+    warnings: [expect.stringContaining('/no/such/folder'), expect.stringContaining('/dev/no-such-device')],
+  })
 })

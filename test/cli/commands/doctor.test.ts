@@ -92,6 +92,35 @@ test('a server that runs is asked whether it is ready', async () => {
   expect(seen.map(({ path }) => path)).toEqual(['/readyz'])
 })
 
+test('with INFER_URL it says that this machine is examined, and asks the server whether it is ready', async () => {
+  const { url, seen } = await fakeServer((_, response) => response.writeHead(503).end())
+  const ended = await infer(['doctor', '--json', '--data-dir', temporaryFolder()], { env: { INFER_URL: `${url}/v1` } })
+  const [first] = (json(ended) as Report).findings
+  expect(first).toMatchObject({
+    name: 'INFER_URL',
+    state: 'warning',
+    detail: `the server at ${url}/v1 is not ready (503); all checks below are about this machine, not about that one`,
+    advice: expect.stringContaining("Run 'infer doctor' on that machine") as string,
+  })
+  expect(seen.map(({ path }) => path)).toEqual(['/readyz'])
+})
+
+test('a path for sandboxes that does not exist is a warning', async () => {
+  const dataDir = temporaryFolder()
+  writeFileSync(
+    join(dataDir, 'infer.yaml'),
+    `models: [{id: m, engine: custom, command: [serve, '{socket}'], sandbox_read: [/no/such/folder, ${dataDir}]}]\n`,
+  )
+  const { found } = await examine(dataDir)
+  expect(found('sandbox paths')).toMatchObject({
+    state: 'warning',
+    detail: expect.stringMatching(
+      /^'sandbox_read' of 'm' names \/no\/such\/folder, which does not exist here/,
+    ) as string,
+  })
+  expect(found('sandbox paths').detail).not.toContain(dataDir)
+})
+
 test('the doctor makes nothing', async () => {
   const dataDir = join(temporaryFolder(), 'data')
   const { found } = await examine(dataDir)

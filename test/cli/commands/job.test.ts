@@ -70,6 +70,16 @@ test('list: a table with state, time and what is to be known', async () => {
   expect(asked('/api/jobs')[0]!.path).toBe('/api/jobs?limit=21')
 })
 
+test('a stored error names commands, not routes', async () => {
+  const error = { code: 'model_not_found', message: "No model 'x'. GET /std/v1/models lists those that are here." }
+  const status = { status: 'failed', error }
+  const { run } = await setUp({ list: [page([summary(status)])], job: [says(record(status))] })
+  expect((await run('list')).stdout).toContain("No model 'x'. infer ls lists those that are here.")
+  expect((await run('show', jobId)).stdout).toContain("model_not_found: No model 'x'. infer ls lists")
+  // A program reads the record as the API gives it.
+  expect((await run('show', jobId, '--json')).stdout).toContain('GET /std/v1/models')
+})
+
 test('list: filters are the server’s, pages are read until there are enough', async () => {
   const many = Array.from({ length: 100 }, (_, at) =>
     summary({ id: `${jobId.slice(0, -3)}${String(at).padStart(3, '0')}` }),

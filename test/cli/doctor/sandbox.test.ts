@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkSandbox, type SandboxedModel } from '../../../cli/doctor/sandbox.ts'
+import { checkSandbox, checkSandboxPaths, type SandboxedModel } from '../../../cli/doctor/sandbox.ts'
 import type { SandboxSupport } from '../../../gpu/sandbox/level.ts'
 
 const tool = { name: 'bubblewrap' as const, programs: {}, userNamespace: true, ownProc: true, network: true }
@@ -19,6 +19,13 @@ const cases: [what: string, SandboxSupport, SandboxedModel[], state: string, say
       /'files' for b does not stop everything on the network/,
       /'none' for c/,
     ],
+  ],
+  [
+    'every model whose engine can reach the network is named',
+    { tool },
+    Array.from({ length: 8 }, (_, at) => ({ ...files, id: `m${at}` })),
+    'fine',
+    [/'files' for m0, m1, m2, m3, m4, m5, m6, m7 does not stop everything on the network/],
   ],
   ['without models the tool is said', { tool }, [], 'fine', [/^bubblewrap$/]],
   ['without a tool engines reach everything', none, [strict, files], 'warning', [/bwrap is not installed/, /the keys/]],
@@ -58,4 +65,9 @@ test.each(cases)('%s', (_what, support, models, state, says) => {
   expect(finding.state).toBe(state)
   for (const text of says) expect(finding.detail).toMatch(text)
   expect(finding.advice === null).toBe(state === 'fine')
+})
+
+test('paths for sandboxes that do not exist are a warning with each of them', () => {
+  expect(checkSandboxPaths([])).toMatchObject({ state: 'fine' })
+  expect(checkSandboxPaths(['One.', 'Two.'])).toMatchObject({ state: 'warning', detail: 'One. Two.' })
 })

@@ -19,6 +19,26 @@ test('in a pipe too workflows are listed by their names', async () => {
   expect(stdout).not.toContain('wf_1')
 })
 
+test('the errors of an execution and of its nodes name commands, not routes', async () => {
+  const id = 'exec_01K2ZZZZZZ7QK2M9XDAAAAAAAA'
+  const error = { code: 'model_not_found', message: 'Gone. GET /std/v1/models lists those that are here.' }
+  const node = { node_id: 'a', task: 'std/chat-completion', model_id: 'x', status: 'failed', error }
+  const execution = { id, status: 'failed', created_at: 1, error, nodes: [node] }
+  const { url } = await fakeServer(({ path }, response) =>
+    answer(
+      response,
+      200,
+      path.includes(id) ? { execution } : { executions: [execution], workflows: [], has_more: false },
+    ),
+  )
+  const env = { INFER_URL: url, INFER_TOKEN: 'x' }
+  for (const args of [['list'], ['show', id]]) {
+    const { stdout } = await infer(['execution', ...args], { env })
+    expect(stdout).toContain('Gone. infer ls lists those that are here.')
+    expect(stdout).not.toContain('GET /')
+  }
+})
+
 test.each([
   ['its name and its id', 200, 'workflow   Story, wf_1, version 2\n'],
   ['its id where it was deleted', 404, 'workflow   wf_1, version 2\n'],

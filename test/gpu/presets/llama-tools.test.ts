@@ -26,7 +26,9 @@ createServer((req, res) => {
     const last = String(body.messages.at(-1).content)
     if (last.includes('hang')) return req.socket.once('close', () => setTimeout(() => working--, 300))
     working--
-    const pieces = body.grammar ? call : [last.includes('most') ? 'most ' + most : JSON.stringify(body)]
+    // What it was sent, in a form in which nobody looks for calls.
+    const mirror = Buffer.from(text).toString('base64')
+    const pieces = process.env.MIRROR ? [mirror] : body.grammar ? call : [last.includes('most') ? 'most ' + most : JSON.stringify(body)]
     const usage = { prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 }
     if (!body.stream)
       return json({ choices: [{ index: 0, message: { role: 'assistant', content: pieces.join('') }, finish_reason: 'stop' }], usage })
@@ -61,6 +63,7 @@ beforeAll(async () => {
       { id: 'plain', ...model },
       { id: 'knows', ...model, env: { KNOWS_TOOLS: 'yes' } },
       { id: 'narrow', ...model, concurrency: 1 },
+      { id: 'eyes', ...model, args: ['--mmproj', '/models/p.gguf'], env: { MIRROR: 'yes' } },
     ],
   })
 }, 60_000)
@@ -76,6 +79,9 @@ const tool = (name: string) => ({
   type: 'function',
   function: { name, parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } },
 })
+/** A white pixel. */
+const pixel =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACXBIWXMAAAPoAAAD6AG1e1JrAAAACklEQVQI12P4DwABAQEAG7buVgAAAABJRU5ErkJggg=='
 const tools = [tool('get_weather'), tool('get_time')]
 const ask = (model: string, more: object, content = 'Is it warm in Oslo?', signal?: AbortSignal) =>
   app.fetch('/std/v1/chat/completions', {
@@ -137,6 +143,46 @@ describe('a chat template that knows no tools', () => {
     expect(body.messages.map(({ role }: Json) => role)).toEqual(['user', 'assistant', 'user'])
     expect(body.messages[1]).toEqual({ role: 'assistant', content: expect.stringContaining('<tool_call>') })
     expect(body.messages[2].content).toContain('12 degrees')
+  })
+
+  test('images stay in their places when the tools are described', async () => {
+    const look = [
+      { type: 'text', text: 'What is this?' },
+      { type: 'image_url', image_url: { url: pixel } },
+      { type: 'image_url', image_url: { url: pixel } },
+      { type: 'text', text: 'Is it warm there?' },
+    ]
+    const call = { id: 'c1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }
+    const messages = [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: look },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c1', content: '12 degrees' },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: pixel } }] },
+    ]
+    const body = async (more: object): Promise<Json> =>
+      JSON.parse(
+        Buffer.from((await chat('eyes', { messages, ...more })).choices[0].message.content, 'base64').toString(),
+      )
+    const image = {
+      type: 'image_url',
+      image_url: expect.objectContaining({ url: expect.stringMatching(/^data:image/) }),
+    }
+    const shown = [{ type: 'text', text: 'What is this?' }, image, image, { type: 'text', text: 'Is it warm there?' }]
+    const withTools = await body({ tools, tool_choice: 'required' })
+    expect(withTools.grammar).toContain('root')
+    expect(withTools.messages).toEqual([
+      { role: 'system', content: expect.stringMatching(/^Be brief\.\n\n[^]*<tools>/) },
+      { role: 'user', content: shown },
+      { role: 'assistant', content: expect.stringContaining('<tool_call>') },
+      {
+        role: 'user',
+        content: [{ type: 'text', text: '<tool_response>\n12 degrees\n</tool_response>' }, image],
+      },
+    ])
+    const without = await body({})
+    expect(without).not.toHaveProperty('grammar')
+    expect(without.messages[1]).toEqual({ role: 'user', content: shown })
   })
 
   test('tool_choice none sends no tools, and a request without tools is sent as it is', async () => {

@@ -29,6 +29,18 @@ test('a model that names none runs without, and the log says so', async () => {
   )
 })
 
+test('a path for the sandbox that does not exist is logged when the engine starts', async () => {
+  const model = fake('sparse', [], { sandbox_read: ['/no/such/folder', repository], sandbox_write: ['/dev/null'] })
+  const { fleet, log } = await fleetOf([model], { sandbox: none })
+  expect((await chat(fleet, model)).text).toContain('Hello')
+  const warnings = log.lines.filter(line => line.includes('sandbox_'))
+  expect(warnings).toEqual([
+    expect.stringMatching(
+      /^warn 'sandbox_read' of 'sparse' names \/no\/such\/folder, which does not exist here, so its engine does not see it\./,
+    ),
+  ])
+})
+
 test('strict needs an engine that listens on a Unix socket', () => {
   const model = fake('port', [], { sandbox: 'strict', command: ['serve', '{port}'] })
   expect(() => presetOf(model)).toThrow("'sandbox: strict' takes the network away, and this engine listens on a port")

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { unconfined } from '../../../gpu/sandbox/level.ts'
@@ -8,6 +8,7 @@ import { sandboxed } from '../../../gpu/sandbox/sandboxed.ts'
 import { readSystem } from '../../../gpu/sandbox/system.ts'
 import { viewOf } from '../../../gpu/sandbox/view.ts'
 import { temporary } from '../launcher/_launch.ts'
+import { buildProgram, hasCompiler } from './_program.ts'
 import { toolsHere } from './_tools.ts'
 
 /** What engines of others need to work, each with a fake of it, in the home of an operator. */
@@ -28,6 +29,7 @@ function operator() {
 }
 
 interface Options {
+  write?: string[]
   env?: Record<string, string>
   level?: 'files' | 'strict'
   own?: string[]
@@ -40,11 +42,11 @@ describe.each(toolsHere)('with $name', tool => {
   function printed(
     { home, dataDir }: { home: string; dataDir: string },
     argv: readonly string[],
-    { env = {}, level = 'files', own = [], read = [], programs = [] }: Options = {},
+    { env = {}, level = 'files', own = [], read = [], write = [], programs = [] }: Options = {},
   ): string {
     const sandbox = openSandbox({ dataDir, support: { tool }, host: { HOME: home } })
     const all = { PATH: '/usr/bin:/bin', HOME: join(dataDir, 'home', 'm'), ...env }
-    const requirements = { ...unconfined, level, read, programs }
+    const requirements = { ...unconfined, level, read, write, programs }
     const { wrapper } = sandbox.wrapperFor({ requirements, argv, env: all, own, write: [all.HOME], read: [] })!
     const [file, ...args] = [...wrapper.prefix, ...argv]
     const { stdout, stderr } = spawnSync(file!, args, { env: all, encoding: 'utf8' })
@@ -82,6 +84,31 @@ describe.each(toolsHere)('with $name', tool => {
     expect(seen).not.toContain('private')
     expect(seen).not.toContain('.ssh\n')
   })
+
+  test.skipIf(!hasCompiler)(
+    'a program with its shared libraries, by its own name and by a link in another folder',
+    () => {
+      const facts = operator()
+      const program = buildProgram(join(facts.home, 'llama'))
+      const link = join(facts.home, 'tools', 'server')
+      mkdirSync(dirname(link))
+      symlinkSync(program, link)
+      // In a home itself nothing is shown but the program and the libraries that it names.
+      const inHome = join(facts.home, 'server')
+      copyFileSync(program, inHome)
+      symlinkSync(join(facts.home, 'llama', 'build', 'libone.so'), join(facts.home, 'libone.so'))
+      for (const level of ['files', 'strict'] as const)
+        for (const path of [program, link, inHome]) expect(printed(facts, [path], { level }), path).toBe('linked')
+      const env = { PATH: `${dirname(link)}:/usr/bin:/bin` }
+      expect(printed(facts, ['server'], { env })).toBe('linked')
+      // An absolute link in a folder that is shown, as in /usr/local/bin.
+      for (const level of ['files', 'strict'] as const)
+        expect(printed(facts, [link], { level, read: [dirname(link)] })).toBe('linked')
+      expect(printed(facts, show(join(facts.home, '.ssh', 'id_ed25519')), { programs: [inHome] })).not.toContain(
+        'private',
+      )
+    },
+  )
 
   test('a script that the command names, with what lies beside it', () => {
     const facts = operator()
@@ -139,6 +166,20 @@ describe.each(toolsHere)('with $name', tool => {
     const seen = printed(facts, show(own, join(facts.dataDir, 'infer.db')), { level: 'strict', read: [own] })
     expect(seen).toMatch(/^own/)
     expect(seen).not.toContain('private')
+  })
+
+  test('a folder to write to, by a link in a folder that is shown', () => {
+    const facts = operator()
+    const disk = join(facts.folder, 'disk', 'cache')
+    mkdirSync(disk, { recursive: true })
+    mkdirSync(join(facts.home, 'engine'))
+    const link = join(facts.home, 'engine', 'cache')
+    symlinkSync(disk, link)
+    const write = ['/bin/sh', '-c', `echo kept >'${link}/x'; echo no >'${facts.home}/engine/y'`]
+    expect(printed(facts, write, { read: [join(facts.home, 'engine')], write: [link] })).toMatch(
+      /Read-only file system/,
+    )
+    expect(readFileSync(join(disk, 'x'), 'utf8')).toBe('kept\n')
   })
 
   test('cards: what lies in /dev is a device there', () => {

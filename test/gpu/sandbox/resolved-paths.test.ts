@@ -8,8 +8,10 @@ import { mountAt, mountTable, optionsOf } from '../../../gpu/sandbox/mount-table
 import { programPaths } from '../../../gpu/sandbox/program-paths.ts'
 import { resolvedPathsOf } from '../../../gpu/sandbox/resolved-paths.ts'
 import { sandboxHint } from '../../../gpu/sandbox/sandbox.ts'
+import { sharedLibraries } from '../../../gpu/sandbox/shared-libraries.ts'
 import { readSystem } from '../../../gpu/sandbox/system.ts'
 import { temporary } from '../launcher/_launch.ts'
+import { buildProgram, hasCompiler } from './_program.ts'
 import { probeWith } from './_tools.ts'
 
 const put = (path: string, text = '', mode = 0o644): string => {
@@ -53,7 +55,9 @@ test('links that lead in a circle are no place', () => {
 
 test('a program comes with its environment, and never with a whole home', () => {
   const home = realpathSync(temporary())
-  const seen = (program: string, path = '/usr/bin:/bin') => programPaths(program, path).map(({ path: at }) => at)
+  const guarded = { dataDir: join(home, '.local', 'share', 'infer'), homes: [home] }
+  const seen = (program: string, path = '/usr/bin:/bin') =>
+    programPaths(program, path, guarded).map(({ path: at }) => at)
 
   const conda = put(join(home, 'miniconda3', 'envs', 'vllm', 'bin', 'vllm'), '', 0o755)
   mkdirSync(join(home, 'miniconda3', 'envs', 'vllm', 'conda-meta'))
@@ -76,6 +80,41 @@ test('a program comes with its environment, and never with a whole home', () => 
   expect(seen(script, `${home}:/usr/bin`)).toEqual([script, alone])
   const loop = put(join(home, 'loop'), `#!${join(home, 'loop')}\n`, 0o755)
   expect(new Set(seen(loop))).toEqual(new Set([loop]))
+})
+
+test('a program in a folder of another name comes with that folder, behind a link with both', () => {
+  const home = realpathSync(temporary())
+  const dataDir = join(home, '.local', 'share', 'infer')
+  const seen = (program: string) =>
+    new Set(programPaths(program, '/usr/bin:/bin', { dataDir, homes: [home] }).map(({ path }) => path))
+  const real = put(join(home, 'llama-b1', 'llama-server'), '', 0o755)
+  put(join(home, 'llama-b1', 'libllama.so'))
+  expect(seen(real)).toEqual(new Set([real, dirname(real)]))
+  const link = put(join(home, 'tools', 'x')).replace(/x$/, 'llama-server')
+  symlinkSync('../llama-b1/llama-server', link)
+  expect(seen(link)).toEqual(new Set([link, real, dirname(link), dirname(real)]))
+  // Not the data directory, nor a folder that holds it.
+  for (const folder of [dataDir, join(dataDir, 'engines'), dirname(dataDir), home]) {
+    const program = put(join(folder, 'server'), '', 0o755)
+    expect(seen(program), program).toEqual(new Set([program]))
+  }
+})
+
+test.skipIf(!hasCompiler)('shared libraries are found by the RPATH of the program and of its libraries', () => {
+  const folder = realpathSync(temporary())
+  const program = buildProgram(folder)
+  expect(new Set(sharedLibraries(program))).toEqual(
+    new Set([
+      expect.stringMatching(/^\/lib.*\/ld-/),
+      join(folder, 'build', 'libone.so'),
+      join(folder, 'deep', 'libtwo.so'),
+    ]),
+  )
+  expect(sharedLibraries(put(join(folder, 'script'), '#!/bin/sh\n'))).toEqual([])
+  // A header that says more than there is.
+  const header = Buffer.from('7f454c4602010100', 'hex')
+  writeFileSync(join(folder, 'broken'), Buffer.concat([header, Buffer.alloc(56, 0xff)]))
+  expect(sharedLibraries(join(folder, 'broken'))).toEqual([])
 })
 
 test('what a command names counts, but never the data directory or a home', () => {
@@ -161,6 +200,12 @@ test.each([
   ['files', '1', "FileNotFoundError: No such file or directory: '/srv/x'", true],
   ['strict', '127', '', true],
   ['files', '1', 'OSError: [Errno 30] Read-only file system', true],
+  ['files', '1', "Error: Cannot find module '/home/u/engine/node_modules/fastify'", true],
+  ['files', '1', "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'fastify' imported from /srv/x.mjs", true],
+  ['strict', '1', "ModuleNotFoundError: No module named 'vllm'", true],
+  ['files', '1', "/usr/bin/python3: Error while finding module specification: No module named 'vllm'", true],
+  ['files', '1', 'error while loading shared libraries: libx.so: cannot open shared object file', true],
+  ['files', '1', "OSError: libcudart.so.12: Can't open shared object", true],
   ['files', '1', 'CUDA out of memory', false],
   ['files', '0', 'permission denied', false],
   ['none', '127', 'not found', false],

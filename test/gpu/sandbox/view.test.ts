@@ -103,6 +103,19 @@ const cases: [what: string, facts: Partial<ViewFacts>, expected: string[]][] = [
     [...base, ...below, 'read /home/disk/x.gguf', 'read /home/u/x.gguf from /home/disk/x.gguf'],
   ],
   [
+    'a link in a folder that is shown leads to what is shown',
+    { read: [file('/srv/server', '/home/u/server')], write: [folder('/srv/cache', '/home/u/cache')] },
+    [...base, ...below, 'read /home/u/server', 'write /home/u/cache'],
+  ],
+  [
+    'so does one in a folder that is shown by another name',
+    {
+      system: { ...machine.system, roots: [...machine.system.roots, folder('/lib64', '/usr/lib64')] },
+      read: [file('/lib64/ld.so', '/usr/lib/x86/ld.so')],
+    },
+    [...base, ...below, 'read /lib64 from /usr/lib64'],
+  ],
+  [
     'what may be written is bound even where it can be read',
     { write: [folder('/srv/cache')], read: [folder('/srv/cache')] },
     [...base, ...below, 'write /srv/cache'],

@@ -44,6 +44,27 @@ test.each<[body: object, expected: object]>([
   [{ size: 'auto' }, { width: 1024, height: 1024 }],
   [{ size: '1000x72' }, { width: 1008, height: 80 }],
   [
+    { width: 512, height: 768 },
+    { width: 512, height: 768 },
+  ],
+  [{ width: 512 }, { width: 512, height: 1024 }],
+  [
+    { size: '512x768', width: 512 },
+    { width: 512, height: 768 },
+  ],
+  [
+    { height: 72, width: null },
+    { width: 1024, height: 80 },
+  ],
+  [
+    { size: 'auto', width: 512, height: 768 },
+    { width: 512, height: 768 },
+  ],
+  [
+    { size: '512x768', width: 512, height: 768 },
+    { width: 512, height: 768 },
+  ],
+  [
     { size: null, n: null, seed: null },
     { width: 1024, num_images: 1, seed: 5 },
   ],
@@ -94,6 +115,7 @@ const mask = (width: number, height: number) => ({ ...taken, mask: { id: 'file-2
 test('the size of an edit is that of its picture, unless one is given', () => {
   expect(fillMedia(edited({ image: 'a' }), taken)).toMatchObject({ width: 640, height: 480, image: 'file-1' })
   expect(fillMedia(edited({ image: 'a', size: '64x64' }), taken)).toMatchObject({ width: 64, height: 64 })
+  expect(fillMedia(edited({ image: 'a', width: 64, height: 128 }), taken)).toMatchObject({ width: 64, height: 128 })
 })
 
 test('a mask has to have the size of its picture', () => {
@@ -118,6 +140,11 @@ test.each<[task: ImageTask, body: object, code: string, param: string]>([
   ['std/image-generation', { prompt: '' }, 'invalid_value', 'prompt'],
   ['std/image-generation', { size: '64' }, 'invalid_value', 'size'],
   ['std/image-generation', { size: '68x64' }, 'invalid_value', 'size'],
+  ['std/image-generation', { width: 68, height: 64 }, 'invalid_value', 'width'],
+  ['std/image-generation', { width: '512' }, 'invalid_type', 'width'],
+  ['std/image-generation', { height: 4096 }, 'invalid_value', 'height'],
+  ['std/image-generation', { size: '512x512', width: 512, height: 768 }, 'invalid_value', 'height'],
+  ['std/image-edit', { image: 'a', size: '512x512', width: 768 }, 'invalid_value', 'width'],
   ['std/image-generation', { n: 1.5 }, 'invalid_type', 'n'],
   ['std/image-generation', { output_compression: 101 }, 'invalid_value', 'output_compression'],
   ['std/image-generation', { output_compression: 0 }, 'unsupported_parameter', 'output_compression'],

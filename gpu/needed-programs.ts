@@ -1,0 +1,74 @@
+import { statSync } from 'node:fs'
+import type { Model } from '../core/models/model.ts'
+import { impliedBy, type Task } from '../core/schemas/task.ts'
+import { findProgram } from './launcher/program.ts'
+import type { NeededProgram } from './presets/preset.ts'
+import { presetOf } from './presets/presets.ts'
+
+interface Checked {
+  /** Which version of the file was checked. */
+  version: string
+  /** Why it cannot be used; null while the check goes on. */
+  fault: string | null
+  done: Promise<void>
+}
+
+/**
+ * Opens the knowledge of what this machine lacks for its models. Resolves when the programs of these models were
+ * checked. Files are looked at each time, so programs that are installed or replaced later are found.
+ */
+export async function openNeededPrograms(
+  models: readonly Model[],
+  { PATH = '' }: Readonly<Record<string, string | undefined>>,
+) {
+  const checked = new Map<string, Checked>()
+
+  /** Checks a file again when it has changed. */
+  function check(file: string, test: NonNullable<NeededProgram['test']>): Checked {
+    const { ino, mtimeMs, size } = statSync(file, { throwIfNoEntry: false }) ?? {}
+    const version = `${ino} ${mtimeMs} ${size}`
+    const known = checked.get(file)
+    if (known?.version === version) return known
+    const found: Checked = { version, fault: null, done: Promise.resolve() }
+    found.done = test(file).then(fault => void (found.fault = fault))
+    checked.set(file, found)
+    return found
+  }
+
+  /** Why a program cannot be used, as the end of a sentence; null when it can. */
+  function faultOf({ name, test }: NeededProgram): string | null {
+    const file = findProgram(name, PATH)
+    if (file === undefined) return 'is not installed'
+    return test ? check(file, test).fault : null
+  }
+
+  /**
+   * Returns what this machine lacks for the task, as a sentence with what to install; null when nothing is missing. A
+   * program that has changed counts as usable until its check has ended.
+   */
+  function missing(model: Model, task: Task): string | null {
+    for (const program of presetOf(model).programs?.(model, task) ?? []) {
+      const fault = faultOf(program)
+      if (fault === null) continue
+      const name = program.name.split('/').at(-1)!
+      return `'${model.id}' cannot do '${task}' here: its engine needs the program '${program.name}', which ${fault}. Install it (Debian, Ubuntu: sudo apt install ${name}) and try again.`
+    }
+    return null
+  }
+
+  /** The same for a model that can do none of its tasks; null where it can do one. */
+  function missingForAll(model: Model): string | null {
+    let reason: string | null = null
+    for (const task of model.tasks) {
+      if (impliedBy[task]) continue
+      const one = missing(model, task)
+      if (one === null) return null
+      reason ??= one
+    }
+    return reason
+  }
+
+  for (const model of models) if (model.enabled) missingForAll(model)
+  await Promise.all([...checked.values()].map(({ done }) => done))
+  return { missing, missingForAll }
+}
