@@ -39,7 +39,7 @@ const [program, llama, sharp, decoders] = await Promise.all([
 ])
 
 copy('@scalar/api-reference/dist/browser/standalone.js', 'assets/docs/scalar.js')
-for (const name of ['grafana.json', 'alerts.yaml'])
+for (const name of ['grafana.json', 'alerts.yaml', 'answer-examples.json'])
   put(`assets/docs/${name}`, readFileSync(join(root, 'server/docs', name), 'utf8'))
 copy('better-sqlite3/prebuilds/linux-x64.node', 'assets/native/better_sqlite3.node')
 copy('dejavu-fonts-ttf/ttf/DejaVuSans.ttf', 'assets/fonts/DejaVuSans.ttf')

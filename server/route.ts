@@ -1,9 +1,10 @@
 import type { z } from 'zod'
 import type { Bucket } from '../core/accounts/plan.ts'
 import type { TextOptions } from '../core/cpu/body-work.ts'
-import type { Failure } from '../core/failure.ts'
+import type { Failure, FailureCode } from '../core/failure.ts'
 import type { Scope } from '../core/store/store.ts'
 import type { Call } from './call.ts'
+import type { EventSchemaName } from './docs/event-schemas.ts'
 import type { Embedded } from './embedded.ts'
 
 /**
@@ -11,6 +12,17 @@ import type { Embedded } from './embedded.ts'
  * proxy forwarded, or else the scope admin:read).
  */
 export type Access = Scope | 'public' | 'loopback'
+
+/** An answer in the reference: JSON, server-sent events, files, or several of them where the request decides. */
+export interface RouteAnswer {
+  /** The description of `response` where it is absent. */
+  description?: string
+  response?: z.ZodType | undefined
+  /** The shape of the `data` of each event. */
+  events?: EventSchemaName | undefined
+  /** Media types of answers that are no JSON. */
+  media?: readonly string[] | undefined
+}
 
 type In<S> = S extends z.ZodType ? z.output<S> : undefined
 
@@ -25,15 +37,19 @@ interface RouteFacts<P, Q, B, R> {
   bucket?: Bucket
   /** One of the headings of the reference. */
   tag: string
+  /** An imperative verb and a noun: `Create workflow`. */
   summary: string
+  /** What a caller has to know beyond the summary: conditions, effects, what to do next. */
   description?: string
   params?: P
   query?: Q
   body?: B
-  /** A body that works, for the reference: what a newcomer sends first. */
+  /** A body that works, for the reference: what a newcomer sends first. A test sends it. */
   example?: B extends z.ZodType ? z.input<B> : undefined
   /** The body as a form (`multipart/form-data`), for routes that read one; beside `body` where both are taken. */
   form?: z.ZodType
+  /** The media type of a body that is neither JSON nor a form: the bytes of a file. */
+  rawBody?: string
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
   /** Every request opens an event stream. It waits for its turn before authentication: thousands at once leave time for others. */
@@ -44,8 +60,16 @@ interface RouteFacts<P, Q, B, R> {
   bodyTexts?: TextOptions
   /** Absent where the answer is not JSON. */
   response?: R
+  /** The shape of server-sent events, where the request can have them or nothing else. */
+  events?: EventSchemaName
+  /** Media types of the answer where it is no JSON, or not always. */
+  media?: readonly string[]
   /** Of success; 200 by default. */
   status?: number
+  /** Further answers of the reference by their status. */
+  otherAnswers?: Readonly<Record<number, RouteAnswer>>
+  /** Error codes besides those that follow from the scope and the schemas (`server/docs/route-errors.ts`). */
+  errorCodes?: readonly FailureCode[]
   /** How what goes wrong is told where clients read more than the one shape of errors. */
   errors?: (failure: Failure, call: Call) => { status: number; body: object; headers?: readonly string[] }
 }

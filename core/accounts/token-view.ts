@@ -5,18 +5,26 @@ import { statusAt } from './accounts.ts'
 /** A token as the API and the command line show it: times in epoch seconds, never a secret. */
 export const TokenView = z
   .object({
-    id: z.string(),
-    name: z.string(),
-    scopes: z.array(z.string()),
-    status: z.enum(['active', 'disabled', 'revoked', 'expired']),
-    hint: z.string(),
-    models: z.array(z.string()).nullable(),
-    created_at: z.int(),
-    expires_at: z.int().nullable(),
-    last_used_at: z.int().nullable(),
-    created_by: z.string().nullable(),
+    id: z.string().describe('Id of the token: `tok_…`.'),
+    name: z.string().describe('Name of the token.'),
+    scopes: z
+      .array(z.string())
+      .describe('What the token allows: `user:read`, `user:write`, `admin:read`, `admin:write`.'),
+    status: z.enum(['active', 'disabled', 'revoked', 'expired']).describe('Only an active token is accepted.'),
+    hint: z.string().describe('The last 4 characters of the secret.'),
+    models: z
+      .array(z.string())
+      .nullable()
+      .describe('Ids or patterns (`qwen*`) of the models that the token may use; null for all.'),
+    created_at: z.int().describe('Unix seconds.'),
+    expires_at: z.int().nullable().describe('Unix seconds; null for a token that does not expire.'),
+    last_used_at: z.int().nullable().describe('Unix seconds of the last request; null before the first.'),
+    created_by: z
+      .string()
+      .nullable()
+      .describe('Id of the token that created it; null for one that the server or the command line created.'),
   })
-  .meta({ id: 'Token' })
+  .meta({ id: 'Token', description: 'An API token without its secret.' })
 export type TokenView = z.output<typeof TokenView>
 
 const seconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000))

@@ -31,25 +31,55 @@ const withoutReserved = <Schema extends z.ZodType>(record: Schema) =>
   }, record)
 
 const Retries = z.strictObject({
-  max: z.int().min(0).max(10).describe('Further attempts after the first.'),
-  backoff_ms: z.int().min(0).max(3_600_000).optional().describe('The least time between two attempts.'),
+  max: z.int().min(0).max(10).describe('Most further attempts after the first, 0 to 10.'),
+  backoff_ms: z.int().min(0).max(3_600_000).optional().describe('Shortest time between two attempts in milliseconds.'),
 })
 
 /** One task of a workflow. What is not known is kept and warned of, so that an editor may keep things of its own. */
 export const WorkflowNode = z
   .looseObject({
-    model_id: z.string().max(128).nullish().describe('May be missing while the workflow is being drawn.'),
-    task: z.string().max(64),
-    inputs: z.record(z.string(), z.unknown()),
-    outputs: z.array(z.string().max(512)).max(100).default([]).describe('Paths into the result that are kept.'),
-    name: z.string().max(256).optional(),
-    timeout: z.number().positive().max(86_400).optional().describe('Seconds for one attempt.'),
-    retries: Retries.optional(),
-    on_error: z.enum(['fail', 'continue']).default('fail'),
-    cache: z.enum(['use', 'off', 'refresh']).optional(),
-    position: z.object({ x: z.number(), y: z.number() }).optional(),
+    model_id: z
+      .string()
+      .max(128)
+      .nullish()
+      .describe('Id of the model. May be missing in a draft; then the workflow cannot be executed.'),
+    task: z.string().max(64).describe('Task type, such as `std/chat-completion`.'),
+    inputs: z
+      .record(z.string(), z.unknown())
+      .describe(
+        'Request of the task without `model`. Strings may hold references: `${input.name}`, `${nodes.id.result.path}`.',
+      ),
+    outputs: z
+      .array(z.string().max(512))
+      .max(100)
+      .default([])
+      .describe(
+        'Paths into the result, such as `choices[0].message.content`, whose values the execution shows under `outputs`.',
+      ),
+    name: z.string().max(256).optional().describe('Name for people.'),
+    timeout: z
+      .number()
+      .positive()
+      .max(86_400)
+      .optional()
+      .describe('Most seconds of one attempt. Default: no limit but that of the execution.'),
+    retries: Retries.optional().describe('Further attempts after a failure. Default: 2.'),
+    on_error: z
+      .enum(['fail', 'continue'])
+      .default('fail')
+      .describe('`fail`: a failure of the node fails the execution. `continue`: nodes after it run all the same.'),
+    cache: z
+      .enum(['use', 'off', 'refresh'])
+      .optional()
+      .describe(
+        'Results of equal work: `use` takes one, `refresh` computes and stores one, `off` does neither. Default: `use` for work that gives the same result again.',
+      ),
+    position: z
+      .object({ x: z.number().describe('Pixels from the left.'), y: z.number().describe('Pixels from the top.') })
+      .optional()
+      .describe('Place in an editor. Has no other effect.'),
   })
-  .meta({ id: 'WorkflowNode' })
+  .meta({ id: 'WorkflowNode', description: 'One step of a workflow: a task, its model and its inputs.' })
 export type WorkflowNode = z.output<typeof WorkflowNode>
 
 /** Nodes by their ids, and what must be done before what. Whether the graph makes sense is another question (diagnose). */
@@ -60,13 +90,19 @@ export const Dag = z
         .record(NodeId, WorkflowNode)
         .refine(nodes => Object.keys(nodes).length <= maxNodes, `a workflow has at most ${maxNodes} nodes.`)
         .meta({ maxProperties: maxNodes }),
-    ),
+    ).describe(`The nodes by their ids, ${maxNodes} at most.`),
     edges: z
-      .array(z.strictObject({ from: z.string(), to: z.string() }))
+      .array(
+        z.strictObject({
+          from: z.string().describe('Id of the node that comes first.'),
+          to: z.string().describe('Id of the node that waits for it.'),
+        }),
+      )
       .max(maxEdges)
-      .default([]),
+      .default([])
+      .describe(`Which node comes after which, ${maxEdges} at most.`),
   })
-  .meta({ id: 'Dag' })
+  .meta({ id: 'Dag', description: 'The graph of a workflow: a directed graph without cycles.' })
 export type Dag = z.output<typeof Dag>
 
 export const parameterTypes = [
@@ -86,15 +122,20 @@ export type ParameterType = (typeof parameterTypes)[number]
 /** What a workflow may be given when it is run. */
 export const Parameter = z
   .strictObject({
-    type: z.enum(parameterTypes),
-    required: z.boolean().optional().describe('By default where it has no default.'),
-    default: z.unknown().optional(),
-    description: z.string().max(1024).nullish(),
-    enum: z.array(z.unknown()).max(256).nullish(),
-    minimum: z.number().nullish(),
-    maximum: z.number().nullish(),
+    type: z
+      .enum(parameterTypes)
+      .describe('Type of the value. Media types take an http(s) URL, a `data:` URL or the id of a file.'),
+    required: z
+      .boolean()
+      .optional()
+      .describe('Whether a value must be sent. Default: true unless there is a default value.'),
+    default: z.unknown().optional().describe('Value that is used when none is sent.'),
+    description: z.string().max(1024).nullish().describe('What the parameter is for.'),
+    enum: z.array(z.unknown()).max(256).nullish().describe('The allowed values. Default: all of the type.'),
+    minimum: z.number().nullish().describe('Smallest allowed number.'),
+    maximum: z.number().nullish().describe('Largest allowed number.'),
   })
-  .meta({ id: 'WorkflowParameter' })
+  .meta({ id: 'WorkflowParameter', description: 'A value that an execution is given.' })
 export type Parameter = z.output<typeof Parameter>
 export type Parameters = Readonly<Record<string, Parameter>>
 

@@ -1,161 +1,267 @@
 import { z } from 'zod'
+import { sampling } from './sampling.ts'
 
 /**
  * The wire shapes of chat completions. Source: OpenAI's published API description (CreateChatCompletionRequest,
  * CreateChatCompletionResponse, CreateChatCompletionStreamResponse) and the fields that vLLM and llama.cpp add.
  * The request object lists every field that may reach an engine; what it does not list is dropped, never forwarded.
  */
-const TextPart = z.object({ type: z.literal('text'), text: z.string() })
+const TextPart = z.object({ type: z.literal('text'), text: z.string().describe('The text.') })
 const ImagePart = z.object({
   type: z.literal('image_url'),
-  image_url: z.object({ url: z.string(), detail: z.enum(['auto', 'low', 'high']).optional() }),
+  image_url: z
+    .object({
+      url: z.string().describe('An http(s) URL, a `data:` URL, or the id of a file (`file-…`).'),
+      detail: z
+        .enum(['auto', 'low', 'high'])
+        .optional()
+        .describe('Resolution at which the engine reads the image, where it has a choice. Default: `auto`.'),
+    })
+    .describe('The image.'),
 })
 const AudioPart = z.object({
   type: z.literal('input_audio'),
-  input_audio: z.object({ data: z.string(), format: z.enum(['wav', 'mp3']) }),
+  input_audio: z
+    .object({
+      data: z.string().describe('The audio file in base64.'),
+      format: z.enum(['wav', 'mp3']).describe('Format of the audio file.'),
+    })
+    .describe('The audio.'),
 })
 const FilePart = z.object({
   type: z.literal('file'),
-  file: z.object({ file_id: z.string().optional(), file_data: z.string().optional(), filename: z.string().optional() }),
+  file: z
+    .object({
+      file_id: z.string().optional().describe('Not supported: send `file_data`.'),
+      file_data: z.string().optional().describe('The file in base64 or as a `data:` URL.'),
+      filename: z.string().optional().describe('Name of the file.'),
+    })
+    .describe('The file.'),
 })
-const RefusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
+const RefusalPart = z.object({
+  type: z.literal('refusal'),
+  refusal: z.string().describe('The refusal that the model gave.'),
+})
 const Part = z.discriminatedUnion('type', [TextPart, ImagePart, AudioPart, FilePart, RefusalPart])
-const Content = z.union([z.string(), z.array(Part).min(1)])
+const Content = z
+  .union([z.string(), z.array(Part).min(1)])
+  .describe('A text, or a list of parts: text, images, audio and files.')
 
-export const ToolCall = z.object({
-  id: z.string(),
-  type: z.literal('function'),
-  function: z.object({ name: z.string(), arguments: z.string() }),
-})
+export const ToolCall = z
+  .object({
+    id: z.string().describe('Id of the call. The `tool` message with its result names it as `tool_call_id`.'),
+    type: z.literal('function'),
+    function: z
+      .object({
+        name: z.string().describe('Name of the function to call.'),
+        arguments: z.string().describe('Arguments as JSON text. The model writes them: check them before use.'),
+      })
+      .describe('The function that the model calls.'),
+  })
+  .meta({ id: 'ToolCall', description: 'A call of a tool that the model asks for.' })
 
-const name = z.string().max(256).optional()
-const Message = z.discriminatedUnion('role', [
-  z.object({ role: z.literal('developer'), content: Content, name }),
-  z.object({ role: z.literal('system'), content: Content, name }),
-  z.object({ role: z.literal('user'), content: Content, name }),
-  z.object({
-    role: z.literal('assistant'),
-    content: Content.nullish(),
-    name,
-    refusal: z.string().nullish(),
-    reasoning_content: z.string().nullish(),
-    tool_calls: z.array(ToolCall).max(128).optional(),
-    function_call: z.object({ name: z.string(), arguments: z.string() }).nullish(),
-  }),
-  z.object({ role: z.literal('tool'), content: Content, tool_call_id: z.string() }),
-  z.object({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
-])
+const name = z.string().max(256).optional().describe('Name that tells participants of the same role apart.')
+const Message = z
+  .discriminatedUnion('role', [
+    z.object({ role: z.literal('developer'), content: Content, name }),
+    z.object({ role: z.literal('system'), content: Content, name }),
+    z.object({ role: z.literal('user'), content: Content, name }),
+    z.object({
+      role: z.literal('assistant'),
+      content: Content.nullish().describe('What the model answered; null or absent if it only called tools.'),
+      name,
+      refusal: z.string().nullish().describe('The refusal that the model gave instead of an answer.'),
+      reasoning_content: z.string().nullish().describe('What the model reasoned before it answered.'),
+      tool_calls: z.array(ToolCall).max(128).optional().describe('Tool calls that the model made in this message.'),
+      function_call: z
+        .object({
+          name: z.string().describe('Name of the function.'),
+          arguments: z.string().describe('Arguments as JSON text.'),
+        })
+        .nullish()
+        .describe('Deprecated form of `tool_calls`.'),
+    }),
+    z.object({
+      role: z.literal('tool'),
+      content: Content.describe('Result of the tool call.'),
+      tool_call_id: z.string().describe('Id of the tool call that this message answers.'),
+    }),
+    z.object({
+      role: z.literal('function'),
+      content: z.string().nullable().describe('Result of the function call.'),
+      name: z.string().describe('Name of the function.'),
+    }),
+  ])
+  .meta({ id: 'ChatMessage', description: 'One message of a conversation. Its fields depend on `role`.' })
 
 const JsonObject = z.record(z.string(), z.unknown())
-const FunctionDefinition = z.object({
-  name: z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, 'Up to 64 letters, digits, "_", "." and "-".'),
-  description: z.string().optional(),
-  parameters: JsonObject.optional(),
-  strict: z.boolean().nullish(),
-})
-const FunctionName = z.object({ name: z.string() })
+const FunctionDefinition = z
+  .object({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9_.-]{1,64}$/, 'Up to 64 letters, digits, "_", "." and "-".')
+      .describe('Name of the function: 1 to 64 letters, digits, `_`, `.` and `-`.'),
+    description: z
+      .string()
+      .optional()
+      .describe('What the function does. The model decides by it when to call the function.'),
+    parameters: JsonObject.optional().describe('JSON Schema of the arguments. Default: no arguments.'),
+    strict: z
+      .boolean()
+      .nullish()
+      .describe('Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.'),
+  })
+  .meta({ id: 'FunctionDefinition', description: 'A function that the model may call.' })
+const FunctionName = z.object({ name: z.string().describe('Name of the function.') })
 
 const ResponseFormat = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),
   z.object({ type: z.literal('json_object') }),
   z.object({
     type: z.literal('json_schema'),
-    json_schema: z.object({
-      name: z.string().max(64),
-      description: z.string().optional(),
-      schema: JsonObject.optional(),
-      strict: z.boolean().nullish(),
-    }),
+    json_schema: z
+      .object({
+        name: z.string().max(64).describe('Name of the schema.'),
+        description: z.string().optional().describe('What the answer is, for the model.'),
+        schema: JsonObject.optional().describe('JSON Schema of the answer.'),
+        strict: z
+          .boolean()
+          .nullish()
+          .describe(
+            'Whether the answer must match the schema exactly, where the engine can enforce it. Default: false.',
+          ),
+      })
+      .describe('The schema that the answer follows.'),
   }),
 ])
 
 export const ChatRequest = z
   .object({
-    model: z.string().min(1).max(256),
-    messages: z.array(Message).min(1),
-    stream: z.boolean().nullish(),
-    stream_options: z
-      .object({ include_usage: z.boolean().optional(), include_obfuscation: z.boolean().optional() })
-      .nullish(),
-    max_completion_tokens: z.int().min(1).nullish(),
-    max_tokens: z.int().min(1).nullish(),
-    temperature: z.number().min(0).max(2).nullish(),
-    top_p: z.number().min(0).max(1).nullish(),
-    n: z.int().min(1).max(128).nullish(),
-    stop: z.union([z.string(), z.array(z.string()).max(4)]).nullish(),
-    seed: z.int().nullish(),
-    presence_penalty: z.number().min(-2).max(2).nullish(),
-    frequency_penalty: z.number().min(-2).max(2).nullish(),
-    logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
-    logprobs: z.boolean().nullish(),
-    top_logprobs: z.int().min(0).max(20).nullish(),
+    model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
+    messages: z.array(Message).min(1).describe('The conversation so far, oldest message first.'),
+    ...sampling,
+    max_completion_tokens: z
+      .int()
+      .min(1)
+      .nullish()
+      .describe(
+        'Most tokens to generate, reasoning included. When absent, the engine decides: mostly until the context is full.',
+      ),
+    max_tokens: z.int().min(1).nullish().describe('The same as `max_completion_tokens`, which wins if both are sent.'),
+    n: z.int().min(1).max(128).nullish().describe('How many answers to generate. Default: 1.'),
+    logprobs: z.boolean().nullish().describe('Whether to return the log probability of each token. Default: false.'),
+    top_logprobs: z
+      .int()
+      .min(0)
+      .max(20)
+      .nullish()
+      .describe('How many of the most likely tokens to return for each position. Needs `logprobs: true`. Default: 0.'),
     tools: z
-      .array(z.object({ type: z.literal('function'), function: FunctionDefinition }))
+      .array(
+        z.object({
+          type: z.literal('function'),
+          function: FunctionDefinition,
+        }),
+      )
       .max(128)
-      .nullish(),
+      .nullish()
+      .describe('Functions that the model may call.'),
     tool_choice: z
-      .union([z.enum(['none', 'auto', 'required']), z.object({ type: z.literal('function'), function: FunctionName })])
-      .nullish(),
-    parallel_tool_calls: z.boolean().nullish(),
-    functions: z.array(FunctionDefinition).max(128).nullish(),
-    function_call: z.union([z.enum(['none', 'auto']), FunctionName]).nullish(),
-    response_format: ResponseFormat.nullish(),
-    reasoning_effort: z.string().nullish(),
-    user: z.string().nullish(),
-    metadata: JsonObject.nullish(),
-    top_k: z.int().min(-1).nullish(),
-    min_p: z.number().min(0).max(1).nullish(),
-    repetition_penalty: z.number().min(0).nullish(),
-    chat_template_kwargs: JsonObject.nullish(),
-    priority: z.int().nullish(),
-    cache_salt: z.string().max(256).nullish(),
+      .union([
+        z.enum(['none', 'auto', 'required']),
+        z.object({ type: z.literal('function'), function: FunctionName.describe('The function to call.') }),
+      ])
+      .nullish()
+      .describe(
+        'Whether the model calls tools: `none`, `auto`, `required` (at least one call), or the function to call. Default: `auto` if `tools` has entries.',
+      ),
+    parallel_tool_calls: z
+      .boolean()
+      .nullish()
+      .describe('Whether the model may call several tools in one answer. When absent, the engine decides.'),
+    functions: z
+      .array(FunctionDefinition)
+      .max(128)
+      .nullish()
+      .describe('Deprecated form of `tools`. Cannot be streamed.'),
+    function_call: z
+      .union([z.enum(['none', 'auto']), FunctionName])
+      .nullish()
+      .describe('Deprecated form of `tool_choice`.'),
+    response_format: ResponseFormat.nullish().describe(
+      'Form of the answer: `text`, any JSON object (`json_object`), or JSON of a schema (`json_schema`). Default: `text`.',
+    ),
+    reasoning_effort: z
+      .string()
+      .nullish()
+      .describe(
+        'How much a reasoning model thinks before it answers, such as `none`, `low`, `medium` or `high`. Default: the model decides.',
+      ),
+    metadata: JsonObject.nullish().describe('Accepted for compatibility; not stored and not sent to the engine.'),
+    chat_template_kwargs: JsonObject.nullish().describe(
+      'Variables for the chat template of the model, such as `{"enable_thinking": false}`.',
+    ),
   })
-  .meta({ id: 'ChatCompletionRequest' })
+  .meta({ id: 'ChatCompletionRequest', description: 'A conversation to answer.' })
 export type ChatRequest = z.output<typeof ChatRequest>
 
 const tokens = z.int().min(0)
 export const ChatUsage = z
   .object({
-    prompt_tokens: tokens,
-    completion_tokens: tokens,
-    total_tokens: tokens,
-    prompt_tokens_details: z.object({ cached_tokens: tokens, audio_tokens: tokens }).optional(),
+    prompt_tokens: tokens.describe('Tokens of the prompt.'),
+    completion_tokens: tokens.describe('Tokens of the answer.'),
+    total_tokens: tokens.describe('Sum of both.'),
+    prompt_tokens_details: z
+      .object({
+        cached_tokens: tokens.describe('Prompt tokens that the engine took from its cache.'),
+        audio_tokens: tokens.describe('Prompt tokens that stand for audio.'),
+      })
+      .optional()
+      .describe('Details of the prompt tokens.'),
     completion_tokens_details: z
       .object({
-        reasoning_tokens: tokens,
-        audio_tokens: tokens,
-        accepted_prediction_tokens: tokens,
-        rejected_prediction_tokens: tokens,
+        reasoning_tokens: tokens.describe('Tokens of the reasoning.'),
+        audio_tokens: tokens.describe('Answer tokens that stand for audio.'),
+        accepted_prediction_tokens: tokens.describe('Predicted tokens that became part of the answer.'),
+        rejected_prediction_tokens: tokens.describe('Predicted tokens that did not.'),
       })
-      .optional(),
+      .optional()
+      .describe('Details of the answer tokens.'),
   })
-  .meta({ id: 'CompletionUsage' })
+  .meta({ id: 'CompletionUsage', description: 'Token counts of a request.' })
 
-export const FinishReason = z.enum(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
+export const FinishReason = z
+  .enum(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
+  .describe('Why generation ended: `stop` is a natural end or a stop text, `length` the token limit.')
 
 export const ChatResponse = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Id of the completion, as the engine gave it.'),
     object: z.literal('chat.completion'),
-    created: z.int(),
-    model: z.string(),
-    choices: z.array(
-      z.object({
-        index: z.int(),
-        message: z.looseObject({
-          role: z.literal('assistant'),
-          content: z.string().nullable(),
-          refusal: z.string().nullable(),
-          tool_calls: z.array(ToolCall).optional(),
-          reasoning_content: z.string().optional(),
+    created: z.int().describe('Unix seconds.'),
+    model: z.string().describe('Id of the model.'),
+    choices: z
+      .array(
+        z.object({
+          index: z.int().describe('Position among the choices, from 0.'),
+          message: z
+            .looseObject({
+              role: z.literal('assistant'),
+              content: z.string().nullable().describe('The answer; null if the model only called tools.'),
+              refusal: z.string().nullable().describe('A refusal in place of an answer, else null.'),
+              tool_calls: z.array(ToolCall).optional().describe('Tool calls that the model asks for.'),
+              reasoning_content: z.string().optional().describe('What the model reasoned before it answered.'),
+              annotations: z.array(z.unknown()).optional().describe('Always empty. For compatibility.'),
+            })
+            .describe('The message that the model generated.'),
+          logprobs: z.unknown().describe('Log probabilities of the tokens, with `logprobs: true`; else null.'),
+          finish_reason: FinishReason,
         }),
-        logprobs: z.unknown().nullable(),
-        finish_reason: FinishReason,
-      }),
-    ),
+      )
+      .describe('The answers: one, or `n`.'),
     usage: ChatUsage,
-    service_tier: z.string().nullish(),
-    system_fingerprint: z.string().optional(),
+    service_tier: z.string().nullish().describe('Always `default`. For compatibility.'),
+    system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
   })
-  .meta({ id: 'ChatCompletionResponse' })
+  .meta({ id: 'ChatCompletionResponse', description: 'An answer to a conversation.' })
 export type ChatResponse = z.output<typeof ChatResponse>

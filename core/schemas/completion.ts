@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ChatUsage } from './chat.ts'
+import { sampling } from './sampling.ts'
 
 /**
  * The wire shapes of completions. Source: OpenAI's published API description (CreateCompletionRequest,
@@ -11,60 +12,70 @@ const text = z.string().min(1)
 
 export const CompletionRequest = z
   .object({
-    model: z.string().min(1).max(256),
+    model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
     prompt: z
       .union([text, z.array(text).min(1).max(2048), tokenIds, z.array(tokenIds).min(1).max(2048)])
       .describe('A text or a list of token ids, or a list of either.'),
-    suffix: z.string().nullish().describe('What comes after the text that is to be filled in.'),
-    max_tokens: z.int().min(0).nullish().describe('16 where it is left out, as OpenAI has it; 0 only with echo.'),
-    temperature: z.number().min(0).max(2).nullish(),
-    top_p: z.number().min(0).max(1).nullish(),
-    n: z.int().min(1).max(128).nullish(),
-    best_of: z.int().min(1).max(128).nullish(),
-    echo: z.boolean().nullish(),
-    logprobs: z.int().min(0).max(20).nullish().describe('How many of the likeliest tokens to report at each place.'),
-    stop: z.union([z.string(), z.array(z.string()).max(4)]).nullish(),
-    seed: z.int().nullish(),
-    presence_penalty: z.number().min(-2).max(2).nullish(),
-    frequency_penalty: z.number().min(-2).max(2).nullish(),
-    logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
-    stream: z.boolean().nullish(),
-    stream_options: z
-      .object({ include_usage: z.boolean().optional(), include_obfuscation: z.boolean().optional() })
-      .nullish(),
-    user: z.string().nullish(),
-    top_k: z.int().min(-1).nullish(),
-    min_p: z.number().min(0).max(1).nullish(),
-    repetition_penalty: z.number().min(0).nullish(),
-    priority: z.int().nullish(),
-    cache_salt: z.string().max(256).nullish(),
+    ...sampling,
+    suffix: z.string().nullish().describe('Text that follows the completion, for models that can fill in between.'),
+    max_tokens: z
+      .int()
+      .min(0)
+      .nullish()
+      .describe('Most tokens to generate. 0 is allowed only with `echo: true`. Default: 16.'),
+    n: z.int().min(1).max(128).nullish().describe('How many completions to generate for each prompt. Default: 1.'),
+    best_of: z
+      .int()
+      .min(1)
+      .max(128)
+      .nullish()
+      .describe('Generate this many completions and return the `n` most likely. Default: `n`.'),
+    echo: z.boolean().nullish().describe('Whether to return the prompt before the completion. Default: false.'),
+    logprobs: z
+      .int()
+      .min(0)
+      .max(20)
+      .nullish()
+      .describe('How many of the most likely tokens to return for each position. Default: none.'),
   })
-  .meta({ id: 'CompletionRequest' })
+  .meta({ id: 'CompletionRequest', description: 'A text to continue.' })
 export type CompletionRequest = z.output<typeof CompletionRequest>
 
 export const CompletionResponse = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Id of the completion, as the engine gave it.'),
     object: z.literal('text_completion'),
-    created: z.int(),
-    model: z.string(),
-    choices: z.array(
-      z.object({
-        text: z.string(),
-        index: z.int(),
-        logprobs: z
-          .object({
-            tokens: z.array(z.string()),
-            token_logprobs: z.array(z.number().nullable()),
-            top_logprobs: z.array(z.record(z.string(), z.number()).nullable()).nullable(),
-            text_offset: z.array(z.int()),
-          })
-          .nullable(),
-        finish_reason: z.enum(['stop', 'length', 'content_filter']),
-      }),
-    ),
+    created: z.int().describe('Unix seconds.'),
+    model: z.string().describe('Id of the model.'),
+    choices: z
+      .array(
+        z.object({
+          text: z.string().describe('The generated text; after the prompt with `echo: true`.'),
+          index: z.int().describe('Position among the choices, from 0.'),
+          logprobs: z
+            .object({
+              tokens: z.array(z.string()).describe('The tokens of the text.'),
+              token_logprobs: z
+                .array(z.number().nullable())
+                .describe('Log probability of each token; null for the first token of a prompt.'),
+              top_logprobs: z
+                .array(z.record(z.string(), z.number()).nullable())
+                .nullable()
+                .describe('For each position the most likely tokens with their log probabilities.'),
+              text_offset: z
+                .array(z.int())
+                .describe('Where each token begins, in characters from the start of the text.'),
+            })
+            .nullable()
+            .describe('Log probabilities, if `logprobs` was sent; else null.'),
+          finish_reason: z
+            .enum(['stop', 'length', 'content_filter'])
+            .describe('Why generation ended: `stop` is a natural end or a stop text, `length` the token limit.'),
+        }),
+      )
+      .describe('The completions: `n` for each prompt.'),
     usage: ChatUsage,
-    system_fingerprint: z.string().optional(),
+    system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
   })
-  .meta({ id: 'CompletionResponse' })
+  .meta({ id: 'CompletionResponse', description: 'Continued text.' })
 export type CompletionResponse = z.output<typeof CompletionResponse>

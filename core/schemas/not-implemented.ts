@@ -8,4 +8,4 @@ export const notImplemented = z
   .unknown()
   .refine(value => value == null, { params: { notImplemented: true } })
   .optional()
-  .meta({ description: 'Not supported yet: refused unless null.' })
+  .meta({ description: 'Not supported yet. Any value but null is refused.' })

@@ -33,7 +33,9 @@ export type ImageTask = (typeof imageTasks)[number]
 
 /** What a model can be asked to do. The names are the specification's task types. */
 export const tasks = [...textTasks, ...speechTasks, ...transcriptionTasks, ...imageTasks, ...generationTasks] as const
-export const Task = z.enum(tasks).meta({ id: 'Task', description: 'A task type, such as `std/chat-completion`.' })
+export const Task = z
+  .enum(tasks)
+  .meta({ id: 'Task', description: 'A kind of work that a model does, such as `std/chat-completion`.' })
 export type Task = z.infer<typeof Task>
 
 /** Whether the task is requested below /slug, where each model has a path for it. */

@@ -3,107 +3,189 @@ import { z } from 'zod'
 /** The wire shapes of embeddings, rerank and score. Sources: OpenAI, Voyage and Cohere, vLLM's score API. */
 const text = z.string().min(1)
 const tokenIds = z.array(z.int().min(0)).min(1)
+const model = z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.')
 const extras = {
-  user: z.string().nullish(),
-  truncate_prompt_tokens: z.int().min(-1).nullish(),
-  priority: z.int().nullish(),
+  user: z
+    .string()
+    .nullish()
+    .describe('Your own id of the end user. Accepted for compatibility; not stored and not sent to the engine.'),
+  truncate_prompt_tokens: z
+    .int()
+    .min(-1)
+    .nullish()
+    .describe(
+      'Cut each input to this many tokens; -1 cuts to what the model reads. When absent, inputs that are too long are refused.',
+    ),
+  priority: z
+    .int()
+    .nullish()
+    .describe('Passed to the engine, for engines that schedule by priority (vLLM). Default: 0.'),
 }
 
 export const EmbeddingsRequest = z
   .object({
-    model: z.string().min(1).max(256),
-    input: z.union([text, z.array(text).min(1).max(2048), tokenIds, z.array(tokenIds).min(1).max(2048)]),
-    encoding_format: z.enum(['float', 'base64']).nullish(),
-    dimensions: z.int().min(1).nullish(),
+    model,
+    input: z
+      .union([text, z.array(text).min(1).max(2048), tokenIds, z.array(tokenIds).min(1).max(2048)])
+      .describe('A text or a list of token ids, or a list of up to 2048 of either.'),
+    encoding_format: z
+      .enum(['float', 'base64'])
+      .nullish()
+      .describe('`float`: lists of numbers. `base64`: little-endian 32-bit floats in base64. Default: `float`.'),
+    dimensions: z
+      .int()
+      .min(1)
+      .nullish()
+      .describe('Shorten each vector to this many numbers, normalized again. Default: all of the model.'),
     ...extras,
   })
-  .meta({ id: 'EmbeddingsRequest' })
+  .meta({ id: 'EmbeddingsRequest', description: 'Texts to turn into vectors.' })
 export type EmbeddingsRequest = z.output<typeof EmbeddingsRequest>
 
-const promptUsage = z.object({ prompt_tokens: z.int().min(0), total_tokens: z.int().min(0) })
+const promptUsage = z
+  .object({
+    prompt_tokens: z.int().min(0).describe('Tokens of the inputs.'),
+    total_tokens: z.int().min(0).describe('The same: nothing is generated.'),
+  })
+  .describe('Token counts of the request.')
 
 export const EmbeddingsResponse = z
   .object({
     object: z.literal('list'),
-    data: z.array(
-      z.object({
-        object: z.literal('embedding'),
-        index: z.int(),
-        embedding: z.union([z.array(z.number()), z.string().describe('base64 of little-endian float32')]),
-      }),
-    ),
-    model: z.string(),
+    data: z
+      .array(
+        z.object({
+          object: z.literal('embedding'),
+          index: z.int().describe('Position of the input in the request, from 0.'),
+          embedding: z
+            .union([z.array(z.number()), z.string()])
+            .describe('The vector: a list of numbers, or base64 of little-endian 32-bit floats.'),
+        }),
+      )
+      .describe('One vector for each input, in the order of the request.'),
+    model: z.string().describe('Id of the model.'),
     usage: promptUsage,
   })
-  .meta({ id: 'EmbeddingsResponse' })
+  .meta({ id: 'EmbeddingsResponse', description: 'Vectors of texts.' })
 
-const Document = z.union([z.string(), z.looseObject({ text: z.string().optional() })])
+const Document = z.union([
+  z.string(),
+  z.looseObject({ text: z.string().optional().describe('The text to rank, unless `rank_fields` names others.') }),
+])
+
+const mostResults = z.int().min(0).nullish()
 
 export const RerankRequest = z
   .object({
-    model: z.string().min(1).max(256),
-    query: text,
-    documents: z.array(Document).min(1).max(1000),
-    top_n: z.int().min(0).nullish(),
-    top_k: z.int().min(0).nullish(),
-    topN: z.int().min(0).nullish(),
-    rank_fields: z.array(z.string().max(128)).max(16).nullish(),
-    return_documents: z.boolean().nullish(),
-    raw_scores: z.boolean().nullish(),
+    model,
+    query: text.describe('What the documents are compared with.'),
+    documents: z
+      .array(Document)
+      .min(1)
+      .max(1000)
+      .describe('1 to 1000 texts, or objects with the text in `text` or in the fields that `rank_fields` names.'),
+    top_n: mostResults.describe('How many results to return, most relevant first. Default: all.'),
+    top_k: mostResults.describe('The same as `top_n` (Voyage).'),
+    topN: mostResults.describe('The same as `top_n` (camel case).'),
+    rank_fields: z
+      .array(z.string().max(128))
+      .max(16)
+      .nullish()
+      .describe('Fields of document objects whose texts are ranked, joined by line breaks. Default: `text`.'),
+    return_documents: z.boolean().nullish().describe('Whether to return the text of each document. Default: false.'),
+    raw_scores: z
+      .boolean()
+      .nullish()
+      .describe('Whether to return logits in place of probabilities from 0 to 1. Default: false.'),
     ...extras,
   })
-  .meta({ id: 'RerankRequest' })
+  .meta({ id: 'RerankRequest', description: 'Documents to order by relevance to a query.' })
 export type RerankRequest = z.output<typeof RerankRequest>
+
+const rank = {
+  index: z.int().describe('Position of the document in the request, from 0.'),
+  relevance_score: z.number().describe('Relevance: 0 to 1, or a logit with `raw_scores: true`.'),
+}
 
 export const RerankResponse = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Id of the answer.'),
     object: z.literal('list'),
-    model: z.string(),
-    data: z.array(z.object({ index: z.int(), relevance_score: z.number(), document: z.string().optional() })),
-    results: z.array(
-      z.object({ index: z.int(), relevance_score: z.number(), document: z.object({ text: z.string() }).optional() }),
-    ),
-    usage: promptUsage.extend({ completion_tokens: z.literal(0) }),
-    meta: z.object({
-      api_version: z.object({ version: z.literal('2') }),
-      billed_units: z.object({ search_units: z.int() }),
-    }),
+    model: z.string().describe('Id of the model.'),
+    data: z
+      .array(
+        z.object({ ...rank, document: z.string().optional().describe('The text, with `return_documents: true`.') }),
+      )
+      .describe('The ranking, most relevant first, in the form of Voyage.'),
+    results: z
+      .array(
+        z.object({
+          ...rank,
+          document: z
+            .object({ text: z.string().describe('The text.') })
+            .optional()
+            .describe('The document, with `return_documents: true`.'),
+        }),
+      )
+      .describe('The same ranking in the form of Cohere and Jina.'),
+    usage: promptUsage.extend({ completion_tokens: z.literal(0) }).describe('Token counts of the request.'),
+    meta: z
+      .object({
+        api_version: z.object({ version: z.literal('2') }).describe('Version of the Cohere API that this follows.'),
+        billed_units: z
+          .object({ search_units: z.int().describe('One for each 100 documents.') })
+          .describe('What Cohere would bill.'),
+      })
+      .describe('For clients of Cohere.'),
   })
-  .meta({ id: 'RerankResponse' })
+  .meta({ id: 'RerankResponse', description: 'Documents ordered by relevance.' })
 export type RerankResponse = z.output<typeof RerankResponse>
 
 const side = z.union([text, z.array(text).min(1).max(1000)])
 
 export const ScoreRequest = z
   .object({
-    model: z.string().min(1).max(256),
-    text_1: side.nullish(),
-    text_2: side.nullish(),
-    queries: side.nullish(),
-    documents: side.nullish(),
-    items: side.nullish(),
-    data_1: side.nullish(),
-    data_2: side.nullish(),
-    use_activation: z.boolean().nullish(),
+    model,
+    text_1: side.nullish().describe('First text of the pair, or a list of up to 1000. Needs `text_2`.'),
+    text_2: side
+      .nullish()
+      .describe(
+        'Second text of the pair, or a list. Lists are paired by position; one text is paired with each of a list.',
+      ),
+    queries: side.nullish().describe('The same as `text_1`, together with `documents` or `items`.'),
+    documents: side.nullish().describe('The same as `text_2`, together with `queries`.'),
+    items: side.nullish().describe('The same as `text_2`, together with `queries`.'),
+    data_1: side.nullish().describe('The same as `text_1`, together with `data_2`.'),
+    data_2: side.nullish().describe('The same as `text_2`, together with `data_1`.'),
+    use_activation: z.boolean().nullish().describe('Accepted for compatibility with vLLM; has no effect.'),
     ...extras,
   })
-  .meta({ id: 'ScoreRequest' })
+  .meta({ id: 'ScoreRequest', description: 'Pairs of texts to score. Send one of the three names for a pair.' })
 export type ScoreRequest = z.output<typeof ScoreRequest>
 
 export const ScoreResponse = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Id of the answer.'),
     object: z.literal('list'),
-    created: z.int(),
-    model: z.string(),
-    data: z.array(z.object({ index: z.int(), object: z.literal('score'), score: z.number() })),
-    usage: z.object({
-      prompt_tokens: z.int().min(0),
-      total_tokens: z.int().min(0),
-      completion_tokens: z.int().min(0),
-      prompt_tokens_details: z.null(),
-    }),
+    created: z.int().describe('Unix seconds.'),
+    model: z.string().describe('Id of the model.'),
+    data: z
+      .array(
+        z.object({
+          index: z.int().describe('Position of the pair, from 0.'),
+          object: z.literal('score'),
+          score: z.number().describe('Similarity or relevance; mostly 0 to 1, depending on the model.'),
+        }),
+      )
+      .describe('One score for each pair, in the order of the request.'),
+    usage: z
+      .object({
+        prompt_tokens: z.int().min(0).describe('Tokens of the texts.'),
+        total_tokens: z.int().min(0).describe('The same: nothing is generated.'),
+        completion_tokens: z.int().min(0).describe('0: nothing is generated.'),
+        prompt_tokens_details: z.null().describe('Always null. For compatibility.'),
+      })
+      .describe('Token counts of the request.'),
   })
-  .meta({ id: 'ScoreResponse' })
+  .meta({ id: 'ScoreResponse', description: 'Scores of pairs of texts.' })
 export type ScoreResponse = z.output<typeof ScoreResponse>

@@ -5,7 +5,7 @@ import { regions } from '../store/workflows.ts'
 const ignored = z
   .unknown()
   .optional()
-  .describe('Set by the server; ignored, so that a workflow that was read can be sent back.')
+  .describe('Set by the server. Ignored in requests, so that a workflow that was read can be sent back.')
 /** Members of a stored workflow that no request changes. */
 const readOnly = {
   id: ignored,
@@ -21,19 +21,21 @@ const longestTimeout = 86_400
 /** What a workflow is made of, as it is sent; every field but the name and the graph has a default. */
 export const WorkflowFields = z
   .strictObject({
-    name: z.string().trim().min(1).max(256),
-    description: z.string().max(4096).nullish(),
-    region: z.enum(regions).optional().describe('A label: this server has no regions of its own.'),
-    timeout: z.int().min(1).max(longestTimeout).optional().describe('Seconds that a run may take; 3600 when absent.'),
+    name: z.string().trim().min(1).max(256).describe('Name of the workflow.'),
+    description: z.string().max(4096).nullish().describe('What the workflow is for.'),
+    region: z.enum(regions).optional().describe('A label without effect. Default: `Global`.'),
+    timeout: z.int().min(1).max(longestTimeout).optional().describe('Most seconds of an execution. Default: 3600.'),
     on_failure: z
       .enum(['fail_fast', 'continue'])
       .optional()
-      .describe('Whether the first failure ends what has not begun, or only what comes after it.'),
+      .describe(
+        '`fail_fast`: the first failure ends the execution. `continue`: nodes that do not depend on the failed one still run. Default: `fail_fast`.',
+      ),
     parameters: ParameterRecord.nullish().describe(
-      'What may be given to a run. Where nothing is declared, anything may be.',
+      'The input parameters by name. Default: none declared, and an execution may be given any.',
     ),
-    dag: Dag,
+    dag: Dag.describe('The nodes and edges.'),
     ...readOnly,
   })
-  .meta({ id: 'WorkflowFields' })
+  .meta({ id: 'WorkflowFields', description: 'The definition of a workflow.' })
 export type WorkflowFields = z.output<typeof WorkflowFields>

@@ -1,45 +1,46 @@
 import { z } from 'zod'
 import type { DeviceProcess, DeviceSnapshot } from '../../core/models/fleet.ts'
 
-const Reading = z.number().nullable().describe('Null where the driver does not report it, for MIG slices and the CPU.')
+const Reading = z.number().nullable()
+const absence = 'Null if the driver does not report it, for MIG slices and the CPU.'
 
 const ProcessStatus = z
   .object({
-    pid: z.int().describe('As the driver reports it: mostly in the PID namespace of the host.'),
-    name: z.string().nullable(),
-    bytes: z.int().nullable().describe('Memory of the card that the process uses; null where it is not reported.'),
+    pid: z.int().describe('Process id as the driver reports it: mostly that of the host.'),
+    name: z.string().nullable().describe('Name of the program; null if not reported.'),
+    bytes: z.int().nullable().describe('Bytes of device memory that the process uses; null if not reported.'),
     engine_id: z
       .string()
       .nullable()
       .describe(
-        'The engine to whose process tree it belongs. Null for other processes, and where infer runs in a container and the driver reports PIDs of the host.',
+        'Id of the engine to which the process belongs. Null for other processes, and if infer runs in a container and the driver reports process ids of the host.',
       ),
   })
-  .meta({ id: 'DeviceProcess' })
+  .meta({ id: 'DeviceProcess', description: 'A process that uses a device.' })
 
 /** One device in `GET /api/system/status`. */
 export const DeviceStatus = z
   .object({
-    id: z.string(),
-    name: z.string(),
-    kind: z.enum(['nvidia', 'cpu']),
-    total_bytes: z.int(),
-    used_bytes: z.int().nullable().describe('Measured by the driver; null where it cannot be.'),
-    booked_bytes: z.int().describe('Promised to engines.'),
+    id: z.string().describe('Id of the device, such as `cpu` or the UUID of a GPU.'),
+    name: z.string().describe('Name of the product.'),
+    kind: z.enum(['nvidia', 'cpu']).describe('Kind of the device.'),
+    total_bytes: z.int().describe('Bytes of memory.'),
+    used_bytes: z.int().nullable().describe('Bytes in use as the driver measures them; null if it cannot.'),
+    booked_bytes: z.int().describe('Bytes reserved for engines.'),
     utilization: Reading.describe(
-      'Fraction of the last sample period (up to 1 s) in which a kernel ran on the card, 0 to 1. Null where the driver does not report it, for MIG slices and the CPU.',
+      'Fraction of the last sample period (up to 1 s) in which a kernel ran on the device, 0 to 1. Null if the driver does not report it, for MIG slices and the CPU.',
     ),
-    temperature_celsius: Reading,
-    power_watts: Reading,
-    power_limit_watts: Reading,
+    temperature_celsius: Reading.describe(`Degrees Celsius. ${absence}`),
+    power_watts: Reading.describe(`Watts. ${absence}`),
+    power_limit_watts: Reading.describe(`Most watts that the driver allows. ${absence}`),
     processes: z
       .array(ProcessStatus)
       .nullable()
       .describe(
-        'Compute processes on the card, of infer and of others. Null where the driver does not report them, for MIG slices and the CPU. In a container the driver may leave processes out.',
+        'Compute processes on the device, of infer and of others. Null if the driver does not report them, for MIG slices and the CPU. In a container the driver may leave processes out.',
       ),
   })
-  .meta({ id: 'DeviceStatus' })
+  .meta({ id: 'DeviceStatus', description: 'A GPU or the CPU.' })
 
 /** A device in the shape of the API. `processes` is undefined where they are not known. */
 export const deviceStatus = (

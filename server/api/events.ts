@@ -12,6 +12,7 @@ import {
   isLast,
   progressRecord,
   resumeFrom,
+  resumeText,
   sharedSnapshot,
   snapshot,
   typesWanted,
@@ -125,7 +126,7 @@ async function followOrganization(
 }
 
 const resuming =
-  'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. Above `limits.streams_per_token` or `limits.streams_per_organization` a stream is refused with 429. A token that is revoked, expires or loses the scope ends the stream within 2 s: the last event is `error`, with the code `invalid_api_key` or `insufficient_scope`. '
+  'The answer is a stream of server-sent events. The first event is `snapshot`. The others have an id: send the last one as `Last-Event-ID` or `?after=` to continue after it, within 24 hours. Above `limits.streams_per_token` or `limits.streams_per_organization` a stream is refused with 429. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event, whose code is `invalid_api_key` or `insufficient_scope`.'
 
 const sharedBy = (owners: EventOwners): Shared => ({
   snapshotOf: openOrganizationSnapshots(owners),
@@ -139,10 +140,12 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
     eventStream: true,
     scope: 'user:read',
     tag,
-    summary: 'Follow a job until its end',
-    description: `${resuming}Its progress comes as \`job.progress\`, without an id. The stream ends behind the event that tells of the job's end.`,
-    params: z.object({ id: z.string() }),
-    query: z.strictObject({ after: z.string().optional() }),
+    summary: 'Stream events of job',
+    description: `${resuming} Progress comes as \`job.progress\`, without an id. The stream ends after the event of the end of the job.`,
+    events: 'JobEvent',
+    errorCodes: ['not_found', 'output_expired'],
+    params: z.object({ id: z.string().describe('Id of the job: `job_…`.') }),
+    query: z.strictObject({ after: z.string().optional().describe(resumeText) }),
     answer: call => followJob(call, owners),
   }),
   route({
@@ -151,9 +154,16 @@ export const eventRoutes = (owners: EventOwners, shared = sharedBy(owners)) => [
     eventStream: true,
     scope: 'user:read',
     tag,
-    summary: 'Follow all jobs and executions of the organization',
-    description: `${resuming}The snapshot lists the newest 50 unfinished jobs and executions; \`has_more\` says that there may be more jobs: list them with \`GET /api/jobs\`. \`?types=job.completed,job.failed\` leaves out what is not named; \`job.*\` is every type of jobs, \`workflow_execution.*\` every one of executions and their nodes.`,
-    query: z.strictObject({ types: z.string().optional(), after: z.string().optional() }),
+    summary: 'Stream events of organization',
+    description: `${resuming} The stream has the events of all jobs and executions of the organization and does not end. The snapshot has the newest 50 jobs and executions that have not ended; with \`has_more\` there may be more jobs: list them with \`GET /api/jobs\`. With \`?types=job.completed,job.failed\` only these types are sent; \`job.*\` stands for all events of jobs, \`workflow_execution.*\` for all of executions and their nodes.`,
+    events: 'OrganizationEvent',
+    query: z.strictObject({
+      types: z
+        .string()
+        .optional()
+        .describe('Event types to send, separated by commas; `job.*` stands for all that begin so. Default: all.'),
+      after: z.string().optional().describe(resumeText),
+    }),
     answer: call => followOrganization(call, owners, shared),
   }),
 ]

@@ -8,7 +8,7 @@ import { isLastOfExecution, recordOf } from './execution-event.ts'
 import { progressOfNodes, shownNode } from './execution-nodes.ts'
 import { findExecution, shownExecution } from './execution-record.ts'
 import { beginning, follow, openChangeFlag, pageSize } from './follow.ts'
-import { record, resumeFrom, snapshot } from './job-event.ts'
+import { record, resumeFrom, resumeText, snapshot } from './job-event.ts'
 
 type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
 
@@ -100,11 +100,13 @@ export const executionEventRoutes = (owners: FollowOwners) => [
     eventStream: true,
     scope: 'user:read',
     tag: 'Events',
-    summary: 'Follow an execution and its nodes until its end',
+    summary: 'Stream events of execution',
     description:
-      'Server-sent events. The first is `snapshot`; each of the others has an id, and a reader that sends the last one that it had as `Last-Event-ID` or `?after=` goes on behind it, for 24 hours. A token that is revoked, expires or loses the scope ends the stream within 2 s: the last event is `error`, with the code `invalid_api_key` or `insufficient_scope`. How far nodes are comes as `workflow_execution.node.progress`, without an id. Large results are left out: null stands in the snapshot, and an event of a node is without `result`. Read them with their node.',
-    params: z.object({ id: z.string() }),
-    query: z.strictObject({ after: z.string().optional() }),
+      'The answer is a stream of server-sent events of an execution and its nodes, until its end. The first event is `snapshot`. The others have an id: send the last one as `Last-Event-ID` or `?after=` to continue after it, within 24 hours. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event, whose code is `invalid_api_key` or `insufficient_scope`. Progress of nodes comes as `workflow_execution.node.progress`, without an id. Large results are left out: they are null in the snapshot, and absent in events. Read them with their node.',
+    events: 'ExecutionEvent',
+    errorCodes: ['not_found'],
+    params: z.object({ id: z.string().describe('Id of the execution: `exec_…`.') }),
+    query: z.strictObject({ after: z.string().optional().describe(resumeText) }),
     answer: call => followExecution(call, owners),
   }),
 ]

@@ -6,19 +6,28 @@ import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { ExecutionSummary, executionSummary } from './execution-record.ts'
+import { cursorText, pageFields, pageLimit } from './page.ts'
 import { findWorkflow } from './workflow-record.ts'
 
 const tag = 'Workflow executions'
 const Filter = z.strictObject({
-  status: z.enum(executionStatuses).optional(),
-  created_after: z.coerce.number().int().min(0).optional().describe('Unix seconds.'),
-  metadata: z.record(z.string(), z.string()).optional(),
-  limit: z.coerce.number().int().min(1).max(100).default(20),
-  after: z.string().max(64).optional(),
+  status: z.enum(executionStatuses).optional().describe('Only executions with this status.'),
+  created_after: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe('Only executions created after this time, in Unix seconds.'),
+  metadata: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('`?metadata[ref]=42`: only executions with exactly this value under this name.'),
+  limit: pageLimit,
+  after: z.string().max(64).optional().describe(cursorText),
 })
 const Page = z
-  .object({ executions: z.array(ExecutionSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })
-  .meta({ id: 'ExecutionPage' })
+  .object({ executions: z.array(ExecutionSummary).describe('The executions, newest first.'), ...pageFields })
+  .meta({ id: 'ExecutionPage', description: 'A page of executions.' })
 
 type ListOwners = Pick<Owners, 'executions'>
 
@@ -47,8 +56,9 @@ export const executionListRoutes = (owners: ListOwners & Pick<Owners, 'workflows
     path: '/api/workflow-executions',
     scope: 'user:read',
     tag,
-    summary: 'List executions, newest first',
-    query: Filter.extend({ workflow_id: z.string().max(64).optional() }),
+    summary: 'List executions',
+    description: 'Returns executions of the organization, newest first, without nodes and results.',
+    query: Filter.extend({ workflow_id: z.string().max(64).optional().describe('Only executions of this workflow.') }),
     response: Page,
     handle: ({ query: { workflow_id, ...filter } }, call) => list(call, filter, workflow_id, owners),
   }),
@@ -57,8 +67,10 @@ export const executionListRoutes = (owners: ListOwners & Pick<Owners, 'workflows
     path: '/api/workflows/:id/executions',
     scope: 'user:read',
     tag,
-    summary: 'List executions of a workflow, newest first',
-    params: z.object({ id: z.string() }),
+    summary: 'List executions of workflow',
+    description: 'Returns executions of one workflow, newest first, without nodes and results.',
+    errorCodes: ['not_found'],
+    params: z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') }),
     query: Filter,
     response: Page,
     handle: async ({ params, query }, call) =>

@@ -7,41 +7,37 @@ import type { Call } from '../call.ts'
 import type { Embedded } from '../embedded.ts'
 import type { Owners } from '../owners.ts'
 import { type ShownKept, shownKept } from './execution-results.ts'
+import { JobErrorObject } from './job-error.ts'
 import { seconds } from './job-record.ts'
-
-const ErrorFacts = z.object({
-  code: z.string(),
-  message: z.string(),
-  type: z.string(),
-  retryable: z.boolean(),
-  attempt: z.int(),
-})
+import { WaitingFor } from './waiting-for.ts'
 
 export const ExecutionNodeObject = z
   .object({
-    node_id: z.string(),
+    node_id: z.string().describe('Id of the node in the workflow.'),
     task: Task,
-    model_id: z.string(),
-    status: z.enum(nodeStatuses),
-    attempts: z.int(),
-    cached: z.boolean().describe('Whether its result is that of the same work before.'),
-    job_id: z.string().nullable(),
-    started_at: z.int().nullable(),
-    finished_at: z.int().nullable(),
-    duration_ms: z.int().nullable(),
-    progress: z.number().nullable(),
-    queue_position: z.int().nullable(),
-    waiting_for: z.object({ reason: z.string(), detail: z.string(), eta_seconds: z.int().nullable() }).nullable(),
+    model_id: z.string().describe('Id of the model.'),
+    status: z.enum(nodeStatuses).describe('State of the node.'),
+    attempts: z.int().describe('Attempts so far.'),
+    cached: z.boolean().describe('Whether the result was taken from equal work before.'),
+    job_id: z.string().nullable().describe('Id of the job of the node; null if it has none.'),
+    started_at: z.int().nullable().describe('Unix seconds; null before.'),
+    finished_at: z.int().nullable().describe('Unix seconds; null before.'),
+    duration_ms: z.int().nullable().describe('Milliseconds from start to end; null before the end.'),
+    progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
+    queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
+    waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
     resolved_inputs: z
       .unknown()
       .describe(
-        'What the inputs come to, once it has ended; null where they are long, and then they are told with the one node.',
+        'The inputs with all references replaced, once the node has ended. Null if they are long: read the single node for them.',
       ),
-    result: z.unknown(),
-    error: ErrorFacts.nullable(),
-    logs_url: z.string().nullable(),
+    result: z
+      .unknown()
+      .describe('Result of the task; null before the end. In lists only what `outputs` of the node keeps.'),
+    error: JobErrorObject.nullable().describe('Why the node failed; null if it did not.'),
+    logs_url: z.string().nullable().describe('Where to read the log of the job; null without a job.'),
   })
-  .meta({ id: 'ExecutionNode' })
+  .meta({ id: 'ExecutionNode', description: 'A node of an execution.' })
 
 /** A node; its inputs and its result only where they are asked for one by one. */
 export function shownNode(

@@ -10,65 +10,95 @@ import type { Embedded } from '../embedded.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
 import { ExecutionNodeObject, keptOf, shownNodes } from './execution-nodes.ts'
-import { seconds } from './job-record.ts'
+import { ErrorFacts } from './job-error.ts'
+import { seconds, TokenUsage } from './job-record.ts'
 
 const ExecutionErrorObject = z
   .object({
-    code: z.enum(['node_failed', 'timeout']),
-    message: z.string(),
-    type: z.enum(['execution_error', 'timeout_error']),
-    node_id: z.string().nullish().describe('The first that has failed.'),
-    task: z.string().nullish(),
-    cause: z.object({ code: z.string(), message: z.string(), type: z.string() }).nullish(),
-    failed_nodes: z.array(z.string()).optional(),
-    skipped_nodes: z.array(z.string()).optional(),
+    code: z.enum(['node_failed', 'timeout']).describe('Error code.'),
+    message: z.string().describe('What happened, as a sentence.'),
+    type: z.enum(['execution_error', 'timeout_error']).describe('Class of the error.'),
+    node_id: z.string().nullish().describe('Id of the node that failed first.'),
+    task: z.string().nullish().describe('Task of that node.'),
+    cause: ErrorFacts.nullish().describe('Why that node failed; null if its job was cancelled.'),
+    failed_nodes: z.array(z.string()).optional().describe('Ids of all nodes that failed.'),
+    skipped_nodes: z.array(z.string()).optional().describe('Ids of the nodes that were not run because of it.'),
   })
-  .meta({ id: 'ExecutionError', description: 'Why it did not complete: a node has failed, or its time was over.' })
+  .meta({
+    id: 'ExecutionError',
+    description: 'Why an execution did not complete: a node failed, or its time was over.',
+  })
 
 const ExecutionFacts = z.object({
-  id: z.string(),
+  id: z.string().describe('Id of the execution: `exec_…`.'),
   object: z.literal('workflow_execution'),
-  workflow_id: z.string().nullable(),
-  workflow_version: z.int().nullable(),
-  organization_id: z.string(),
-  status: z.enum(executionStatuses),
-  input_params: z.record(z.string(), z.unknown()),
-  error: ExecutionErrorObject.nullable(),
+  workflow_id: z.string().nullable().describe('Id of the workflow; null if it was executed without being stored.'),
+  workflow_version: z.int().nullable().describe('Version of the workflow; null as `workflow_id` is.'),
+  organization_id: z.string().describe('Id of the organization: `org_…`.'),
+  status: z.enum(executionStatuses).describe('State of the execution.'),
+  input_params: z.record(z.string(), z.unknown()).describe('The input parameters that it was given.'),
+  error: ExecutionErrorObject.nullable().describe('Why it did not complete; null if it did, or has not ended.'),
   warnings: z
-    .array(z.object({ code: z.literal('node_failed'), node_id: z.string(), message: z.string() }))
-    .describe('Of one that has completed: nodes that have failed where that was borne.'),
-  created_at: z.int(),
-  updated_at: z.int(),
-  started_at: z.int().nullable(),
-  finished_at: z.int().nullable(),
-  timeout_at: z.int().nullable(),
-  expires_at: z.int().nullable(),
-  duration_ms: z.int().nullable(),
-  progress: z.object({
-    total: z.int(),
-    completed: z.int(),
-    failed: z.int(),
-    skipped: z.int(),
-    running: z.int(),
-  }),
-  usage: z.object({ input_tokens: z.int(), output_tokens: z.int() }),
-  cost: z.number(),
-  priority: z.int(),
-  metadata: z.unknown(),
-  trigger: z.literal('api').describe('What began it: a call of this API.'),
-  token_id: z.string(),
-  parent_execution_id: z.string().nullable(),
+    .array(
+      z.object({
+        code: z.literal('node_failed'),
+        node_id: z.string().describe('Id of the node.'),
+        message: z.string().describe('Why it failed.'),
+      }),
+    )
+    .describe('Nodes with `on_error: "continue"` that failed in an execution that completed.'),
+  created_at: z.int().describe('Unix seconds.'),
+  updated_at: z.int().describe('Unix seconds of the last change.'),
+  started_at: z.int().nullable().describe('Unix seconds at which the first node began; null before.'),
+  finished_at: z.int().nullable().describe('Unix seconds; null before.'),
+  timeout_at: z
+    .int()
+    .nullable()
+    .describe('Unix seconds at which it is ended if it has not ended; null before it begins.'),
+  expires_at: z
+    .int()
+    .nullable()
+    .describe('Unix seconds after which it is deleted; null if it is kept or has not ended.'),
+  duration_ms: z.int().nullable().describe('Milliseconds from start to end; null before the end.'),
+  progress: z
+    .object({
+      total: z.int().describe('All nodes.'),
+      completed: z.int().describe('Nodes that completed.'),
+      failed: z.int().describe('Nodes that failed.'),
+      skipped: z.int().describe('Nodes that were not run.'),
+      running: z.int().describe('Nodes that run.'),
+    })
+    .describe('Numbers of nodes.'),
+  usage: TokenUsage,
+  cost: z.number().describe('Cost so far in the currency unit of the configured prices.'),
+  priority: z.int().describe('Priority of its jobs, -100 to 100; higher runs earlier.'),
+  metadata: z.unknown().describe('Your own key-value pairs.'),
+  trigger: z.literal('api').describe('What started it: always a call of the API.'),
+  token_id: z.string().describe('Id of the token that started it.'),
+  parent_execution_id: z
+    .string()
+    .nullable()
+    .describe('Id of the execution that this one retries; null for a first one.'),
 })
 
-export const ExecutionSummary = ExecutionFacts.meta({ id: 'ExecutionSummary' })
+export const ExecutionSummary = ExecutionFacts.meta({
+  id: 'ExecutionSummary',
+  description: 'An execution without its nodes and results.',
+})
 export const ExecutionObject = ExecutionFacts.extend({
   outputs: z
-    .record(z.string(), z.object({ result: z.unknown(), values: z.record(z.string(), z.unknown()) }))
+    .record(
+      z.string(),
+      z.object({
+        result: z.unknown().describe('The result, or the parts of it that `outputs` of the node keeps.'),
+        values: z.record(z.string(), z.unknown()).describe('The kept values by their paths.'),
+      }),
+    )
     .nullable()
-    .describe('By node, what it keeps of its result; null until the execution has completed.'),
-  nodes: z.array(ExecutionNodeObject).optional(),
-  dag: Dag.optional().describe('What is executed, with `?include=dag`.'),
-}).meta({ id: 'Execution' })
+    .describe('Results by node id; null until the execution has completed.'),
+  nodes: z.array(ExecutionNodeObject).optional().describe('The nodes, unless `?include=none`.'),
+  dag: Dag.optional().describe('The graph that is executed, with `?include=dag`.'),
+}).meta({ id: 'Execution', description: 'An execution of a workflow.' })
 
 /** An execution without its nodes, as it stands in lists and events. */
 export const executionSummary = (execution: ExecutionRecord): z.input<typeof ExecutionSummary> => ({

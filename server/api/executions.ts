@@ -1,38 +1,27 @@
 import { z } from 'zod'
 import { canonicalHash } from '../../core/canonical.ts'
-import { Dag, maxMembers, ParameterRecord } from '../../core/dag/definition.ts'
+import { maxMembers } from '../../core/dag/definition.ts'
 import { Failure } from '../../core/failure.ts'
-import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import type { ExecutionRecord, WorkflowDefinition } from '../../core/store/workflows.ts'
 import type { ExecutionOptions } from '../../core/workflows/executions.ts'
-import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Call } from '../call.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import type { Embedded } from '../embedded.ts'
 import { idempotencyOf } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { ExecutionNodeObject, progressOfNodes, shownNode, shownNodes } from './execution-nodes.ts'
 import { ExecutionObject, executionAnswer, findExecution } from './execution-record.ts'
+import { ExecuteRequest, type ExecutionTerms, RetryRequest, RunRequest } from './execution-request.ts'
 import { shownResult } from './execution-results.ts'
 import { isRunning, waitForExecution } from './execution-wait.ts'
 import { definitionOf, findWorkflow, offerFor } from './workflow-record.ts'
 
 const tag = 'Workflow executions'
-const One = z.object({ id: z.string() })
-const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer' })
+const One = z.object({ id: z.string().describe('Id of the execution: `exec_…`.') })
+const OfWorkflow = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
+const Answer = z.object({ execution: ExecutionObject }).meta({ id: 'ExecutionAnswer', description: 'One execution.' })
 const priorities = { low: -10, normal: 0, high: 10 } as const
-const InputParams = z.record(z.string(), z.unknown()).default({})
-
-const Terms = z.strictObject({
-  input_params: InputParams,
-  priority: z.union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])]).default(0),
-  timeout: z.int().min(1).max(86_400).optional().describe('Seconds; what the workflow says when absent.'),
-  metadata: z.record(z.string().max(64), z.string().max(512)).optional(),
-  webhook_url: notImplemented,
-  webhook_events: notImplemented,
-})
-type Terms = z.output<typeof Terms>
-
 type ExecutionOwners = Pick<
   Owners,
   'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'workflows'
@@ -43,7 +32,7 @@ const wishOf = (
   call: Call,
   definition: WorkflowDefinition,
   workflow: ExecutionOptions['workflow'],
-  terms: Terms,
+  terms: ExecutionTerms,
   owners: Pick<Owners, 'admission' | 'config' | 'registry'>,
 ): ExecutionOptions => {
   const retention = owners.config.limits.job_retention
@@ -74,26 +63,19 @@ async function answer(
   return executionAnswer(execution, call, owners, { withNodes: false })
 }
 
-const Execute = Terms.extend({ version: z.int().min(1).optional().describe('The newest when absent.') }).meta({
-  id: 'ExecuteWorkflow',
-})
-const Run = Terms.extend({
-  dag: Dag,
-  parameters: ParameterRecord.nullish(),
-  name: WorkflowFields.shape.name.optional(),
-  on_failure: WorkflowFields.shape.on_failure,
-}).meta({ id: 'RunWorkflow' })
-const Nodes = z.object({ nodes: z.array(ExecutionNodeObject) }).meta({ id: 'ExecutionNodes' })
-const OneNode = z.object({ node: ExecutionNodeObject }).meta({ id: 'ExecutionNodeAnswer' })
-const Retry = z
-  .strictObject({
-    from: z.string().max(64).default('failed').describe('`failed`, `start`, or the id of a node.'),
-    input_params: z.record(z.string(), z.unknown()).optional().describe('Those of the first when absent.'),
-  })
-  .meta({ id: 'RetryExecution' })
+const Nodes = z
+  .object({ nodes: z.array(ExecutionNodeObject).describe('The nodes.') })
+  .meta({ id: 'ExecutionNodes', description: 'The nodes of an execution.' })
+const OneNode = z
+  .object({ node: ExecutionNodeObject })
+  .meta({ id: 'ExecutionNodeAnswer', description: 'One node of an execution.' })
 const Deleted = z
-  .object({ id: z.string(), object: z.literal('workflow_execution'), deleted: z.literal(true) })
-  .meta({ id: 'ExecutionDeleted' })
+  .object({
+    id: z.string().describe('Id of the execution.'),
+    object: z.literal('workflow_execution'),
+    deleted: z.literal(true),
+  })
+  .meta({ id: 'ExecutionDeleted', description: 'Confirms that an execution was deleted.' })
 
 /** Executions: workflows that are being carried out or have been. */
 export const executionRoutes = (owners: ExecutionOwners) => [
@@ -103,11 +85,12 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     scope: 'user:write',
     bucket: 'jobs',
     tag,
-    summary: 'Execute a workflow',
+    summary: 'Execute workflow',
     description:
-      'Once the answer is there the execution survives crashes and restarts. A workflow that cannot run is refused with `invalid_graph`, and nothing of it exists.',
-    params: One,
-    body: Execute,
+      'Starts an execution of a stored workflow. Once the answer has arrived, the execution survives crashes and restarts. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
+    errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found'],
+    params: OfWorkflow,
+    body: ExecuteRequest,
     example: { input_params: { topic: 'cats' } },
     response: Answer,
     status: 202,
@@ -123,9 +106,12 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     scope: 'user:write',
     bucket: 'jobs',
     tag,
-    summary: 'Execute a workflow that is not written down',
+    summary: 'Run workflow without storing it',
+    description:
+      'Starts an execution of the workflow in the body. The workflow is kept with the execution only. A workflow that cannot be executed is refused with `invalid_graph`, and no execution is created.',
+    errorCodes: [...errorGroups.submit, 'invalid_graph'],
     members: maxMembers,
-    body: Run,
+    body: RunRequest,
     example: {
       dag: {
         nodes: {
@@ -150,16 +136,17 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     path: '/api/workflow-executions/:id',
     scope: 'user:read',
     tag,
-    summary: 'Read an execution with its nodes',
+    summary: 'Get execution',
     description:
-      'With `?wait=30` the answer comes when it has ended, or after that many seconds. A token that is revoked, expires or loses the scope meanwhile gets 401 or 403 within 2 s.',
+      'Returns an execution with its nodes and results. With `?wait=30` the answer comes when it has ended, or after 30 s. If the token is revoked, expires or loses the scope meanwhile, the answer is 401 or 403 within 2 s.',
+    errorCodes: ['not_found', 'output_expired'],
     params: One,
     query: z.strictObject({
       include: z
         .enum(['nodes', 'dag', 'none'])
         .default('nodes')
-        .describe('`dag` is the nodes, and with them the definition that is executed.'),
-      wait: z.coerce.number().min(0).max(120).default(0),
+        .describe('What to include: `nodes`, `dag` (nodes and the graph that is executed) or `none`.'),
+      wait: z.coerce.number().min(0).max(120).default(0).describe('Seconds to wait for the end, 120 at most.'),
     }),
     response: Answer,
     handle: async ({ params, query }, call) => {
@@ -181,7 +168,9 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     path: '/api/workflow-executions/:id/nodes',
     scope: 'user:read',
     tag,
-    summary: 'Read the nodes of an execution',
+    summary: 'List nodes of execution',
+    description: 'Returns the nodes with their states and what they keep of their results.',
+    errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: Nodes,
     handle: async ({ params }, call) => {
@@ -197,8 +186,10 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     path: '/api/workflow-executions/:id/nodes/:node',
     scope: 'user:read',
     tag,
-    summary: 'Read one node, with its inputs and its whole result',
-    params: One.extend({ node: z.string() }),
+    summary: 'Get node of execution',
+    description: 'Returns one node with its inputs, in which all references are replaced, and its whole result.',
+    errorCodes: ['not_found', 'output_expired'],
+    params: One.extend({ node: z.string().describe('Id of the node.') }),
     response: OneNode,
     handle: async ({ params }, call) => {
       const { id, organizationId } = await findExecution(params.id, call, owners)
@@ -221,7 +212,9 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     scope: 'user:write',
     bucket: 'api',
     tag,
-    summary: 'Cancel an execution; what runs is told at once',
+    summary: 'Cancel execution',
+    description: 'Ends an execution: nodes that run are cancelled at once, the others are not run.',
+    errorCodes: ['not_found', 'execution_already_finished'],
     params: One,
     response: Answer,
     handle: async ({ params }, call) => {
@@ -236,10 +229,12 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     scope: 'user:write',
     bucket: 'jobs',
     tag,
-    summary: 'Do an execution again, from where it failed, from the start, or from a node',
-    description: 'A new execution; results of the nodes that are not done again are taken over.',
+    summary: 'Retry execution',
+    description:
+      'Starts a new execution of the same workflow: from the nodes that did not complete, from the start, or from one node. Results of the other nodes are reused.',
+    errorCodes: [...errorGroups.submit, 'invalid_graph', 'not_found'],
     params: One,
-    body: Retry,
+    body: RetryRequest,
     example: { from: 'failed' },
     response: Answer,
     status: 202,
@@ -247,7 +242,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       const before = await findExecution(params.id, call, owners)
       const { definition, workflowId, workflowVersion } = before
       const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
-      const terms: Terms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
+      const terms: ExecutionTerms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
       const wish = wishOf(call, definition, workflow, terms, owners)
       const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
       return answer(
@@ -266,7 +261,9 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     path: '/api/workflow-executions/:id',
     scope: 'user:write',
     tag,
-    summary: 'Delete an execution that has ended, with its jobs and files',
+    summary: 'Delete execution',
+    description: 'Deletes an execution that has ended, with its jobs and files. Cancel one that has not ended first.',
+    errorCodes: ['not_found', 'conflict'],
     params: One,
     response: Deleted,
     handle: async ({ params }, call) => {

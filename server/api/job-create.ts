@@ -2,13 +2,15 @@ import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import { Task } from '../../core/schemas/task.ts'
-import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
+import type { JobRecord } from '../../core/store/store.ts'
 import { taskNamed, taskRecord } from '../../core/tasks/registry.ts'
 import type { Call } from '../call.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { submitGeneration } from '../slug/submit.ts'
 import { type JobTerms, submissionAnswer } from '../submit.ts'
+import { JobCreated } from './job-created.ts'
 import { parsedInputs, type SubmitterOwners, submitters } from './submitters.ts'
 
 const priorities = { low: -10, normal: 0, high: 10 } as const
@@ -20,33 +22,53 @@ const Create = z
   .strictObject({
     task: z
       .preprocess(name => (typeof name === 'string' ? (taskNamed(name)?.id ?? name) : name), Task.optional())
-      .describe('Together with `model_id`; or a `slug` alone.'),
-    model_id: z.string().max(128).optional(),
+      .describe('Task type. Send `task` and `model_id`, or `slug` alone.'),
+    model_id: z.string().max(128).optional().describe('Id of the model, as in `GET /std/v1/models`.'),
     model: z.string().max(128).optional().describe('The same as `model_id`.'),
-    slug: z.string().max(512).optional().describe('A model and one of its tasks under one name.'),
-    inputs: Inputs.optional().describe('What the endpoint of the task takes, without the model.'),
+    slug: z
+      .string()
+      .max(512)
+      .optional()
+      .describe('Name of a model and one of its tasks, as in `GET /api/model-status`.'),
+    inputs: Inputs.optional().describe(
+      'Request of the task without `model`: the same fields as at its own endpoint. Required.',
+    ),
     input: Inputs.optional().describe('The same as `inputs`.'),
     payload: Inputs.optional().describe('The same as `inputs`.'),
     priority: z
       .union([z.int().min(-100).max(100), z.enum(['low', 'normal', 'high'])])
       .default(0)
-      .describe('Higher is sooner; `low` is -10, `high` is 10. What waits long enough is overtaken no more.'),
-    max_attempts: z.int().min(1).max(10).default(3),
-    not_before: z.int().min(0).optional().describe('When it may begin at the earliest, in Unix seconds.'),
+      .describe(
+        'Higher runs earlier; `low` is -10, `normal` 0, `high` 10. A job that has waited long enough is not overtaken any more.',
+      ),
+    max_attempts: z.int().min(1).max(10).default(3).describe('Most attempts, the first included.'),
+    not_before: z.int().min(0).optional().describe('Earliest start in Unix seconds. Default: now.'),
     start_timeout_seconds: z
       .number()
       .min(0.1)
       .max(aWeek)
       .optional()
-      .describe('It fails unless it has begun so long after it may.'),
-    timeout_seconds: z.number().min(0.1).max(aWeek).optional().describe('How long one attempt may run.'),
+      .describe(
+        'Seconds within which the job must begin, counted from its earliest start; else it fails. Default: no limit.',
+      ),
+    timeout_seconds: z
+      .number()
+      .min(0.1)
+      .max(aWeek)
+      .optional()
+      .describe('Most seconds of one attempt. Default: no limit.'),
     expires_after_seconds: z
       .number()
       .min(1)
       .max(tenYears)
       .optional()
-      .describe('How long it and its files are kept after its end; what the server is configured to when absent.'),
-    metadata: z.record(z.string().max(64), z.string().max(512)).optional(),
+      .describe(
+        'Seconds for which the job and its files are kept after its end. Default: `job_retention` in `infer.yaml`.',
+      ),
+    metadata: z
+      .record(z.string().max(64), z.string().max(512))
+      .optional()
+      .describe('Your own key-value pairs, by which jobs can be listed.'),
     webhook_url: notImplemented,
     webhook_events: notImplemented,
   })
@@ -57,12 +79,8 @@ const Create = z
     if (body.slug === undefined && (body.model_id ?? body.model) === undefined) needs('model_id')
     if ((body.inputs ?? body.input ?? body.payload) === undefined) needs('inputs')
   })
-  .meta({ id: 'JobCreate' })
+  .meta({ id: 'JobCreate', description: 'A job to run in the background.' })
 type Create = z.output<typeof Create>
-
-export const Created = z
-  .object({ id: z.string(), queue_id: z.string(), status: z.enum(jobStatuses) })
-  .meta({ id: 'JobCreated' })
 
 const termsOf = (body: Create): JobTerms => ({
   priority: typeof body.priority === 'string' ? priorities[body.priority] : body.priority,
@@ -152,9 +170,10 @@ export const createRoute = (owners: SubmitterOwners) =>
     scope: 'user:write',
     bucket: 'jobs',
     tag: 'Jobs',
-    summary: 'Submit a job that runs when there is room',
+    summary: 'Create job',
     description:
-      'Once the answer with the id is there, the job survives crashes and restarts. An `Idempotency-Key` header makes a repeated submission return the same job for 24 hours. Pictures, videos and sounds may stand in the inputs as addresses, as ids of files, or as `data:` addresses.',
+      'Stores a job that runs in the background as soon as there is capacity. Once the answer with the id has arrived, the job survives crashes and restarts. Read it with `GET /api/jobs/{id}?wait=60` or follow its events. Images, videos and audio in the inputs are http(s) URLs, `data:` URLs or ids of files.',
+    errorCodes: [...errorGroups.submit, ...errorGroups.media],
     largeBody: true,
     bodyTexts: { members: ['inputs', 'input', 'payload'], without: ['model', 'stream'] },
     body: Create,
@@ -164,7 +183,7 @@ export const createRoute = (owners: SubmitterOwners) =>
       inputs: { input: 'A cat sat on the mat.' },
       metadata: { ref: '42' },
     },
-    response: Created,
+    response: JobCreated,
     status: 202,
     handle: async ({ body }, call) => submissionAnswer(await create(body, call, owners)),
   })

@@ -124,6 +124,10 @@ export function typesWanted(text: string | undefined): (type: string) => boolean
     patterns.some(part => part === type || part === '*' || (part.endsWith('.*') && type.startsWith(part.slice(0, -1))))
 }
 
+/** Describes the query parameter `after` of event streams. */
+export const resumeText =
+  'Id of the last event that you received, such as `evt_42`, to continue after it. The header `Last-Event-ID` wins over it. Default: begin with events from now on.'
+
 /**
  * After which event a reader goes on: what it was given last, under `Last-Event-ID` or `?after=`; the first of the two
  * is the newer, because a browser repeats the address that it was given once. Undefined where it begins.

@@ -4,34 +4,35 @@ import { jobStatuses } from '../../core/store/store.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { isJobId, JobSummary, summaryText } from './job-record.ts'
+import { pageFields, pageLimit } from './page.ts'
 
 const when = z.coerce.number().int().min(0).optional()
 
 const Query = z.strictObject({
-  status: z.enum(jobStatuses).optional(),
-  task: Task.optional(),
-  model_id: z.string().max(128).optional(),
+  status: z.enum(jobStatuses).optional().describe('Only jobs with this status.'),
+  task: Task.optional().describe('Only jobs of this task.'),
+  model_id: z.string().max(128).optional().describe('Only jobs of this model.'),
   kind: z
     .enum(['async', 'sync'])
     .optional()
-    .describe('`async`: jobs that were submitted; `sync`: synchronous requests.'),
-  created_after: when.describe('Unix seconds; those of that second are left out.'),
-  created_before: when.describe('Unix seconds; those of that second are left out.'),
+    .describe('`async`: background jobs. `sync`: synchronous requests. Default: both.'),
+  created_after: when.describe('Only jobs created after this second, in Unix seconds.'),
+  created_before: when.describe('Only jobs created before this second, in Unix seconds.'),
   metadata: z
     .record(z.string(), z.string())
     .optional()
-    .describe('`?metadata[ref]=42`: only those with exactly this value under this name.'),
-  limit: z.coerce.number().int().min(1).max(100).default(20),
+    .describe('`?metadata[ref]=42`: only jobs with exactly this value under this name.'),
+  limit: pageLimit,
   after: z
     .string()
     .refine(isJobId, 'This is no cursor of the list.')
     .optional()
-    .describe('`next_cursor` of the page before, or the id of its last job.'),
+    .describe('`next_cursor` of the page before, or the id of its last job. Default: the first page.'),
 })
 
 const Page = z
-  .object({ jobs: z.array(JobSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })
-  .meta({ id: 'JobPage' })
+  .object({ jobs: z.array(JobSummary).describe('The jobs, newest first.'), ...pageFields })
+  .meta({ id: 'JobPage', description: 'A page of jobs.' })
 
 export const listRoute = (owners: Pick<Owners, 'jobs'>) =>
   route({
@@ -39,9 +40,9 @@ export const listRoute = (owners: Pick<Owners, 'jobs'>) =>
     path: '/api/jobs',
     scope: 'user:read',
     tag: 'Jobs',
-    summary: 'List jobs, newest first',
+    summary: 'List jobs',
     description:
-      'Without inputs and results. A synchronous call is listed once it has ended. A page may hold fewer than `limit` although `has_more` is true: go on from `next_cursor`.',
+      'Returns jobs of the organization, newest first, without inputs and results. A synchronous request is listed once it has ended. A page may have fewer than `limit` entries although `has_more` is true: continue with `next_cursor`.',
     query: Query,
     response: Page,
     handle: async ({ query }, call) => {

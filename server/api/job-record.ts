@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../core/failure.ts'
 import { isId, queueIdOf } from '../../core/ids.ts'
-import { type JobProgress, waitingReasons } from '../../core/jobs/job-progress.ts'
+import type { JobProgress } from '../../core/jobs/job-progress.ts'
 import { Task } from '../../core/schemas/task.ts'
 import { type JobRecord, jobStatuses } from '../../core/store/store.ts'
 import { hasFiles, shownResult, taskRecord } from '../../core/tasks/registry.ts'
@@ -9,63 +9,81 @@ import type { Call } from '../call.ts'
 import { Embedded, readResult } from '../embedded.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText } from '../route.ts'
+import { JobErrorObject } from './job-error.ts'
+import { WaitingFor } from './waiting-for.ts'
 
 export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
 
+/** What was metered so far. */
+export const TokenUsage = z
+  .object({
+    input_tokens: z.int().describe('Tokens of the inputs; characters for speech.'),
+    output_tokens: z.int().describe('Tokens of the results.'),
+  })
+  .meta({ id: 'TokenUsage', description: 'What was metered.' })
+
 const JobFacts = z.object({
-  id: z.string(),
+  id: z.string().describe('Id of the job: `job_…`.'),
   object: z.literal('job'),
-  queue_id: z.string().nullable().describe('The same job under `/slug/requests`; null for a synchronous call.'),
-  organization_id: z.string(),
-  kind: z.enum(['async', 'sync']),
-  task: Task,
-  model_id: z.string(),
-  slug: z.string().nullable().describe('The slug under which it was asked for.'),
-  status: z.enum(jobStatuses),
-  priority: z.int(),
-  queue_position: z.int().nullable().describe('How many jobs are before it; null once it has begun.'),
-  progress: z.number().nullable().describe('0 to 1; null where nothing is known.'),
-  eta_seconds: z.int().nullable().describe('Until its end, as jobs like it have taken; null where nothing is known.'),
-  waiting_for: z
-    .object({ reason: z.enum(waitingReasons), detail: z.string(), eta_seconds: z.int().nullable() })
+  queue_id: z
+    .string()
     .nullable()
-    .describe('Why it has not begun.'),
-  error: z
-    .object({ code: z.string(), message: z.string(), type: z.string(), retryable: z.boolean(), attempt: z.int() })
-    .nullable(),
-  attempts: z.int(),
-  max_attempts: z.int(),
-  worker_id: z.string().nullable(),
-  created_at: z.int(),
-  updated_at: z.int(),
-  queued_at: z.int().nullable().describe('Since when it may begin; null while it waits for its time.'),
-  started_at: z.int().nullable(),
-  finished_at: z.int().nullable(),
-  expires_at: z.int().nullable().describe('When it and its files are removed; null where they are kept.'),
-  metrics: z.object({
-    queue_ms: z.int().nullable(),
-    load_ms: z.int().nullable().describe('Always null: how long a model loaded is not told apart from the queue yet.'),
-    run_ms: z.int().nullable(),
-  }),
-  usage: z.object({ input_tokens: z.int(), output_tokens: z.int() }).nullable(),
-  cost: z.number().nullable(),
-  token_id: z.string(),
+    .describe('Id of the same job under `/slug/requests`: `q_…`; null for a synchronous request.'),
+  organization_id: z.string().describe('Id of the organization: `org_…`.'),
+  kind: z.enum(['async', 'sync']).describe('`async`: a background job. `sync`: a synchronous request.'),
+  task: Task,
+  model_id: z.string().describe('Id of the model.'),
+  slug: z.string().nullable().describe('The slug that was requested; null if none was.'),
+  status: z.enum(jobStatuses).describe('State of the job.'),
+  priority: z.int().describe('Priority, -100 to 100; higher runs earlier.'),
+  queue_position: z.int().nullable().describe('How many jobs are before it; null unless it waits.'),
+  progress: z.number().nullable().describe('Progress from 0 to 1; null if unknown.'),
+  eta_seconds: z
+    .int()
+    .nullable()
+    .describe('Expected seconds until the end, estimated from similar jobs; null if unknown.'),
+  waiting_for: WaitingFor.nullable().describe('Why it has not begun; null unless it waits.'),
+  error: JobErrorObject.nullable().describe('Why the job, or its last attempt, failed; null if it did not.'),
+  attempts: z.int().describe('Attempts so far.'),
+  max_attempts: z.int().describe('Most attempts, the first included.'),
+  worker_id: z.string().nullable().describe('Id of the engine that ran the last attempt; null before.'),
+  created_at: z.int().describe('Unix seconds.'),
+  updated_at: z.int().describe('Unix seconds of the last change.'),
+  queued_at: z.int().nullable().describe('Unix seconds since when it may begin; null while it waits for `not_before`.'),
+  started_at: z.int().nullable().describe('Unix seconds; null before.'),
+  finished_at: z.int().nullable().describe('Unix seconds; null before.'),
+  expires_at: z
+    .int()
+    .nullable()
+    .describe(
+      'Unix seconds after which the job and its files are deleted; null if they are kept or the job has not ended.',
+    ),
+  metrics: z
+    .object({
+      queue_ms: z.int().nullable().describe('Milliseconds from creation to start; null before.'),
+      load_ms: z.int().nullable().describe('Always null: loading of the model is part of `queue_ms`.'),
+      run_ms: z.int().nullable().describe('Milliseconds from start to end; null before.'),
+    })
+    .describe('How long it took.'),
+  usage: TokenUsage.nullable().describe('What was metered; null before the end.'),
+  cost: z.number().nullable().describe('Cost in the currency unit of the configured prices; null before the end.'),
+  token_id: z.string().describe('Id of the token that created it.'),
   outputs_reused: z
     .literal(false)
-    .describe('Every job is computed. A node of a workflow that takes over a result has no job of its own.'),
-  metadata: z.unknown(),
+    .describe('Always false: every job is computed. A workflow node that reuses a result has no job of its own.'),
+  metadata: z.unknown().describe('Your own key-value pairs; null if none were sent.'),
 })
 
 /** A job without what went in and what came out: as it stands in lists and events. */
-export const JobSummary = JobFacts.meta({ id: 'JobSummary' })
+export const JobSummary = JobFacts.meta({ id: 'JobSummary', description: 'A job without its inputs and result.' })
 
 export const JobObject = JobFacts.extend({
   inputs: z
     .unknown()
-    .describe('Of a node of an execution what they came to, once it has completed; null where that is large.'),
-  result: z.unknown(),
-}).meta({ id: 'Job' })
+    .describe('The inputs. Of a workflow node: with all references replaced, once it has completed; null if large.'),
+  result: z.unknown().describe('The answer of the task, as at its own endpoint; null before the end.'),
+}).meta({ id: 'Job', description: 'A job: a request that runs in the background, or the record of a synchronous one.' })
 
 const nothingKnown: JobProgress = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
 

@@ -3,32 +3,42 @@ import { Failure } from '../../core/failure.ts'
 import { logLevels } from '../../core/schemas/log-level.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { submissionAnswer } from '../submit.ts'
-import { Created, createRoute } from './job-create.ts'
+import { createRoute } from './job-create.ts'
+import { JobCreated } from './job-created.ts'
 import { listRoute } from './job-list.ts'
 import { findJob, hasEnded, isJobId, JobObject, jobAnswer } from './job-record.ts'
 import { retryJob } from './job-retry.ts'
 import type { SubmitterOwners } from './submitters.ts'
 
 const tag = 'Jobs'
-const One = z.object({ id: z.string() })
+const One = z.object({ id: z.string().describe('Id of the job: `job_…`.') })
 
-const Deleted = z.object({ id: z.string(), object: z.literal('job'), deleted: z.boolean() }).meta({ id: 'JobDeleted' })
+const Deleted = z
+  .object({
+    id: z.string().describe('Id of the job.'),
+    object: z.literal('job'),
+    deleted: z.boolean().describe('Always true.'),
+  })
+  .meta({ id: 'JobDeleted', description: 'Confirms that a job was deleted.' })
 
 const Logs = z
   .object({
-    logs: z.array(
-      z.object({
-        timestamp: z.iso.datetime(),
-        level: z.enum(logLevels),
-        message: z.string(),
-        source: z.literal('USER'),
-      }),
-    ),
+    logs: z
+      .array(
+        z.object({
+          timestamp: z.iso.datetime().describe('ISO 8601, UTC.'),
+          level: z.enum(logLevels).describe('Level of the line.'),
+          message: z.string().describe('Text of the line.'),
+          source: z.literal('USER'),
+        }),
+      )
+      .describe('The lines, oldest first.'),
   })
-  .meta({ id: 'JobLogs' })
+  .meta({ id: 'JobLogs', description: 'The log of a job.' })
 
 /** What there is but not in the store's queue. */
 const notDeletable = ({ id }: JobRecord) =>
@@ -64,11 +74,14 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     path: '/api/jobs/:id',
     scope: 'user:read',
     tag,
-    summary: 'Look a job up, or wait for its end',
+    summary: 'Get job',
     description:
-      'With `?wait=30` the answer comes when the job has ended, or after that many seconds. A token that is revoked, expires or loses the scope meanwhile gets 401 or 403 within 2 s. Addresses of files in the result work for a day; look again for new ones.',
+      'Returns a job with its inputs and its result. With `?wait=30` the answer comes when the job has ended, or after 30 s. If the token is revoked, expires or loses the scope meanwhile, the answer is 401 or 403 within 2 s. Addresses of files in the result work for a day: read the job again for new ones.',
+    errorCodes: ['not_found', 'output_expired'],
     params: One,
-    query: z.strictObject({ wait: z.coerce.number().min(0).max(120).default(0) }),
+    query: z.strictObject({
+      wait: z.coerce.number().min(0).max(120).default(0).describe('Seconds to wait for the end, 120 at most.'),
+    }),
     response: JobObject,
     handle: async ({ params, query }, call) => {
       let job = await findJob(params.id, call, owners)
@@ -86,8 +99,10 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     path: '/api/jobs/:id',
     scope: 'user:write',
     tag,
-    summary: 'Delete a job that has ended, with its files',
-    description: 'What it cost stays on the bill. A job that has not ended is cancelled first.',
+    summary: 'Delete job',
+    description:
+      'Deletes a job with its files. A job that has not ended is cancelled first. The record of its cost stays.',
+    errorCodes: ['not_found', 'output_expired', 'conflict'],
     params: One,
     response: Deleted,
     handle: async ({ params: { id } }, call) => {
@@ -102,7 +117,10 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     scope: 'user:write',
     bucket: 'api',
     tag,
-    summary: 'Cancel a job; its engine is told at once',
+    summary: 'Cancel job',
+    description:
+      'Cancels a job that waits or runs; its engine stops at once. A job that is already cancelled is returned as it is.',
+    errorCodes: ['not_found', 'output_expired', 'job_already_finished'],
     params: One,
     response: JobObject,
     handle: async ({ params: { id } }, call) => {
@@ -121,10 +139,12 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     scope: 'user:write',
     bucket: 'jobs',
     tag,
-    summary: 'Submit a job that has ended once more, as a new job',
-    description: 'With the same inputs and the same terms; its time to begin and its start timeout count anew.',
+    summary: 'Retry job',
+    description:
+      'Creates a new job with the inputs and options of one that has ended. Start time and start timeout are counted from now.',
+    errorCodes: [...errorGroups.submit, 'not_found', 'output_expired'],
     params: One,
-    response: Created,
+    response: JobCreated,
     status: 202,
     handle: async ({ params }, call) =>
       submissionAnswer(await retryJob(await findJob(params.id, call, owners), call, owners)),
@@ -134,8 +154,10 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     path: '/api/jobs/:id/logs',
     scope: 'user:read',
     tag,
-    summary: 'What the runs of a job have said',
-    description: 'Oldest first; those of a run that is under way too. A synchronous call says nothing.',
+    summary: 'List log lines of job',
+    description:
+      'Returns what engines logged while they ran the job, oldest first; also while it runs. A synchronous request has no log.',
+    errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: Logs,
     handle: async ({ params }, call) => {

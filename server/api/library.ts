@@ -6,41 +6,52 @@ import type { LibraryItem } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
+import { cursorText, pageFields, pageLimit } from './page.ts'
 
 const tag = 'Library'
 
 const LibraryObject = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Id of the video in the library.'),
     object: z.literal('library_item'),
-    video: z.object({
-      url: z.string(),
-      content_type: z.string(),
-      file_name: z.string(),
-      file_size: z.int(),
-    }),
-    thumbnail_url: z.string().nullable(),
-    prompt: z.string(),
-    seed: z.int(),
-    model_id: z.string(),
+    video: z
+      .object({
+        url: z
+          .string()
+          .describe(
+            'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+          ),
+        content_type: z.string().describe('Media type: `video/mp4`.'),
+        file_name: z.string().describe('Name of the file.'),
+        file_size: z.int().describe('Bytes.'),
+      })
+      .describe('The file.'),
+    thumbnail_url: z.string().nullable().describe('Where to read a small image of it (WebP); null if there is none.'),
+    prompt: z.string().describe('The prompt.'),
+    seed: z.int().describe('The seed.'),
+    model_id: z.string().describe('Id of the model.'),
     task: Task,
-    job_id: z.string(),
-    width: z.int().nullable(),
-    height: z.int().nullable(),
-    duration_seconds: z.number().nullable(),
-    fps: z.number(),
-    num_frames: z.int(),
-    created_at: z.int(),
-    expires_at: z.int().nullable(),
+    job_id: z.string().describe('Id of the job that created it.'),
+    width: z.int().nullable().describe('Pixels; null if unknown.'),
+    height: z.int().nullable().describe('Pixels; null if unknown.'),
+    duration_seconds: z.number().nullable().describe('Length in seconds; null if unknown.'),
+    fps: z.number().describe('Frames per second.'),
+    num_frames: z.int().describe('Number of frames.'),
+    created_at: z.int().describe('Unix seconds.'),
+    expires_at: z.int().nullable().describe('Unix seconds after which it is deleted; null if it is kept.'),
   })
-  .meta({ id: 'LibraryItem' })
+  .meta({ id: 'LibraryItem', description: 'A video that a job created.' })
 
 const Page = z
-  .object({ items: z.array(LibraryObject), has_more: z.boolean(), next_cursor: z.string().nullable() })
-  .meta({ id: 'LibraryPage' })
+  .object({ items: z.array(LibraryObject).describe('The videos, newest first.'), ...pageFields })
+  .meta({ id: 'LibraryPage', description: 'A page of videos.' })
 const Deleted = z
-  .object({ id: z.string(), object: z.literal('library_item'), deleted: z.literal(true) })
-  .meta({ id: 'LibraryItemDeleted' })
+  .object({
+    id: z.string().describe('Id of the video in the library.'),
+    object: z.literal('library_item'),
+    deleted: z.literal(true),
+  })
+  .meta({ id: 'LibraryItemDeleted', description: 'Confirms that a video was deleted.' })
 
 function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<typeof LibraryObject> {
   const { file } = item
@@ -71,7 +82,7 @@ function shown(item: LibraryItem, call: Call, files: Owners['files']): z.input<t
   }
 }
 
-const One = z.object({ id: z.string() })
+const One = z.object({ id: z.string().describe('Id of the video in the library.') })
 const missing = (id: string) => new Failure('not_found', `There is no video ${id.slice(0, 64)} in the library.`)
 const Time = z.coerce.number().int().min(0).max(1e11).optional()
 
@@ -82,15 +93,16 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     path: '/api/library',
     scope: 'user:read',
     tag,
-    summary: 'List and search the videos that were made, newest first',
-    description: '`q` are words that the prompt holds; times are Unix seconds.',
+    summary: 'List videos',
+    description:
+      'Returns videos that jobs of the organization created, newest first. Filter them by words of the prompt, model and time.',
     query: z.strictObject({
-      q: z.string().max(500).optional(),
-      model_id: z.string().max(128).optional(),
-      created_after: Time,
-      created_before: Time,
-      limit: z.coerce.number().int().min(1).max(100).default(20),
-      after: z.string().max(128).refine(isId, 'This is no cursor of the list.').optional(),
+      q: z.string().max(500).optional().describe('Words that the prompt must contain.'),
+      model_id: z.string().max(128).optional().describe('Only videos of this model.'),
+      created_after: Time.describe('Only videos created after this time, in Unix seconds.'),
+      created_before: Time.describe('Only videos created before this time, in Unix seconds.'),
+      limit: pageLimit,
+      after: z.string().max(128).refine(isId, 'This is no cursor of the list.').optional().describe(cursorText),
     }),
     response: Page,
     handle: async ({ query }, call) => {
@@ -110,7 +122,9 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     path: '/api/library/:id',
     scope: 'user:read',
     tag,
-    summary: 'Look one video up',
+    summary: 'Get video',
+    description: 'Returns a video with its prompt and seed, and new addresses of its files.',
+    errorCodes: ['not_found'],
     params: One,
     response: LibraryObject,
     handle: async ({ params }, call) => {
@@ -124,8 +138,9 @@ export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
     path: '/api/library/:id',
     scope: 'user:write',
     tag,
-    summary: 'Remove a video and its files, for good',
-    description: 'Its address answers 410 from then on. The job that made it stays.',
+    summary: 'Delete video',
+    description: 'Deletes a video and its files. Its address answers 410 afterwards. The job that created it stays.',
+    errorCodes: ['not_found'],
     params: One,
     response: Deleted,
     handle: async ({ params }, call) => {

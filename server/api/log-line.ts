@@ -5,14 +5,14 @@ import type { EngineLine } from '../../core/models/fleet.ts'
 export const LogLine = z
   .object({
     time: z.string().describe('ISO 8601, UTC, with milliseconds.'),
-    source: z.enum(['server', 'engine']),
-    level: z.enum(['debug', 'info', 'warn', 'error']).nullable().describe('Null for what engines print.'),
-    model_id: z.string().nullable(),
-    engine_id: z.string().nullable(),
-    message: z.string(),
-    fields: z.record(z.string(), z.unknown()).describe('What else the server wrote in this line.'),
+    source: z.enum(['server', 'engine']).describe('Who wrote the line.'),
+    level: z.enum(['debug', 'info', 'warn', 'error']).nullable().describe('Level; null for lines of engines.'),
+    model_id: z.string().nullable().describe('Id of the model that it concerns, else null.'),
+    engine_id: z.string().nullable().describe('Id of the engine that it concerns, else null.'),
+    message: z.string().describe('Text of the line.'),
+    fields: z.record(z.string(), z.unknown()).describe('Further fields of a line of the server.'),
   })
-  .meta({ id: 'LogLine' })
+  .meta({ id: 'LogLine', description: 'A line of a log.' })
 export type LogLine = z.output<typeof LogLine>
 
 export const lineOfEngine = ({ at, modelId, engineId, text }: EngineLine): LogLine => ({

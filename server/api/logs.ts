@@ -12,17 +12,23 @@ const tag = 'System'
 const most = 10_000
 
 const Query = z.strictObject({
-  model: z.string().max(256).optional().describe('Only what concerns this model.'),
-  source: z.enum(['server', 'engine']).optional().describe("The server's own log, or what engines print."),
-  lines: z.coerce.number().int().min(0).max(most).default(200).describe('How many of the newest lines.'),
+  model: z.string().max(256).optional().describe('Only lines that concern this model.'),
+  source: z
+    .enum(['server', 'engine'])
+    .optional()
+    .describe('Only lines of the server, or only lines of engines. Default: both.'),
+  lines: z.coerce.number().int().min(0).max(most).default(200).describe('How many of the newest lines to return.'),
   follow: z
     .enum(['true', 'false'])
     .default('false')
-    .transform(text => text === 'true'),
+    .transform(text => text === 'true')
+    .describe('Whether to stay connected and send further lines as server-sent events.'),
 })
 type Query = z.output<typeof Query>
 
-const LogLines = z.object({ lines: z.array(LogLine) }).meta({ id: 'LogLines' })
+const LogLines = z
+  .object({ lines: z.array(LogLine).describe('The lines, oldest first.') })
+  .meta({ id: 'LogLines', description: 'Lines of the logs.' })
 
 function matches({ model, source }: Query): (line: LogLine) => boolean {
   return line => (model === undefined || line.model_id === model) && (source === undefined || line.source === source)
@@ -63,9 +69,11 @@ export const logRoutes = (owners: LogOwners) => [
     path: '/api/system/logs',
     scope: 'admin:read',
     tag,
-    summary: 'The end of the log of the server and of what its engines print',
+    summary: 'List log lines of server',
     description:
-      'For tokens of the organization that owns the machine. Kept in memory: about a megabyte of the server and of each engine. Secrets are blacked out. With `?follow=true` each line is a server-sent event, and further ones come as they are written; a reader that is too slow misses lines and is told how many. A token that is revoked, expires or loses the scope ends the stream within 2 s with an `error` event.',
+      'Returns the newest lines of the log of the server and of its engines. Only for tokens of the organization that owns the machine. About 1 MB of the server and of each engine is kept, in memory. Secrets are masked. With `?follow=true` each line is a server-sent event, and new lines follow as they are written; a reader that is too slow misses lines and gets their number in a `missed` event. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
+    events: 'LogLine',
+    errorCodes: ['organization_mismatch', 'model_not_found'],
     query: Query,
     response: LogLines,
     answer(call) {

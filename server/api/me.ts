@@ -7,14 +7,24 @@ import { route } from '../route.ts'
 const Me = z
   .object({
     token: TokenView,
-    organization: z.object({
-      id: z.string(),
-      name: z.string(),
-      plan: z.enum(plans),
-      limits: z.object({ api_requests_per_minute: z.int().nullable(), job_submissions_per_minute: z.int().nullable() }),
-    }),
+    organization: z
+      .object({
+        id: z.string().describe('Id of the organization: `org_…`.'),
+        name: z.string().describe('Name of the organization.'),
+        plan: z.enum(plans).describe('Plan, which sets the default limits and the share of the GPUs.'),
+        limits: z
+          .object({
+            api_requests_per_minute: z.int().nullable().describe('Most API requests per minute; null for no limit.'),
+            job_submissions_per_minute: z
+              .int()
+              .nullable()
+              .describe('Most submissions of work per minute; null for no limit.'),
+          })
+          .describe('Rate limits of the organization.'),
+      })
+      .describe('The organization of the token.'),
   })
-  .meta({ id: 'Me' })
+  .meta({ id: 'Me', description: 'The token of the request and its organization.' })
 
 /** The route that describes the caller. */
 export const meRoutes = ({ accounts }: Pick<Owners, 'accounts'>) => [
@@ -23,8 +33,8 @@ export const meRoutes = ({ accounts }: Pick<Owners, 'accounts'>) => [
     path: '/api/me',
     scope: 'user:read',
     tag: 'Organizations and tokens',
-    summary: 'Who this token is, and what its organization may do',
-    description: 'A limit of null means unlimited.',
+    summary: 'Get own token',
+    description: 'Returns the token of the request, its organization, and the rate limits of the organization.',
     response: Me,
     handle: async (_, { caller }) => ({
       token: tokenView((await accounts.token(caller.organizationId, caller.tokenId))!),

@@ -12,26 +12,26 @@ import { ModelStatus, statusOf } from './model-status.ts'
 import { EngineStatus, engineOf } from './status.ts'
 
 const tag = 'Models'
-const One = z.object({ id: z.string() })
+const One = z.object({ id: z.string().describe('Id of the model. It may contain `/`.') })
 const Wait = z.strictObject({
-  wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds after which the answer comes in any case.'),
+  wait: z.coerce.number().min(0).max(120).default(1).describe('Seconds to wait for the end, 120 at most.'),
 })
 
 const ModelEngine = EngineStatus.extend({
-  command: z.array(z.string()).describe('Program and arguments; empty where it runs elsewhere.'),
-}).meta({ id: 'ModelEngine' })
+  command: z.array(z.string()).describe('Program and arguments; empty for a remote engine.'),
+}).meta({ id: 'ModelEngine', description: 'An engine of a model.' })
 
 const ModelDetail = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Id of the model.'),
     object: z.literal('model.detail'),
     settings: z
       .record(z.string(), z.unknown())
-      .describe('As in infer.yaml, with the defaults filled in. Values of environment variables are left out.'),
+      .describe('Settings as in `infer.yaml`, with defaults. Values of environment variables are replaced by `***`.'),
     status: ModelStatus,
-    engines: z.array(ModelEngine),
+    engines: z.array(ModelEngine).describe('Engines that run or load.'),
   })
-  .meta({ id: 'ModelDetail' })
+  .meta({ id: 'ModelDetail', description: 'A model with its settings and engines.' })
 
 /** Where a model lies and how it is run is told to its owner; and who unloads it takes it from everybody. */
 function find(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
@@ -76,8 +76,10 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registr
     path: '/api/models/**:id',
     scope: 'admin:read',
     tag,
-    summary: 'Look one model up with its settings and its engines',
-    description: 'For tokens of the organization that owns the machine, as loading and unloading.',
+    summary: 'Get model settings',
+    description:
+      'Returns a model with its settings, state and engines. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch', 'model_not_found'],
     params: One,
     response: ModelDetail,
     handle: ({ params }, call) => {
@@ -100,9 +102,10 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registr
     scope: 'admin:write',
     bucket: 'api',
     tag,
-    summary: 'Load a model',
+    summary: 'Load model',
     description:
-      'Answers when it is loaded, cannot be loaded, or after `wait` seconds; then it goes on, and asking again waits on.',
+      'Loads a model into memory. The answer comes when it is loaded, or after `wait` seconds; loading continues then, and a repeated request waits again. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch', 'model_not_found', 'conflict', 'no_capacity', 'worker_error'],
     params: One,
     query: Wait,
     response: ModelStatus,
@@ -123,9 +126,10 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registr
     scope: 'admin:write',
     bucket: 'api',
     tag,
-    summary: 'Unload a model once its requests have ended',
+    summary: 'Unload model',
     description:
-      'Answers when its memory is free, or after `wait` seconds; then it goes on. The next request loads it again; one that is kept loaded stays unloaded until then.',
+      'Unloads a model once its requests have ended. The answer comes when its memory is free, or after `wait` seconds; unloading continues then. The next request loads it again; a model that is kept loaded by its settings stays unloaded until then. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch', 'model_not_found'],
     params: One,
     query: Wait,
     response: ModelStatus,

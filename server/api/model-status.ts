@@ -10,51 +10,65 @@ import { ownsMachine } from '../machine-owner.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 
+/** Whether a model can be used now. */
+export const modelState = z
+  .enum(['warm', 'loading', 'cold', 'unavailable', 'disabled'])
+  .describe(
+    '`warm`: loaded. `loading`: being loaded. `cold`: loaded by the next request. `unavailable`: cannot be loaded now. `disabled`: switched off in `infer.yaml`.',
+  )
+
 export const ModelStatus = z
   .object({
-    model_id: z.string(),
-    spec_id: z.string(),
-    enabled: z.boolean(),
-    tasks: z.array(Task),
-    slug: z.string().nullable().describe('Where it is asked below /slug, of the first of its tasks that has a slug.'),
-    slugs: z.record(z.string(), z.string()).describe('The same by task.'),
-    status: z.enum(['warm', 'loading', 'cold', 'unavailable', 'disabled']),
-    reason: z.string().nullable(),
-    engine: z.string(),
-    workers: z.object({ ready: z.int(), loading: z.int() }),
-    queue_depth: z.int().describe('Requests and jobs that wait for it.'),
-    eta_seconds: z.int().nullable().describe('Until one more would begin, as far as that is known.'),
-    dispatch_wait_ms: z.int(),
-    memory_bytes: z.int().nullable(),
-    context_length: z.int().nullable(),
-    capabilities: z.array(z.string()).describe('The features that requests of any of its tasks can use.'),
-    features: z
-      .record(z.string(), z.array(z.string()))
-      .describe('The same by task: an embedding model has no `tools`.'),
+    model_id: z.string().describe('Id of the model.'),
+    spec_id: z.string().describe('Id of the model with the version of its description: `<model_id>@1`.'),
+    enabled: z.boolean().describe('Whether it is enabled in `infer.yaml`.'),
+    tasks: z.array(Task).describe('Tasks that the model does.'),
+    slug: z.string().nullable().describe('Path under `/slug` of its first task that has one; null if none has.'),
+    slugs: z.record(z.string(), z.string()).describe('Paths under `/slug` by task.'),
+    status: modelState,
+    reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
+    engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
+    workers: z
+      .object({ ready: z.int().describe('Loaded engines.'), loading: z.int().describe('Engines that load.') })
+      .describe('Engines of the model.'),
+    queue_depth: z.int().describe('Requests and jobs that wait for the model.'),
+    eta_seconds: z.int().nullable().describe('Expected seconds until one more request would begin; null if unknown.'),
+    dispatch_wait_ms: z
+      .int()
+      .describe('Milliseconds that a synchronous request waits for a slot before it is refused.'),
+    memory_bytes: z.int().nullable().describe('Bytes of memory that it uses or is expected to use; null if unknown.'),
+    context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
+    capabilities: z.array(z.string()).describe('Optional request features of any of its tasks, such as `tools`.'),
+    features: z.record(z.string(), z.array(z.string())).describe('Optional request features by task.'),
     input_schema: z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe('What a request at `slug` may hold, as a JSON Schema; null for a model of text.'),
-    input_schemas: z.record(z.string(), z.record(z.string(), z.unknown())).describe('The same by task.'),
+      .describe('JSON Schema of a request at `slug`; null for models without a slug.'),
+    input_schemas: z
+      .record(z.string(), z.record(z.string(), z.unknown()))
+      .describe('JSON Schemas of requests by task, for tasks with a slug.'),
   })
-  .meta({ id: 'ModelStatus' })
+  .meta({ id: 'ModelStatus', description: 'The state of a model.' })
 
 const Configuration = z
   .object({
-    read_at: z.int(),
-    fault: z.string().nullable().describe('What is wrong in infer.yaml as it is now; null when it is in force.'),
-    restart_for: z.array(z.string()).describe('Changed settings that take effect at the next start.'),
+    read_at: z.int().describe('Unix seconds at which it was last read.'),
+    fault: z
+      .string()
+      .nullable()
+      .describe('What is wrong in `infer.yaml`, so that an earlier version stays in force; null if nothing is.'),
+    restart_for: z.array(z.string()).describe('Changed settings that take effect at the next start of the server.'),
   })
-  .meta({ id: 'ConfigurationStatus' })
+  .meta({ id: 'ConfigurationStatus', description: 'Whether the configuration file is in force.' })
 
 const ModelStatusList = z
   .object({
-    models: z.array(ModelStatus),
+    models: z.array(ModelStatus).describe('Models that the token may use.'),
     configuration: Configuration.optional().describe(
-      'For tokens of the organization that owns the machine, with the scope admin:read.',
+      'State of the configuration file. Only for tokens with the scope `admin:read` of the organization that owns the machine.',
     ),
   })
-  .meta({ id: 'ModelStatusList' })
+  .meta({ id: 'ModelStatusList', description: 'The states of models.' })
 
 /** Returns what users of a model may see of it. */
 export function statusOf(
@@ -105,7 +119,9 @@ export const modelStatusRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'regis
     path: '/api/model-status',
     scope: 'user:read',
     tag: 'Models',
-    summary: 'See which models are warm, loading or cold, and why one is unavailable',
+    summary: 'List model status',
+    description:
+      'Returns for each model whether it is loaded, how many requests wait for it, why it is unavailable, its slugs, and the JSON Schemas of its requests.',
     response: ModelStatusList,
     handle: (_, call) => {
       const now = owners.fleet.snapshot()

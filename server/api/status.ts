@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { modelAllowed } from '../../core/accounts/accounts.ts'
 import { version } from '../../core/assets.ts'
-import { waitingReasons } from '../../core/jobs/job-progress.ts'
 import type { FleetSnapshot, ResidentSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { Task } from '../../core/schemas/task.ts'
@@ -11,60 +10,62 @@ import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import type { Timing } from '../timings.ts'
 import { DeviceStatus, deviceStatus } from './device-status.ts'
+import { modelState } from './model-status.ts'
+import { WaitingFor } from './waiting-for.ts'
 
 export const EngineStatus = z
   .object({
-    id: z.string(),
-    model_id: z.string(),
-    state: z.enum(['starting', 'ready', 'stopping']),
-    pid: z.int().nullable(),
-    devices: z.array(z.string()),
-    memory_bytes: z.int(),
-    slots: z.int(),
-    busy: z.int(),
-    started_at: z.int(),
-    last_used_at: z.int(),
+    id: z.string().describe('Id of the engine.'),
+    model_id: z.string().describe('Id of the model that it serves.'),
+    state: z.enum(['starting', 'ready', 'stopping']).describe('State of the engine.'),
+    pid: z.int().nullable().describe('Process id; null for a remote engine, or before it runs.'),
+    devices: z.array(z.string()).describe('Ids of the devices that it uses.'),
+    memory_bytes: z.int().describe('Bytes of memory reserved for it on all devices.'),
+    slots: z.int().describe('How many requests it can serve at a time.'),
+    busy: z.int().describe('How many requests it serves now.'),
+    started_at: z.int().describe('Unix seconds.'),
+    last_used_at: z.int().describe('Unix seconds of the last request.'),
   })
-  .meta({ id: 'EngineStatus' })
+  .meta({ id: 'EngineStatus', description: 'A process that serves a model.' })
 
-const Mean = z.number().nullable().describe('Moving average; null before the first.')
+const Mean = z.number().nullable()
+const average = 'Milliseconds, moving average; null before the first.'
 const ModelLoad = z
   .object({
-    model_id: z.string(),
-    engine: z.string(),
-    tasks: z.array(Task),
-    status: z.enum(['warm', 'loading', 'cold', 'unavailable', 'disabled']),
-    reason: z.string().nullable(),
-    eta_seconds: z.int().nullable(),
-    slots: z.int(),
-    busy: z.int(),
+    model_id: z.string().describe('Id of the model.'),
+    engine: z.string().describe('Engine preset, such as `gguf` or `vllm`.'),
+    tasks: z.array(Task).describe('Tasks that the model does.'),
+    status: modelState,
+    reason: z.string().nullable().describe('Why it is unavailable or not loaded, as a sentence; else null.'),
+    eta_seconds: z.int().nullable().describe('Expected seconds until it is loaded; null if unknown or loaded.'),
+    slots: z.int().describe('How many requests its loaded engines can serve at a time.'),
+    busy: z.int().describe('How many requests they serve now.'),
     waiting: z.int().describe('Requests and jobs that wait for a slot.'),
-    interactive: z.int().describe('Of these, requests with a synchronous caller.'),
-    output_tokens_per_second: z.number().describe('Of the last five seconds.'),
-    input_tokens_per_second: z.number().describe('Of the last five seconds; a prompt counts when its answer ends.'),
-    queue_wait_ms: Mean,
-    time_to_first_token_ms: Mean,
-    inter_token_latency_ms: Mean,
-    load_ms: Mean,
-    engine_starts: z.int(),
-    engine_failures: z.int(),
+    interactive: z.int().describe('How many of these are synchronous requests.'),
+    output_tokens_per_second: z.number().describe('Generated tokens per second, over the last 5 s.'),
+    input_tokens_per_second: z
+      .number()
+      .describe('Prompt tokens per second, over the last 5 s. A prompt is counted when its answer ends.'),
+    queue_wait_ms: Mean.describe(`How long requests waited for a slot. ${average}`),
+    time_to_first_token_ms: Mean.describe(`Time from the request to the first token. ${average}`),
+    inter_token_latency_ms: Mean.describe(`Time between two tokens. ${average}`),
+    load_ms: Mean.describe(`How long loading took. ${average}`),
+    engine_starts: z.int().describe('Engine starts since the server started.'),
+    engine_failures: z.int().describe('Engine starts that failed and engines that crashed since the server started.'),
   })
-  .meta({ id: 'ModelLoad' })
+  .meta({ id: 'ModelLoad', description: 'How much a model is used.' })
 
 const WaitingRequest = z
   .object({
-    id: z.string().describe('The id of its job, which its organization can cancel: `POST /api/jobs/{id}/cancel`.'),
-    model_id: z.string(),
-    organization_id: z.string(),
-    class: z.enum(jobClasses),
-    waited_ms: z.int(),
-    queue_position: z.int().nullable().describe('How many requests and jobs are before it.'),
-    waiting_for: z
-      .object({ reason: z.enum(waitingReasons), detail: z.string(), eta_seconds: z.int().nullable() })
-      .nullable()
-      .describe('Why it has not begun, and the expected seconds until it does.'),
+    id: z.string().describe('Id of its job. Its organization can cancel it: `POST /api/jobs/{id}/cancel`.'),
+    model_id: z.string().describe('Id of the model.'),
+    organization_id: z.string().describe('Id of the organization that sent it.'),
+    class: z.enum(jobClasses).describe('Priority class.'),
+    waited_ms: z.int().describe('Milliseconds that it has waited.'),
+    queue_position: z.int().nullable().describe('How many requests and jobs are before it; null if unknown.'),
+    waiting_for: WaitingFor.nullable().describe('Why it has not begun; null if unknown.'),
   })
-  .meta({ id: 'WaitingRequest' })
+  .meta({ id: 'WaitingRequest', description: 'A synchronous request that waits for a slot.' })
 
 /** How many of them are listed. */
 const maxListed = 100
@@ -72,19 +73,21 @@ const maxListed = 100
 const SystemStatus = z
   .object({
     object: z.literal('system.status'),
-    version: z.string(),
-    time: z.int(),
-    started_at: z.int(),
-    requests: z.int().describe('Being answered now, this one included.'),
-    jobs: z.object({ pending: z.int(), processing: z.int() }),
-    devices: z.array(DeviceStatus),
-    engines: z.array(EngineStatus),
-    models: z.array(ModelLoad),
+    version: z.string().describe('Version of infer.'),
+    time: z.int().describe('Unix seconds of the clock of the server.'),
+    started_at: z.int().describe('Unix seconds at which the server started.'),
+    requests: z.int().describe('HTTP requests that are being answered, this one included.'),
+    jobs: z
+      .object({ pending: z.int().describe('Jobs that wait.'), processing: z.int().describe('Jobs that run.') })
+      .describe('Jobs of all organizations that have not ended.'),
+    devices: z.array(DeviceStatus).describe('GPUs and the CPU.'),
+    engines: z.array(EngineStatus).describe('Engines that run, load or stop.'),
+    models: z.array(ModelLoad).describe('Models that the token may use.'),
     waiting: z
       .array(WaitingRequest)
-      .describe('Synchronous requests that wait for a slot, the oldest first, at most 100. Jobs: `GET /api/jobs`.'),
+      .describe('Synchronous requests that wait for a slot, oldest first, at most 100. For jobs see `GET /api/jobs`.'),
   })
-  .meta({ id: 'SystemStatus' })
+  .meta({ id: 'SystemStatus', description: 'What runs on the machine.' })
 
 const seconds = (ms: number): number => Math.floor(ms / 1000)
 const sum = (all: readonly ResidentSnapshot[], of: (one: ResidentSnapshot) => number): number =>
@@ -173,7 +176,10 @@ export const statusRoutes = (
     path: '/api/system/status',
     scope: 'admin:read',
     tag: 'System',
-    summary: 'What runs where: devices and their memory, engines, slots, queues, tokens per second',
+    summary: 'Get system status',
+    description:
+      'Returns devices and their memory, engines, slots, queues and tokens per second. Only for tokens of the organization that owns the machine.',
+    errorCodes: ['organization_mismatch'],
     response: SystemStatus,
     handle: async (_, call) => {
       admitOwner(call, 'What runs on the machine is')

@@ -1,6 +1,7 @@
 import { readAsset, version } from '../../core/assets.ts'
 import { configSchema } from '../../core/models/config.ts'
 import type { Call } from '../call.ts'
+import type { AnswerExamples } from '../docs/operation.ts'
 import { reference, start } from '../docs/reference.ts'
 import { openapi } from '../openapi.ts'
 import type { Owners } from '../owners.ts'
@@ -29,7 +30,9 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       aliases: ['/healthz'],
       scope: 'public',
       tag,
-      summary: 'Whether the process is alive',
+      summary: 'Check liveness',
+      description: 'Answers 200 as long as the process runs, also while it starts or stops. For liveness probes.',
+      media: ['text/plain'],
       answer: call => text(call, 200, fromElsewhere(call) ? '' : 'ok\n'),
     }),
     route({
@@ -37,7 +40,10 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       path: '/readyz',
       scope: 'public',
       tag,
-      summary: 'Whether requests are admitted',
+      summary: 'Check readiness',
+      description:
+        'Answers 200 if requests are accepted, and 503 while the server starts or stops. For load balancers.',
+      media: ['text/plain'],
       answer: call => text(call, 200, fromElsewhere(call) ? '' : 'ready\n'),
     }),
     route({
@@ -45,9 +51,10 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       path: '/metrics',
       scope: 'loopback',
       tag,
-      summary: 'Numbers for Prometheus',
+      summary: 'Get metrics',
       description:
-        'Direct connections from this machine need no token, unless `metrics: token` is set in infer.yaml. Everybody else, also a proxy on this machine (`Forwarded`, `X-Forwarded-*`, `X-Real-IP` or `Via`), needs the scope admin:read.',
+        'Metrics in the text format of Prometheus. Direct connections from this machine need no token, unless `metrics: token` is set in `infer.yaml`. All others, a proxy on this machine included (`Forwarded`, `X-Forwarded-*`, `X-Real-IP` or `Via`), need the scope `admin:read`.',
+      media: ['text/plain'],
       answer: async call => call.send(200, await metrics.text(), metrics.contentType),
     }),
     route({
@@ -55,17 +62,20 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       path: '/openapi.json',
       scope: 'public',
       tag,
-      summary: 'This API as OpenAPI 3.1',
-      answer: ownPage(call => call.send(200, (description ??= JSON.stringify(openapi(all(), version))))),
+      summary: 'Get API description',
+      description: 'This API as OpenAPI 3.1, for the reference at `/docs`, client generators and other tools.',
+      media: ['application/json'],
+      answer: ownPage(call => call.send(200, (description ??= describeApi(all())))),
     }),
     route({
       method: 'GET',
       path: '/infer.schema.json',
       scope: 'public',
       tag,
-      summary: 'The configuration file as JSON Schema',
+      summary: 'Get configuration schema',
       description:
-        'For editors: `# yaml-language-server: $schema=…/infer.schema.json` as the first line of infer.yaml.',
+        'JSON Schema of `infer.yaml`. Editors check the file and complete keys with `# yaml-language-server: $schema=<server>/infer.schema.json` as its first line.',
+      media: ['application/json'],
       answer: ownPage(call => call.send(200, (schema ??= JSON.stringify(configSchema())))),
     }),
     route({
@@ -74,7 +84,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       aliases: ['/'],
       scope: 'public',
       tag,
-      summary: 'The interactive reference',
+      summary: 'Show reference',
       answer: ownPage(call => call.send(200, reference, 'text/html; charset=utf-8', referenceHeaders)),
     }),
     route({
@@ -82,7 +92,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       path: '/docs/start.js',
       scope: 'public',
       tag,
-      summary: 'Starts the reference',
+      summary: 'Get start script of the reference',
       answer: ownPage(call => call.send(200, start, 'text/javascript; charset=utf-8')),
     }),
     route({
@@ -90,7 +100,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       path: '/docs/scalar.js',
       scope: 'public',
       tag,
-      summary: 'The program of the reference',
+      summary: 'Get program of the reference',
       answer: ownPage(call =>
         call.send(200, readAsset('docs/scalar.js'), 'text/javascript; charset=utf-8', [
           'cache-control',
@@ -115,6 +125,12 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       answer: ownPage(call => call.send(200, readAsset('docs/alerts.yaml'), 'application/yaml')),
     }),
   ]
+}
+
+/** The document is made when it is asked for: a server that nobody asks does not pay for it. */
+function describeApi(routes: readonly Route[]): string {
+  const examples = JSON.parse(Buffer.from(readAsset('docs/answer-examples.json')).toString('utf8')) as AnswerExamples
+  return JSON.stringify(openapi(routes, version, examples))
 }
 
 /** Nothing on the page may come from, or go to, another origin. */

@@ -9,64 +9,80 @@ import type { Call } from '../call.ts'
 import { once, type Unrepeatable } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
+import { cursorText, pageFields, pageLimit } from './page.ts'
 
 const tag = 'Organizations and tokens'
 const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
 
-const name = z.string().min(1).max(128)
+const name = z.string().min(1).max(128).describe('Name of the token.')
 const Scopes = z.array(z.string()).min(1).max(4)
 const patterns = z.array(z.string().min(1).max(128)).min(1).max(100)
+const scopesText = 'What the token allows: `user:read`, `user:write`, `admin:read`, `admin:write`.'
+const modelsText =
+  'Ids or patterns (`qwen*`) of the models that the token may use; null for all that your own token may use.'
 
 const Create = z
   .strictObject({
     name,
-    scopes: Scopes.default(['user:read', 'user:write']),
-    expires_at: z.int().nullish(),
-    expires_in: z.int().min(1).optional(),
-    models: patterns.nullish(),
+    scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
+    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
+    expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
+    models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
     rate_limit: notImplemented,
     monthly_spend_limit: notImplemented,
     metadata: notImplemented,
   })
-  .meta({ id: 'TokenCreate' })
+  .meta({ id: 'TokenCreate', description: 'A token to create.' })
 const Change = z
   .strictObject({
     name: name.optional(),
-    scopes: Scopes.optional(),
-    status: z.enum(['active', 'disabled']).optional(),
-    expires_at: z.int().nullish(),
-    models: patterns.nullish(),
+    scopes: Scopes.optional().describe(scopesText),
+    status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
+    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
+    models: patterns.nullish().describe(modelsText),
     rate_limit: notImplemented,
     monthly_spend_limit: notImplemented,
     metadata: notImplemented,
   })
-  .meta({ id: 'TokenChange' })
+  .meta({ id: 'TokenChange', description: 'Fields of a token to change. Absent fields stay.' })
 const Rotate = z
   .strictObject({
     overlap_seconds: z
       .int()
       .min(0)
       .max(longestOverlapMs / 1000)
-      .default(0),
+      .default(0)
+      .describe('Seconds for which the old secret stays valid, 86400 at most.'),
   })
-  .meta({ id: 'TokenRotate' })
-const Created = z.object({ token: TokenView, secret: z.string() }).meta({ id: 'TokenCreated' })
-const One = z.object({ token: TokenView }).meta({ id: 'TokenAnswer' })
+  .meta({ id: 'TokenRotate', description: 'How to replace the secret of a token.' })
+const secret = z.string().describe('The secret, `sk-infer-…`. It is shown only this once.')
+const Created = z.object({ token: TokenView, secret }).meta({ id: 'TokenCreated', description: 'A new token.' })
+const One = z.object({ token: TokenView }).meta({ id: 'TokenAnswer', description: 'One token.' })
 const Page = z
-  .object({ tokens: z.array(TokenView), has_more: z.boolean(), next_cursor: z.string().nullable() })
-  .meta({ id: 'TokenPage' })
+  .object({ tokens: z.array(TokenView).describe('The tokens, newest first.'), ...pageFields })
+  .meta({ id: 'TokenPage', description: 'A page of tokens.' })
 const Rotated = z
-  .object({ token: TokenView, secret: z.string(), previous_valid_until: z.int() })
-  .meta({ id: 'TokenRotated' })
+  .object({
+    token: TokenView,
+    secret,
+    previous_valid_until: z.int().describe('Unix seconds until which the old secret is valid.'),
+  })
+  .meta({ id: 'TokenRotated', description: 'A token with its new secret.' })
 const Deleted = z
-  .object({ id: z.string(), object: z.literal('token'), deleted: z.boolean() })
-  .meta({ id: 'TokenDeleted' })
+  .object({
+    id: z.string().describe('Id of the token.'),
+    object: z.literal('token'),
+    deleted: z.boolean().describe('Always true.'),
+  })
+  .meta({ id: 'TokenDeleted', description: 'Confirms that a token was revoked.' })
 
 const Force = z.strictObject({
-  force: z.string().optional().describe('`true`: also where it locks the caller out.'),
+  force: z.string().optional().describe('`true`: also if it locks out the caller or the last administrator.'),
 })
-const Organization = z.object({ organization: z.string() })
-const OneToken = z.object({ organization: z.string(), id: z.string() })
+const Organization = z.object({
+  organization: z.string().describe('Id of the organization of your token, as in `GET /api/me`.'),
+})
+const OneToken = Organization.extend({ id: z.string().describe('Id of the token: `tok_…`.') })
 
 /** The caller's own organization is the only one there is: any other, existing or not, is a mismatch. */
 function own(organization: string, call: Call): string {
@@ -149,13 +165,17 @@ const shownOnce = ({ token }: { token: { id: string } }): Unrepeatable => ({
 
 const base = '/api/organizations/:organization/tokens'
 const takenBack =
-  'It counts for every request from then on. What was accepted before is carried out, jobs and executions with all their nodes: cancel what is not to run.'
+  'It takes effect with the next request. Jobs and executions that were accepted before still run: cancel them if they must not.'
+
+/** Of an `Idempotency-Key`. */
+const keyed = ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'] as const
 
 const revokeFacts = {
   scope: 'admin:write',
   tag,
-  summary: 'Revoke a token, at once',
-  description: takenBack,
+  summary: 'Revoke token',
+  description: `Revokes a token for good. ${takenBack}`,
+  errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
   params: OneToken,
   query: Force,
   response: Deleted,
@@ -168,7 +188,10 @@ export const tokenRoutes = (owners: TokenOwners) => [
     scope: 'admin:write',
     bucket: 'api',
     tag,
-    summary: 'Create a token; its secret is shown this once',
+    summary: 'Create token',
+    description:
+      'Creates a token and returns its secret, which is shown only this once. A token cannot give more scopes or models than it has itself.',
+    errorCodes: ['organization_mismatch', 'invalid_scope', 'model_not_allowed', ...keyed],
     params: Organization,
     body: Create,
     example: { name: 'notebook', scopes: ['user:read', 'user:write'], expires_in: 2_592_000 },
@@ -181,15 +204,18 @@ export const tokenRoutes = (owners: TokenOwners) => [
     path: base,
     scope: 'admin:read',
     tag,
-    summary: 'List tokens, newest first',
+    summary: 'List tokens',
+    description: 'Returns the tokens of the organization, newest first, without their secrets.',
+    errorCodes: ['organization_mismatch'],
     params: Organization,
     query: z.strictObject({
-      limit: z.coerce.number().int().min(1).max(100).default(20),
+      limit: pageLimit,
       after: z
         .string()
         .refine(id => isId(id) && id.startsWith('tok_'), 'This is no cursor of the list.')
-        .optional(),
-      status: z.enum(['active', 'disabled', 'revoked', 'expired']).optional(),
+        .optional()
+        .describe(cursorText),
+      status: z.enum(['active', 'disabled', 'revoked', 'expired']).optional().describe('Only tokens with this status.'),
     }),
     response: Page,
     handle: async ({ params, query }, call) => {
@@ -204,7 +230,9 @@ export const tokenRoutes = (owners: TokenOwners) => [
     path: `${base}/:id`,
     scope: 'admin:read',
     tag,
-    summary: 'Look one token up',
+    summary: 'Get token',
+    description: 'Returns a token without its secret.',
+    errorCodes: ['organization_mismatch', 'not_found'],
     params: OneToken,
     response: One,
     handle: async ({ params }, call) => {
@@ -218,8 +246,9 @@ export const tokenRoutes = (owners: TokenOwners) => [
     path: `${base}/:id`,
     scope: 'admin:write',
     tag,
-    summary: 'Rename, disable, enable or narrow a token',
-    description: takenBack,
+    summary: 'Update token',
+    description: `Renames, disables or enables a token, or changes its scopes, models or expiry. ${takenBack}`,
+    errorCodes: ['organization_mismatch', 'not_found', 'conflict', 'invalid_scope', 'model_not_allowed'],
     params: OneToken,
     query: Force,
     body: Change,
@@ -258,7 +287,10 @@ export const tokenRoutes = (owners: TokenOwners) => [
     scope: 'admin:write',
     bucket: 'api',
     tag,
-    summary: 'Replace a token; the old one may live on for up to a day',
+    summary: 'Rotate token',
+    description:
+      'Gives a token a new secret, which is shown only this once. The old secret stays valid for `overlap_seconds`.',
+    errorCodes: ['organization_mismatch', 'not_found', 'model_not_allowed', ...keyed],
     params: OneToken,
     body: Rotate,
     example: { overlap_seconds: 3600 },

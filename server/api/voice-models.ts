@@ -5,28 +5,30 @@ import { route } from '../route.ts'
 import { speechModels, voicesOf } from '../std/voices.ts'
 
 const Voice = z.object({
-  id: z.string(),
-  name: z.string(),
-  language: z.string().nullable().describe('As the engine says it; null where it does not, as of the next two.'),
-  gender: z.string().nullable(),
-  preview_url: z.string().nullable().describe('The address of a sample.'),
+  id: z.string().describe('Id of the voice: the value of `voice` in a request.'),
+  name: z.string().describe('Name for people.'),
+  language: z.string().nullable().describe('Language as the engine reports it; null if it does not.'),
+  gender: z.string().nullable().describe('Gender as the engine reports it; null if it does not.'),
+  preview_url: z.string().nullable().describe('URL of a sample as the engine reports it; null if it does not.'),
 })
 const VoiceModel = z.object({
-  model_id: z.string(),
-  name: z.string(),
-  description: z.string().nullable(),
+  model_id: z.string().describe('Id of the model.'),
+  name: z.string().describe('Name for people.'),
+  description: z.string().nullable().describe('`description` in `infer.yaml`; null without one.'),
   task: z.literal('std/audio-speech'),
-  languages: z.array(z.string()).nullable().describe('Those of its voices; null where the engine names none.'),
-  default_voice: z.string().nullable().describe('What speaks where no voice is named; null: the engine decides.'),
-  formats: z.array(z.enum(speechFormats)).describe('What can be asked for on this server.'),
-  supports_cloning: z.literal(false),
-  max_input_characters: z.int(),
-  voice_aliases: z
-    .record(z.string(), z.string())
-    .describe('Further names of voices, each with the voice it stands for.'),
-  voices: z.array(Voice).describe('Empty where only a running engine could tell, and none runs or it is busy.'),
+  languages: z.array(z.string()).nullable().describe('Languages of its voices; null if the engine reports none.'),
+  default_voice: z.string().nullable().describe('Voice of a request that names none; null if the engine decides.'),
+  formats: z.array(z.enum(speechFormats)).describe('Formats that can be requested on this server.'),
+  supports_cloning: z.literal(false).describe('Always false: voices cannot be cloned.'),
+  max_input_characters: z.int().describe('Most characters of a text.'),
+  voice_aliases: z.record(z.string(), z.string()).describe('Further names of voices, each with the id of its voice.'),
+  voices: z
+    .array(Voice)
+    .describe('The voices. Empty if only a running engine can report them and none runs, or it is busy.'),
 })
-const VoiceModels = z.object({ models: z.array(VoiceModel) }).meta({ id: 'VoiceModelList' })
+const VoiceModels = z
+  .object({ models: z.array(VoiceModel).describe('Models that the token may use.') })
+  .meta({ id: 'VoiceModelList', description: 'Models that speak.' })
 
 export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'registry'>) => [
   route({
@@ -34,7 +36,9 @@ export const voiceModelRoutes = (owners: Pick<Owners, 'conversion' | 'jobs' | 'r
     path: '/api/voice/models',
     scope: 'user:read',
     tag: 'Models',
-    summary: 'List the models that speak, with their voices',
+    summary: 'List speech models',
+    description:
+      'Returns the models that speak, with their formats, limits and voices. For a running engine the list includes the voices that the engine reports.',
     response: VoiceModels,
     handle: async (_input, call) => {
       const { conversion, registry } = owners

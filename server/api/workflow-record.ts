@@ -14,42 +14,50 @@ import { seconds } from './job-record.ts'
 
 const finding = <Code extends string>(codes: readonly [Code, ...Code[]]) =>
   z.object({
-    code: z.enum(codes),
-    severity: z.enum(['error', 'warning']).describe('With an error it cannot be executed.'),
-    message: z.string(),
-    node_id: z.string().optional(),
-    path: z.string().optional(),
-    edge: z.object({ from: z.string(), to: z.string() }).optional(),
-    nodes: z.array(z.string()).optional(),
-    expected: z.string().optional(),
-    actual: z.string().optional(),
-    reference: z.string().optional(),
-    suggestion: z.string().optional(),
+    code: z.enum(codes).describe('What was found.'),
+    severity: z.enum(['error', 'warning']).describe('`error`: the workflow cannot be executed. `warning`: it can.'),
+    message: z.string().describe('The same as a sentence.'),
+    node_id: z.string().optional().describe('Id of the node.'),
+    path: z.string().optional().describe('Where in the node, such as `inputs.prompt`.'),
+    edge: z
+      .object({ from: z.string().describe('Id of the first node.'), to: z.string().describe('Id of the second node.') })
+      .optional()
+      .describe('The edge.'),
+    nodes: z.array(z.string()).optional().describe('Ids of the nodes of a cycle.'),
+    expected: z.string().optional().describe('Expected type.'),
+    actual: z.string().optional().describe('Type that was found.'),
+    reference: z.string().optional().describe('The reference, such as `${nodes.a.result}`.'),
+    suggestion: z.string().optional().describe('Name that was probably meant.'),
   })
 export const DiagnosticsObject = z
   .object({
-    type_issues: z.array(finding(typeIssueCodes)),
-    warnings: z.array(finding(warningCodes)),
+    type_issues: z.array(finding(typeIssueCodes)).describe('Inputs, results and models that do not fit together.'),
+    warnings: z.array(finding(warningCodes)).describe('Findings about the graph, its references and its models.'),
   })
-  .meta({ id: 'WorkflowDiagnostics' })
+  .meta({ id: 'WorkflowDiagnostics', description: 'What is wrong or unusual in a workflow.' })
 
 export const WorkflowObject = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Id of the workflow: `wf_…`.'),
     object: z.literal('workflow'),
-    organization_id: z.string(),
-    name: z.string(),
-    description: z.string().nullable(),
-    region: z.enum(regions),
-    timeout: z.int(),
-    on_failure: z.enum(['fail_fast', 'continue']),
-    parameters: z.record(z.string(), Parameter).nullable(),
-    dag: Dag.optional(),
-    version: z.int(),
-    created_at: z.int(),
-    updated_at: z.int(),
+    organization_id: z.string().describe('Id of the organization: `org_…`.'),
+    name: z.string().describe('Name of the workflow.'),
+    description: z.string().nullable().describe('What the workflow is for; null without a text.'),
+    region: z.enum(regions).describe('A label without effect.'),
+    timeout: z.int().describe('Most seconds of an execution.'),
+    on_failure: z
+      .enum(['fail_fast', 'continue'])
+      .describe('Whether the first failure ends an execution, or only the nodes that depend on it.'),
+    parameters: z
+      .record(z.string(), Parameter)
+      .nullable()
+      .describe('The input parameters by name; null if none are declared.'),
+    dag: Dag.optional().describe('The nodes and edges. In lists only with `?include=dag`.'),
+    version: z.int().describe('Number of the version, from 1. Each change adds one.'),
+    created_at: z.int().describe('Unix seconds.'),
+    updated_at: z.int().describe('Unix seconds of the last change.'),
   })
-  .meta({ id: 'Workflow' })
+  .meta({ id: 'Workflow', description: 'A stored workflow.' })
 
 /** The definition that the fields make. */
 export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({

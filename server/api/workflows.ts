@@ -6,6 +6,7 @@ import { WorkflowFields } from '../../core/workflows/workflow-fields.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
+import { cursorText, pageFields, pageLimit } from './page.ts'
 import {
   changeOf,
   DiagnosticsObject,
@@ -18,13 +19,13 @@ import {
 } from './workflow-record.ts'
 
 const tag = 'Workflows'
-const One = z.object({ id: z.string() })
+const One = z.object({ id: z.string().describe('Id of the workflow: `wf_…`.') })
 const Diagnosed = z
   .object({ workflow: WorkflowObject, diagnostics: DiagnosticsObject })
-  .meta({ id: 'DiagnosedWorkflow' })
+  .meta({ id: 'DiagnosedWorkflow', description: 'A workflow with what is wrong or unusual in it.' })
 const Page = z
-  .object({ workflows: z.array(WorkflowObject), has_more: z.boolean(), next_cursor: z.string().nullable() })
-  .meta({ id: 'WorkflowPage' })
+  .object({ workflows: z.array(WorkflowObject).describe('The workflows, last changed first.'), ...pageFields })
+  .meta({ id: 'WorkflowPage', description: 'A page of workflows.' })
 
 const example = {
   name: 'Picture of an answer',
@@ -77,23 +78,41 @@ async function create(call: Call, fields: WorkflowFields, owners: WorkflowOwners
 }
 
 const ToValidate = z
-  .strictObject({ dag: Dag, parameters: ParameterRecord.nullish() })
-  .meta({ id: 'WorkflowToValidate' })
+  .strictObject({
+    dag: Dag,
+    parameters: ParameterRecord.nullish().describe('The input parameters by name. Default: none declared.'),
+  })
+  .meta({ id: 'WorkflowToValidate', description: 'A workflow to validate.' })
 const Validation = z
   .object({
-    valid: z.boolean().describe('Whether nothing keeps it from being executed.'),
+    valid: z.boolean().describe('Whether the workflow can be executed.'),
     diagnostics: DiagnosticsObject,
     order: z
       .array(z.array(z.string()))
       .nullable()
-      .describe('Which nodes can run side by side, in order; null for a graph with a cycle.'),
+      .describe(
+        'Node ids in the order of execution, in groups that can run at the same time; null for a graph with a cycle.',
+      ),
   })
-  .meta({ id: 'WorkflowValidation' })
-const Change = WorkflowFields.partial().meta({ id: 'WorkflowChange' })
+  .meta({ id: 'WorkflowValidation', description: 'Whether a workflow can be executed, and what was found.' })
+const Change = WorkflowFields.partial().meta({
+  id: 'WorkflowChange',
+  description: 'Fields of a workflow to change. Absent fields stay.',
+})
 const Deleted = z
-  .object({ id: z.string(), object: z.literal('workflow'), deleted: z.literal(true) })
-  .meta({ id: 'WorkflowDeleted' })
-const Copy = z.strictObject({ name: WorkflowFields.shape.name.optional() }).meta({ id: 'WorkflowCopy' })
+  .object({
+    id: z.string().describe('Id of the workflow.'),
+    object: z.literal('workflow'),
+    deleted: z.literal(true),
+  })
+  .meta({ id: 'WorkflowDeleted', description: 'Confirms that a workflow was deleted.' })
+const Copy = z
+  .strictObject({
+    name: WorkflowFields.shape.name
+      .optional()
+      .describe('Name of the copy. Default: the name of the original with `(copy)` after it.'),
+  })
+  .meta({ id: 'WorkflowCopy', description: 'How to copy a workflow.' })
 
 /** Workflows as they are written down. Every change is a version; executions keep the one that they began with. */
 export const workflowRoutes = (owners: WorkflowOwners) => [
@@ -103,9 +122,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     scope: 'user:write',
     bucket: 'api',
     tag,
-    summary: 'Write a workflow down',
+    summary: 'Create workflow',
     description:
-      'A workflow that cannot run yet is taken all the same: what is wrong or odd stands in `diagnostics`, and keeps it from being executed where it must.',
+      'Stores a workflow. One that cannot be executed yet is stored too: `diagnostics` lists what is wrong, and errors among them prevent its execution.',
     members: maxMembers,
     body: WorkflowFields,
     example,
@@ -118,12 +137,13 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     path: '/api/workflows',
     scope: 'user:read',
     tag,
-    summary: 'List workflows, the one that was changed last first',
+    summary: 'List workflows',
+    description: 'Returns the workflows of the organization, last changed first.',
     query: z.strictObject({
-      q: z.string().max(256).optional().describe('Words that the name holds.'),
-      include: z.enum(['dag']).optional(),
-      limit: z.coerce.number().int().min(1).max(100).default(20),
-      after: z.string().max(128).optional(),
+      q: z.string().max(256).optional().describe('Words that the name must contain.'),
+      include: z.enum(['dag']).optional().describe('`dag`: return the nodes and edges too.'),
+      limit: pageLimit,
+      after: z.string().max(128).optional().describe(cursorText),
     }),
     response: Page,
     handle: async ({ query }, call) => {
@@ -149,7 +169,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     scope: 'user:write',
     bucket: 'api',
     tag,
-    summary: 'Look a workflow over without writing it down',
+    summary: 'Validate workflow',
+    description:
+      'Checks a workflow without storing it: graph, references, types and models. Returns what is wrong and the order of execution.',
     members: maxMembers,
     body: ToValidate,
     example: { dag: example.dag, parameters: example.parameters },
@@ -165,9 +187,14 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     path: '/api/workflows/:id',
     scope: 'user:read',
     tag,
-    summary: 'Read a workflow, or an earlier version of it',
+    summary: 'Get workflow',
+    description:
+      'Returns a workflow, or an earlier version of it, with what is wrong in it. The header `ETag` has its version.',
+    errorCodes: ['not_found'],
     params: One,
-    query: z.strictObject({ version: z.coerce.number().int().min(1).optional() }),
+    query: z.strictObject({
+      version: z.coerce.number().int().min(1).optional().describe('Version to read. Default: the newest.'),
+    }),
     response: Diagnosed,
     handle: async ({ params, query }, call) => {
       const workflow = await findWorkflow(params.id, call, owners, query.version)
@@ -181,9 +208,10 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     scope: 'user:write',
     bucket: 'api',
     tag,
-    summary: 'Write a workflow anew',
+    summary: 'Replace workflow',
     description:
-      'What is not sent takes its default. `If-Match: "<version>"` refuses the change where another one came first.',
+      'Stores a new version of a workflow. Fields that are not sent take their defaults. With `If-Match: "<version>"` the change is refused if the workflow was changed since that version.',
+    errorCodes: ['not_found', 'version_conflict'],
     params: One,
     members: maxMembers,
     body: WorkflowFields,
@@ -199,7 +227,10 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     path: '/api/workflows/:id',
     scope: 'user:write',
     tag,
-    summary: 'Change fields of a workflow',
+    summary: 'Update workflow',
+    description:
+      'Stores a new version of a workflow in which the sent fields are changed. With `If-Match: "<version>"` the change is refused if the workflow was changed since that version.',
+    errorCodes: ['not_found', 'version_conflict'],
     params: One,
     members: maxMembers,
     body: Change,
@@ -212,10 +243,14 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     path: '/api/workflows/:id',
     scope: 'user:write',
     tag,
-    summary: 'Delete a workflow; its executions stay',
-    description: 'Refused while one of its executions goes on, unless `?force=true` cancels them.',
+    summary: 'Delete workflow',
+    description:
+      'Deletes a workflow with all versions. Its executions stay. Refused while one of them has not ended, unless `?force=true` cancels them.',
+    errorCodes: ['not_found', 'conflict'],
     params: One,
-    query: z.strictObject({ force: z.enum(['true', 'false']).default('false') }),
+    query: z.strictObject({
+      force: z.enum(['true', 'false']).default('false').describe('`true`: cancel executions that have not ended.'),
+    }),
     response: Deleted,
     handle: async ({ params, query }, call) => {
       const { id } = await findWorkflow(params.id, call, owners)
@@ -229,7 +264,9 @@ export const workflowRoutes = (owners: WorkflowOwners) => [
     scope: 'user:write',
     bucket: 'api',
     tag,
-    summary: 'Copy a workflow',
+    summary: 'Duplicate workflow',
+    description: 'Stores a copy of a workflow, as version 1 of a new one.',
+    errorCodes: ['not_found'],
     params: One,
     body: Copy,
     example: { name: 'A copy' },

@@ -4,9 +4,11 @@ import type { JobRecord, LogLine } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
 import { sendJson } from '../dispatch.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { jobTermsOf } from '../slug/job-terms.ts'
+import { requestUrls } from '../slug/request-urls.ts'
 import { wantsLogs } from '../slug/requests.ts'
 import { streamStatus } from '../slug/stream.ts'
 import { type SubmitOwners, submitGeneration } from '../slug/submit.ts'
@@ -19,19 +21,33 @@ const tag = 'fal'
 
 export const FalInput = z
   .record(z.string(), z.unknown())
-  .meta({ id: 'FalInput', description: 'What the model takes: as under `/slug`.' })
-const urls = { request_id: z.string(), response_url: z.string(), status_url: z.string(), cancel_url: z.string() }
+  .meta({ id: 'FalInput', description: 'The inputs of the task of the slug, as under `/slug`.' })
+const { response_url, status_url, cancel_url } = requestUrls
+const request_id = z.string().describe('Id of the request: `q_…`.')
+const urls = { request_id, response_url, status_url, cancel_url }
 const FalSubmitted = z
-  .object({ status: z.literal('IN_QUEUE'), ...urls, gateway_request_id: z.string(), queue_position: z.int() })
-  .meta({ id: 'FalSubmitted' })
+  .object({
+    status: z.literal('IN_QUEUE'),
+    ...urls,
+    gateway_request_id: z.string().describe('The same as `request_id`.'),
+    queue_position: z.int().describe('How many requests are before it.'),
+  })
+  .meta({ id: 'FalSubmitted', description: 'A request that was accepted.' })
 const FalCancelled = z
-  .object({ status: z.enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND']), request_id: z.string() })
-  .meta({ id: 'FalCancelled' })
+  .object({
+    status: z
+      .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
+      .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+    request_id,
+  })
+  .meta({ id: 'FalCancelled', description: 'Whether a request is cancelled.' })
 export const FalOutput = z
   .record(z.string(), z.unknown())
-  .meta({ id: 'FalOutput', description: 'What the model made, or how the request is doing.' })
+  .meta({ id: 'FalOutput', description: 'The result of the task, or the status of the request.' })
 
-const Path = z.object({ path: z.string() })
+const Path = z.object({
+  path: z.string().describe('A slug, with `/requests/{id}…` after it for a request. It may contain `/`.'),
+})
 
 /** `<anything>/requests/<id>/<what>`: fal's clients leave parts of the app's name out, so the id alone says which. */
 const form = /^(?:.*\/)?requests\/([^/]+)(?:\/(status|status\/stream|cancel))?$/
@@ -101,9 +117,10 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     scope: 'user:write',
     bucket: 'jobs',
     tag,
-    summary: "Submit a request as fal's clients do",
+    summary: 'Submit fal request',
     description:
-      'The path is a slug; `fal-ai/` before it is dropped where nothing is offered under it. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` count as they do at fal.',
+      'Creates an image or a video in the background and answers at once. The path is a slug; a leading `fal-ai/` is ignored if no model has such a slug. The headers `X-Fal-Request-Timeout`, `X-Fal-Queue-Priority` and `X-Fal-Object-Lifecycle-Preference` work as at fal.',
+    errorCodes: [...errorGroups.submit, ...errorGroups.media],
     largeBody: true,
     params: Path,
     body: FalInput,
@@ -125,9 +142,20 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     path: '/fal/queue/**:path',
     scope: 'user:read',
     tag,
-    summary: 'The result of a request, its status, or the stream of it',
+    summary: 'Get fal request',
     description:
-      '`<app>/requests/<id>` is the result (400 while there is none), `…/status` says how it is doing (202 until it has ended; `?logs=1`), `…/status/stream` tells every change.',
+      '`<slug>/requests/<id>` returns the result (400 until there is one), `…/status` the status (202 until the end; with `?logs=1` the log too), and `…/status/stream` a stream of server-sent events with the status after each change.',
+    events: 'FalStatus',
+    otherAnswers: { 202: { response: FalOutput, description: 'The status of a request that has not ended.' } },
+    errorCodes: [
+      'invalid_value',
+      'unknown_url',
+      'not_found',
+      'output_expired',
+      'no_capacity',
+      'timeout',
+      'worker_error',
+    ],
     params: Path,
     response: FalOutput,
     errors: falErrors,
@@ -139,7 +167,10 @@ export const falQueueRoutes = (owners: SubmitOwners) => [
     scope: 'user:write',
     bucket: 'jobs',
     tag,
-    summary: 'Cancel a request: `<app>/requests/<id>/cancel`',
+    summary: 'Cancel fal request',
+    description: 'Cancels the request of the path `<slug>/requests/<id>/cancel`; its engine stops at once.',
+    otherAnswers: { 400: { response: FalCancelled, description: 'The request has already ended.' } },
+    errorCodes: ['unknown_url', 'not_found', 'output_expired'],
     params: Path,
     response: FalCancelled,
     status: 202,

@@ -3,6 +3,7 @@ import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { jobTermsOf } from '../slug/job-terms.ts'
@@ -43,11 +44,15 @@ export const falRunRoutes = (owners: SubmitOwners) => [
     scope: 'user:write',
     bucket: 'jobs',
     tag: 'fal',
-    summary: "Run a model and wait for its result as fal's clients do",
+    summary: 'Run fal request',
     description:
-      'The path is a slug; with `/stream` behind it the answer is a stream of events, the last of which is the result. It is a job like any other: one that has not ended after `sync_wait` is answered with 504 and goes on.',
+      'Creates an image or a video and answers with the result. The path is a slug; with `/stream` after it the answer is a stream of server-sent events, and the last event is the result. A request that has not ended after `sync_wait` (120 s by default) is answered with 504 and goes on in the background.',
+    events: 'FalRunEvent',
+    errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
     largeBody: true,
-    params: z.object({ path: z.string() }),
+    params: z.object({
+      path: z.string().describe('A slug, with `/stream` after it for server-sent events. It may contain `/`.'),
+    }),
     body: FalInput,
     example: { prompt: 'A cat on a mat.' },
     response: FalOutput,

@@ -14,14 +14,17 @@ const tag = 'fal'
 
 const FalStorageToken = z
   .object({
-    token: z.string().describe('Stores files of this organization for an hour, and does nothing else.'),
+    token: z.string().describe('A token that is valid for an hour and allows only to store files of the organization.'),
     token_type: z.literal('Bearer'),
-    base_url: z.string(),
-    expires_at: z.string().describe('ISO 8601, in UTC.'),
+    base_url: z.string().describe('Where to send files.'),
+    expires_at: z.string().describe('When the token expires: ISO 8601, UTC.'),
   })
-  .meta({ id: 'FalStorageToken' })
-const FalStored = z.object({ access_url: z.string() }).meta({ id: 'FalStored' })
-const FalMultipart = z.object({ access_url: z.string(), uploadId: z.string() }).meta({ id: 'FalMultipart' })
+  .meta({ id: 'FalStorageToken', description: 'A token to store files with.' })
+const access_url = z.string().describe('Where to read the file. Signed: it needs no token.')
+const FalStored = z.object({ access_url }).meta({ id: 'FalStored', description: 'A file that was stored.' })
+const FalMultipart = z
+  .object({ access_url, uploadId: z.string().describe('Id of the upload, for the paths of the parts.') })
+  .meta({ id: 'FalMultipart', description: 'An upload in parts.' })
 
 type StorageOwners = Pick<Owners, 'config' | 'files'>
 
@@ -44,6 +47,7 @@ function describedUpload(call: Call, { config, files }: StorageOwners) {
   }
 }
 
+const uploadCodes = ['invalid_api_key', 'invalid_value', 'payload_too_large', 'conflict', 'disk_full'] as const
 const facts = { method: 'POST', scope: 'public', bucket: 'api', tag, errors: falErrors } as const
 
 /** The storage to which fal's Python client sends files: its `rest.fal.ai` and `v3.fal.media`. */
@@ -52,8 +56,8 @@ export const falStorageRoutes = (owners: StorageOwners) => [
     ...facts,
     path: '/fal/rest/storage/auth/token',
     scope: 'user:write',
-    summary: 'Get a token of the storage',
-    description: 'It is sent as `Authorization: Bearer …` to `/fal/cdn/files/upload`.',
+    summary: 'Create storage token',
+    description: 'Returns a token for uploads. Send it as `Authorization: Bearer …` to `/fal/cdn/files/upload`.',
     response: FalStorageToken,
     handle(_input, call) {
       const expires = Math.floor((Date.now() + tokenMs) / 1000)
@@ -69,9 +73,11 @@ export const falStorageRoutes = (owners: StorageOwners) => [
   route({
     ...facts,
     path: '/fal/cdn/files/upload',
-    summary: 'Store a file',
+    summary: 'Upload file',
     description:
-      'The raw body becomes the file, with the content type of the request and the name in `X-Fal-File-Name`. `access_url` can be an input of any request. Needs a token of the storage. The file is kept for seven days unless `X-Fal-Object-Lifecycle` says otherwise.',
+      'Stores the body as a file, with the content type of the request and the name in `X-Fal-File-Name`. `access_url` can be an input of any request. Needs a storage token. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
+    rawBody: 'application/octet-stream',
+    errorCodes: uploadCodes,
     response: FalStored,
     async answer(call) {
       const described = describedUpload(call, owners)
@@ -83,9 +89,10 @@ export const falStorageRoutes = (owners: StorageOwners) => [
   route({
     ...facts,
     path: '/fal/cdn/files/upload/multipart',
-    summary: 'Begin to store a large file in parts',
+    summary: 'Start upload in parts',
     description:
-      'PUT each part to `<access_url>/multipart/<uploadId>/<number>`, then POST their numbers and etags to `<access_url>/multipart/<uploadId>/complete`.',
+      'Starts the upload of a large file. PUT each part to `<access_url>/multipart/<uploadId>/<number>`, then POST their numbers and etags to `<access_url>/multipart/<uploadId>/complete`. Needs a storage token.',
+    errorCodes: ['invalid_api_key', 'invalid_value'],
     response: FalMultipart,
     answer(call) {
       const { url, readUrl } = owners.files.uploadLink(describedUpload(call, owners), call.origin)

@@ -7,11 +7,16 @@ import { falErrors } from './errors.ts'
 
 const FalUpload = z
   .object({
-    content_type: z.string().max(256).default('application/octet-stream'),
-    file_name: z.string().max(1024),
+    content_type: z.string().max(256).default('application/octet-stream').describe('Media type of the file.'),
+    file_name: z.string().max(1024).describe('Name of the file.'),
   })
-  .meta({ id: 'FalUpload' })
-const FalUploadUrls = z.object({ upload_url: z.string(), file_url: z.string() }).meta({ id: 'FalUploadUrls' })
+  .meta({ id: 'FalUpload', description: 'A file to upload.' })
+const FalUploadUrls = z
+  .object({
+    upload_url: z.string().describe('Where to PUT the bytes, within an hour. Signed: it needs no token.'),
+    file_url: z.string().describe('Where to read the file afterwards. Signed: it needs no token.'),
+  })
+  .meta({ id: 'FalUploadUrls', description: 'Addresses for an upload.' })
 
 const header = 'X-Fal-Object-Lifecycle'
 const tenYears = 3_650 * 86_400
@@ -63,17 +68,17 @@ export const falUploadRoutes = (owners: Pick<Owners, 'config' | 'files'>) => [
   route({
     ...facts,
     path: '/fal/rest/storage/upload/initiate',
-    summary: 'Get an address to which a file can be sent',
+    summary: 'Create upload URL',
     description:
-      'PUT the bytes to `upload_url`; from then on `file_url` can be an input of any request. What is sent is kept for seven days unless `X-Fal-Object-Lifecycle` says otherwise.',
+      'Returns a signed address for an upload. PUT the bytes to `upload_url`; afterwards `file_url` can be an input of any request. The file is kept for seven days unless `X-Fal-Object-Lifecycle` sets another time.',
     handle: ({ body }, call) => initiate(body, call, owners),
   }),
   route({
     ...facts,
     path: '/fal/rest/storage/upload/initiate-multipart',
-    summary: 'The same for a large file that is sent in parts',
+    summary: 'Create upload URL for parts',
     description:
-      'PUT each part to `upload_url` with its number behind the name, then POST their list to `upload_url` with `/complete` there.',
+      'Returns a signed address for an upload in parts. PUT each part to `upload_url` with `/<number>` after the path, then POST their list to `upload_url` with `/complete` there.',
     handle: ({ body }, call) => initiate(body, call, owners),
   }),
 ]

@@ -3,6 +3,7 @@ import { Failure } from '../../core/failure.ts'
 import { isUnavailable } from '../../core/files/files.ts'
 import type { FileRecord } from '../../core/store/store.ts'
 import type { Call } from '../call.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { noneMatch, rangeApplies, rangeOf } from './range.ts'
@@ -12,9 +13,20 @@ import { joinParts, receivePart, receiveUpload, UploadedFile, UploadedPart, Uplo
 
 const tag = 'Files'
 const path = '/files/:id/:name'
-const params = z.object({ id: z.string(), name: z.string().describe('Any: it is for whoever saves the file.') })
-const query = z.object({ exp: z.string(), sig: z.string() })
-const uploadQuery = query.extend({ org: z.string(), type: z.string(), kept: z.string() })
+const params = z.object({
+  id: z.string().describe('Id of the file: `file-…`.'),
+  name: z.string().describe('Name of the file. For a read any name works.'),
+})
+const query = z.object({
+  exp: z.string().describe('Unix seconds at which the address expires.'),
+  sig: z.string().describe('Signature of the address.'),
+})
+const uploadQuery = query.extend({
+  org: z.string().describe('Id of the organization that owns the file.'),
+  type: z.string().describe('Media type of the file.'),
+  kept: z.string().describe('Milliseconds for which the file is kept; empty for no limit.'),
+})
+const part = z.string().describe('Number of the part, from 1.')
 
 /** Whoever has the address may read it, so a page of any origin may. */
 const open = (call: Call) =>
@@ -100,7 +112,8 @@ const preflight = (of: `/${string}`, parameters: z.ZodType) =>
     scope: 'public',
     tag,
     params: parameters,
-    summary: 'Tells a browser that pages of any origin may read and send files',
+    summary: 'Allow cross-origin access',
+    description: 'Answers the preflight of a browser: pages of any origin may read and send files by signed addresses.',
     status: 204,
     answer(call) {
       open(call).head(204, 'text/plain', [
@@ -124,9 +137,16 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     tag,
     params,
     query,
-    summary: 'Read a file by the address that a result gave',
+    summary: 'Download file',
     description:
-      'The signature in the address is what counts; it ends after a day unless the server is set otherwise. One `Range` is answered with 206, `If-None-Match` with 304. 403 `invalid_signature` for a wrong or ended address, 410 `output_expired` for a file that was removed.',
+      'Returns the bytes of a file by the signed address in a result. The address works for a day unless the server is set otherwise: read the job again for a new one. One `Range` is answered with 206, `If-None-Match` with 304.',
+    media: ['*/*'],
+    otherAnswers: {
+      206: { description: 'The bytes of the range.', media: ['*/*'] },
+      304: { description: 'The file is the one that `If-None-Match` names.' },
+      416: { description: 'The range begins after the end of the file. `Content-Range` has its length.' },
+    },
+    errorCodes: [...errorGroups.signed, 'not_found', 'output_expired'],
     answer: call => read(call, owners),
   }),
   route({
@@ -137,8 +157,10 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     tag,
     params,
     query: uploadQuery,
-    summary: 'Send the bytes of a file to the address that was given for it',
-    description: 'Once, as they are. The address says what the file is; it ends after an hour.',
+    summary: 'Upload file to URL',
+    description: 'Stores the body as the file of a signed upload address. The address works once, for an hour.',
+    rawBody: '*/*',
+    errorCodes: [...errorGroups.signed, 'conflict', 'payload_too_large', 'disk_full'],
     response: UploadedFile,
     answer: call => receiveUpload(open(call), owners),
   }),
@@ -148,11 +170,12 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     scope: 'public',
     bucket: 'api',
     tag,
-    params: params.extend({ part: z.string() }),
+    params: params.extend({ part }),
     query: uploadQuery,
-    summary: 'Send one part of a large file',
-    description:
-      'The parts are numbered from 1 and may come in any order, each behind the name in the address of the upload.',
+    summary: 'Upload part of file',
+    description: 'Stores the body as one part of a file. Parts are numbered from 1 and may be sent in any order.',
+    rawBody: '*/*',
+    errorCodes: [...errorGroups.signed, 'conflict', 'payload_too_large', 'disk_full'],
     response: UploadedPart,
     answer: call => receivePart(open(call), owners),
   }),
@@ -164,12 +187,14 @@ export const fileRoutes = (owners: Pick<Owners, 'config' | 'files' | 'log'>) => 
     tag,
     params,
     query: uploadQuery,
-    summary: 'Put the parts of a large file together',
+    summary: 'Complete upload in parts',
+    description: 'Joins uploaded parts into the file of a signed upload address.',
+    errorCodes: [...errorGroups.signed, 'conflict', 'disk_full'],
     body: UploadParts,
     example: { parts: [{ partNumber: 1 }, { partNumber: 2 }] },
     response: UploadedFile,
     answer: call => joinParts(open(call), owners),
   }),
   preflight(path, params),
-  preflight(`${path}/:part`, params.extend({ part: z.string() })),
+  preflight(`${path}/:part`, params.extend({ part })),
 ]

@@ -10,17 +10,32 @@ import type { Owners } from '../owners.ts'
 import { refuseRepeated } from './repeated.ts'
 
 export const UploadedFile = z
-  .object({ id: z.string(), name: z.string(), content_type: z.string(), bytes: z.int(), sha256: z.string() })
-  .meta({ id: 'UploadedFile' })
-export const UploadedPart = z.object({ partNumber: z.int(), etag: z.string() }).meta({ id: 'UploadedPart' })
+  .object({
+    id: z.string().describe('Id of the file: `file-…`. It can be an input of any request.'),
+    name: z.string().describe('Name of the file.'),
+    content_type: z.string().describe('Media type of the file.'),
+    bytes: z.int().describe('Size in bytes.'),
+    sha256: z.string().describe('SHA-256 of the bytes, hexadecimal.'),
+  })
+  .meta({ id: 'UploadedFile', description: 'A file that was uploaded.' })
+const partNumber = z.int().describe('Number of the part, from 1.')
+export const UploadedPart = z
+  .object({ partNumber, etag: z.string().describe('Checksum of the part.') })
+  .meta({ id: 'UploadedPart', description: 'A part that was uploaded.' })
 export const UploadParts = z
   .object({
     parts: z
-      .array(z.object({ partNumber: z.int(), etag: z.string().optional() }))
+      .array(
+        z.object({
+          partNumber,
+          etag: z.string().optional().describe('Checksum from the answer for the part. Default: not compared.'),
+        }),
+      )
       .min(1)
-      .max(10_000),
+      .max(10_000)
+      .describe('The parts, 1 to 10000. They are joined by their numbers.'),
   })
-  .meta({ id: 'UploadParts' })
+  .meta({ id: 'UploadParts', description: 'Parts of a file to join.' })
 
 type UploadOwners = Pick<Owners, 'config' | 'files'>
 

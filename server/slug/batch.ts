@@ -10,23 +10,35 @@ const most = 50
 const Ids = z.array(z.string().max(128)).max(1_000)
 const BatchQuery = z
   .strictObject({
-    request_ids: Ids.optional().describe(`1 to ${most} ids.`),
+    request_ids: Ids.optional().describe(`1 to ${most} request ids: \`q_…\`.`),
     ids: Ids.optional().describe('The same as `request_ids`.'),
   })
-  .meta({ id: 'GenerationBatchQuery' })
+  .meta({ id: 'GenerationBatchQuery', description: 'Requests to read.' })
 
 const BatchView = z
   .object({
-    requests: z.array(
-      z.looseObject({
-        request_id: z.string(),
-        status: z.enum(['processing', 'completed', 'failed', 'not_found']),
-        queue_status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).optional(),
-      }),
-    ),
-    counts: z.object({ processing: z.int(), completed: z.int(), failed: z.int(), not_found: z.int() }),
+    requests: z
+      .array(
+        z.looseObject({
+          request_id: z.string().describe('Id of the request.'),
+          status: z.enum(['processing', 'completed', 'failed', 'not_found']).describe('State of the request.'),
+          queue_status: z
+            .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED'])
+            .optional()
+            .describe('The same as in `GET /slug/requests/{id}/status`; absent if it was not found.'),
+        }),
+      )
+      .describe('The requests in the order of the ids, each once. With `?fields=status` without their results.'),
+    counts: z
+      .object({
+        processing: z.int().describe('Requests that have not ended.'),
+        completed: z.int().describe('Requests that completed.'),
+        failed: z.int().describe('Requests that failed.'),
+        not_found: z.int().describe('Requests that do not exist.'),
+      })
+      .describe('Numbers of requests by status.'),
   })
-  .meta({ id: 'GenerationBatch' })
+  .meta({ id: 'GenerationBatch', description: 'The states and results of several requests.' })
 
 interface Entry extends Record<string, unknown> {
   request_id: string
@@ -62,9 +74,10 @@ export const batchRoutes = (owners: ViewOwners) => [
     scope: 'user:read',
     bucket: 'jobs',
     tag: 'Generation',
-    summary: 'Ask about up to 50 requests at once',
-    description: 'In the order of the ids, each once. With `?fields=status` without what was made.',
-    query: z.strictObject({ fields: z.enum(['status']).optional() }),
+    summary: 'Get requests',
+    description:
+      'Returns up to 50 requests at once, in the order of the ids. Requests that do not exist have the status `not_found`.',
+    query: z.strictObject({ fields: z.enum(['status']).optional().describe('`status`: without results.') }),
     body: BatchQuery,
     example: { request_ids: ['q_01K0000000000000000000000A'] },
     response: BatchView,

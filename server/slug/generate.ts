@@ -3,11 +3,14 @@ import { queueIdOf } from '../../core/ids.ts'
 import type { JobRecord } from '../../core/store/store.ts'
 import { generationRequests } from '../../core/tasks/generation/request.ts'
 import type { Call } from '../call.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrors } from './errors.ts'
 import { jobTermsOf } from './job-terms.ts'
+import { requestUrls } from './request-urls.ts'
+import { GenerationRequestView } from './requests.ts'
 import { type SubmitOwners, type SubmittedGeneration, submitGeneration } from './submit.ts'
 import { answerInSync } from './sync.ts'
 import { urlsOf } from './view.ts'
@@ -17,7 +20,7 @@ const tag = 'Generation'
 /** Which of the shapes it has depends on the slug, so each is checked when that is known. */
 const GenerationBody = z.looseObject({}).meta({
   id: 'GenerationRequest',
-  description: 'The inputs of the task that the slug leads to.',
+  description: 'The inputs of the task of the slug. Its type is in `GET /api/model-status`.',
   anyOf: Object.values(generationRequests).map(schema => ({
     $ref: `#/components/schemas/${z.globalRegistry.get(schema)!.id}`,
   })),
@@ -25,17 +28,16 @@ const GenerationBody = z.looseObject({}).meta({
 
 export const Accepted = z
   .object({
-    request_id: z.string(),
+    request_id: z.string().describe('Id of the request: `q_…`.'),
     status: z.literal('processing'),
     queue_position: z.int().describe('How many requests are before it.'),
-    response_url: z.string(),
-    status_url: z.string(),
-    cancel_url: z.string(),
-    stream_url: z.string(),
+    ...requestUrls,
   })
-  .meta({ id: 'GenerationAccepted' })
+  .meta({ id: 'GenerationAccepted', description: 'A request that was accepted.' })
 
-const One = z.object({ slug: z.string().max(512) })
+const One = z.object({
+  slug: z.string().max(512).describe('Slug of a model and task, as in `GET /api/model-status`. It may contain `/`.'),
+})
 
 const notYet = z.string().optional().describe('Not supported yet: refused unless empty.')
 const SubmitQuery = z.strictObject({ webhook_url: notYet, fal_webhook: notYet })
@@ -62,7 +64,7 @@ async function submit(call: Call, slug: string, body: unknown, owners: GenerateO
 }
 
 const how =
-  'The slug of each model and task is in `GET /api/model-status`. Pictures, videos and sounds are sent as http(s) or `data:` addresses or as ids of files.'
+  'The slug of each model and task is in `GET /api/model-status`. Images, videos and audio are http(s) URLs, `data:` URLs or ids of files. The headers `X-Fal-Request-Timeout` (seconds), `X-Fal-Queue-Priority` (`low` or `normal`) and `X-Fal-Object-Lifecycle-Preference` (JSON) set when the request must begin, its priority, and how long it is kept.'
 
 const submitFacts = {
   method: 'POST',
@@ -83,16 +85,21 @@ export const generateRoutes = (owners: GenerateOwners) => [
   route({
     ...submitFacts,
     path: '/slug/queue/submit/**:slug',
-    summary: 'Ask for a picture or a video, and hear at once where it will be',
-    description: how,
+    summary: 'Submit request to queue',
+    description: `Creates an image or a video in the background and answers at once. ${how}`,
+    errorCodes: [...errorGroups.submit, ...errorGroups.media],
     handle: async ({ params, body }, call) =>
       accepted(call, (await submit(call, params.slug, body, owners)).job, owners),
   }),
   route({
     ...submitFacts,
     path: '/slug/**:slug',
-    summary: 'Ask for a picture or a video',
-    description: `${how} With \`sync_mode\` or \`Prefer: wait=30\` the request is held until the result is there: 200 with the same object as \`GET /slug/requests/{id}\`, or 504 with the ids while it goes on.`,
+    summary: 'Create image or video',
+    description: `Creates an image or a video in the background and answers at once. With \`sync_mode: true\` or \`Prefer: wait=30\` the answer comes with the result, or as 504 with the ids if it is not there in time; the request goes on then. ${how}`,
+    otherAnswers: {
+      200: { response: GenerationRequestView, description: 'The result, with `sync_mode: true` or `Prefer: wait`.' },
+    },
+    errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
     handle: async ({ params, body }, call) => {
       const prefer = preferenceOf(call.req.headers.prefer)
       const { job, model, syncMode } = await submit(call, params.slug, body, owners)

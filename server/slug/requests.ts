@@ -3,99 +3,126 @@ import { Failure } from '../../core/failure.ts'
 import { jobIdOf, queueIdOf } from '../../core/ids.ts'
 import { logLevels } from '../../core/schemas/log-level.ts'
 import type { JobRecord } from '../../core/store/store.ts'
+import { ErrorFacts } from '../api/job-error.ts'
 import { hasEnded } from '../api/job-record.ts'
+import { WaitingFor } from '../api/waiting-for.ts'
 import type { Call } from '../call.ts'
 import { errorBody } from '../errors.ts'
 import type { Owners } from '../owners.ts'
 import { JsonText, route } from '../route.ts'
 import { slugErrorBody, slugErrors } from './errors.ts'
+import { requestUrls } from './request-urls.ts'
 import { findRequest, logView, requestAnswer, statusView, type ViewOwners } from './view.ts'
 
 const tag = 'Generation'
-const One = z.object({ id: z.string() })
+const One = z.object({ id: z.string().describe('Id of the request: `q_…`.') })
 
-const ErrorFacts = z.object({ code: z.string(), message: z.string(), type: z.string() })
 const GeneratedFile = z
   .object({
-    url: z.string(),
-    content_type: z.string(),
-    file_name: z.string(),
-    file_size: z.int(),
-    width: z.int().optional(),
-    height: z.int().optional(),
+    url: z
+      .string()
+      .describe(
+        'Where to read the file. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+      ),
+    content_type: z.string().describe('Media type, such as `image/png`.'),
+    file_name: z.string().describe('Name of the file.'),
+    file_size: z.int().describe('Bytes.'),
+    width: z.int().optional().describe('Pixels.'),
+    height: z.int().optional().describe('Pixels.'),
     duration: z.number().optional().describe('Seconds.'),
-    fps: z.number().optional(),
-    num_frames: z.int().optional(),
+    fps: z.number().optional().describe('Frames per second.'),
+    num_frames: z.int().optional().describe('Number of frames.'),
     figures: z
       .literal('requested')
       .optional()
-      .describe('Size and length are those that were asked for, because no ffprobe was there to measure them.'),
-    thumbnail_url: z.string().optional(),
+      .describe('Present if the server has no ffprobe: size and length are as requested, not measured.'),
+    thumbnail_url: z.string().optional().describe('Where to read a small image of it (WebP).'),
   })
-  .meta({ id: 'GeneratedFile' })
+  .meta({ id: 'GeneratedFile', description: 'A file that was created.' })
 
 /** What a completed request has made. */
 const output = {
-  images: z.array(GeneratedFile).optional(),
-  video: GeneratedFile.optional(),
-  thumbnail_url: z.string().optional(),
-  duration_seconds: z.number().optional(),
-  width: z.int().optional(),
-  height: z.int().optional(),
-  num_frames: z.int().optional(),
-  fps: z.number().optional(),
-  seed_used: z.int().optional(),
-  seed: z.int().optional(),
-  prompt: z.string().optional(),
-  timings: z.object({ inference: z.number(), queue: z.number() }).optional(),
-  model_id: z.string().optional(),
-  created_at: z.int().optional(),
-  completed_at: z.int().optional(),
+  images: z.array(GeneratedFile).optional().describe('The images.'),
+  video: GeneratedFile.optional().describe('The video.'),
+  thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),
+  duration_seconds: z.number().optional().describe('Length of the video in seconds.'),
+  width: z.int().optional().describe('Pixels.'),
+  height: z.int().optional().describe('Pixels.'),
+  num_frames: z.int().optional().describe('Number of frames of the video.'),
+  fps: z.number().optional().describe('Frames per second of the video.'),
+  seed_used: z.int().optional().describe('Seed of the first output. The same seed and request give the same output.'),
+  seed: z.int().optional().describe('The same as `seed_used`.'),
+  prompt: z.string().optional().describe('The prompt that the engine used.'),
+  timings: z
+    .object({
+      inference: z.number().describe('Seconds that the engine worked.'),
+      queue: z.number().describe('Seconds that the request waited.'),
+    })
+    .optional()
+    .describe('How long it took.'),
+  model_id: z.string().optional().describe('Id of the model.'),
+  created_at: z.int().optional().describe('Unix seconds.'),
+  completed_at: z.int().optional().describe('Unix seconds.'),
 }
 const progressFields = {
-  queue_position: z.int().optional(),
-  progress: z.number().optional(),
-  eta_seconds: z.int().optional(),
-  waiting_for: z
-    .object({ reason: z.string(), detail: z.string(), eta_seconds: z.int().nullable() })
-    .optional()
-    .describe('Why it has not begun.'),
+  queue_position: z.int().optional().describe('How many requests are before it. Present while it waits.'),
+  progress: z.number().optional().describe('Progress from 0 to 1. Present if known.'),
+  eta_seconds: z.int().optional().describe('Expected seconds until the end. Present if known.'),
+  waiting_for: WaitingFor.optional().describe('Why it has not begun. Present while it waits.'),
 }
 
 export const GenerationRequestView = z
   .looseObject({
-    request_id: z.string(),
-    status: z.enum(['processing', 'completed', 'failed']),
+    request_id: z.string().describe('Id of the request: `q_…`.'),
+    status: z.enum(['processing', 'completed', 'failed']).describe('State of the request.'),
     ...progressFields,
     ...output,
-    error: ErrorFacts.optional(),
+    error: ErrorFacts.optional().describe('Why it failed.'),
   })
-  .meta({ id: 'GenerationResult' })
+  .meta({ id: 'GenerationResult', description: 'The result of a request, or its progress.' })
 
-const Log = z.object({ timestamp: z.string(), level: z.enum(logLevels), message: z.string(), source: z.string() })
-const Logs = z.object({ logs: z.array(Log) }).meta({ id: 'GenerationLogs' })
+const Log = z.object({
+  timestamp: z.string().describe('ISO 8601, UTC.'),
+  level: z.enum(logLevels).describe('Level of the line.'),
+  message: z.string().describe('Text of the line.'),
+  source: z.string().describe('Always `USER`.'),
+})
+const Logs = z
+  .object({ logs: z.array(Log).describe('The lines, oldest first.') })
+  .meta({ id: 'GenerationLogs', description: 'The log of a request.' })
 
-const Status = z
+export const GenerationStatus = z
   .looseObject({
-    status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']),
-    request_id: z.string(),
+    status: z.enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED']).describe('State of the request.'),
+    request_id: z.string().describe('Id of the request: `q_…`.'),
     ...progressFields,
     ...output,
-    logs: z.array(Log).optional(),
-    metrics: z.object({ inference_time: z.number(), queue_time: z.number() }).optional(),
-    result: z.unknown().optional(),
-    error: ErrorFacts.optional(),
-    error_type: z.string().optional(),
-    response_url: z.string(),
-    status_url: z.string(),
-    cancel_url: z.string(),
-    stream_url: z.string(),
+    logs: z.array(Log).optional().describe('The log, with `?logs=1`.'),
+    metrics: z
+      .object({
+        inference_time: z.number().describe('Seconds that the engine worked.'),
+        queue_time: z.number().describe('Seconds that the request waited.'),
+      })
+      .optional()
+      .describe('How long it took. Present once it has completed.'),
+    result: z
+      .unknown()
+      .optional()
+      .describe('The result as in `GET /slug/requests/{id}`. Present once it has completed.'),
+    error: ErrorFacts.optional().describe('Why it failed.'),
+    error_type: z.string().optional().describe("Class of the error in fal's terms."),
+    ...requestUrls,
   })
-  .meta({ id: 'GenerationStatus' })
+  .meta({ id: 'GenerationStatus', description: 'The status of a request.' })
 
 const Cancelled = z
-  .looseObject({ status: z.enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND']), request_id: z.string() })
-  .meta({ id: 'GenerationCancelled' })
+  .looseObject({
+    status: z
+      .enum(['CANCELLATION_REQUESTED', 'ALREADY_COMPLETED', 'NOT_FOUND'])
+      .describe('`CANCELLATION_REQUESTED` with 202, `ALREADY_COMPLETED` with 400, `NOT_FOUND` with 404.'),
+    request_id: z.string().describe('Id of the request.'),
+  })
+  .meta({ id: 'GenerationCancelled', description: 'Whether a request is cancelled.' })
 
 /** `?logs=1` */
 export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')
@@ -137,7 +164,16 @@ const cancelFacts = {
   scope: 'user:write',
   bucket: 'jobs',
   tag,
-  summary: 'Cancel a request; its engine is told at once',
+  summary: 'Cancel request',
+  description: 'Cancels a request that waits or runs; its engine stops at once.',
+  otherAnswers: {
+    400: { response: Cancelled, description: '`job_already_finished`: The request has already ended.' },
+    404: {
+      response: Cancelled,
+      description: '`not_found`: The request does not exist, or belongs to another organization.',
+    },
+  },
+  errorCodes: ['not_found', 'output_expired'],
   params: One,
   response: Cancelled,
   status: 202,
@@ -150,8 +186,10 @@ export const requestRoutes = (owners: ViewOwners) => [
     path: '/slug/requests/:id',
     scope: 'user:read',
     tag,
-    summary: 'The result of a request, or that it goes on',
-    description: 'A request that has failed is answered with 200 and its `error`: asking has not failed.',
+    summary: 'Get request',
+    description:
+      'Returns the result of a request, or its progress. A request that failed is answered with 200 and its `error`.',
+    errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: GenerationRequestView,
     errors: slugErrors,
@@ -162,10 +200,14 @@ export const requestRoutes = (owners: ViewOwners) => [
     path: '/slug/requests/:id/status',
     scope: 'user:read',
     tag,
-    summary: 'How a request is doing',
+    summary: 'Get status of request',
+    description: 'Returns the status of a request, and its result once it has completed.',
+    errorCodes: ['not_found', 'output_expired'],
     params: One,
-    query: z.strictObject({ logs: z.string().optional().describe('`1`: with what its engine has said.') }),
-    response: Status,
+    query: z.strictObject({
+      logs: z.string().optional().describe('`1` or `true`: return the log of the request too.'),
+    }),
+    response: GenerationStatus,
     errors: slugErrors,
     handle: async ({ params }, call) => {
       const job = await findPolled(params.id, call, owners)
@@ -178,7 +220,9 @@ export const requestRoutes = (owners: ViewOwners) => [
     path: '/slug/requests/:id/logs',
     scope: 'user:read',
     tag,
-    summary: 'What the engine of a request has said',
+    summary: 'List log lines of request',
+    description: 'Returns what the engine logged while it ran the request, oldest first.',
+    errorCodes: ['not_found', 'output_expired'],
     params: One,
     response: Logs,
     errors: slugErrors,

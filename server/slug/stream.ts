@@ -74,11 +74,15 @@ export const streamRoutes = (owners: ViewOwners) => [
     path: '/slug/requests/:id/status/stream',
     scope: 'user:read',
     tag: 'Generation',
-    summary: 'Follow a request to its end as server-sent events',
+    summary: 'Stream status of request',
     description:
-      'The objects of `…/status`, one for each change; the stream ends after the last. A token that is revoked, expires or loses the scope ends it within 2 s with an `error` event.',
-    params: z.object({ id: z.string() }),
-    query: z.strictObject({ logs: z.string().optional() }),
+      'The answer is a stream of server-sent events: the status of the request after each change, until its end. If the token is revoked, expires or loses the scope, the stream ends within 2 s with an `error` event.',
+    events: 'GenerationStatus',
+    errorCodes: ['not_found', 'output_expired'],
+    params: z.object({ id: z.string().describe('Id of the request: `q_…`.') }),
+    query: z.strictObject({
+      logs: z.string().optional().describe('`1` or `true`: send the log of the request too.'),
+    }),
     errors: slugErrors,
     answer: async call => {
       const job = await findRequest(call.params.id!, call, owners)

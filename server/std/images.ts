@@ -9,8 +9,10 @@ import {
   type ImageRequest,
   ImagesResponse,
 } from '../../core/tasks/image/image-request.ts'
+import { respondAsync } from '../api/job-created.ts'
 import { hasEnded } from '../api/job-record.ts'
 import type { Call } from '../call.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
@@ -84,21 +86,30 @@ async function endOf(
   }
 }
 
-const facts = { method: 'POST', scope: 'user:write', bucket: 'jobs', tag: 'Images', response: ImagesResponse } as const
+const facts = {
+  method: 'POST',
+  scope: 'user:write',
+  bucket: 'jobs',
+  tag: 'Images',
+  response: ImagesResponse,
+  events: 'ImageEvent',
+  otherAnswers: respondAsync,
+  errorCodes: [...errorGroups.submit, ...errorGroups.media, ...errorGroups.wait],
+} as const
 /** One pixel: an example that works wherever it is sent. */
 const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQImWNgaGgAAAGEAQEDkg2VAAAAAElFTkSuQmCC'
 
 const how =
-  'The pictures are files here, under `data` by address (or in base64) and under `images` with what they are. The request is held until they are there, 120 s at most; it is a job all the same, whose id is in the header `x-job-id`, and with `Prefer: respond-async` that is the answer. Who hangs up without an `Idempotency-Key` cancels it.'
+  'The answer has the images in `data`, as URLs or in base64, and in `images` with their sizes. It comes when they are there, or after 120 s as 504 with the id of the job, which goes on. The id of the job is in the header `x-job-id`; with `Prefer: respond-async` the job is the answer. A client that disconnects cancels the job, unless it sent an `Idempotency-Key`. With `stream: true` the images come as server-sent events.'
 
 /** The OpenAI-compatible routes for images. */
 export const imageRoutes = (owners: ImageOwners) => [
   route({
     ...facts,
     path: '/std/v1/images/generations',
-    summary: 'Make pictures from a text',
-    description: how,
+    summary: 'Create images',
+    description: `Creates images from a text. ${how}`,
     body: ImageGenerationRequest,
     example: { model: 'infer/demo', prompt: 'A cat on a mat', size: '512x512' },
     answer: images('std/image-generation', owners),
@@ -106,8 +117,8 @@ export const imageRoutes = (owners: ImageOwners) => [
   route({
     ...facts,
     path: '/std/v1/images/edits',
-    summary: 'Make a picture from another one, or a part of it anew',
-    description: `${how} A picture and its mask come as files of a form, or in JSON as addresses or ids of files.`,
+    summary: 'Edit image',
+    description: `Creates images from an image and a text. With a mask only a part of the image is created anew. Send image and mask as files of a form, or in JSON as URLs or ids of files. ${how}`,
     largeBody: true,
     body: ImageEditRequest,
     form: ImageEditForm,

@@ -5,27 +5,28 @@ import type { FleetSnapshot } from '../../core/models/fleet.ts'
 import type { Model } from '../../core/models/model.ts'
 import { didYouMean, nearestModels } from '../../core/nearest.ts'
 import { Task } from '../../core/schemas/task.ts'
+import { modelState } from '../api/model-status.ts'
 import type { Call } from '../call.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 
-const status = z.enum(['warm', 'loading', 'cold', 'unavailable', 'disabled'])
-
 export const ModelObject = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Id of the model: the value of `model` in a request.'),
     object: z.literal('model'),
-    created: z.int(),
-    owned_by: z.string(),
-    description: z.string().optional(),
-    tasks: z.array(Task),
-    status,
-    context_length: z.int().nullable(),
-    slug: z.string().nullable(),
+    created: z.int().describe('Unix seconds at which the configuration was last read.'),
+    owned_by: z.string().describe('`local`, or `remote` for a model of another server.'),
+    description: z.string().optional().describe('`description` in `infer.yaml`.'),
+    tasks: z.array(Task).describe('Tasks that the model does.'),
+    status: modelState,
+    context_length: z.int().nullable().describe('Most tokens of a request and its answer together; null if unknown.'),
+    slug: z.string().nullable().describe('Path under `/slug`; null without one.'),
   })
-  .meta({ id: 'ModelObject' })
+  .meta({ id: 'ModelObject', description: 'A model.' })
 
-const ModelList = z.object({ object: z.literal('list'), data: z.array(ModelObject) }).meta({ id: 'ModelList' })
+const ModelList = z
+  .object({ object: z.literal('list'), data: z.array(ModelObject).describe('The models.') })
+  .meta({ id: 'ModelList', description: 'Models that the token may use.' })
 
 const describe = (model: Model, now: FleetSnapshot, registry: Owners['registry']): z.input<typeof ModelObject> => ({
   id: model.id,
@@ -49,8 +50,9 @@ export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registr
     path: '/std/v1/models',
     scope: 'user:read',
     tag: 'Models',
-    summary: 'List the models that this token may use',
-    query: z.object({ task: Task.optional() }),
+    summary: 'List models',
+    description: 'Returns the models that the token may use.',
+    query: z.object({ task: Task.optional().describe('Only models that do this task.') }),
     response: ModelList,
     handle: ({ query }, call) => {
       const now = fleet.snapshot()
@@ -63,8 +65,10 @@ export const modelRoutes = ({ fleet, registry }: Pick<Owners, 'fleet' | 'registr
     path: '/std/v1/models/**:id',
     scope: 'user:read',
     tag: 'Models',
-    summary: 'Look one model up',
-    params: z.object({ id: z.string() }),
+    summary: 'Get model',
+    description: 'Returns one model that the token may use.',
+    errorCodes: ['model_not_found'],
+    params: z.object({ id: z.string().describe('Id of the model. It may contain `/`.') }),
     response: ModelObject,
     handle: ({ params }, call) => {
       const models = visible(call, registry)

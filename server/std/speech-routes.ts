@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { modelFor } from '../../core/tasks/catalog.ts'
 import { speech as speechName } from '../../core/tasks/speech/speech.ts'
 import { SpeechRequest } from '../../core/tasks/speech/speech-request.ts'
+import { respondAsync } from '../api/job-created.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import { route } from '../route.ts'
 import { type SpeechOwners, speech } from './speech.ts'
 import { speechModels, voicesOf } from './voices.ts'
@@ -9,16 +11,23 @@ import { speechModels, voicesOf } from './voices.ts'
 const Voices = z
   .object({
     object: z.literal('list'),
-    data: z.array(
-      z.object({
-        model: z.string(),
-        voices: z
-          .array(z.object({ id: z.string(), name: z.string() }))
-          .describe('Empty where only a running engine could tell, and none runs or it is busy.'),
-      }),
-    ),
+    data: z
+      .array(
+        z.object({
+          model: z.string().describe('Id of the model.'),
+          voices: z
+            .array(
+              z.object({
+                id: z.string().describe('Id of the voice: the value of `voice` in a request.'),
+                name: z.string().describe('Name for people.'),
+              }),
+            )
+            .describe('The voices. Empty if only a running engine can report them and none runs, or it is busy.'),
+        }),
+      )
+      .describe('Models that speak, with their voices.'),
   })
-  .meta({ id: 'VoiceList' })
+  .meta({ id: 'VoiceList', description: 'Voices by model.' })
 
 /** The OpenAI-compatible routes for speech. */
 export const speechRoutes = (owners: SpeechOwners) => [
@@ -28,9 +37,13 @@ export const speechRoutes = (owners: SpeechOwners) => [
     scope: 'user:write',
     bucket: 'jobs',
     tag: 'Audio',
-    summary: 'Say a text',
+    summary: 'Create speech',
     description:
-      'The answer is the sound itself, as it is made; with `stream_format: "sse"` it comes as server-sent events, in base64, without a `[DONE]`. As a job (`std/audio-speech`) it becomes a file. What is counted as used is the characters of the text, as input tokens.',
+      'Speaks a text. The answer is the audio while it is generated; with `stream_format: "sse"` it is a stream of server-sent events with audio in base64, without a `[DONE]`. As a job (`std/audio-speech`) the audio becomes a file. Speech is metered in characters and priced as input tokens.',
+    media: ['audio/mpeg', 'audio/wav', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/pcm'],
+    events: 'SpeechEvent',
+    otherAnswers: respondAsync,
+    errorCodes: [...errorGroups.submit, ...errorGroups.wait],
     body: SpeechRequest,
     example: { model: 'infer/tiny-speech', input: 'Hello!', voice: 'alto', response_format: 'wav' },
     answer: speech(owners),
@@ -40,8 +53,11 @@ export const speechRoutes = (owners: SpeechOwners) => [
     path: '/std/v1/audio/voices',
     scope: 'user:read',
     tag: 'Audio',
-    summary: 'List the voices of models that speak',
-    query: z.object({ model: z.string().max(256).optional() }),
+    summary: 'List voices',
+    description:
+      'Returns the voices of the models that speak. For a running engine the list includes the voices that the engine reports.',
+    errorCodes: ['invalid_value', 'model_not_found', 'unsupported_task'],
+    query: z.object({ model: z.string().max(256).optional().describe('Only voices of this model.') }),
     response: Voices,
     handle: async ({ query }, call) => {
       if (query.model !== undefined) modelFor(speechName, query.model, owners.registry.catalog())

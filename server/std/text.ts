@@ -8,65 +8,66 @@ import {
   ScoreRequest,
   ScoreResponse,
 } from '../../core/schemas/vectors.ts'
+import { respondAsync } from '../api/job-created.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import { route } from '../route.ts'
 import { type InferenceOwners, infer } from './inference.ts'
 
-const tag = 'Text'
-const scope = 'user:write'
-const bucket = 'jobs'
-const method = 'POST'
+const facts = {
+  method: 'POST',
+  scope: 'user:write',
+  bucket: 'jobs',
+  tag: 'Text',
+  otherAnswers: respondAsync,
+} as const
+const codes = [...errorGroups.submit, ...errorGroups.wait] as const
+const streamed = 'With `stream: true` the answer is a stream of server-sent events that ends with `data: [DONE]`.'
 
 /** The OpenAI-compatible routes for text. They differ in their schemas only. */
 export const textRoutes = (owners: InferenceOwners) => [
   route({
-    method,
     path: '/std/v1/chat/completions',
-    scope,
-    bucket,
-    tag,
-    summary: 'Answer a conversation',
-    description: 'With `stream: true` the answer comes as server-sent events that end with `data: [DONE]`.',
+    ...facts,
+    summary: 'Create chat completion',
+    description: `Answers a conversation. ${streamed}`,
+    events: 'ChatCompletionChunk',
+    errorCodes: [...codes, ...errorGroups.media],
     body: ChatRequest,
     example: { model: 'infer/tiny-chat', messages: [{ role: 'user', content: 'Hello!' }] },
     response: ChatResponse,
     answer: infer('std/chat-completion', owners),
   }),
   route({
-    method,
     path: '/std/v1/completions',
-    scope,
-    bucket,
-    tag,
-    summary: 'Continue a text',
-    description:
-      'The older form of inference: no roles and no template, the model goes on where the prompt ends. With `stream: true` the answer comes as server-sent events that end with `data: [DONE]`.',
+    ...facts,
+    summary: 'Create completion',
+    description: `Continues a text. There are no roles and no chat template: the model continues where the prompt ends. ${streamed}`,
+    events: 'CompletionChunk',
+    errorCodes: codes,
     body: CompletionRequest,
     example: { model: 'infer/tiny-chat', prompt: 'Once upon a time', max_tokens: 16 },
     response: CompletionResponse,
     answer: infer('std/completion', owners),
   }),
   route({
-    method,
     path: '/std/v1/embeddings',
-    scope,
-    bucket,
-    tag,
-    summary: 'Turn texts into vectors',
+    ...facts,
+    summary: 'Create embeddings',
+    description: 'Turns texts into vectors. Texts of similar meaning have vectors of similar direction.',
+    errorCodes: codes,
     body: EmbeddingsRequest,
     example: { model: 'infer/tiny-embed', input: ['A cat sat on the mat.', 'The dog barked.'] },
     response: EmbeddingsResponse,
     answer: infer('std/embeddings', owners),
   }),
   route({
-    method,
     path: '/std/v1/rerank',
     aliases: ['/std/v2/rerank', '/v2/rerank', '/std/v1/reranking', '/v1/reranking', '/rerank'],
-    scope,
-    bucket,
-    tag,
-    summary: 'Order documents by relevance to a query',
+    ...facts,
+    summary: 'Rerank documents',
     description:
-      'The ranking stands under `data` (Voyage) and under `results` (Cohere, Jina); scores are probabilities unless `raw_scores` is set.',
+      'Orders documents by relevance to a query. The ranking is in `data` (form of Voyage) and in `results` (form of Cohere and Jina). Scores are probabilities unless `raw_scores` is true.',
+    errorCodes: codes,
     body: RerankRequest,
     example: {
       model: 'infer/tiny-rerank',
@@ -78,15 +79,13 @@ export const textRoutes = (owners: InferenceOwners) => [
     answer: infer('std/rerank', owners),
   }),
   route({
-    method,
     path: '/std/v1/score',
     aliases: ['/score'],
-    scope,
-    bucket,
-    tag,
-    summary: 'Score pairs of texts',
+    ...facts,
+    summary: 'Score text pairs',
     description:
-      'A pair comes as `text_1` and `text_2`, `queries` and `documents`, or `data_1` and `data_2`; each a text or a list.',
+      'Scores how similar or relevant texts are to each other. Send a pair as `text_1` and `text_2`, `queries` and `documents`, or `data_1` and `data_2`; each a text or a list.',
+    errorCodes: codes,
     body: ScoreRequest,
     example: {
       model: 'infer/tiny-rerank',

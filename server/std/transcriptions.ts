@@ -13,7 +13,9 @@ import {
   TranslationRequest,
 } from '../../core/tasks/transcription/transcription-request.ts'
 import { transcriptionType } from '../../core/tasks/transcription/transcription-text.ts'
+import { respondAsync } from '../api/job-created.ts'
 import type { Call } from '../call.ts'
+import { errorGroups } from '../docs/route-errors.ts'
 import { type Hold, holdKey, idempotencyKeyOf, keepAnswer, replay } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { preferenceOf } from '../prefer.ts'
@@ -139,12 +141,20 @@ function sendEvents(call: Call, body: string | Uint8Array): void {
 const textOf = (body: string | Uint8Array): string =>
   typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 
-const method = 'POST'
-const scope = 'user:write'
-const bucket = 'jobs'
-const tag = 'Audio'
+const facts = {
+  method: 'POST',
+  scope: 'user:write',
+  bucket: 'jobs',
+  tag: 'Audio',
+  events: 'TranscriptionEvent',
+  media: ['text/plain'],
+  otherAnswers: respondAsync,
+  errorCodes: [...errorGroups.submit, ...errorGroups.wait, ...errorGroups.media],
+} as const
 const sound =
-  'The sound comes as the `file` of a form, or by `url`, `file_id` or a `data:` URL, in a form or in JSON; FLAC, MP3, MP4, M4A, OGG, WAV and WebM.'
+  'Send the audio as the `file` of a form, or as `url` or `file_id` in a form or in JSON: FLAC, MP3, MP4, M4A, OGG, WAV or WebM.'
+const forms =
+  '`response_format` sets the form of the answer: `text`, `srt` and `vtt` are plain text. With `stream: true` the answer is a stream of server-sent events, without a `[DONE]`.'
 
 /** A millisecond of it, as a WAV file. */
 const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+AAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA'
@@ -152,13 +162,10 @@ const silence = 'data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAgD4AAIA+A
 /** The OpenAI-compatible routes for transcription and translation. */
 export const transcriptionRoutes = (owners: TranscriptionOwners) => [
   route({
-    method,
+    ...facts,
     path: '/std/v1/audio/transcriptions',
-    scope,
-    bucket,
-    tag,
-    summary: 'Write down what is said',
-    description: `${sound} \`text\`, \`srt\` and \`vtt\` are answered as plain text; with \`stream: true\` the text comes as server-sent events, without a \`[DONE]\`.`,
+    summary: 'Transcribe audio',
+    description: `Returns the text of audio in its language. ${sound} ${forms}`,
     body: TranscriptionRequest,
     form: TranscriptionForm,
     example: { model: 'infer/tiny-transcription', url: silence, response_format: 'verbose_json' },
@@ -166,13 +173,10 @@ export const transcriptionRoutes = (owners: TranscriptionOwners) => [
     answer: transcribe('std/audio-transcription', owners),
   }),
   route({
-    method,
+    ...facts,
     path: '/std/v1/audio/translations',
-    scope,
-    bucket,
-    tag,
-    summary: 'Write down in English what is said in another language',
-    description: sound,
+    summary: 'Translate audio',
+    description: `Returns the text of audio in English. ${sound} ${forms}`,
     body: TranslationRequest,
     form: TranslationForm,
     example: { model: 'whisper', url: silence, response_format: 'verbose_json' },

@@ -2,23 +2,28 @@ import { z } from 'zod'
 import { MadeFile } from './made-file.ts'
 
 const made = {
-  width: z.int(),
-  height: z.int(),
-  duration_seconds: z.number().optional(),
-  seed_used: z.int(),
-  seed: z.int(),
-  prompt: z.string(),
-  timings: z.object({ inference: z.number() }),
+  width: z.int().describe('Pixels.'),
+  height: z.int().describe('Pixels.'),
+  duration_seconds: z.number().optional().describe('Length of the video in seconds.'),
+  seed_used: z.int().describe('Seed of the first output. The same seed and request give the same output.'),
+  seed: z.int().describe('The same as `seed_used`.'),
+  prompt: z.string().describe('The prompt that the engine used.'),
+  timings: z
+    .object({ inference: z.number().describe('Seconds that the engine worked.') })
+    .describe('How long it took.'),
 }
 
 /** The wire shape of the result of a task below /slug that makes images. */
-export const GeneratedImages = z.object({ images: z.array(MadeFile), ...made })
+export const GeneratedImages = z.object({
+  images: z.array(MadeFile).describe('The images.'),
+  ...made,
+})
 
 /** The wire shape of the result of a task below /slug that makes a video. */
 export const GeneratedVideo = z.object({
-  video: MadeFile,
-  thumbnail_url: z.string().optional(),
-  num_frames: z.int(),
-  fps: z.number(),
+  video: MadeFile.describe('The video.'),
+  thumbnail_url: z.string().optional().describe('Where to read a small image of the video (WebP).'),
+  num_frames: z.int().describe('Number of frames.'),
+  fps: z.number().describe('Frames per second.'),
   ...made,
 })

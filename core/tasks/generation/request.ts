@@ -24,62 +24,106 @@ const PromptExpansion = z
   .boolean()
   .refine(value => !value, { params: { notImplemented: true } })
   .nullish()
-  .meta({ description: 'Whether the prompt is rewritten first. No model here does that: `true` is refused.' })
+  .meta({
+    description: 'Whether to rewrite the prompt first. No model does that yet: `true` is refused. Default: false.',
+  })
 
-const side = z.int().min(64).max(2048)
+const side = z.int().min(64).max(2048).meta({ description: 'Pixels.' })
 
 const common = {
-  negative_prompt: z.string().max(10_000).nullish(),
-  seed: z.int().min(0).nullish().meta({ description: 'Makes the output again; a random one when absent.' }),
-  num_inference_steps: z.int().min(1).max(50).nullish(),
-  guidance_scale: z.number().min(1).max(20).nullish(),
+  negative_prompt: z.string().max(10_000).nullish().meta({ description: 'What to avoid.' }),
+  seed: z.int().min(0).nullish().meta({
+    description: 'Seed of the random choices. The same seed and request give the same output. Default: random.',
+  }),
+  num_inference_steps: z
+    .int()
+    .min(1)
+    .max(50)
+    .nullish()
+    .meta({ description: 'Steps of the model: more take longer and give more detail. Default: that of `preset`.' }),
+  guidance_scale: z
+    .number()
+    .min(1)
+    .max(20)
+    .nullish()
+    .meta({ description: 'How closely to follow the prompt. Default: 5.' }),
   preset: z
     .enum(presetNames as [keyof typeof presets, ...(keyof typeof presets)[]])
     .nullish()
-    .meta({ description: 'Steps, frames and rate at once; fields of their own win. `balanced` when absent.' }),
+    .meta({
+      description:
+        'Steps, frames and frames per second at once: `fast_draft` 10, 41, 16; `balanced` 30, 81, 16; `high_quality` 50, 161, 24. Single fields win over it. Default: `balanced`.',
+    }),
   enable_prompt_expansion: PromptExpansion,
   prompt_optimizer: PromptExpansion,
-  sync_mode: z.boolean().nullish().meta({ description: 'Hold the request until the result is there, 120 s at most.' }),
+  sync_mode: z
+    .boolean()
+    .nullish()
+    .meta({ description: 'Whether to hold the request until the result is there, for 120 s at most. Default: false.' }),
 }
-const prompt = z.string().min(1).max(10_000)
+const prompt = z.string().min(1).max(10_000).meta({ description: 'What to create.' })
 
 const sized = {
-  resolution: z.enum(resolutions).nullish(),
+  resolution: z.enum(resolutions).nullish().meta({
+    description:
+      'Size class. Which are offered depends on the model. Default: 720p for images, the first of the model for videos.',
+  }),
   image_size: z
     .union([z.enum(imageSizes), z.object({ width: side, height: side })])
     .nullish()
-    .meta({ description: 'Pixels; made multiples of 16. Wins over `resolution` and `aspect_ratio`.' }),
-  width: side.nullish(),
-  height: side.nullish(),
+    .meta({
+      description: 'Size by name or in pixels; rounded to multiples of 16. Wins over `resolution` and `aspect_ratio`.',
+    }),
+  width: side
+    .nullish()
+    .meta({ description: 'Pixels; rounded to a multiple of 16. Default: as `height`, or by `resolution`.' }),
+  height: side
+    .nullish()
+    .meta({ description: 'Pixels; rounded to a multiple of 16. Default: as `width`, or by `resolution`.' }),
 }
-const aspectRatio = z.enum(['16:9', '9:16', '1:1']).nullish()
+const aspectRatio = z.enum(['16:9', '9:16', '1:1']).nullish().meta({ description: 'Width to height. Default: 16:9.' })
 /** Also that of the picture that was sent. */
-const aspectRatioOrAuto = z.enum(['16:9', '9:16', '1:1', 'auto']).nullish()
+const aspectRatioOrAuto = z
+  .enum(['16:9', '9:16', '1:1', 'auto'])
+  .nullish()
+  .meta({ description: 'Width to height; `auto` is that of the input image. Default: `auto`.' })
 
 const pictures = {
-  num_images: z.int().min(1).max(4).nullish(),
-  output_format: z.enum(['png', 'jpeg', 'jpg', 'webp']).nullish(),
+  num_images: z.int().min(1).max(4).nullish().meta({ description: 'How many images to create. Default: 1.' }),
+  output_format: z
+    .enum(['png', 'jpeg', 'jpg', 'webp'])
+    .nullish()
+    .meta({ description: 'Format of the files. Default: png.' }),
 }
 const moving = {
-  num_frames: z.int().min(1).max(maxFrames).nullish(),
-  fps: z.int().min(1).max(60).nullish(),
+  num_frames: z
+    .int()
+    .min(1)
+    .max(maxFrames)
+    .nullish()
+    .meta({ description: `Number of frames. Default: that of \`preset\`, or by \`duration\`.` }),
+  fps: z.int().min(1).max(60).nullish().meta({ description: 'Frames per second. Default: that of `preset`.' }),
   duration: z
     .union([z.number().min(0.01).max(300), z.string().regex(/^\d{1,3}(\.\d{1,3})?s?$/)])
     .nullish()
-    .meta({ description: 'Seconds, such as 5 or `5s`; frames by `fps`, where `num_frames` is not given.' }),
-  output_format: z.literal('mp4').nullish(),
+    .meta({
+      description: 'Length in seconds, such as 5 or `5s`. Sets the number of frames unless `num_frames` is sent.',
+    }),
+  output_format: z.literal('mp4').nullish().meta({ description: 'Format of the file. Default: mp4.' }),
 }
 const media = (what: string) =>
   z
     .string()
     .min(1)
-    .meta({ description: `${what}: an http(s) address, a \`data:\` address, or the id of a file here.` })
-const picture = media('JPEG or PNG, 10 MB at most')
-const strength = z.number().min(0).max(1).nullish().meta({ description: 'How far from the picture: 0 keeps it.' })
+    .meta({ description: `${what} An http(s) URL, a \`data:\` URL, or the id of a file (\`file-…\`).` })
+const picture = media('Input image: JPEG or PNG, 10 MB at most.')
+const strength = z.number().min(0).max(1).nullish().meta({
+  description: 'How far the output may differ from the input image; 0 keeps it. Default: 0.8, with a mask 1.',
+})
 
 export const TextToImageRequest = z
   .object({ prompt, ...common, ...sized, aspect_ratio: aspectRatio, ...pictures })
-  .meta({ id: 'TextToImageRequest' })
+  .meta({ id: 'TextToImageRequest', description: 'Images from a text.' })
 export const ImageToImageRequest = z
   .object({
     prompt,
@@ -90,45 +134,45 @@ export const ImageToImageRequest = z
     aspect_ratio: aspectRatioOrAuto,
     ...pictures,
   })
-  .meta({ id: 'ImageToImageRequest' })
+  .meta({ id: 'ImageToImageRequest', description: 'Images from an image and a text.' })
 export const InpaintingRequest = z
   .object({
     prompt,
     image_url: picture,
-    mask_url: media('White is where something new may appear, black is kept'),
+    mask_url: media('Mask image: white areas are created anew, black areas are kept.'),
     strength,
     ...common,
     ...sized,
     aspect_ratio: aspectRatioOrAuto,
     ...pictures,
   })
-  .meta({ id: 'InpaintingRequest' })
+  .meta({ id: 'InpaintingRequest', description: 'Images in which a masked area is created anew.' })
 export const TextToVideoRequest = z
   .object({ prompt, ...common, ...sized, aspect_ratio: aspectRatio, ...moving })
-  .meta({ id: 'TextToVideoRequest' })
+  .meta({ id: 'TextToVideoRequest', description: 'A video from a text.' })
 export const ImageToVideoRequest = z
   .object({ prompt, image_url: picture, ...common, ...sized, aspect_ratio: aspectRatioOrAuto, ...moving })
-  .meta({ id: 'ImageToVideoRequest' })
+  .meta({ id: 'ImageToVideoRequest', description: 'A video from an image and a text.' })
 export const SpeechToVideoRequest = z
   .object({
     prompt,
     image_url: picture,
-    audio_url: media('What is spoken; the video is as long, unless told otherwise'),
+    audio_url: media('Audio that is spoken. The video is as long, unless `num_frames` or `duration` is sent.'),
     ...common,
     ...sized,
     aspect_ratio: aspectRatioOrAuto,
     ...moving,
   })
-  .meta({ id: 'SpeechToVideoRequest' })
+  .meta({ id: 'SpeechToVideoRequest', description: 'A video of a person who speaks, from an image and audio.' })
 export const VideoInterpolationRequest = z
   .object({
-    prompt: prompt.nullish(),
-    video_url: media('The video that gets more frames; its size and length stay'),
+    prompt: prompt.nullish().meta({ description: 'Not used; kept with the result.' }),
+    video_url: media('The video that gets more frames. Its size and length stay.'),
     ...common,
-    fps: moving.fps.meta({ description: 'Frames a second of the new video; 60 when absent.' }),
+    fps: moving.fps.meta({ description: 'Frames per second of the new video. Default: 60.' }),
     output_format: moving.output_format,
   })
-  .meta({ id: 'VideoInterpolationRequest' })
+  .meta({ id: 'VideoInterpolationRequest', description: 'A video with more frames per second.' })
 
 export const generationRequests = {
   'slug/text-to-image': TextToImageRequest,

@@ -27,7 +27,10 @@ const SizeText = z
   .refine(size => size === 'auto' || [pixelsOf(size)].some(one => one && fits(one.width) && fits(one.height)), {
     error: `must be 'auto' or <width>x<height>, both multiples of 8 from ${least} to ${most}.`,
   })
-  .meta({ description: `\`<width>x<height>\`, ${least} to ${most} each; made multiples of 16. \`auto\` when absent.` })
+  .nullish()
+  .meta({
+    description: `\`<width>x<height>\` in pixels, multiples of 8 from ${least} to ${most}; rounded to multiples of 16. Default: \`auto\`.`,
+  })
 
 const Side = z
   .int()
@@ -76,52 +79,76 @@ export const qualities = {
 } as const
 export type Quality = keyof typeof qualities
 
-const model = z.string().min(1).max(128)
+const model = z.string().min(1).max(128).meta({ description: 'Id of the model, as in `GET /std/v1/models`.' })
 const asked = {
   model,
-  prompt: z.string().min(1).max(maxPrompt),
-  n: z.int().min(1).max(maxImages).nullish().meta({ description: 'How many pictures; 1 when absent.' }),
-  size: SizeText.nullish(),
+  prompt: z.string().min(1).max(maxPrompt).meta({ description: 'What to create.' }),
+  n: z.int().min(1).max(maxImages).nullish().meta({ description: 'How many images to create. Default: 1.' }),
+  size: SizeText,
   width: Side,
   height: Side,
   response_format: z.enum(['url', 'b64_json', 'base64']).nullish().meta({
-    description: '`url` when absent; `base64` is the same as `b64_json`. The result of a job has addresses always.',
+    description:
+      '`url`: addresses of files. `b64_json` or `base64`: the bytes in base64; the result of a job has addresses in any case. Default: `url`.',
   }),
-  output_format: z.enum(['png', 'jpeg', 'webp']).nullish(),
+  output_format: z.enum(['png', 'jpeg', 'webp']).nullish().meta({ description: 'Format of the files. Default: png.' }),
   output_compression: z
     .int()
     .min(0)
     .max(100)
     .refine(value => value === 100, notImplemented)
     .nullish()
-    .meta({ description: 'Engines choose it themselves: anything but 100 is refused.' }),
+    .meta({ description: 'Engines choose the compression: any value but 100 is refused. Default: 100.' }),
   quality: z
     .enum(Object.keys(qualities) as [Quality, ...Quality[]])
     .nullish()
-    .meta({ description: 'Steps, where `num_inference_steps` is not given: 10 for `low`, 50 for `high` and `hd`.' }),
-  style: z.enum(['vivid', 'natural']).nullish().meta({ description: 'Taken, and left to the prompt.' }),
+    .meta({
+      description:
+        'Steps of the model: 10 for `low`, 50 for `high` and `hd`, else 30. `num_inference_steps` wins over it. Default: `auto`.',
+    }),
+  style: z
+    .enum(['vivid', 'natural'])
+    .nullish()
+    .meta({ description: 'Accepted for compatibility; has no effect. Describe the style in the prompt.' }),
   background: z
     .enum(['auto', 'opaque', 'transparent'])
     .refine(value => value !== 'transparent', notImplemented)
     .nullish()
-    .meta({ description: 'No engine paints on nothing: `transparent` is refused.' }),
-  user: z.string().nullish(),
-  stream: z.boolean().nullish().meta({ description: 'The pictures as server-sent events. Of a job it means nothing.' }),
+    .meta({ description: 'No engine creates transparent images: `transparent` is refused. Default: `auto`.' }),
+  user: z
+    .string()
+    .nullish()
+    .meta({ description: 'Your own id of the end user. Accepted for compatibility; has no effect.' }),
+  stream: z.boolean().nullish().meta({
+    description: 'Whether to send the images as server-sent events. Has no effect for a job. Default: false.',
+  }),
   partial_images: z
     .int()
     .min(0)
     .max(3)
     .nullish()
-    .meta({ description: 'The most of them. No engine shows unfinished pictures, so none come.' }),
-  negative_prompt: z.string().max(maxPrompt).nullish(),
-  seed: z.int().min(0).nullish().meta({ description: 'Makes the pictures again; a random one when absent.' }),
-  num_inference_steps: z.int().min(1).max(50).nullish(),
+    .meta({ description: 'Accepted for compatibility: no engine shows unfinished images, so none are sent.' }),
+  negative_prompt: z.string().max(maxPrompt).nullish().meta({ description: 'What to avoid.' }),
+  seed: z.int().min(0).nullish().meta({
+    description: 'Seed of the random choices. The same seed and request give the same images. Default: random.',
+  }),
+  num_inference_steps: z
+    .int()
+    .min(1)
+    .max(50)
+    .nullish()
+    .meta({ description: 'Steps of the model: more take longer and give more detail. Default: that of `quality`.' }),
   steps: z.int().min(1).max(50).nullish().meta({ description: 'The same as `num_inference_steps`.' }),
-  guidance_scale: z.number().min(1).max(20).nullish(),
+  guidance_scale: z
+    .number()
+    .min(1)
+    .max(20)
+    .nullish()
+    .meta({ description: 'How closely to follow the prompt. Default: 5.' }),
 }
 
 /** A picture that is sent: as OpenAI's clients write it, or the address or id alone. */
-const named = z.string().min(1).meta({ description: 'An http(s) address, a `data:` address, or the id of a file.' })
+const named = z.string().min(1).meta({ description: 'An http(s) URL, a `data:` URL, or the id of a file (`file-…`).' })
 const ImageInput = z
   .union([
     named,
@@ -134,19 +161,30 @@ const ImageInput = z
         },
       ),
   ])
-  .meta({ id: 'ImageReference' })
+  .meta({
+    id: 'ImageReference',
+    description: 'An image: a URL or the id of a file, alone or in one field of an object.',
+  })
 export type ImageInput = z.output<typeof ImageInput>
 
-export const ImageGenerationRequest = z.object(asked).superRefine(sameSize).meta({ id: 'ImageGenerationRequest' })
+export const ImageGenerationRequest = z
+  .object(asked)
+  .superRefine(sameSize)
+  .meta({ id: 'ImageGenerationRequest', description: 'Images from a text.' })
 
 const edited = {
   ...asked,
-  mask_mode: z
-    .enum(['alpha', 'luma'])
+  mask_mode: z.enum(['alpha', 'luma']).nullish().meta({
+    description:
+      'Which area of the mask is created anew. `alpha`: the transparent one. `luma`: the white one. Default: `alpha`.',
+  }),
+  input_fidelity: z
+    .enum(['low', 'high'])
     .nullish()
-    .meta({ description: '`alpha`, the default: what is transparent is made anew. `luma`: what is white.' }),
-  input_fidelity: z.enum(['low', 'high']).nullish().meta({ description: 'Taken; `strength` is what counts.' }),
-  strength: z.number().min(0).max(1).nullish().meta({ description: 'How far from the picture: 0 keeps it.' }),
+    .meta({ description: 'Accepted for compatibility; has no effect. Use `strength`.' }),
+  strength: z.number().min(0).max(1).nullish().meta({
+    description: 'How far the output may differ from the image; 0 keeps it. Default: 0.8, with a mask 1.',
+  }),
 }
 export const ImageEditRequest = z
   .object({
@@ -154,26 +192,32 @@ export const ImageEditRequest = z
     image: z
       .union([ImageInput, z.array(ImageInput).min(1).max(maxSources)])
       .nullish()
-      .meta({ description: 'JPEG or PNG, 10 MB at most. Models here work on one picture.' }),
+      .meta({ description: 'The image to edit: JPEG or PNG, 10 MB at most. Models work on one image.' }),
     images: z.array(ImageInput).min(1).max(maxSources).nullish().meta({ description: 'The same as `image`.' }),
-    mask: ImageInput.nullish().meta({ description: 'PNG of the size of the picture.' }),
+    mask: ImageInput.nullish().meta({
+      description: 'Mask: a PNG of the size of the image. Default: the whole image is edited.',
+    }),
   })
   .superRefine(sameSize)
   .superRefine(({ image, images }, ctx) => {
     if (image == null && images == null)
       ctx.addIssue({ code: 'invalid_type', expected: 'nonoptional', path: ['image'], input: undefined })
   })
-  .meta({ id: 'ImageEditRequest' })
+  .meta({ id: 'ImageEditRequest', description: 'An image to edit.' })
 
 const File = z.file().meta({ description: 'JPEG or PNG, 10 MB at most.' })
 /** The same as a form; pictures that are not sent as files are named as in JSON. */
 export const ImageEditForm = z
   .object({
     ...edited,
-    image: z.union([File, z.array(File).max(maxSources)]).meta({ description: 'Also as `image[]`.' }),
-    mask: File.optional(),
+    image: z
+      .union([File, z.array(File).max(maxSources)])
+      .meta({ description: 'The image to edit. Accepted as `image[]` too.' }),
+    mask: File.optional().meta({
+      description: 'Mask: a PNG of the size of the image. Default: the whole image is edited.',
+    }),
   })
-  .meta({ id: 'ImageEditForm' })
+  .meta({ id: 'ImageEditForm', description: 'An image to edit, as a form.' })
 
 export const imageRequests = {
   'std/image-generation': ImageGenerationRequest,
@@ -186,27 +230,41 @@ export type ImageRequest = z.output<typeof ImageGenerationRequest> & Partial<z.o
 /** What has been made, as the endpoint answers and as the result of a job is read. */
 export const ImagesResponse = z
   .object({
-    created: z.int(),
-    data: z.array(
-      z.object({
-        url: z.string().optional(),
-        b64_json: z.string().optional(),
-        revised_prompt: z.string().optional().describe('Where the engine worked with another one.'),
-        seed: z.int().describe('Of the request: with it, and the same `n`, the same pictures are made again.'),
-      }),
-    ),
-    images: z.array(MadeFile.omit({ duration: true, fps: true, num_frames: true })),
-    output_format: z.enum(['png', 'jpeg', 'webp']),
-    size: z.string(),
-    seed_used: z.int(),
-    timings: z.object({ inference: z.number() }).describe('Seconds.'),
+    created: z.int().describe('Unix seconds.'),
+    data: z
+      .array(
+        z.object({
+          url: z.string().optional().describe('Where to read the image, with `response_format: "url"`.'),
+          b64_json: z
+            .string()
+            .optional()
+            .describe('The bytes of the image in base64, with `response_format: "b64_json"`.'),
+          revised_prompt: z.string().optional().describe('The prompt that the engine used, if it is another one.'),
+          seed: z.int().describe('Seed of the request. The same seed and `n` give the same images.'),
+        }),
+      )
+      .describe('The images in the form of OpenAI.'),
+    images: z
+      .array(MadeFile.omit({ duration: true, fps: true, num_frames: true }))
+      .describe('The same images with their sizes.'),
+    output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the files.'),
+    size: z.string().describe('`<width>x<height>` in pixels.'),
+    seed_used: z.int().describe('Seed of the first image.'),
+    timings: z
+      .object({ inference: z.number().describe('Seconds that the engine worked.') })
+      .describe('How long it took.'),
     usage: z
       .object({
-        input_tokens: z.int(),
-        output_tokens: z.int(),
-        total_tokens: z.int(),
-        input_tokens_details: z.object({ text_tokens: z.int(), image_tokens: z.int() }),
+        input_tokens: z.int().describe('Tokens of the request.'),
+        output_tokens: z.int().describe('Tokens of the images.'),
+        total_tokens: z.int().describe('Sum of both.'),
+        input_tokens_details: z
+          .object({
+            text_tokens: z.int().describe('Tokens of the prompt.'),
+            image_tokens: z.int().describe('Tokens of the input images.'),
+          })
+          .describe('Details of the request tokens.'),
       })
-      .describe('As the engine counts; those that make pictures count no tokens.'),
+      .describe('Token counts. Engines for images count none: all are 0.'),
   })
-  .meta({ id: 'ImagesResponse' })
+  .meta({ id: 'ImagesResponse', description: 'Images that were created.' })

@@ -6,50 +6,67 @@ import { defaultSpeechInput } from '../../schemas/speech-input.ts'
 /** The wire shape of text-to-speech. Source: OpenAI's CreateSpeechRequest, with the extensions that servers share. */
 export const SpeechRequest = z
   .object({
-    model: z.string().min(1).max(256),
+    model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
     input: z
       .string()
       .min(1)
-      .describe(`The text. At most ${defaultSpeechInput} characters, unless the model's configuration says otherwise.`),
+      .describe(
+        `The text to speak. At most ${defaultSpeechInput} characters, unless the configuration of the model sets another limit.`,
+      ),
     voice: z
-      .union([z.string().min(1).max(256), z.object({ id: z.string().min(1).max(256) })])
+      .union([z.string().min(1).max(256), z.object({ id: z.string().min(1).max(256).describe('Id of the voice.') })])
       .nullish()
       .describe(
-        'Its name or an alias (`voice_aliases` in `infer.yaml`), or an object with its id. The first that the engine has when absent.',
+        'Name or alias of the voice (`voice_aliases` in `infer.yaml`), or an object with its id. Default: the first voice of the engine.',
       ),
     response_format: z
       .enum(speechFormats)
       .nullish()
       .describe(
-        'mp3 when absent; `pcm` is 16-bit little-endian samples, mono, 24 000 a second. What the engine cannot write is made here: wav, pcm and mp3 always, the others where the server has ffmpeg.',
+        'Format of the audio. `pcm` is 16-bit little-endian samples, mono. The server converts what the engine cannot write: to wav, pcm and mp3 always, to the others if it has ffmpeg. Default: mp3.',
       ),
     sample_rate: z
       .int()
       .min(8_000)
       .max(48_000)
       .nullish()
-      .describe('Samples a second of `pcm`; 24000 when absent. Other formats keep the rate of the engine.'),
-    speed: z.number().min(0.25).max(4).nullish(),
-    instructions: z.string().max(4096).nullish().describe('How it is to sound, for models that follow it.'),
+      .describe('Samples per second of `pcm`. Other formats keep the rate of the engine. Default: 24000.'),
+    speed: z.number().min(0.25).max(4).nullish().describe('Speed, for engines that support it. Default: 1.'),
+    instructions: z.string().max(4096).nullish().describe('How to speak, for models that follow instructions.'),
     stream_format: z
       .enum(['audio', 'sse'])
       .nullish()
-      .describe('`sse`: pieces of the sound in base64 as server-sent events. Jobs pass over it.'),
-    language: z.string().min(1).max(64).nullish(),
-    seed: z.int().min(0).nullish(),
+      .describe(
+        '`audio`: the bytes of the audio. `sse`: server-sent events with audio in base64. Has no effect for a job. Default: `audio`.',
+      ),
+    language: z
+      .string()
+      .min(1)
+      .max(64)
+      .nullish()
+      .describe('Language of the text, for engines that support it. Default: the engine decides.'),
+    seed: z
+      .int()
+      .min(0)
+      .nullish()
+      .describe('Seed of the random choices, for engines that support it. Default: random.'),
     reference_audio: notImplemented,
-    user: z.string().nullish(),
+    user: z.string().nullish().describe('Your own id of the end user. Accepted for compatibility; has no effect.'),
   })
-  .meta({ id: 'SpeechRequest' })
+  .meta({ id: 'SpeechRequest', description: 'A text to speak.' })
 export type SpeechRequest = z.output<typeof SpeechRequest>
 
 /** The result of a job. */
 export const SpeechAnswer = z
   .object({
-    audio_url: z.string(),
-    content_type: z.string(),
-    duration: z.number().nullable().describe('Seconds; null where the server cannot measure them (no ffprobe).'),
-    format: z.enum(speechFormats),
-    file_id: z.string(),
+    audio_url: z
+      .string()
+      .describe(
+        'Where to read the audio. Signed: it needs no token, and works for a day unless the server is set otherwise.',
+      ),
+    content_type: z.string().describe('Media type, such as `audio/mpeg`.'),
+    duration: z.number().nullable().describe('Seconds; null if the server has no ffprobe to measure them.'),
+    format: z.enum(speechFormats).describe('Format of the audio.'),
+    file_id: z.string().describe('Id of the file: `file-…`.'),
   })
-  .meta({ id: 'SpeechAnswer' })
+  .meta({ id: 'SpeechAnswer', description: 'The result of a speech job.' })

@@ -11,21 +11,43 @@ export const audioFields = ['file', 'url', 'file_id'] as const
 
 const sound = z.string().min(1)
 const fields = {
-  model: z.string().min(1).max(256),
+  model: z.string().min(1).max(256).describe('Id of the model, as in `GET /std/v1/models`.'),
   file: sound
     .nullish()
-    .describe('An address, a `data:` URL or the id of a file. One of `file`, `url` and `file_id` is needed.'),
-  url: sound.nullish().describe('An http(s) address of the sound, or a `data:` URL.'),
-  file_id: sound.nullish().describe('A file of the organization: `file-…`.'),
-  prompt: z.string().max(8192).nullish().describe('Words and names to be expected.'),
-  temperature: z.number().min(0).max(1).nullish(),
-  response_format: z.enum(transcriptionFormats).nullish(),
-  stream: z.boolean().nullish().describe('Events instead of one answer; only with `json` and `text`.'),
+    .describe(
+      'The audio: an http(s) URL, a `data:` URL or the id of a file. Send exactly one of `file`, `url` and `file_id`.',
+    ),
+  url: sound.nullish().describe('The audio as an http(s) URL or a `data:` URL.'),
+  file_id: sound.nullish().describe('The audio as the id of a file of the organization: `file-…`.'),
+  prompt: z.string().max(8192).nullish().describe('Words and names that occur in the audio.'),
+  temperature: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullish()
+    .describe('Randomness of the transcription, 0 to 1. Default: the engine decides.'),
+  response_format: z
+    .enum(transcriptionFormats)
+    .nullish()
+    .describe(
+      'Form of the answer: JSON with or without segments or speakers, plain text, or subtitles. Default: `json`.',
+    ),
+  stream: z
+    .boolean()
+    .nullish()
+    .describe('Whether to send the text as server-sent events. Only for `json` and `text`. Default: false.'),
   include: z
     .array(z.enum(['logprobs']))
     .max(1)
-    .nullish(),
-  chunking_strategy: z.union([z.literal('auto'), z.looseObject({ type: z.string() })]).nullish(),
+    .nullish()
+    .describe('`logprobs`: log probabilities of the tokens, only with `json`.'),
+  chunking_strategy: z
+    .union([
+      z.literal('auto'),
+      z.looseObject({ type: z.string().describe('Name of the strategy, such as `server_vad`.') }),
+    ])
+    .nullish()
+    .describe('How to split long audio. Passed to the engine. Default: the engine decides.'),
 }
 const onlyTranscription = {
   language: z
@@ -33,13 +55,13 @@ const onlyTranscription = {
     .max(32)
     .refine(text => languageCode(text) !== undefined, 'is no language that is known here; send a code such as en.')
     .nullish()
-    .describe('A code of ISO 639-1; found out when absent.'),
+    .describe('Language of the audio: a code of ISO 639-1, such as `en`. Default: the engine detects it.'),
   timestamp_granularities: z
     .array(z.enum(['word', 'segment']))
     .max(2)
     .nullish()
-    .describe('Only with `verbose_json`, which has segments always.'),
-  diarize: z.boolean().nullish().describe('Tell the speakers apart, where the engine can.'),
+    .describe('Which times to return, only with `verbose_json`, which has segments in any case. Default: `segment`.'),
+  diarize: z.boolean().nullish().describe('Whether to tell speakers apart, for engines that can. Default: false.'),
 }
 
 type Sounds = Partial<Record<(typeof audioFields)[number], string | null | undefined>>
@@ -60,18 +82,25 @@ function oneSound(request: Sounds, context: z.RefinementCtx): void {
 export const TranscriptionRequest = z
   .object({ ...fields, ...onlyTranscription })
   .superRefine(oneSound)
-  .meta({ id: 'TranscriptionRequest' })
+  .meta({ id: 'TranscriptionRequest', description: 'Audio to transcribe.' })
 export type TranscriptionRequest = z.output<typeof TranscriptionRequest>
 
-export const TranslationRequest = z.object(fields).superRefine(oneSound).meta({ id: 'TranslationRequest' })
+export const TranslationRequest = z
+  .object(fields)
+  .superRefine(oneSound)
+  .meta({ id: 'TranslationRequest', description: 'Audio to translate to English text.' })
 
 /** The same as forms. */
 const file = z
   .file()
-  .meta({ description: 'FLAC, MP3, MP4, M4A, OGG, WAV or WebM, 25 MB and an hour at most.' })
+  .meta({ description: 'The audio file: FLAC, MP3, MP4, M4A, OGG, WAV or WebM; 25 MB and one hour at most.' })
   .optional()
-export const TranscriptionForm = z.object({ ...fields, ...onlyTranscription, file }).meta({ id: 'TranscriptionForm' })
-export const TranslationForm = z.object({ ...fields, file }).meta({ id: 'TranslationForm' })
+export const TranscriptionForm = z
+  .object({ ...fields, ...onlyTranscription, file })
+  .meta({ id: 'TranscriptionForm', description: 'Audio to transcribe, as a form.' })
+export const TranslationForm = z
+  .object({ ...fields, file })
+  .meta({ id: 'TranslationForm', description: 'Audio to translate, as a form.' })
 
 export const transcriptionRequests: Record<TranscriptionTask, z.ZodType<TranscriptionRequest>> = {
   'std/audio-transcription': TranscriptionRequest,
@@ -79,34 +108,50 @@ export const transcriptionRequests: Record<TranscriptionTask, z.ZodType<Transcri
 }
 
 export const Segment = z.object({
-  id: z.int(),
-  seek: z.int(),
-  start: z.number().describe('Seconds.'),
-  end: z.number(),
-  text: z.string(),
-  tokens: z.array(z.int()),
-  temperature: z.number(),
-  avg_logprob: z.number().describe('0 where the engine does not say.'),
-  compression_ratio: z.number(),
-  no_speech_prob: z.number().describe('0 where the engine does not say.'),
-  speaker: z.string().optional(),
+  id: z.int().describe('Position of the segment, from 0.'),
+  seek: z.int().describe('Where the engine began to read, as it reports it; else 0.'),
+  start: z.number().describe('Seconds from the beginning.'),
+  end: z.number().describe('Seconds from the beginning.'),
+  text: z.string().describe('Text of the segment.'),
+  tokens: z.array(z.int()).describe('Token ids of the text; empty if the engine reports none.'),
+  temperature: z.number().describe('Temperature that the engine used.'),
+  avg_logprob: z.number().describe('Mean log probability of the tokens; 0 if the engine does not report it.'),
+  compression_ratio: z
+    .number()
+    .describe('Length of the text divided by its compressed length. A high value points to repetition.'),
+  no_speech_prob: z.number().describe('Probability that nobody speaks, 0 to 1; 0 if the engine does not report it.'),
+  speaker: z.string().optional().describe('Who speaks, if speakers are told apart.'),
 })
 export type Segment = z.output<typeof Segment>
 
-export const Word = z.object({ word: z.string(), start: z.number(), end: z.number() })
+export const Word = z.object({
+  word: z.string().describe('The word.'),
+  start: z.number().describe('Seconds from the beginning.'),
+  end: z.number().describe('Seconds from the beginning.'),
+})
 export type Word = z.output<typeof Word>
 
 /** What `verbose_json` answers, and the result of a job and of a node. */
 export const Transcription = z
   .object({
-    task: z.enum(['transcribe', 'translate']),
-    language: z.string().describe('Its English name in small letters; `unknown` where the engine does not say.'),
-    duration: z.number().describe('Seconds.'),
-    text: z.string(),
-    segments: z.array(Segment),
-    words: z.array(Word).optional(),
-    usage: z.object({ type: z.literal('duration'), seconds: z.int().describe('Rounded up.') }),
-    x_groq: z.object({ id: z.string() }).optional(),
+    task: z.enum(['transcribe', 'translate']).describe('What was done.'),
+    language: z
+      .string()
+      .describe('English name of the language in lower case; `unknown` if the engine does not report it.'),
+    duration: z.number().describe('Length of the audio in seconds.'),
+    text: z.string().describe('The whole text.'),
+    segments: z.array(Segment).describe('The text in parts with their times.'),
+    words: z
+      .array(Word)
+      .optional()
+      .describe('Single words with their times, with `timestamp_granularities: ["word"]`.'),
+    usage: z
+      .object({ type: z.literal('duration'), seconds: z.int().describe('Seconds of audio, rounded up.') })
+      .describe('What was metered.'),
+    x_groq: z
+      .object({ id: z.string().describe('Id of the request.') })
+      .optional()
+      .describe("For Groq's clients. Absent in results of jobs."),
   })
-  .meta({ id: 'Transcription' })
+  .meta({ id: 'Transcription', description: 'The text of audio.' })
 export type Transcription = z.output<typeof Transcription>

@@ -25,13 +25,15 @@ test('list has every task, and the models that do each where a server runs', asy
 test('show has the inputs and the result of a task', async () => {
   const { exitCode, stdout } = await infer(['task', 'show', 'text-to-image'])
   expect(exitCode).toBe(0)
-  expect(stdout).toMatch(/^slug\/text-to-image {2}text to image\n\ninputs\n {2}prompt +text, required\n/)
-  expect(stdout).toMatch(/^ {2}num_inference_steps +whole number 1 to 50$/m)
-  expect(stdout).toMatch(/^ {2}output_format +"png" or "jpeg" or "jpg" or "webp"$/m)
-  expect(stdout).toMatch(/^ {2}seed +whole number from 0\. Makes the output again/m)
-  expect(stdout).toMatch(/\nresult\n(.*\n)* {2}images\[\]\.url +text$/m)
+  expect(stdout).toMatch(
+    /^slug\/text-to-image {2}text to image\n\ninputs\n {2}prompt +text, required\. What to create\.\n/,
+  )
+  expect(stdout).toMatch(/^ {2}num_inference_steps +whole number 1 to 50\. Steps of the model/m)
+  expect(stdout).toMatch(/^ {2}output_format +"png" or "jpeg" or "jpg" or "webp"\. Format of the files/m)
+  expect(stdout).toMatch(/^ {2}seed +whole number from 0\. Seed of the random choices/m)
+  expect(stdout).toMatch(/\nresult\n(.*\n)* {2}images\[\]\.url +text\. Where to read the file/m)
   expect((await infer(['task', 'show', 'std/chat-completion'])).stdout).toMatch(
-    /^ {2}choices\[\]\.message\.content +text$/m,
+    /^ {2}choices\[\]\.message\.content +text\. The answer/m,
   )
   expect(json(await infer(['task', 'show', 'rerank', '--json']))).toMatchObject({
     task: 'std/rerank',

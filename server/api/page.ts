@@ -1,0 +1,19 @@
+import { z } from 'zod'
+
+/** What every page of a list has besides its entries. */
+export const pageFields = {
+  has_more: z.boolean().describe('Whether there are more entries.'),
+  next_cursor: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),
+}
+
+/** The query parameter of every list: how many entries a page has. */
+export const pageLimit = z.coerce
+  .number()
+  .int()
+  .min(1)
+  .max(100)
+  .default(20)
+  .describe('Most entries of the page, 1 to 100.')
+
+/** Describes the query parameter `after` of a list. */
+export const cursorText = '`next_cursor` of the page before. Default: the first page.'

@@ -1,0 +1,11 @@
+import { z } from 'zod'
+import { waitingReasons } from '../../core/jobs/job-progress.ts'
+
+/** Why work has not begun. */
+export const WaitingFor = z
+  .object({
+    reason: z.enum(waitingReasons).describe('What it waits for.'),
+    detail: z.string().describe('The same as a sentence for people.'),
+    eta_seconds: z.int().nullable().describe('Expected seconds until it begins; null if unknown.'),
+  })
+  .meta({ id: 'WaitingFor', description: 'Why a job or request has not begun.' })

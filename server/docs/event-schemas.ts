@@ -1,0 +1,182 @@
+import { z } from 'zod'
+import { ChatUsage, FinishReason } from '../../core/schemas/chat.ts'
+import { logLevels } from '../../core/schemas/log-level.ts'
+import { registerLogEvents } from './log-event-schemas.ts'
+
+const names = [
+  'ChatCompletionChunk',
+  'CompletionChunk',
+  'SpeechEvent',
+  'TranscriptionEvent',
+  'ImageEvent',
+  'JobEvent',
+  'OrganizationEvent',
+  'ExecutionEvent',
+  'FalStatus',
+  'FalRunEvent',
+] as const
+/** Shapes of the `data` of server-sent events, beside those that other answers have too. */
+export type EventSchemaName = (typeof names)[number] | 'GenerationStatus' | 'LogLine'
+
+let made = false
+
+/** Registers the schemas once. They are made when the reference is asked for, because nothing is checked against them. */
+export function registerEventSchemas(): void {
+  if (made) return
+  made = true
+  const id = z.string().describe('Id of the completion, the same in all chunks.')
+  const created = z.int().describe('Unix seconds.')
+  const model = z.string().describe('Id of the model.')
+  const index = z.int().describe('Position among the choices, from 0.')
+  const usage = ChatUsage.nullish().describe(
+    'Token counts in the last chunk, with `stream_options.include_usage`; else null or absent.',
+  )
+  const reason = FinishReason.nullable().describe('Why generation ended, in the last chunk of the choice; null before.')
+  z.object({
+    id,
+    object: z.literal('chat.completion.chunk'),
+    created,
+    model,
+    choices: z
+      .array(
+        z.object({
+          index,
+          delta: z
+            .object({
+              role: z.literal('assistant').optional(),
+              content: z.string().nullish().describe('The next piece of the answer.'),
+              refusal: z.string().optional().describe('The next piece of a refusal.'),
+              reasoning_content: z.string().optional().describe('The next piece of the reasoning.'),
+              tool_calls: z
+                .array(
+                  z.object({
+                    index: z.int().describe('Position among the tool calls, from 0.'),
+                    id: z.string().optional().describe('Id of the call, in its first piece.'),
+                    type: z.literal('function').optional(),
+                    function: z
+                      .object({
+                        name: z.string().optional().describe('Name of the function, in its first piece.'),
+                        arguments: z.string().optional().describe('The next piece of the arguments.'),
+                      })
+                      .describe('The function that the model calls.'),
+                  }),
+                )
+                .optional()
+                .describe('The next pieces of tool calls.'),
+            })
+            .describe('What is new since the last chunk.'),
+          logprobs: z
+            .unknown()
+            .optional()
+            .describe('Log probabilities of the new tokens, with `logprobs: true`; else null.'),
+          finish_reason: reason,
+        }),
+      )
+      .describe('The choices that have news; none in a chunk with the token counts.'),
+    usage,
+    service_tier: z.string().nullish().describe('Always `default`. For compatibility.'),
+    system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
+  }).meta({ id: 'ChatCompletionChunk', description: 'A piece of a streamed chat completion.' })
+
+  z.object({
+    id,
+    object: z.literal('text_completion'),
+    created,
+    model,
+    choices: z
+      .array(
+        z.object({
+          text: z.string().describe('The next piece of the text.'),
+          index,
+          logprobs: z.unknown().optional().describe('Log probabilities of the new tokens, if requested; else null.'),
+          finish_reason: reason,
+        }),
+      )
+      .describe('The choices that have news; none in a chunk with the token counts.'),
+    usage,
+    system_fingerprint: z.string().optional().describe('Names the configuration of the engine, as the engine gave it.'),
+  }).meta({ id: 'CompletionChunk', description: 'A piece of a streamed completion.' })
+
+  z.discriminatedUnion('type', [
+    z.object({
+      type: z.literal('speech.audio.delta'),
+      audio: z.string().describe('The next piece of the audio, in base64.'),
+    }),
+    z.object({
+      type: z.literal('speech.audio.done'),
+      usage: z
+        .object({
+          input_tokens: z.int().describe('Characters of the text.'),
+          output_tokens: z.int().describe('Always 0.'),
+          total_tokens: z.int().describe('Sum of both.'),
+        })
+        .describe('What was metered.'),
+    }),
+  ]).meta({ id: 'SpeechEvent', description: 'An event of streamed speech.' })
+
+  const logprobs = z
+    .array(z.unknown())
+    .optional()
+    .describe('Log probabilities of the tokens, with `include: ["logprobs"]`.')
+  z.discriminatedUnion('type', [
+    z.object({
+      type: z.literal('transcript.text.delta'),
+      delta: z.string().describe('The next piece of the text.'),
+      logprobs,
+    }),
+    z.object({
+      type: z.literal('transcript.text.done'),
+      text: z.string().describe('The whole text.'),
+      logprobs,
+      usage: z
+        .object({ type: z.literal('duration'), seconds: z.int().describe('Seconds of audio, rounded up.') })
+        .describe('What was metered.'),
+    }),
+  ]).meta({ id: 'TranscriptionEvent', description: 'An event of a streamed transcription.' })
+
+  z.object({
+    type: z.enum(['image_generation.completed', 'image_edit.completed']).describe('What happened.'),
+    b64_json: z.string().describe('The bytes of the image in base64.'),
+    created_at: created,
+    size: z.string().describe('`<width>x<height>` in pixels.'),
+    quality: z.enum(['auto', 'low', 'medium', 'high']).describe('Quality of the request.'),
+    background: z.string().describe('Background of the request.'),
+    output_format: z.enum(['png', 'jpeg', 'webp']).describe('Format of the image.'),
+    usage: z.looseObject({}).describe('Token counts. Engines for images count none: all are 0.'),
+  }).meta({ id: 'ImageEvent', description: 'A streamed image.' })
+
+  registerLogEvents()
+
+  const request_id = z.string().describe('Id of the request: `q_…`.')
+  z.looseObject({
+    status: z
+      .enum(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED'])
+      .describe('State of the request. A failed one is completed and has `error`.'),
+    request_id,
+    queue_position: z.int().optional().describe('How many requests are before it. Present while it waits.'),
+    logs: z
+      .array(
+        z.object({
+          timestamp: z.string().describe('ISO 8601, UTC.'),
+          level: z.enum(logLevels).describe('Level of the line.'),
+          message: z.string().describe('Text of the line.'),
+          source: z.string().describe('Always `USER`.'),
+        }),
+      )
+      .describe('Lines of the log that are new, with `?logs=1`; else empty.'),
+    metrics: z
+      .object({ inference_time: z.number().nullable().describe('Seconds that the engine worked; null if it did not.') })
+      .optional()
+      .describe('How long it took. Present at the end.'),
+    error: z.string().optional().describe('Why it failed.'),
+    error_type: z.string().optional().describe("Class of the error in fal's terms."),
+    response_url: z.string().describe('Where to read the result.'),
+    status_url: z.string().describe('Where to read the status.'),
+    cancel_url: z.string().describe('Where to cancel the request.'),
+  }).meta({ id: 'FalStatus', description: 'The status of a request in the form of fal.' })
+
+  z.looseObject({
+    request_id: z.string().optional().describe('Id of the request, until the last event.'),
+    progress: z.number().optional().describe('Progress from 0 to 1, until the last event.'),
+  }).meta({ id: 'FalRunEvent', description: 'Progress of a request; the last event is the result of the task.' })
+}

@@ -1,0 +1,24 @@
+import { z } from 'zod'
+
+type JsonSchema = z.core.JSONSchema.BaseSchema
+
+/** How zod's schemas become JSON Schemas of the reference. */
+export const emitted = {
+  io: 'input',
+  unrepresentable: 'any',
+  override({ jsonSchema }: { jsonSchema: JsonSchema }) {
+    // The bounds of JavaScript's whole numbers say nothing about the API.
+    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+    for (const property of Object.values(jsonSchema.properties ?? {}))
+      if (typeof property === 'object' && property.const !== undefined)
+        property.description ??= `Always \`${String(property.const)}\`.`
+  },
+} as const
+
+/** Returns a reference to a schema with a name. */
+export function reference(schema: z.ZodType): { $ref: string } {
+  const id = z.globalRegistry.get(schema)?.id
+  if (!id) throw new Error('A body or response schema needs .meta({ id })')
+  return { $ref: `#/components/schemas/${id}` }
+}

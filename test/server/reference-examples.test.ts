@@ -1,0 +1,272 @@
+import { writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../_app.ts'
+import { testWithFfmpeg } from '../_ffmpeg.ts'
+import { exampleOf, examplesPath, formOf, openExampleRun, storedExamples } from './_example-run.ts'
+import { compiler, type Description, operationsOf } from './_reference.ts'
+
+/** Operations whose example is not sent here, each with the reason. */
+const unsent: Record<string, string> = {
+  'POST /std/v1/audio/translations':
+    'no toy model translates; test/server/openapi.test.ts checks the shape of its answer',
+  'GET /fal/proxy': 'always an error, unless its header names another operation, which is answered then',
+  'POST /fal/proxy': 'as for GET',
+  'PUT /fal/proxy': 'as for GET',
+}
+
+type Ids = Record<string, string>
+const tokens = '/api/organizations/{organization}/tokens'
+const soon = { timeout: 60_000 }
+
+let app: TestApp
+let api: Description
+let run: ReturnType<typeof openExampleRun>
+let organization: string
+
+beforeAll(async () => {
+  // Without models in the configuration the server has the toy models, which the examples name.
+  app = await startApp({ models: undefined as never })
+  api = (await (await app.fetch('/openapi.json', { token: null })).json()) as Description
+  run = openExampleRun(app, api)
+  organization = app.organizationId
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const idOf = ({ id }: { id: string }): Ids => ({ id })
+/** A job that stays in the queue: nothing ends it but a cancellation. */
+const waiting = { slug: 'demo/text-to-image', inputs: { prompt: 'A cat on a mat' }, not_before: 4_000_000_000 }
+const slug = 'demo/text-to-image'
+
+describe('every example of the reference is answered as documented', soon, () => {
+  test('text', async () => {
+    const streamed = { stream: true, stream_options: { include_usage: true } }
+    for (const [path, events] of [
+      ['/std/v1/chat/completions', 4],
+      ['/std/v1/completions', 2],
+      ['/std/v1/embeddings', 0],
+      ['/std/v1/rerank', 0],
+      ['/std/v1/score', 0],
+    ] as const) {
+      const name = `POST ${path}`
+      await run.send(name)
+      const { example } = api.paths[path]!.post!.requestBody!.content['application/json']!
+      if (events > 0)
+        expect((await run.stream(name, { body: { ...(example as object), ...streamed } })).length).toBeGreaterThan(
+          events,
+        )
+      await run.send(name, { headers: { prefer: 'respond-async' }, status: 202 })
+    }
+  })
+
+  test('audio', async () => {
+    await run.send('GET /std/v1/audio/voices')
+    const speech = 'POST /std/v1/audio/speech'
+    await run.send(speech)
+    const spoken = { model: 'infer/tiny-speech', input: 'Hello!', response_format: 'wav' }
+    await run.stream(speech, { body: { ...spoken, stream_format: 'sse' } })
+    const wav = Buffer.from(await (await app.fetch('/std/v1/audio/speech', { body: spoken })).arrayBuffer())
+    const transcription = 'POST /std/v1/audio/transcriptions'
+    await run.send(transcription)
+    const heard = { model: 'infer/tiny-transcription', url: `data:audio/wav;base64,${wav.toString('base64')}` }
+    await run.stream(transcription, { body: { ...heard, stream: true } })
+    await run.send(transcription, { body: { ...heard, response_format: 'srt' } })
+  })
+
+  test('images', async () => {
+    await run.send('POST /std/v1/images/generations')
+    await run.send('POST /std/v1/images/edits')
+    await run.stream('POST /std/v1/images/generations', {
+      body: { model: 'infer/demo', prompt: 'A cat', size: '64x64', stream: true },
+    })
+  })
+
+  test('models', async () => {
+    const path = { id: 'infer/tiny-chat' }
+    for (const name of ['GET /std/v1/models', 'GET /api/model-status', 'GET /api/voice/models']) await run.send(name)
+    await run.send('GET /std/v1/models/{id}', { path })
+    await run.send('POST /api/models/{id}/load', { path, query: { wait: '30' } })
+    await run.send('GET /api/models/{id}', { path })
+    await run.send('POST /api/models/{id}/unload', { path, query: { wait: '30' } })
+  })
+
+  test('jobs and their events', async () => {
+    const path = idOf(await run.send('POST /api/jobs'))
+    await run.send('GET /api/jobs/{id}', { path, query: { wait: '60' } })
+    await run.send('GET /api/jobs')
+    await run.send('GET /api/jobs/{id}/logs', { path })
+    await run.stream('GET /api/jobs/{id}/events', { path })
+    const again = idOf(await run.send('POST /api/jobs/{id}/retry', { path }))
+    await run.stream('GET /api/events', { query: { after: 'evt_0' } }, event =>
+      JSON.stringify(event).includes('"type":"job.completed"'),
+    )
+    await run.stream('GET /api/jobs/{id}/events', { path: again })
+    await run.send('POST /api/jobs/{id}/cancel', { path: idOf(await run.send('POST /api/jobs', { body: waiting })) })
+    await run.send('DELETE /api/jobs/{id}', { path })
+  })
+
+  test('requests by slug', async () => {
+    await run.send('POST /slug/{slug}', { path: { slug } })
+    await run.send('POST /slug/{slug}', { path: { slug }, headers: { prefer: 'wait=60' }, status: 200 })
+    const submitted = await run.send<{ request_id: string }>('POST /slug/queue/submit/{slug}', { path: { slug } })
+    const path = { id: submitted.request_id }
+    await run.stream('GET /slug/requests/{id}/status/stream', { path, query: { logs: '1' } })
+    await run.send('GET /slug/requests/{id}', { path })
+    await run.send('GET /slug/requests/{id}/status', { path, query: { logs: '1' } })
+    await run.send('GET /slug/requests/{id}/logs', { path })
+    await run.send('POST /slug/requests/batch', { body: { request_ids: [path.id] } })
+    await run.send('POST /slug/requests/batch')
+    for (const method of ['POST', 'PUT']) {
+      const { queue_id } = await run.send<Ids>('POST /api/jobs', { body: waiting })
+      await run.send(`${method} /slug/requests/{id}/cancel`, { path: { id: queue_id! }, status: 202 })
+      await run.send(`${method} /slug/requests/{id}/cancel`, { path, status: 400 })
+      await run.send(`${method} /slug/requests/{id}/cancel`, { path: { id: 'q_x' }, status: 404 })
+    }
+  })
+
+  test('requests of fal clients', async () => {
+    const { request_id } = await run.send<Ids>('POST /fal/queue/{path}', { path: { path: slug } })
+    const request = `${slug}/requests/${request_id}`
+    await run.stream('GET /fal/queue/{path}', { path: { path: `${request}/status/stream` }, query: { logs: '1' } })
+    await run.send('GET /fal/queue/{path}', { path: { path: request } })
+    await run.send('GET /fal/queue/{path}', { path: { path: `${request}/status` } })
+    const { queue_id } = await run.send<Ids>('POST /api/jobs', { body: waiting })
+    await run.send('PUT /fal/queue/{path}', { path: { path: `${slug}/requests/${queue_id}/cancel` } })
+    await run.send('POST /fal/run/{path}', { path: { path: slug } })
+    await run.stream('POST /fal/run/{path}', { path: { path: `${slug}/stream` } })
+  })
+
+  test('uploads and files', async () => {
+    const bytes = { body: 'bytes', headers: { 'content-type': 'text/plain' }, token: null }
+    const { token } = await run.send<Ids>('POST /fal/rest/storage/auth/token')
+    await run.send('POST /fal/cdn/files/upload', { ...bytes, token: token! })
+    await run.send('POST /fal/cdn/files/upload/multipart', { ...bytes, token: token! })
+    const { upload_url, file_url } = await run.send<Ids>('POST /fal/rest/storage/upload/initiate')
+    await run.send('PUT /files/{id}/{name}', { ...bytes, ...addressOf(upload_url!) })
+    expect(await run.send('GET /files/{id}/{name}', { ...addressOf(file_url!), token: null })).toBe('bytes')
+    const parts = await run.send<Ids>('POST /fal/rest/storage/upload/initiate-multipart')
+    const { path, query } = addressOf(parts.upload_url!)
+    for (const part of ['1', '2'])
+      await run.send('PUT /files/{id}/{name}/{part}', { ...bytes, path: { ...path, part }, query })
+    await run.send('POST /files/{id}/{name}/complete', { path, query, token: null })
+    await run.send('OPTIONS /files/{id}/{name}', { path })
+    await run.send('OPTIONS /files/{id}/{name}/{part}', { path: { ...path, part: '1' } })
+  })
+
+  test('workflows and executions', async () => {
+    const { workflow } = await run.send<{ workflow: { id: string } }>('POST /api/workflows')
+    const path = idOf(workflow)
+    await run.send('GET /api/workflows', { query: { include: 'dag' } })
+    await run.send('POST /api/workflows/validate')
+    for (const method of ['GET', 'PATCH', 'PUT']) await run.send(`${method} /api/workflows/{id}`, { path })
+    await run.send('POST /api/workflows/{id}/duplicate', { path })
+    const begun = await run.send<{ execution: { id: string } }>('POST /api/workflows/{id}/execute', { path })
+    const of = { path: idOf(begun.execution) }
+    await run.stream('GET /api/workflow-executions/{id}/events', of)
+    await run.send('GET /api/workflow-executions/{id}', of)
+    await run.send('GET /api/workflow-executions/{id}', { ...of, query: { include: 'dag' } })
+    await run.send('GET /api/workflow-executions')
+    await run.send('GET /api/workflows/{id}/executions', { path })
+    await run.send('GET /api/workflow-executions/{id}/nodes', of)
+    await run.send('GET /api/workflow-executions/{id}/nodes/{node}', { path: { ...of.path, node: 'write' } })
+    await run.stream('GET /api/events', { query: { after: 'evt_0' } }, event =>
+      JSON.stringify(event).includes('"type":"workflow_execution.completed"'),
+    )
+    const again = await run.send<{ execution: { id: string } }>('POST /api/workflow-executions/{id}/retry', {
+      ...of,
+      body: { from: 'start' },
+    })
+    await run.send('POST /api/workflow-executions/{id}/cancel', { path: idOf(again.execution) })
+    await run.send('POST /api/workflows/run')
+    await run.send('DELETE /api/workflow-executions/{id}', of)
+    await run.send('DELETE /api/workflows/{id}', { path, query: { force: 'true' } })
+  })
+
+  testWithFfmpeg('videos', async () => {
+    const body = { prompt: 'A cat', width: 64, height: 64, num_frames: 4, fps: 8 }
+    const headers = { prefer: 'wait=60' }
+    await run.send('POST /slug/{slug}', { path: { slug: 'demo/text-to-video' }, body, headers, status: 200 })
+    const { items } = await run.send<{ items: { id: string }[] }>('GET /api/library')
+    const path = idOf(items[0]!)
+    await run.send('GET /api/library/{id}', { path })
+    await run.send('DELETE /api/library/{id}', { path })
+  })
+
+  test('tokens', async () => {
+    await run.send('GET /api/me')
+    const made = async () => {
+      const { token } = await run.send<{ token: { id: string } }>(`POST ${tokens}`, { path: { organization } })
+      return { organization, id: token.id }
+    }
+    const path = await made()
+    await run.send(`GET ${tokens}`, { path })
+    await run.send(`GET ${tokens}/{id}`, { path })
+    await run.send(`PATCH ${tokens}/{id}`, { path })
+    await run.send(`POST ${tokens}/{id}/rotate`, { path: await made() })
+    await run.send(`POST ${tokens}/{id}/revoke`, { path })
+    await run.send(`DELETE ${tokens}/{id}`, { path: await made() })
+  })
+
+  test('the server', async () => {
+    for (const name of ['/livez', '/readyz', '/metrics']) await run.send(`GET ${name}`, { token: null })
+    await run.send('GET /infer.schema.json', { token: null })
+    await run.send('GET /openapi.json', { token: null })
+    run.answers.delete('getInferSchemaJson')
+    run.answers.delete('getOpenapiJson')
+    await run.send('GET /api/system/status')
+    await run.send('GET /api/system/logs', { query: { lines: '2' } })
+    await run.stream('GET /api/system/logs', { query: { follow: 'true' } }, () => true)
+  })
+})
+
+/** The parameters of a signed address. */
+function addressOf(url: string): { path: { id: string; name: string }; query: Record<string, string> } {
+  const { pathname, searchParams } = new URL(url)
+  const [, , id, name] = pathname.split('/') as [string, string, string, string]
+  return { path: { id, name }, query: Object.fromEntries(searchParams) }
+}
+
+test('every operation was sent, or is listed with a reason', () => {
+  const names = operationsOf(api).map(({ method, path }) => `${method.toUpperCase()} ${path}`)
+  const left = names.filter(name => !run.sent.has(name) && !name.includes('/api/library/'))
+  expect(left.toSorted()).toEqual(Object.keys(unsent).toSorted())
+})
+
+test('the examples of answers in the reference are of this form', () => {
+  const before = storedExamples()
+  const replacements = [
+    [app.url, 'http://127.0.0.1:8787'],
+    [app.dataDir, '/var/lib/infer'],
+    [process.cwd(), '/opt/infer'],
+    [process.execPath, '/opt/infer/node'],
+  ] as const
+  const now = Object.fromEntries(
+    [...run.answers].map(([id, answer]) => {
+      const example = exampleOf(answer, replacements)
+      const same = JSON.stringify(formOf(before[id])) === JSON.stringify(formOf(example))
+      return [id, same ? before[id] : example]
+    }),
+  )
+  const all = Object.entries({ ...before, ...now }).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  if (process.env.UPDATE_GOLDEN) writeFileSync(examplesPath, `${JSON.stringify(Object.fromEntries(all), null, 2)}\n`)
+  const ids = new Set(operationsOf(api).map(({ operation }) => operation.operationId))
+  const after = storedExamples()
+  expect(Object.keys(after).filter(id => !ids.has(id))).toEqual([])
+  expect([...run.answers.keys()].filter(id => !(id in after))).toEqual([])
+})
+
+test('the stored examples have the documented shape', () => {
+  const compile = compiler(api, { close: true })
+  const stored = storedExamples()
+  for (const { operation } of operationsOf(api)) {
+    const example = stored[operation.operationId]
+    if (example === undefined) continue
+    const schemas = Object.entries(operation.responses)
+      .filter(([status]) => status.startsWith('2'))
+      .map(([, { content }]) => content?.['application/json']?.schema)
+      .filter(schema => schema !== undefined)
+    expect([operation.operationId, schemas.some(schema => compile(schema)(example))]).toEqual([
+      operation.operationId,
+      true,
+    ])
+  }
+})
