@@ -251,8 +251,8 @@ export async function bundleLlama(): Promise<Output[]> {
  * sharp in one file. Only its search for native code is replaced, because that tries places which no form of the program
  * has; core/assets.ts explains what is wrong when the addon does not load.
  */
-export async function bundleSharp(): Promise<Output[]> {
-  const native = `require("@img/sharp-linux-x64/sharp.node")`
+export async function bundleSharp(architecture: 'x64' | 'arm64'): Promise<Output[]> {
+  const native = `require("@img/sharp-linux-${architecture}/sharp.node")`
   const findsItsAddon: Plugin = {
     name: 'sharp has one place for its addon',
     setup(build): void {

@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8'
 import { constants, Script } from 'node:vm'
 
 /**
- * Run by bin/pack.ts on the Node that becomes the executable: `compile.ts <program> <text> <cache>`. Starts the server
+ * Run by bin/executable.ts on the Node that becomes the executable: `compile.ts <program> <text> <cache>`. Starts the server
  * once, on an empty data directory, and writes down what V8 has compiled when it is ready: nearly all functions that a
  * start runs, and no others.
  */

@@ -21,7 +21,7 @@ export function loadAddon(path: string, { forEver = false }: { forEver?: boolean
 /** Why native code could not be loaded, as one sentence, from what the system's loader says. */
 export function addonRefusal(path: string, reason: string): string {
   if (/version .?(GLIBC|GLIBCXX|CXXABI)_/.test(reason))
-    return 'This system is too old for infer: it needs glibc 2.34 and libstdc++ of GCC 11 or newer, as in Debian 12, Ubuntu 22.04 or RHEL 9.'
+    return 'This system is too old for infer: it needs glibc 2.34 and libstdc++ of GCC 12 or newer, as in Debian 12, Ubuntu 22.04 or RHEL 10.'
   if (/failed to map segment|Operation not permitted/.test(reason))
     return `${path} lies on a file system that forbids running code (noexec); set INFER_CACHE_DIR to a directory elsewhere.`
   return `Native code could not be loaded: ${reason.trim()}.`

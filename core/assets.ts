@@ -157,7 +157,7 @@ const builtAt = (backends: string, specifier: string) => join(backends, 'node_mo
 export function loadSharp(): typeof Sharp {
   const folder = form === 'source' ? root : treeFolder('vendor-sharp')
   const require = createRequire(join(folder, 'sharp'))
-  const native = join(folder, 'node_modules/@img/sharp-linux-x64/lib')
+  const native = join(folder, `node_modules/@img/sharp-linux-${process.arch}/lib`)
   const addon = readdirSync(native).find(name => name.endsWith('.node')) ?? 'sharp.node'
   // Its library has threads of its own, which outlive the thread of ours that loaded it.
   loadAddon(join(native, addon), { forEver: true })

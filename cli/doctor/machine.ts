@@ -29,7 +29,7 @@ export function checkLibc(glibc: string | undefined): Finding {
     return broken(
       'system library',
       'this system has no glibc (Alpine and other musl systems)',
-      'Use a distribution with glibc 2.34 or newer: Debian 12, Ubuntu 22.04, RHEL 9.',
+      'Use a distribution with glibc 2.34 or newer: Debian 12, Ubuntu 22.04, RHEL 10.',
     )
   const [major = 0, minor = 0] = glibc.split('.').map(Number)
   return major > 2 || (major === 2 && minor >= 34)
@@ -37,7 +37,7 @@ export function checkLibc(glibc: string | undefined): Finding {
     : broken(
         'system library',
         `glibc ${glibc} is older than 2.34`,
-        'Use a newer distribution: Debian 12, Ubuntu 22.04, RHEL 9.',
+        'Use a newer distribution: Debian 12, Ubuntu 22.04, RHEL 10.',
       )
 }
 

@@ -13,14 +13,28 @@ import {
 import { dirname, join } from 'node:path'
 import { type BackendName, packagesOf } from './backend.ts'
 
-/** A sentence says why not; it has no full stop. */
-export type Found = { ok: true } | { ok: false; why: string }
+/**
+ * `why` says why the builds cannot be used, as a sentence without its full stop. `instead` says what to do where there
+ * are none to install.
+ */
+export type Found = { ok: true } | { ok: false; why: string; instead?: string }
 
 /**
  * Whether the builds of a backend lie below the folder as npm puts them there, in the version that fits. Native code is
  * run from it, so that nobody else may write to it.
  */
-export function findBuilds(name: BackendName, folder: string, version: string): Found {
+export function findBuilds(
+  name: BackendName,
+  folder: string,
+  version: string,
+  architecture: string = process.arch,
+): Found {
+  if (architecture !== 'x64' && packagesOf[name].length > 0)
+    return {
+      ok: false,
+      why: `node-llama-cpp publishes no ${name} build for ${architecture}`,
+      instead: 'To use the GPU, build llama.cpp on this machine and set "engine: llama-server" in infer.yaml.',
+    }
   for (const one of packagesOf[name]) {
     const path = join(folder, 'node_modules', one)
     const found = versionAt(path)

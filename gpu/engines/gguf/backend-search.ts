@@ -43,7 +43,7 @@ export async function* searchBackends(search: BackendSearch): AsyncGenerator<Bac
   for (const name of names) {
     const found = findBuilds(name, folder, llamaVersion)
     if (!found.ok) {
-      yield reportMissing(name, { why: found.why, folder, version: llamaVersion, cards })
+      yield reportMissing(name, { ...found, folder, version: llamaVersion, cards })
       continue
     }
     const before = known[name]

@@ -117,13 +117,19 @@ function adviceFor(name: BackendName, { stderr }: TrialRun): string {
 /** The report on a backend whose builds are not there, or not as they must be. Pure. */
 export function reportMissing(
   name: BackendName,
-  { why, folder, version, cards }: { why: string; folder: string; version: string; cards: boolean },
+  {
+    why,
+    instead,
+    folder,
+    version,
+    cards,
+  }: { why: string; instead?: string; folder: string; version: string; cards: boolean },
 ): BackendReport {
   return {
     name,
     state: 'missing',
     detail: cards || name === 'vulkan' ? why : `${why}; there is no NVIDIA card that could use it`,
-    advice: cards ? installation(name, folder, version) : null,
+    advice: cards ? (instead ?? installation(name, folder, version)) : null,
     folder: null,
   }
 }

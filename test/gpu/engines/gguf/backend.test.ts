@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { llamaVersion } from '../../../../core/assets.ts'
-import { type BackendName, reportTrial, type TrialRun } from '../../../../gpu/engines/gguf/backend.ts'
+import { type BackendName, reportMissing, reportTrial, type TrialRun } from '../../../../gpu/engines/gguf/backend.ts'
 import { findBuilds, openOlderCuda } from '../../../../gpu/engines/gguf/backend-packages.ts'
 import { type BackendSearch, firstBackend, searchBackends } from '../../../../gpu/engines/gguf/backend-search.ts'
 import { runTrial } from '../../../../gpu/engines/gguf/backend-trial.ts'
@@ -196,6 +196,16 @@ describe('the search', () => {
     expect(tried(), 'asked to').toHaveLength(4)
     install(folder, ['linux-x64-vulkan'], '0.0.1')
     expect((await all(search)).find(({ name }) => name === 'vulkan')).toMatchObject({ state: 'missing' })
+  })
+
+  test('arm64 has no builds for GPUs to install, and the advice names another engine', () => {
+    const found = findBuilds('cuda', '/nonexistent', llamaVersion, 'arm64')
+    expect(found).toMatchObject({ ok: false, why: 'node-llama-cpp publishes no cuda build for arm64' })
+    if (found.ok) return
+    const missing = { ...found, folder: '/nonexistent', version: llamaVersion }
+    expect(reportMissing('cuda', { ...missing, cards: true }).advice).toMatch(/engine: llama-server/)
+    expect(reportMissing('cuda', { ...missing, cards: false }).advice).toBeNull()
+    expect(findBuilds('cpu', '/nonexistent', llamaVersion, 'arm64')).toEqual({ ok: true })
   })
 
   test('what is not installed is not tried; how to install it is said where there is a card', async () => {

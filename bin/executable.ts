@@ -1,0 +1,113 @@
+import { execFileSync } from 'node:child_process'
+import { hash } from 'node:crypto'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, relative } from 'node:path'
+import { constants, zstdCompressSync } from 'node:zlib'
+import type { TreeFile } from '../core/extraction.ts'
+import { filesBelow, root } from './bundle.ts'
+import { inject } from './inject.ts'
+import { writeInPieces } from './install.ts'
+import type { Target } from './target.ts'
+
+/**
+ * Packs the dist folder of a target into its executable, for Linux with glibc. Returns one line about it. Throws when
+ * the build, the right Node or a program that packing needs is missing. Reasons: bin/README.md.
+ */
+export async function packExecutable(target: Target): Promise<string> {
+  const started = performance.now()
+  if (!existsSync(join(target.dist, 'main.cjs')))
+    throw new Error(`${join(target.dist, 'main.cjs')} is missing. Run: npm run build`)
+  mkdirSync(target.work, { recursive: true })
+  const node = strippedNode(target)
+  const assets = {
+    ...programAssets(target, node),
+    ...staticAssets(target),
+    ...treeAssets(target, 'vendor'),
+    ...treeAssets(target, 'vendor-sharp'),
+  }
+  const temporary = `${target.executable}.${process.pid}`
+  await inject({ target, node, assets, output: temporary })
+  writeInPieces(target.executable, readFileSync(temporary))
+  rmSync(temporary)
+  const size = (statSync(target.executable).size / 1e6).toFixed(1)
+  const ms = Math.round(performance.now() - started)
+  return `${relative(root, target.executable)}: ${size} MB, ${Object.keys(assets).length} assets in ${ms} ms`
+}
+
+/** The program, and what V8 has compiled of it when it is ready (bin/compile.ts). Name in the executable → file. */
+function programAssets({ dist, work, emulator, nodeFlags }: Target, node: string): Record<string, string> {
+  const [text, cache] = [join(work, 'program.cjs'), join(work, 'program.cache')]
+  const args = [...nodeFlags, join(root, 'bin/compile.ts'), join(dist, 'main.cjs'), text, cache]
+  const [program, ...before] = [...emulator, node]
+  execFileSync(program, [...before, ...args], { stdio: 'pipe', timeout: 120_000 })
+  return { 'program.cjs': text, 'program.cache': cache }
+}
+
+/** Name in the executable → file. */
+function staticAssets({ dist }: Target): Record<string, string> {
+  const threads = ['store-writer.cjs', 'cpu-worker.cjs'].map(name => [name, join(dist, name)])
+  const files = filesBelow(join(dist, 'assets')).map(path => [path, join(dist, 'assets', path)])
+  return Object.fromEntries([...threads, ...files])
+}
+
+/** A folder of dist/ as one compressed file, and the list by which its files are found in it and checked. */
+function treeAssets({ dist, work }: Target, name: string): Record<string, string> {
+  const tree = join(dist, name)
+  const paths = filesBelow(tree).sort()
+  const contents = paths.map(path => readFileSync(join(tree, path)))
+  const files: TreeFile[] = paths.map((path, at) => ({
+    path,
+    size: contents[at]!.length,
+    sha256: hash('sha256', contents[at]!),
+  }))
+  const list = JSON.stringify(files)
+  writeFileSync(join(work, `${name}.json`), list)
+  const packed = join(work, `${name}-${hash('sha256', list).slice(0, 16)}.zst`)
+  if (!existsSync(packed)) {
+    const old = readdirSync(work).filter(
+      file => file.startsWith(name) && /^-[0-9a-f]{16}\.zst$/.test(file.slice(name.length)),
+    )
+    for (const file of old) rmSync(join(work, file))
+    writeWhole(
+      packed,
+      zstdCompressSync(Buffer.concat(contents), { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
+    )
+  }
+  return { [`${name}.json`]: join(work, `${name}.json`), [`${name}.zst`]: packed }
+}
+
+/** The target's Node without its debug symbols. Before the injection: a finished executable does not survive it. */
+function strippedNode({ architecture, work, packageFolder, nodeSha256, strip, stripFrom }: Target): string {
+  const original = join(packageFolder(`node-linux-${architecture}`), 'bin/node')
+  if (hash('sha256', readFileSync(original)) !== nodeSha256)
+    throw new Error(`${original} is not the Node that was chosen. Run: npm ci`)
+  const stripped = join(work, `node-${nodeSha256.slice(0, 16)}`)
+  if (existsSync(stripped)) return stripped
+  const temporary = `${stripped}.${process.pid}`
+  copyFileSync(original, temporary)
+  try {
+    execFileSync(strip, ['--strip-unneeded', temporary])
+  } catch (cause) {
+    throw new Error(
+      `${strip} could not remove the symbols of ${temporary}. Install it with: apt-get install ${stripFrom}`,
+      { cause },
+    )
+  }
+  renameSync(temporary, stripped)
+  return stripped
+}
+
+function writeWhole(path: string, content: Uint8Array): void {
+  writeFileSync(`${path}.${process.pid}`, content)
+  renameSync(`${path}.${process.pid}`, path)
+}

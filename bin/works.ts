@@ -1,0 +1,176 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { root } from './bundle.ts'
+import { nodeVersion, type Target } from './target.ts'
+
+/** One work of others that is inside the executable. */
+export interface Work {
+  name: string
+  version: string
+  /** An SPDX expression, or words where there is none. */
+  license: string
+  author: string
+  /** Everything its makers want to be passed on with it; null when they have put no text beside it. */
+  text: string | null
+  /** Where it comes from, as a package URL; null for what is part of another package. */
+  purl: string | null
+  /** How databases of vulnerabilities name it, where they do. */
+  cpe?: string
+  /** Folder of its npm package in the lock file, relative to the root; null for other works. */
+  lockPath: string | null
+  /** Libraries that are linked into it, by name → version. */
+  parts?: Record<string, string>
+}
+
+const packages = join(root, 'node_modules')
+
+/**
+ * The works of others inside the executable of a target, by name. `inputs` are the files that went into the bundles,
+ * relative to the root; `copied` are packages of which files are carried as they are.
+ */
+export function worksOf({
+  inputs,
+  copied,
+  target,
+}: {
+  inputs: readonly string[]
+  copied: readonly string[]
+  target: Target
+}): Work[] {
+  const folders = new Set([...inputs.flatMap(folderOf), ...copied.map(target.packageFolder)])
+  const works = [
+    node(target),
+    ...llama(),
+    libvips(target),
+    ...inDecoders(),
+    lame(),
+    ...[...folders].map(workAt),
+    ...worksOfReference(),
+  ]
+  const distinct = new Map(works.map(work => [`${work.name} ${work.version}`, work]))
+  return [...distinct.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+/** The folder of the package that a bundled file belongs to; none for files of our own. */
+function folderOf(input: string): string[] {
+  const found = /^(.*\bnode_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)
+  return found ? [join(root, found[1]!)] : []
+}
+
+/** Where makers leave the choice of a licence, the one that is taken. */
+const chosen: Record<string, string> = { '(BSD-3-Clause OR GPL-2.0)': 'BSD-3-Clause' }
+
+function workAt(folder: string): Work {
+  const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
+  const { name, version, license, author } = about
+  const files = readdirSync(folder).filter(file => /^(licen[cs]e|copying|notice)([.-].*)?$/i.test(file))
+  const texts = files.map(file => readFileSync(join(folder, file), 'utf8').trim())
+  return {
+    name: String(name),
+    version: String(version),
+    license: typeof license === 'string' ? (chosen[license] ?? license) : 'see the text',
+    author: nameOf(author) ?? 'its contributors',
+    text: texts.length > 0 ? texts.join('\n\n') : null,
+    purl: `pkg:npm/${String(name).replace('@', '%40')}@${String(version)}`,
+    lockPath: relative(root, folder).replace(/^build\/[^/]+\//, ''),
+  }
+}
+
+const node = ({ architecture, packageFolder }: Target): Work => ({
+  ...workAt(packageFolder(`node-linux-${architecture}`)),
+  name: 'Node.js',
+  license: 'MIT and others',
+  cpe: `cpe:2.3:a:nodejs:node.js:${nodeVersion}:*:*:*:*:*:*:*`,
+})
+
+/** What is part of a package of npm. */
+const inPackage = { purl: null, lockPath: null }
+
+const nameOf = (author: unknown): string | undefined =>
+  typeof author === 'string' ? author : (author as { name?: string } | undefined)?.name
+
+/** llama.cpp with ggml, and what is compiled into it; the packages it comes in carry the licence of their own part only. */
+function llama(): Work[] {
+  const info = readFileSync(join(packages, 'node-llama-cpp/llama/llama.cpp.info.json'), 'utf8')
+  const version = (JSON.parse(info) as { tag?: string }).tag ?? ''
+  const files = readdirSync(join(root, 'bin/licenses')).filter(name => name.endsWith('.txt'))
+  return files.map(file => ({
+    name: file.replace('.txt', ''),
+    version: file === 'llama.cpp.txt' ? version : `in llama.cpp ${version}`,
+    license: 'see the text',
+    author: 'its contributors',
+    text: readFileSync(join(root, 'bin/licenses', file), 'utf8').trim(),
+    ...inPackage,
+    ...(file === 'llama.cpp.txt' && { purl: `pkg:github/ggml-org/llama.cpp@${version}` }),
+  }))
+}
+
+/** The library behind sharp, with all that is linked into it: which works those are stands in its package's README. */
+function libvips({ architecture, packageFolder }: Target): Work {
+  const folder = packageFolder(`@img/sharp-libvips-linux-${architecture}`)
+  const texts = ['LGPL-3.txt', 'GPL-3.txt'].map(name => join(root, 'bin/licenses/libvips', name))
+  const all = [join(folder, 'README.md'), join(folder, 'versions.json'), ...texts]
+  const parts = JSON.parse(readFileSync(join(folder, 'versions.json'), 'utf8')) as Record<string, string>
+  return { ...workAt(folder), text: all.map(path => readFileSync(path, 'utf8').trim()).join('\n\n'), parts }
+}
+
+/** The MP3 encoder inside wasm-media-encoders, a file of its own beside the program; its source is what that package names. */
+function lame(): Work {
+  const { version } = workAt(join(packages, 'wasm-media-encoders'))
+  return {
+    name: 'LAME',
+    version: `in wasm-media-encoders ${version}`,
+    license: 'LGPL-2.0-or-later',
+    author: 'the LAME project',
+    text: [
+      'LAME, an MP3 encoder, https://lame.sourceforge.io, compiled to WebAssembly as audio/mp3.wasm by',
+      'https://github.com/arseneyr/wasm-media-encoders, whose repository has what it takes to make it anew.',
+      '',
+      readFileSync(join(root, 'bin/licenses/lame/LGPL-2.txt'), 'utf8').trim(),
+    ].join('\n'),
+    ...inPackage,
+  }
+}
+
+/** What the packages of the decoders of sounds hold in one piece with their own: parsers, and libraries as WebAssembly. */
+function inDecoders(): Work[] {
+  const folder = (name: string) => join(packages, name)
+  const bundled = [
+    'codec-parser',
+    'mpg123-decoder',
+    'simple-yenc',
+    '@eshaz/web-worker',
+    '@wasm-audio-decoders/common',
+    '@wasm-audio-decoders/flac',
+    '@wasm-audio-decoders/ogg-vorbis',
+  ].map(name => workAt(folder(name)))
+  const library = (name: string, within: string, license: string, file: string): Work => ({
+    name,
+    version: `in ${within} ${workAt(folder(within)).version}`,
+    license,
+    author: 'its contributors',
+    text: readFileSync(join(root, 'bin/licenses', file), 'utf8').trim(),
+    ...inPackage,
+  })
+  // The LGPL of version 3 adds to a GPL that is to be passed on with it.
+  const lesser = ['LGPL-3.txt', 'GPL-3.txt'].map(name =>
+    readFileSync(join(root, 'bin/licenses/libvips', name), 'utf8').trim(),
+  )
+  return [
+    ...bundled.map(work => (work.name === 'codec-parser' ? { ...work, text: lesser.join('\n\n') } : work)),
+    library('mpg123', 'mpg123-decoder', 'LGPL-2.1', 'decoders/LGPL-2.1.txt'),
+    library('libFLAC and libogg', '@wasm-audio-decoders/flac', 'BSD-3-Clause', 'decoders/Xiph.txt'),
+    library('libvorbis and libogg', '@wasm-audio-decoders/ogg-vorbis', 'BSD-3-Clause', 'decoders/Xiph.txt'),
+  ]
+}
+
+/** What the interactive reference was bundled from by its makers, as far as it is installed beside it. */
+function worksOfReference(): Work[] {
+  const map = readFileSync(join(packages, '@scalar/api-reference/dist/browser/standalone.js.map'), 'utf8')
+  const { sources } = JSON.parse(map) as { sources: string[] }
+  const names = sources.flatMap(source => /.*\bnode_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(source)?.[1] ?? [])
+  return [...new Set(names)]
+    .map(name => join(packages, name))
+    .filter(existsSync)
+    .map(workAt)
+}
