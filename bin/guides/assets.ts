@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../bundle.ts'
+import { configurationMarkdown } from './configuration.ts'
 import { listHtml, pageHtml } from './html.ts'
-import { type Page, readGuides } from './pages.ts'
+import { type Page, pageOf, readGuides } from './pages.ts'
 import { pageText } from './text.ts'
 
 /** Pages beside the guides, each served at `/docs/<path>`. */
-const pages: readonly (() => Page)[] = []
+const pages: readonly (() => Page)[] = [() => pageOf('configuration', configurationMarkdown())]
 
 /**
  * The documentation as assets: each page as HTML, each guide also as text for a terminal, and the list of guides that

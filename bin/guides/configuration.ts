@@ -1,11 +1,13 @@
 import { type EnvironmentVariable, engineVariables, environmentVariables } from '../../core/environment-variables.ts'
 import { type ConfigKey, configKeys, defaultText, type Section, sections } from '../../core/models/config-keys.ts'
+import { anchorOf } from './links.ts'
 
 /** The configuration reference as markdown, made from the schema of infer.yaml. */
 export function configurationMarkdown(): string {
   const keys = configKeys()
   return [
     introduction,
+    contents(keys),
     ...(Object.keys(sections) as Section[]).map(section => sectionText(section, keys)),
     environmentText,
   ].join('\n\n')
@@ -30,6 +32,15 @@ infer config schema > infer.schema.json    # for editors that complete and check
 - **A file with a mistake changes nothing.** The log, \`infer doctor\` and the metric
   \`infer_configuration_in_force\` report it.
 - **Unknown keys are refused**, with the nearest known key.`
+
+/** Links to all keys, by section. */
+function contents(keys: readonly ConfigKey[]): string {
+  const linked = (Object.keys(sections) as Section[]).map(section => {
+    const links = keys.filter(key => key.section === section).map(({ key }) => `[\`${key}\`](#${anchorOf(key)})`)
+    return `- **${sections[section].title}**: ${links.join(', ')}`
+  })
+  return ['## All keys', [...linked, '- [Environment variables](#environment-variables)'].join('\n')].join('\n\n')
+}
 
 function sectionText(section: Section, keys: readonly ConfigKey[]): string {
   const { title, about } = sections[section]

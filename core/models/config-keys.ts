@@ -35,7 +35,7 @@ export const sections = {
   residency: { title: 'Models: memory, slots and time', about: 'Where a model runs and how long things may last.' },
   gguf: { title: 'Models: built-in engine', about: 'For `engine: gguf`. Others refuse all but `context_length`.' },
   speech: { title: 'Models: speech', about: 'For models that turn text into audio.' },
-  media: { title: 'Media', about: 'Images, audio and videos that requests name by an address.' },
+  media: { title: 'Fetching and decoding media', about: 'Images, audio and videos that requests name by an address.' },
   limits: { title: 'Limits and timeouts', about: 'Bounds of the whole server.' },
 } as const
 export type Section = keyof typeof sections

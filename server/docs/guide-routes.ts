@@ -39,6 +39,14 @@ export function guideRoutes(): Route[] {
     }),
     route({
       method: 'GET',
+      path: '/docs/configuration',
+      scope: 'public',
+      tag,
+      summary: 'Get configuration reference',
+      answer: ownPage(call => sendPage(call, textOf('docs/configuration.html'))),
+    }),
+    route({
+      method: 'GET',
       path: '/docs/style.css',
       scope: 'public',
       tag,

@@ -111,9 +111,10 @@ const written: Record<string, string> = {
   'GET /docs/scalar.js': 'public',
   'GET /docs/grafana.json': 'public',
   'GET /docs/alerts.yaml': 'public',
+  'GET /docs/style.css': 'public',
+  'GET /docs/configuration': 'public',
   'GET /docs/guides': 'public',
   'GET /docs/guides/:topic': 'public',
-  'GET /docs/style.css': 'public',
 }
 
 let app: TestApp

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { configurationMarkdown } from '../../../bin/guides/configuration.ts'
+import { pageHtml } from '../../../bin/guides/html.ts'
+import { pageOf } from '../../../bin/guides/pages.ts'
 import { engineVariables, environmentVariables } from '../../../core/environment-variables.ts'
 import { configKeys } from '../../../core/models/config-keys.ts'
 
@@ -11,10 +13,15 @@ test('the page of the configuration has every key and every environment variable
     expect(markdown).toContain(`\n| \`${name}\` | `)
 })
 
-test('it is a page that the renderer of the guides takes', () => {
-  expect(markdown).toMatch(/^# Configuration\n/)
-  // Outside of code there is nothing that markdown takes for HTML, and no cell of a table is cut in two.
-  const text = markdown.replaceAll(/```[^]*?```|`[^`\n]*`/g, '')
-  expect(text.match(/<\w+/g)).toBeNull()
+test('it is a page whose links lead to its headings, each of another name', () => {
+  const html = pageHtml(pageOf('configuration', markdown), [])
+  const anchors = [...html.matchAll(/<h\d id="([^"]+)"/g)].map(([, id]) => id!)
+  expect(new Set(anchors).size).toBe(anchors.length)
+  const links = [...html.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id!)
+  expect(links.length).toBeGreaterThan(2 * configKeys().length)
+  expect(links.filter(id => !anchors.includes(id))).toEqual([])
+})
+
+test('no cell of its tables is cut in two', () => {
   for (const row of markdown.split('\n').filter(line => line.startsWith('| '))) expect(row.split('|')).toHaveLength(6)
 })

@@ -36,6 +36,12 @@ describe.skipIf(!built)('the guides', () => {
     expect(text).not.toMatch(/https?:\/\/|@import/)
   })
 
+  test('are beside the configuration reference', async () => {
+    const { status, text, headers } = await ask('/docs/configuration')
+    expect([status, headers.get('content-security-policy')]).toEqual([200, policy])
+    expect(text).toContain('<h3 id="limitsupload_size">')
+  })
+
   test.each([
     ['/docs/guides/job', 'Did you mean /docs/guides/jobs?'],
     ['/docs/guides/nothing-like-it', 'There is no guide of this name. The list is at /docs/guides.'],
