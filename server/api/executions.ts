@@ -39,7 +39,7 @@ type ExecutionOwners = Pick<
 >
 
 /** Everything of an execution but what it executes. */
-const wishOf = (
+const executionOptionsOf = (
   call: Call,
   definition: WorkflowDefinition,
   workflow: ExecutionOptions['workflow'],
@@ -114,7 +114,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     handle: async ({ params, body: { version, ...terms } }, call) => {
       const workflow = await findWorkflow(params.id, call, owners, version)
       const made = { id: workflow.id, version: workflow.version }
-      return answer(call, await owners.executions.execute(wishOf(call, workflow, made, terms, owners)), owners)
+      return answer(
+        call,
+        await owners.executions.execute(executionOptionsOf(call, workflow, made, terms, owners)),
+        owners,
+      )
     },
   }),
   route({
@@ -142,7 +146,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     status: 202,
     handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, call) => {
       const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
-      return answer(call, await owners.executions.execute(wishOf(call, definition, null, terms, owners)), owners)
+      return answer(
+        call,
+        await owners.executions.execute(executionOptionsOf(call, definition, null, terms, owners)),
+        owners,
+      )
     },
   }),
   route({
@@ -248,12 +256,12 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       const { definition, workflowId, workflowVersion } = before
       const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
       const terms: Terms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
-      const wish = wishOf(call, definition, workflow, terms, owners)
+      const executionOptions = executionOptionsOf(call, definition, workflow, terms, owners)
       const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
       return answer(
         call,
         await owners.executions.retry(before, from, {
-          ...wish,
+          ...executionOptions,
           timeout: before.timeoutMs / 1000,
           metadata: before.metadata,
         }),
