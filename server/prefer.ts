@@ -13,13 +13,13 @@ const nothing: Preference = { later: false, wait: false, waitMs: Number.POSITIVE
 /** Reads a `Prefer` header. */
 export function preferenceOf(header: string | string[] | undefined): Preference {
   if (header === undefined) return nothing
-  const wishes = String(header)
+  const preferences = String(header)
     .split(',')
-    .map(wish => wish.split(';')[0]!.trim().toLowerCase())
-  const wait = wishes.map(wish => /^wait\s*=\s*"?(\d{1,6})"?$/.exec(wish)?.[1]).find(Boolean)
+    .map(preference => preference.split(';')[0]!.trim().toLowerCase())
+  const wait = preferences.map(preference => /^wait\s*=\s*"?(\d{1,6})"?$/.exec(preference)?.[1]).find(Boolean)
   return {
-    later: wishes.includes('respond-async'),
-    wait: wait === undefined ? wishes.includes('wait') : Number(wait) > 0,
+    later: preferences.includes('respond-async'),
+    wait: wait === undefined ? preferences.includes('wait') : Number(wait) > 0,
     waitMs: wait === undefined ? nothing.waitMs : Number(wait) * 1000,
   }
 }

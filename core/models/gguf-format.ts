@@ -20,7 +20,7 @@ export interface GgufContents {
   dataBytes: number
 }
 
-/** The reader's wish for the next piece: from this place on, at least so many bytes. */
+/** What the parser reads next: at least so many bytes from this offset. */
 export interface ReadRequest {
   at: number
   bytes: number

@@ -107,8 +107,8 @@ export function cacheUse(
   task: Task,
   inputs: Record<string, unknown>,
 ): { read: boolean; write: boolean } {
-  const wish = node.cache ?? (taskRecord(task).isRepeatable(inputs) ? 'use' : 'off')
-  return { read: wish === 'use', write: wish !== 'off' }
+  const cacheMode = node.cache ?? (taskRecord(task).isRepeatable(inputs) ? 'use' : 'off')
+  return { read: cacheMode === 'use', write: cacheMode !== 'off' }
 }
 
 /** The same organization, task, model and inputs have the same key. `model` is all of its configuration that counts. */

@@ -28,7 +28,7 @@ type ExecutionOwners = Pick<
 >
 
 /** Everything of an execution but what it executes. */
-const wishOf = (
+const executionOptionsOf = (
   call: Call,
   definition: WorkflowDefinition,
   workflow: ExecutionOptions['workflow'],
@@ -97,7 +97,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     handle: async ({ params, body: { version, ...terms } }, call) => {
       const workflow = await findWorkflow(params.id, call, owners, version)
       const made = { id: workflow.id, version: workflow.version }
-      return answer(call, await owners.executions.execute(wishOf(call, workflow, made, terms, owners)), owners)
+      return answer(
+        call,
+        await owners.executions.execute(executionOptionsOf(call, workflow, made, terms, owners)),
+        owners,
+      )
     },
   }),
   route({
@@ -128,7 +132,11 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     status: 202,
     handle: async ({ body: { dag, parameters, name, on_failure, ...terms } }, call) => {
       const definition = definitionOf({ name: name ?? 'Ad hoc', dag, parameters, on_failure })
-      return answer(call, await owners.executions.execute(wishOf(call, definition, null, terms, owners)), owners)
+      return answer(
+        call,
+        await owners.executions.execute(executionOptionsOf(call, definition, null, terms, owners)),
+        owners,
+      )
     },
   }),
   route({
@@ -248,7 +256,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       return answer(
         call,
         await owners.executions.retry(before, from, {
-          ...wish,
+          ...executionOptions,
           timeout: before.timeoutMs / 1000,
           metadata: before.metadata,
         }),

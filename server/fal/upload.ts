@@ -24,15 +24,15 @@ const tenYears = 3_650 * 86_400
 /** How long the file is wanted, milliseconds; undefined where the sender does not say. */
 export function lifetimeOf(given: string | string[] | undefined): number | undefined {
   if (given === undefined) return undefined
-  let wish: { expiration_duration_seconds?: unknown } | null
+  let lifecycle: { expiration_duration_seconds?: unknown } | null
   try {
-    wish = JSON.parse(String(given)) as typeof wish
+    lifecycle = JSON.parse(String(given)) as typeof lifecycle
   } catch {
     throw new Failure('invalid_value', `'${header}' must be JSON such as {"expiration_duration_seconds":3600}.`, {
       param: header,
     })
   }
-  const seconds = wish?.expiration_duration_seconds
+  const seconds = lifecycle?.expiration_duration_seconds
   if (seconds == null) return undefined
   if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= tenYears))
     throw new Failure('invalid_value', `'${header}' must give from 1 to ${tenYears} seconds.`, { param: header })
@@ -47,8 +47,8 @@ function initiate(
 ): z.input<typeof FalUploadUrls> {
   const usual = config.limits.upload_retention
   const keptMs = lifetimeOf(call.req.headers['x-fal-object-lifecycle']) ?? (usual === 0 ? null : usual)
-  const wish = { organizationId: call.caller.organizationId, name: file_name, contentType: content_type, keptMs }
-  const { url, readUrl } = files.uploadLink(wish, call.origin)
+  const upload = { organizationId: call.caller.organizationId, name: file_name, contentType: content_type, keptMs }
+  const { url, readUrl } = files.uploadLink(upload, call.origin)
   return { upload_url: url, file_url: readUrl }
 }
 

@@ -29,7 +29,7 @@ export const openCommands = (connection: Connection, context: WriteContext) => (
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
 
-/** What makes the database grow by a caller's wish. Refused first when the disk runs full. */
+/** Commands of callers that make the database grow. They are refused first when the disk runs full. */
 export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'organizations.create',
   'tokens.create',

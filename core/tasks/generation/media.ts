@@ -19,7 +19,7 @@ const maxInterpolated = 1_800
  */
 export function fillMedia(prepared: PreparedGeneration, taken: TakenMedia): GenerationInputs {
   const { task, inputs } = prepared
-  const field = (kind: MediaKind) => prepared.media.find(wish => wish.kind === kind)?.field ?? `${kind}_url`
+  const field = (kind: MediaKind) => prepared.media.find(reference => reference.kind === kind)?.field ?? `${kind}_url`
   if (prepared.maskFits) checkMask()
   return {
     ...inputs,

@@ -99,12 +99,12 @@ function mediaOf({ image, images, mask, mask_mode }: ImageRequest): MediaReferen
       },
     )
   return [
-    ...(first === undefined ? [] : [wishOf('image', Array.isArray(sent) ? `${field}[0]` : field, first)]),
-    ...(mask == null ? [] : [{ ...wishOf('mask', 'mask', mask), alpha: mask_mode !== 'luma' }]),
+    ...(first === undefined ? [] : [mediaReferenceOf('image', Array.isArray(sent) ? `${field}[0]` : field, first)]),
+    ...(mask == null ? [] : [{ ...mediaReferenceOf('mask', 'mask', mask), alpha: mask_mode !== 'luma' }]),
   ]
 }
 
-function wishOf(kind: 'image' | 'mask', field: string, picture: ImageInput): MediaReference {
+function mediaReferenceOf(kind: 'image' | 'mask', field: string, picture: ImageInput): MediaReference {
   if (typeof picture === 'string') return { kind, field, value: picture }
   const name = (['image_url', 'file_id', 'url'] as const).find(one => picture[one] !== undefined)!
   return { kind, field: `${field}.${name}`, value: picture[name]! }

@@ -1,6 +1,6 @@
 import type { EngineTraits } from '../../models/fleet.ts'
 
-const wishes: Record<EngineTraits['streamUsage'], object> = {
+const options: Record<EngineTraits['streamUsage'], object> = {
   none: {},
   end: { stream_options: { include_usage: true } },
   continuous: { stream_options: { include_usage: true, continuous_usage_stats: true } },
@@ -8,7 +8,7 @@ const wishes: Record<EngineTraits['streamUsage'], object> = {
 }
 
 /** What a streamed request says so that its use is known, as early as the engine can tell it: streams are left early. */
-export const streamOptions = (how: EngineTraits['streamUsage']): object => wishes[how]
+export const streamOptions = (how: EngineTraits['streamUsage']): object => options[how]
 
 /**
  * The members, as JSON text, that make of a request for a whole answer one for a stream; undefined where the engine says

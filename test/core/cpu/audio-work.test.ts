@@ -36,10 +36,10 @@ function wav({ rate = 16_000, channels = 1, bits = 16, block = 0, seconds = 1, t
   return Buffer.concat([head, samples])
 }
 
-async function decoded(bytes: Buffer, wish = bounds): Promise<Int16Array> {
+async function decoded(bytes: Buffer, limits = bounds): Promise<Int16Array> {
   const [from, into] = [next('sent'), next('raw')]
   writeFileSync(from, bytes)
-  const { samples } = await decodeAudio(from, into, wish)
+  const { samples } = await decodeAudio(from, into, limits)
   const raw = readFileSync(into)
   expect(raw.length).toBe(2 * samples)
   return new Int16Array(raw.buffer, raw.byteOffset, samples)

@@ -300,11 +300,11 @@ test('addresses: what was given out is let in, for reading and for sending', () 
   const [, , id] = url.pathname.split('/')
   expect(files.verify(id!, url.searchParams.get('exp')!, url.searchParams.get('sig')!)).toBe(true)
   expect(files.verify(newId('file'), url.searchParams.get('exp')!, url.searchParams.get('sig')!)).toBe(false)
-  const wish = { organizationId: organization, name: '../cat.png', contentType: 'image/png', keptMs: null }
-  const upload = files.uploadLink(wish, 'http://x')
+  const uploadOptions = { organizationId: organization, name: '../cat.png', contentType: 'image/png', keptMs: null }
+  const upload = files.uploadLink(uploadOptions, 'http://x')
   expect(upload.name).toBe('cat.png')
   expect(files.verifyUpload(upload.id, upload.name, new URL(upload.url).searchParams)).toEqual({
-    ...wish,
+    ...uploadOptions,
     id: upload.id,
     name: 'cat.png',
   })

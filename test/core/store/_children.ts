@@ -33,20 +33,20 @@ export async function heard<Member extends string>(
 export const hasStrace = spawnSync('strace', ['-qq', '-e', 'trace=none', 'true']).status === 0
 
 /** Runs the fixture under strace to its end. Returns what it said and the lines of the trace. */
-export function traced(wish: { strace: string[]; node?: string[]; args: string[]; trace: string }) {
+export function traced(spawnOptions: { strace: string[]; node?: string[]; args: string[]; trace: string }) {
   const child = spawnSync(
     'strace',
     [
       '-f',
       '-qq',
       '-y',
-      ...wish.strace,
+      ...spawnOptions.strace,
       '-o',
-      wish.trace,
+      spawnOptions.trace,
       process.execPath,
-      ...(wish.node ?? []),
+      ...(spawnOptions.node ?? []),
       storeProcess,
-      ...wish.args,
+      ...spawnOptions.args,
     ],
     { encoding: 'utf8', timeout: 50_000 },
   )

@@ -25,9 +25,9 @@ export function keptLog(): { log: Log; lines: string[] } {
 export type TestStore = AsyncDisposable & { store: Store; dataDir: string; fatal: [Error, number][]; lines: string[] }
 
 /** A server's store with one organization, in a directory of its own unless one is given. */
-export async function openTestStore(wish: Partial<StoreOptions> = {}): Promise<TestStore> {
+export async function openTestStore(storeOptions: Partial<StoreOptions> = {}): Promise<TestStore> {
   const directory = temporaryDirectory()
-  const dataDir = wish.dataDir ?? directory.path
+  const dataDir = storeOptions.dataDir ?? directory.path
   const fatal: [Error, number][] = []
   const { log, lines } = keptLog()
   const store = await openSqliteStore({
@@ -36,7 +36,7 @@ export async function openTestStore(wish: Partial<StoreOptions> = {}): Promise<T
     minFreeBytes: 0,
     ballastBytes: 0,
     onFatal: (failure, exitCode) => fatal.push([failure, exitCode]),
-    ...wish,
+    ...storeOptions,
   })
   if (!(await store.organizations.find(organizationId))) await createOrganization(store)
   return {

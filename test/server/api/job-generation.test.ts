@@ -181,13 +181,13 @@ describe('a picture of megabytes inside the request', () => {
     const bytes = await sharp({ create: noisy }).png({ compressionLevel: 0 }).toBuffer()
     return `data:image/png;base64,${bytes.toString('base64')}`
   }
-  const wish = (image_url: string) => ({
+  const generationRequest = (image_url: string) => ({
     slug: 'fake/paint/image-to-image',
     inputs: { prompt: 'a cat', image_url, width: 128, height: 96 },
   })
 
   test('is taken, and so is the same request again under its key', async () => {
-    const body = wish(await noise(8))
+    const body = generationRequest(await noise(8))
     expect(JSON.stringify(body).length).toBeGreaterThan(8 << 20)
     const key = { 'idempotency-key': newId('req') }
     const id = await submit(body, key)
@@ -195,7 +195,7 @@ describe('a picture of megabytes inside the request', () => {
     expect([job.status, job.inputs.image]).toEqual(['completed', expect.stringMatching(/^file-/)])
     expect(JSON.stringify(job.inputs).length).toBeLessThan(2_000)
     expect(await submit(body, key)).toBe(id)
-    const other = await ask('POST', '/api/jobs', wish(await noise(7)), key)
+    const other = await ask('POST', '/api/jobs', generationRequest(await noise(7)), key)
     expect([other.status, other.body.error?.code]).toEqual([422, 'idempotency_key_reused'])
   })
 
@@ -205,7 +205,7 @@ describe('a picture of megabytes inside the request', () => {
     ['what is no picture', 'data:image/png;base64,' + 'A'.repeat(4 << 20), 400, 'invalid_image'],
     ['more than is read at all', 'data:image/png;base64,' + 'A'.repeat(33 << 20), 413, 'payload_too_large'],
   ])('is refused: %s', async (_, image_url, status, code) => {
-    const refused = await ask('POST', '/api/jobs', wish(image_url))
+    const refused = await ask('POST', '/api/jobs', generationRequest(image_url))
     expect([refused.status, refused.body.error?.code]).toEqual([status, code])
   })
 

@@ -58,14 +58,14 @@ async function ask(method: string, path: string, body?: unknown, headers: Record
   const text = await response.text()
   return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Job }
 }
-const wish = (input: string, more: object = {}) => ({
+const jobRequest = (input: string, more: object = {}) => ({
   task: 'std/embeddings',
   model_id: 'far',
   inputs: { input },
   ...more,
 })
 async function submit(input: string, more: object = {}): Promise<string> {
-  const made = await ask('POST', '/api/jobs', wish(input, more))
+  const made = await ask('POST', '/api/jobs', jobRequest(input, more))
   expect(made.status, made.text).toBe(202)
   return made.body.id
 }
@@ -181,9 +181,13 @@ describe('a job', () => {
     const job = await end(made.body.id)
     expect([job.status, job.result.data.length]).toEqual(['completed', 500])
     expect(job.inputs).toEqual({ input, dimensions: null, model: 'far' })
-    const wrong = await ask('POST', '/api/jobs', { ...wish('a'), inputs: undefined, [name]: { input: [...input, 5] } })
+    const wrong = await ask('POST', '/api/jobs', {
+      ...jobRequest('a'),
+      inputs: undefined,
+      [name]: { input: [...input, 5] },
+    })
     expect([wrong.status, wrong.body.error!.param]).toEqual([400, expect.stringContaining(`${name}.input`)])
-    const none = await ask('POST', '/api/jobs', { ...wish('a'), inputs: undefined, [name]: input })
+    const none = await ask('POST', '/api/jobs', { ...jobRequest('a'), inputs: undefined, [name]: input })
     expect([none.status, none.body.error!.param]).toEqual([400, name])
   })
 
@@ -339,7 +343,7 @@ describe('Idempotency-Key', () => {
 
   test('the same body finds the same job, whatever the order of its members', async () => {
     const key = newId('req')
-    const first = await withKey(key, { ...wish('once'), metadata: { a: '1', b: '2' } })
+    const first = await withKey(key, { ...jobRequest('once'), metadata: { a: '1', b: '2' } })
     expect(first.headers.get('idempotent-replayed')).toBeNull()
     const again = await withKey(key, {
       metadata: { b: '2', a: '1' },
@@ -350,7 +354,7 @@ describe('Idempotency-Key', () => {
     expect([again.status, again.body.id, again.body.queue_id]).toEqual([202, first.body.id, first.body.queue_id])
     expect(again.headers.get('idempotent-replayed')).toBe('true')
     await end(first.body.id)
-    expect((await withKey(key, { ...wish('once'), metadata: { a: '1', b: '2' } })).body.id).toBe(first.body.id)
+    expect((await withKey(key, { ...jobRequest('once'), metadata: { a: '1', b: '2' } })).body.id).toBe(first.body.id)
     expect(engine.seen.filter(({ body }) => body.input === 'once')).toHaveLength(1)
   })
 
@@ -361,15 +365,15 @@ describe('Idempotency-Key', () => {
     ['a list turned around', { inputs: { input: ['a', 'b'] } }, { inputs: { input: ['b', 'a'] } }],
   ])('%s under the same key is 422', async (_, one, other) => {
     const key = newId('req')
-    expect((await withKey(key, wish('once', one))).status).toBe(202)
-    const { status, body } = await withKey(key, wish('once', other))
+    expect((await withKey(key, jobRequest('once', one))).status).toBe(202)
+    const { status, body } = await withKey(key, jobRequest('once', other))
     expect([status, body.error!.code]).toEqual([422, 'idempotency_key_reused'])
   })
 
   test('50 at once make one job', async () => {
     const key = newId('req')
     const before = await jobsInAll()
-    const answers = await Promise.all(Array.from({ length: 50 }, () => withKey(key, wish('all at once'))))
+    const answers = await Promise.all(Array.from({ length: 50 }, () => withKey(key, jobRequest('all at once'))))
     expect(new Set(answers.map(({ status, body }) => `${status} ${body.id}`)).size).toBe(1)
     expect(answers.filter(({ headers }) => headers.get('idempotent-replayed') === null)).toHaveLength(1)
     expect(await jobsInAll()).toBe(before + 1)
@@ -378,10 +382,10 @@ describe('Idempotency-Key', () => {
   test('is of one organization', async () => {
     const other = await makeOrganization(app)
     const key = newId('req')
-    const mine = await withKey(key, wish('shared'))
+    const mine = await withKey(key, jobRequest('shared'))
     const theirs = await app.fetch('/api/jobs', {
       token: other.secret,
-      body: wish('theirs'),
+      body: jobRequest('theirs'),
       headers: { 'idempotency-key': key },
     })
     expect(theirs.status).toBe(202)
@@ -390,12 +394,12 @@ describe('Idempotency-Key', () => {
 
   test('a body that was refused has used up nothing', async () => {
     const key = newId('req')
-    expect((await withKey(key, wish('x', { model_id: 'none' }))).status).toBe(404)
-    expect((await withKey(key, wish('x'))).status).toBe(202)
+    expect((await withKey(key, jobRequest('x', { model_id: 'none' }))).status).toBe(404)
+    expect((await withKey(key, jobRequest('x'))).status).toBe(202)
   })
 
   test.each(['x'.repeat(256), 'ü'])('%s is no key', async key => {
-    const { status, body } = await withKey(Buffer.from(key).toString('latin1'), wish('a'))
+    const { status, body } = await withKey(Buffer.from(key).toString('latin1'), jobRequest('a'))
     expect([status, body.error!.param]).toEqual([400, 'Idempotency-Key'])
   })
 })

@@ -49,8 +49,8 @@ async function ask(method: string, path: string, body?: unknown, token: string |
   const text = await response.text()
   return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Body }
 }
-async function create(wish: object, by: { base: string; secret: string } = { base, secret: app.secret }) {
-  const made = await ask('POST', by.base, { name: 'made', ...wish }, by.secret)
+async function create(tokenRequest: object, by: { base: string; secret: string } = { base, secret: app.secret }) {
+  const made = await ask('POST', by.base, { name: 'made', ...tokenRequest }, by.secret)
   expect(made.status, made.text).toBe(201)
   secrets.push(made.body.secret)
   return made.body
@@ -101,8 +101,8 @@ describe('a new token', () => {
     ['expires_in counts from now', { expires_in: 3600 }, () => now() + 3600],
     ['expires_at is taken as it is', { expires_at: 4_000_000_000 }, () => 4_000_000_000],
     ['the longest time there is', { expires_in: Number.MAX_SAFE_INTEGER }, () => Number.MAX_SAFE_INTEGER],
-  ])('%s', async (_, wish, expected) => {
-    const { token, secret } = await create(wish)
+  ])('%s', async (_, tokenRequest, expected) => {
+    const { token, secret } = await create(tokenRequest)
     if (expected === null) expect(token.expires_at).toBeNull()
     else expect(Math.abs(token.expires_at! - expected())).toBeLessThan(expected() / 1000 + 60)
     expect(token.status).toBe('active')
@@ -124,9 +124,9 @@ describe('a new token', () => {
     ['an expiry with a fraction', { expires_in: 1.5 }, 400, 'invalid_type', 'expires_in'],
     ['no models', { models: [] }, 400, 'invalid_value', 'models'],
     ['a model that is no text', { models: [1] }, 400, 'invalid_type', 'models[0]'],
-  ])('with %s is refused and not made', async (_, wish, status, code, param) => {
+  ])('with %s is refused and not made', async (_, tokenRequest, status, code, param) => {
     const before = (await ask('GET', `${base}?limit=1`)).body.tokens[0]!.id
-    const { status: got, body } = await ask('POST', base, { name: 'made', ...wish })
+    const { status: got, body } = await ask('POST', base, { name: 'made', ...tokenRequest })
     expect([got, body.error.code, body.error.param]).toEqual([status, code, param])
     expect((await ask('GET', `${base}?limit=1`)).body.tokens[0]!.id).toBe(before)
   })
@@ -139,8 +139,8 @@ describe('nobody makes a token mightier than his own', () => {
     ['the default scopes', [], 'user:read'],
   ])('%s', async (_, scopes, lacking) => {
     const { secret } = await create({ scopes: ['admin:write'] })
-    const wish = { name: 'x', ...(scopes.length ? { scopes } : {}) }
-    const { status, body } = await ask('POST', base, wish, secret)
+    const tokenRequest = { name: 'x', ...(scopes.length ? { scopes } : {}) }
+    const { status, body } = await ask('POST', base, tokenRequest, secret)
     expect([status, body.error.code, body.error.required_scope]).toEqual([403, 'insufficient_scope', lacking])
   })
 
@@ -160,9 +160,9 @@ describe('nobody makes a token mightier than his own', () => {
     ['a wider pattern', { models: ['*'] }, 403],
     ['another model', { models: ['fake'] }, 403],
     ['all models', { models: null }, 403],
-  ])('who may use qwen/* only may give %s: %o → %i', async (_, wish, status) => {
+  ])('who may use qwen/* only may give %s: %o → %i', async (_, tokenRequest, status) => {
     const { secret } = await create({ scopes: ['admin:write', 'user:read', 'user:write'], models: ['qwen/*'] })
-    const made = await ask('POST', base, { name: 'x', ...wish }, secret)
+    const made = await ask('POST', base, { name: 'x', ...tokenRequest }, secret)
     expect(made.status, made.text).toBe(status)
     if (status === 403) expect(made.body.error.code).toBe('model_not_allowed')
   })

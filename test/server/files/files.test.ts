@@ -41,10 +41,10 @@ const pathOf = (address: string) => address.slice(app.url.length)
 
 function upload({ name = 'cat.png', contentType = 'image/png', keptMs = day } = {}) {
   const id = newId('file')
-  const wish = { id, organizationId: app.organizationId, name, contentType, keptMs }
+  const uploadRequest = { id, organizationId: app.organizationId, name, contentType, keptMs }
   return {
     id,
-    put: pathOf(addresses.upload(wish, app.url, day)),
+    put: pathOf(addresses.upload(uploadRequest, app.url, day)),
     get: pathOf(addresses.read({ id, name }, app.url, day)),
   }
 }

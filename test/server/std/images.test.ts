@@ -148,8 +148,8 @@ test.each([false, true])('a large one is put into base64 in pieces, as it is rea
 
 test.each([false, true])('one whose file has gone is refused before anything is sent (stream: %s)', async stream => {
   const key = { 'idempotency-key': `gone ${stream}`.replace(' ', '-') }
-  const wish = { n: 2, response_format: 'b64_json', stream }
-  const first = await app.fetch('/v1/images/generations', { body: { ...small, ...wish }, headers: key })
+  const imageRequest = { n: 2, response_format: 'b64_json', stream }
+  const first = await app.fetch('/v1/images/generations', { body: { ...small, ...imageRequest }, headers: key })
   await first.text()
   const { images } = (await jobOf(first.headers.get('x-job-id')!)).result as { images: { url: string }[] }
   const { pathname } = new URL(images[1]!.url)
@@ -157,7 +157,7 @@ test.each([false, true])('one whose file has gone is refused before anything is 
   for (const place of await readdir(app.dataDir, { recursive: true, withFileTypes: true }))
     if (place.isFile() && pathname.includes(place.name.replace(/\..*/, '')))
       await rm(join(place.parentPath, place.name))
-  const again = await generate(wish, key)
+  const again = await generate(imageRequest, key)
   expect([again.status, again.body.error?.code]).toEqual([410, 'output_expired'])
 })
 

@@ -172,7 +172,7 @@ test.each([2000, 7, 1])('pages of the library, %d entries at a look, are what a 
   const connection = openDatabase(join(opened.dataDir, 'infer.db'), { readonly: true })
   const library = libraryReads(connection, scan)
   const search = maybe(fc.constantFrom('red', 'FOX', 'GRÜN c', 'blue cat', 'none', ' '))
-  const wish = fc.record({
+  const query = fc.record({
     limit: fc.integer({ min: 1, max: 40 }),
     search,
     modelId: maybe(fc.constantFrom(...models)),
@@ -180,7 +180,7 @@ test.each([2000, 7, 1])('pages of the library, %d entries at a look, are what a 
     createdBefore: maybe(moment),
   })
   fc.assert(
-    fc.property(wish, ({ limit, search, modelId, createdAfter, createdBefore }) => {
+    fc.property(query, ({ limit, search, modelId, createdAfter, createdBefore }) => {
       const filter = Object.fromEntries(
         Object.entries({ limit, search, modelId, createdAfter, createdBefore }).filter(
           ([, value]) => value !== undefined,

@@ -90,50 +90,53 @@ const canMount = (() => {
 test.skipIf(!canMount).each([
   ['which the watch sees', { minFreeBytes: 8 * MiB }],
   ['which the writer meets first', { minFreeBytes: 0 }],
-])('a full disk, %s: running work ends, new work waits for room, nothing is lost (needs root)', async (_, wish) => {
-  using disk = smallDisk(64 * MiB)
-  const { path: dataDir } = disk!
-  await using opened = await openTestStore({ dataDir, ballastBytes: 8 * MiB, ...wish })
-  const { store } = opened
-  const ballast = join(dataDir, 'ballast')
-  await expect.poll(() => existsSync(ballast) && statSync(ballast).size, { timeout: 20_000 }).toBe(8 * MiB)
-  const inputs = JSON.stringify('x'.repeat(20_000))
-  const kept: string[] = []
-  for (let i = 0; i < 40; i++) kept.push((await store.jobs.submit(newJob({ inputs }))).job.id)
-  const running = await claimWaiting(store, { limit: 20 })
+])(
+  'a full disk, %s: running work ends, new work waits for room, nothing is lost (needs root)',
+  async (_, storeOptions) => {
+    using disk = smallDisk(64 * MiB)
+    const { path: dataDir } = disk!
+    await using opened = await openTestStore({ dataDir, ballastBytes: 8 * MiB, ...storeOptions })
+    const { store } = opened
+    const ballast = join(dataDir, 'ballast')
+    await expect.poll(() => existsSync(ballast) && statSync(ballast).size, { timeout: 20_000 }).toBe(8 * MiB)
+    const inputs = JSON.stringify('x'.repeat(20_000))
+    const kept: string[] = []
+    for (let i = 0; i < 40; i++) kept.push((await store.jobs.submit(newJob({ inputs }))).job.id)
+    const running = await claimWaiting(store, { limit: 20 })
 
-  const free = fill(dataDir)
-  const refusals: unknown[] = []
-  const tryToSubmit = () =>
-    store.jobs.submit(newJob({ inputs })).then(
-      ({ job }) => void kept.push(job.id),
-      (cause: unknown) => void refusals.push(cause),
-    )
-  while (refusals.length === 0) await tryToSubmit()
-  expect(refusals[0]).toMatchObject({ code: 'disk_full', status: 503, retryAfterMs: expect.any(Number) })
-  expect((await store.jobs.find(organizationId, kept[0]!))?.inputs).toBe(inputs)
+    const free = fill(dataDir)
+    const refusals: unknown[] = []
+    const tryToSubmit = () =>
+      store.jobs.submit(newJob({ inputs })).then(
+        ({ job }) => void kept.push(job.id),
+        (cause: unknown) => void refusals.push(cause),
+      )
+    while (refusals.length === 0) await tryToSubmit()
+    expect(refusals[0]).toMatchObject({ code: 'disk_full', status: 503, retryAfterMs: expect.any(Number) })
+    expect((await store.jobs.find(organizationId, kept[0]!))?.inputs).toBe(inputs)
 
-  const result = JSON.stringify('y'.repeat(20_000))
-  for (const job of running.slice(1)) {
-    expect(await store.jobs.settle(job, { ...completed(), result })).toBe(true)
-  }
-  expect((await store.jobs.cancel(organizationId, running[0]!.id, 1))?.status).toBe('cancelled')
-  expect(existsSync(ballast)).toBe(false)
-  expect(store.stats().writable).not.toBe(true)
+    const result = JSON.stringify('y'.repeat(20_000))
+    for (const job of running.slice(1)) {
+      expect(await store.jobs.settle(job, { ...completed(), result })).toBe(true)
+    }
+    expect((await store.jobs.cancel(organizationId, running[0]!.id, 1))?.status).toBe('cancelled')
+    expect(existsSync(ballast)).toBe(false)
+    expect(store.stats().writable).not.toBe(true)
 
-  free()
-  const room = performance.now()
-  await expect.poll(() => store.stats().writable, { timeout: 30_000 }).toBe(true)
-  await tryToSubmit()
-  expect(performance.now() - room).toBeLessThan(10_000)
-  expect(refusals).toHaveLength(1)
-  await expect.poll(() => existsSync(ballast), { timeout: 20_000 }).toBe(true)
-  const found = await Promise.all(kept.map(id => store.jobs.find(organizationId, id)))
-  expect(found.filter(job => job?.inputs !== inputs)).toEqual([])
-  expect(found.filter(job => job?.result === result)).toHaveLength(19)
-  expect(opened.fatal).toEqual([])
-  expect((await checkDatabase(dataDir)).findings).toEqual([])
-})
+    free()
+    const room = performance.now()
+    await expect.poll(() => store.stats().writable, { timeout: 30_000 }).toBe(true)
+    await tryToSubmit()
+    expect(performance.now() - room).toBeLessThan(10_000)
+    expect(refusals).toHaveLength(1)
+    await expect.poll(() => existsSync(ballast), { timeout: 20_000 }).toBe(true)
+    const found = await Promise.all(kept.map(id => store.jobs.find(organizationId, id)))
+    expect(found.filter(job => job?.inputs !== inputs)).toEqual([])
+    expect(found.filter(job => job?.result === result)).toHaveLength(19)
+    expect(opened.fatal).toEqual([])
+    expect((await checkDatabase(dataDir)).findings).toEqual([])
+  },
+)
 
 test.skipIf(!canMount)(
   'a large result that meets a full disk is written once the ballast is given up (needs root)',

@@ -254,8 +254,8 @@ describe('media', () => {
     ['slug/image-to-image', {}, 5, 4000, { width: 64, height: 2048 }],
     ['slug/image-to-image', { image_size: 'square' }, 700, 500, { width: 512, height: 512 }],
   ])('%s %j of a picture of %i × %i', (task, body, width, height, expected) => {
-    const wish = prepared(task, { prompt: 'a', image_url: 'x', ...body })
-    expect(fillMedia(wish, picture(width, height))).toMatchObject({ image: 'file-1', ...expected })
+    const preparedRequest = prepared(task, { prompt: 'a', image_url: 'x', ...body })
+    expect(fillMedia(preparedRequest, picture(width, height))).toMatchObject({ image: 'file-1', ...expected })
   })
 
   test('a video is as long as what is spoken', () => {
@@ -274,18 +274,25 @@ describe('media', () => {
 
   test('an interpolated video keeps size and length', () => {
     const source = { id: 'file-3', width: 300, height: 200, durationMs: 2_000 }
-    const wish = (body: object) => prepared('slug/video-interpolation', { video_url: 'x', ...body })
-    expect(fillMedia(wish({}), { video: source })).toMatchObject({ width: 300, height: 200, num_frames: 120, fps: 60 })
-    expect(fillMedia(wish({ fps: 24 }), { video: source }).num_frames).toBe(48)
-    expect(() => fillMedia(wish({}), { video: { ...source, durationMs: 60_000 } })).toThrow('1800 is the most')
+    const preparedRequest = (body: object) => prepared('slug/video-interpolation', { video_url: 'x', ...body })
+    expect(fillMedia(preparedRequest({}), { video: source })).toMatchObject({
+      width: 300,
+      height: 200,
+      num_frames: 120,
+      fps: 60,
+    })
+    expect(fillMedia(preparedRequest({ fps: 24 }), { video: source }).num_frames).toBe(48)
+    expect(() => fillMedia(preparedRequest({}), { video: { ...source, durationMs: 60_000 } })).toThrow(
+      '1800 is the most',
+    )
   })
 })
 
 test.each(generationTasks)('the stored inputs of %s are a request of their own', task => {
-  const wish = prepared(task, { prompt: 'a', image_url: 'x', mask_url: 'm', video_url: 'v', audio_url: 's' })
+  const preparedRequest = prepared(task, { prompt: 'a', image_url: 'x', mask_url: 'm', video_url: 'v', audio_url: 's' })
   const facts = { width: 512, height: 512, durationMs: 1_000 }
-  const taken = Object.fromEntries(wish.media.map(({ kind }) => [kind, { id: `file-${kind}`, ...facts }]))
-  const stored = fillMedia(wish, taken)
+  const taken = Object.fromEntries(preparedRequest.media.map(({ kind }) => [kind, { id: `file-${kind}`, ...facts }]))
+  const stored = fillMedia(preparedRequest, taken)
   const again = prepared(task, JSON.parse(JSON.stringify(stored)))
   expect(fillMedia(again, taken)).toEqual(stored)
 })

@@ -130,8 +130,8 @@ async function run(job: JobRecord, { signal = new AbortController().signal, prog
   const heard = JSON.parse(said[0]!) as GenerationInputs & { folder: string; model: string; task: string }
   return { runner, ran, result: JSON.parse(ran.result as string) as GenerationResult, heard, said, fractions }
 }
-const refusal = async (job: JobRecord, wish?: Run): Promise<Failure> => {
-  const thrown: unknown = await run(job, wish).then(
+const refusal = async (job: JobRecord, options?: Run): Promise<Failure> => {
+  const thrown: unknown = await run(job, options).then(
     () => new Error('it went well'),
     (reason: unknown) => reason,
   )

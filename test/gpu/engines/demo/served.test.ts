@@ -35,12 +35,12 @@ const post = async (path: string, body: object) => {
   const response = await app.fetch(path, { body })
   return { status: response.status, body: (await response.json()) as Json }
 }
-const wish = { prompt: 'a cat', seed: 5, image_size: { width: 320, height: 192 }, sync_mode: true }
+const generationRequest = { prompt: 'a cat', seed: 5, image_size: { width: 320, height: 192 }, sync_mode: true }
 
 test('the same picture comes of the preset and of a command that is configured', { timeout: 60_000 }, async () => {
   const sums = []
   for (const model of ['drawn', 'own']) {
-    const { status, body } = await post(`/slug/${model}/text-to-image`, wish)
+    const { status, body } = await post(`/slug/${model}/text-to-image`, generationRequest)
     expect([status, body.status, body.seed_used]).toEqual([200, 'completed', 5])
     const bytes = Buffer.from(await (await fetch(body.images[0].url as string)).arrayBuffer())
     expect(await sharp(bytes).metadata()).toMatchObject({ format: 'png', width: 320, height: 192 })

@@ -14,7 +14,7 @@ beforeAll(async () => {
 const logged = (messages: readonly object[]) =>
   messages.flatMap(message => ('message' in message ? [String(message.message)] : []))
 
-const wishes: [task: 'text-to-video' | 'image-to-video', width: number, height: number, frames: number, fps: number][] =
+const videos: [task: 'text-to-video' | 'image-to-video', width: number, height: number, frames: number, fps: number][] =
   [
     ['text-to-video', 832, 480, 81, 16],
     ['text-to-video', 480, 832, 10, 24],
@@ -25,7 +25,7 @@ const wishes: [task: 'text-to-video' | 'image-to-video', width: number, height: 
     ['image-to-video', 480, 832, 1, 30],
     ['image-to-video', 240, 240, 33, 25],
   ]
-test.each(wishes)(
+test.each(videos)(
   '%s %ix%i, %i frames at %i',
   async (task, width, height, num_frames, fps) => {
     const { files, messages } = await demo.generate(
