@@ -251,7 +251,7 @@ export const executionRoutes = (owners: ExecutionOwners) => [
       const { definition, workflowId, workflowVersion } = before
       const workflow = workflowId === null ? null : { id: workflowId, version: workflowVersion! }
       const terms: ExecutionTerms = { input_params: body.input_params ?? before.inputParams, priority: before.priority }
-      const wish = wishOf(call, definition, workflow, terms, owners)
+      const executionOptions = executionOptionsOf(call, definition, workflow, terms, owners)
       const from = body.from === 'failed' || body.from === 'start' ? body.from : { node: body.from }
       return answer(
         call,
