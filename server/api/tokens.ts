@@ -1,60 +1,18 @@
 import { z } from 'zod'
-import { longestOverlapMs } from '../../core/accounts/accounts.ts'
 import { grantModels, grantScopes } from '../../core/accounts/grant.ts'
 import { TokenView, tokenView } from '../../core/accounts/token-view.ts'
 import { Failure } from '../../core/failure.ts'
 import { isId } from '../../core/ids.ts'
-import { notImplemented } from '../../core/schemas/not-implemented.ts'
 import type { Call } from '../call.ts'
 import { once, type Unrepeatable } from '../idempotency.ts'
 import type { Owners } from '../owners.ts'
 import { route } from '../route.ts'
 import { cursorText, pageFields, pageLimit } from './page.ts'
+import { TokenChange, TokenCreate, TokenRotate } from './token-request.ts'
 
 const tag = 'Organizations and tokens'
 const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
 
-const name = z.string().min(1).max(128).describe('Name of the token.')
-const Scopes = z.array(z.string()).min(1).max(4)
-const patterns = z.array(z.string().min(1).max(128)).min(1).max(100)
-const scopesText = 'What the token allows: `user:read`, `user:write`, `admin:read`, `admin:write`.'
-const modelsText =
-  'Ids or patterns (`qwen*`) of the models that the token may use; null for all that your own token may use.'
-
-const Create = z
-  .strictObject({
-    name,
-    scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
-    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
-    expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
-    models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
-    rate_limit: notImplemented,
-    monthly_spend_limit: notImplemented,
-    metadata: notImplemented,
-  })
-  .meta({ id: 'TokenCreate', description: 'A token to create.' })
-const Change = z
-  .strictObject({
-    name: name.optional(),
-    scopes: Scopes.optional().describe(scopesText),
-    status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
-    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
-    models: patterns.nullish().describe(modelsText),
-    rate_limit: notImplemented,
-    monthly_spend_limit: notImplemented,
-    metadata: notImplemented,
-  })
-  .meta({ id: 'TokenChange', description: 'Fields of a token to change. Absent fields stay.' })
-const Rotate = z
-  .strictObject({
-    overlap_seconds: z
-      .int()
-      .min(0)
-      .max(longestOverlapMs / 1000)
-      .default(0)
-      .describe('Seconds for which the old secret stays valid, 86400 at most.'),
-  })
-  .meta({ id: 'TokenRotate', description: 'How to replace the secret of a token.' })
 const secret = z.string().describe('The secret, `sk-infer-…`. It is shown only this once.')
 const Created = z.object({ token: TokenView, secret }).meta({ id: 'TokenCreated', description: 'A new token.' })
 const One = z.object({ token: TokenView }).meta({ id: 'TokenAnswer', description: 'One token.' })
@@ -122,7 +80,7 @@ async function revoke(
 }
 
 async function create(
-  { params, body }: { params: z.output<typeof Organization>; body: z.output<typeof Create> },
+  { params, body }: { params: z.output<typeof Organization>; body: z.output<typeof TokenCreate> },
   call: Call,
   { accounts }: TokenOwners,
 ): Promise<z.input<typeof Created>> {
@@ -138,7 +96,7 @@ async function create(
 }
 
 async function rotate(
-  { params, body }: { params: z.output<typeof OneToken>; body: z.output<typeof Rotate> },
+  { params, body }: { params: z.output<typeof OneToken>; body: z.output<typeof TokenRotate> },
   call: Call,
   { accounts }: TokenOwners,
 ): Promise<z.input<typeof Rotated>> {
@@ -193,7 +151,7 @@ export const tokenRoutes = (owners: TokenOwners) => [
       'Creates a token and returns its secret, which is shown only this once. A token cannot give more scopes or models than it has itself.',
     errorCodes: ['organization_mismatch', 'invalid_scope', 'model_not_allowed', 'unsupported_parameter', ...keyed],
     params: Organization,
-    body: Create,
+    body: TokenCreate,
     example: { name: 'notebook', scopes: ['user:read', 'user:write'], expires_in: 2_592_000 },
     response: Created,
     status: 201,
@@ -258,7 +216,7 @@ export const tokenRoutes = (owners: TokenOwners) => [
     ],
     params: OneToken,
     query: Force,
-    body: Change,
+    body: TokenChange,
     example: { name: 'notebook', status: 'disabled' },
     response: One,
     handle: async ({ params, body }, call) => {
@@ -299,7 +257,7 @@ export const tokenRoutes = (owners: TokenOwners) => [
       'Gives a token a new secret, which is shown only this once. The old secret stays valid for `overlap_seconds`.',
     errorCodes: ['organization_mismatch', 'not_found', 'model_not_allowed', ...keyed],
     params: OneToken,
-    body: Rotate,
+    body: TokenRotate,
     example: { overlap_seconds: 3600 },
     response: Rotated,
     handle: (input, call) => once(call, input, () => rotate(input, call, owners), shownOnce, owners),

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { longestOverlapMs } from '../../core/accounts/accounts.ts'
+import { notImplemented } from '../../core/schemas/not-implemented.ts'
+
+const name = z.string().min(1).max(128).describe('Name of the token.')
+const Scopes = z.array(z.string()).min(1).max(4)
+const patterns = z.array(z.string().min(1).max(128)).min(1).max(100)
+const scopesText = 'What the token allows: `user:read`, `user:write`, `admin:read`, `admin:write`.'
+const modelsText =
+  'Ids or patterns (`qwen*`) of the models that the token may use; null for all that your own token may use.'
+
+/** A request to create a token. */
+export const TokenCreate = z
+  .strictObject({
+    name,
+    scopes: Scopes.default(['user:read', 'user:write']).describe(scopesText),
+    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds. Default: never.'),
+    expires_in: z.int().min(1).optional().describe('Seconds after which the token expires. Wins over `expires_at`.'),
+    models: patterns.nullish().describe(`${modelsText} Default: the same as your own token.`),
+    rate_limit: notImplemented,
+    monthly_spend_limit: notImplemented,
+    metadata: notImplemented,
+  })
+  .meta({ id: 'TokenCreate', description: 'A token to create.' })
+
+/** A request to change a token. */
+export const TokenChange = z
+  .strictObject({
+    name: name.optional(),
+    scopes: Scopes.optional().describe(scopesText),
+    status: z.enum(['active', 'disabled']).optional().describe('A disabled token is refused until it is active again.'),
+    expires_at: z.int().nullish().describe('When the token expires, in Unix seconds; null for never.'),
+    models: patterns.nullish().describe(modelsText),
+    rate_limit: notImplemented,
+    monthly_spend_limit: notImplemented,
+    metadata: notImplemented,
+  })
+  .meta({ id: 'TokenChange', description: 'Fields of a token to change. Absent fields stay.' })
+
+/** A request to replace the secret of a token. */
+export const TokenRotate = z
+  .strictObject({
+    overlap_seconds: z
+      .int()
+      .min(0)
+      .max(longestOverlapMs / 1000)
+      .default(0)
+      .describe('Seconds for which the old secret stays valid, 86400 at most.'),
+  })
+  .meta({ id: 'TokenRotate', description: 'How to replace the secret of a token.' })
