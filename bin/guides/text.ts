@@ -86,13 +86,18 @@ function list({ ordered, start, items, loose }: Tokens.List, width: number): str
 
 function table({ header, rows }: Tokens.Table, width: number): string {
   const cells = (row: readonly Tokens.TableCell[]) => row.map(cell => inline(cell.tokens))
-  return drawTable(
-    cells(header).map(cell => words(cell, strong)),
-    rows.map(cells),
-    width,
-    wrap,
-  )
+  const head = cells(header).map(cell => words(cell, strong))
+  const whole = drawTable(head, rows.map(cells), width, wrap)
+  if (whole.split('\n').every(line => widthOf(stripAnsi(line)) <= width)) return whole
+  // Code in narrow columns is broken between its words after all.
+  const breakable = (row: readonly string[]) => row.map(cell => recoloured(cell.replaceAll(hardSpace, ' ')))
+  return drawTable(breakable(head), rows.map(cells).map(breakable), width, wrap)
 }
+
+/** The same text where each word has the colour of the code that it is in, so that a line can be broken there. */
+const recoloured = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- escape sequences are what is looked for
+  text.replace(/\u001b\[36m([^\u001b]*)\u001b\[39m/g, (_, code: string) => words(code, name))
 
 /** Inline markdown as text with colours, on one line. */
 function inline(tokens: readonly Token[]): string {

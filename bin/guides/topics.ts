@@ -20,7 +20,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
     group: 'Use',
     topics: [
       { topic: 'chat-and-tools', summary: 'chat, streams, tools, JSON answers' },
-      { topic: 'embeddings', summary: 'embeddings, rerank and score' },
+      { topic: 'embeddings', summary: 'texts as vectors, documents by relevance' },
       { topic: 'images-and-video', summary: 'generate and edit images and videos' },
       { topic: 'speech', summary: 'synthesize and transcribe speech' },
       { topic: 'files-and-batches', summary: 'upload files, fetch results, many requests' },

@@ -42,6 +42,7 @@ function listOf(guides: readonly Guide[], { paint }: Terminal): string {
     '',
     'In a browser, while the server runs: http://127.0.0.1:8787/docs/guides',
     "Commands: 'infer --help' lists them, 'infer help <command>' explains one.",
+    "Keys of infer.yaml: 'infer config explain' lists them, or explains one.",
   ].join('\n')
 }
 

@@ -61,12 +61,14 @@ exec '${executable}' "$@"
     const [, upTo, rest] = /^([^]*?^infer serve\b[^\n]*&[^\n]*\n?)([^]*)$/m.exec(text) ?? []
     if (upTo === undefined || rest === undefined) return source(text, at)
     await source(upTo, at)
-    await until(`a server that is ready (${at}): ${output.slice(-1000)}`, () =>
+    const isReady = () =>
       fetch(ready).then(
         ({ ok }) => ok,
         () => false,
-      ),
-    )
+      )
+    await until(`a server that is ready (${at})`, isReady).catch((cause: unknown) => {
+      throw new Error(`${(cause as Error).message}\n${output.slice(-3000)}`, { cause })
+    })
     await runShell(rest, at)
   }
 

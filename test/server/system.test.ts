@@ -182,6 +182,7 @@ describe('the reference', () => {
       expect(text).not.toMatch(/https?:\/\/|<script>|\son\w+=/)
       const named = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, to]) => to!)
       expect(named.every(to => to.startsWith('/docs/') || to.startsWith('data:'))).toBe(true)
+      expect(named).toContain('/docs/guides')
     }
   })
 

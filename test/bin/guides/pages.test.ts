@@ -147,6 +147,14 @@ describe('text for a terminal', () => {
     expect(drawn).toContain('\n\nc      d\n')
   })
 
+  test('code in a table is broken only where it has no room otherwise', () => {
+    const code = '`infer serve --listen 127.0.0.1:8788`'
+    const drawn = text(`| a | b | c |\n|---|---|---|\n| ${code} | ${'word '.repeat(9)}| ${code} |`)
+    expect(drawn.split('\n').filter(line => line.length > 80)).toEqual([])
+    expect(drawn).toContain('127.0.0.1:8788`')
+    expect(text(`| a | b |\n|---|---|\n| ${code} | ${'word '.repeat(20)}|`)).toContain(`\n${code}  word`)
+  })
+
   test('what a terminal cannot show is refused', () => {
     expect(() => text('<div>x</div>')).toThrow('no HTML')
     expect(() => text('[x](../README.md)')).toThrow("cannot link to '../README.md'")
