@@ -6,7 +6,10 @@ import { addonRefusal, loadAddon } from '../../core/addon.ts'
 
 test.each([
   ["/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by /c/addon.node)", /glibc 2\.34/],
-  ["/usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /c/addon.node)", /too old for infer.*GCC 12/],
+  [
+    "/usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /c/addon.node)",
+    /too old for infer.*GCC 12/,
+  ],
   ['/c/addon.node: failed to map segment from shared object', /noexec.*INFER_CACHE_DIR/],
   ['/c/addon.node: file too short', /^Native code could not be loaded: \/c\/addon\.node: file too short\.$/],
 ])('when the loader says %s, the operator reads what to do', (said, expected) => {
