@@ -1,16 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { chmodSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sea from '@yao-pkg/pkg/lib-es5/sea.js'
 import { root } from './bundle.ts'
 import { type Target, targets } from './target.ts'
-
-/** It has no types. */
-const postject = createRequire(import.meta.url)('postject') as {
-  inject(executable: string, name: string, content: Buffer, options: { sentinelFuse: string }): Promise<void>
-}
 
 export interface Injection {
   target: Target
@@ -25,7 +19,7 @@ export interface Injection {
 /** Writes a copy of Node that runs bin/entry.cjs with these assets. */
 export async function inject(injection: Injection): Promise<void> {
   if (injection.target === targets.x64) await injectWithPkg(injection)
-  else await injectAcross(injection)
+  else injectAcross(injection)
 }
 
 const configurationOf = ({ target, assets }: Injection) => ({
@@ -51,7 +45,7 @@ async function injectWithPkg(injection: Injection): Promise<void> {
  * The same for another architecture, in three steps, because pkg starts the Node that it injects into. The blob comes
  * from the x64 Node of the same version, so it has no code cache of V8 for the entry; the program has its own.
  */
-async function injectAcross(injection: Injection): Promise<void> {
+function injectAcross(injection: Injection): void {
   const folder = mkdtempSync(join(tmpdir(), 'infer-inject-'))
   try {
     const [configuration, blob] = [join(folder, 'sea.json'), join(folder, 'blob')]
@@ -61,8 +55,11 @@ async function injectAcross(injection: Injection): Promise<void> {
     execFileSync(ownNode, ['--experimental-sea-config', configuration], { stdio: 'pipe' })
     copyFileSync(injection.node, injection.output)
     chmodSync(injection.output, 0o755)
-    await postject.inject(injection.output, 'NODE_SEA_BLOB', readFileSync(blob), {
-      sentinelFuse: 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2',
+    // In a process of its own, whose warnings about sections of the symbols that were removed are not shown.
+    const postject = join(targets.x64.packageFolder('postject'), 'dist/cli.js')
+    const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
+    execFileSync(ownNode, [postject, injection.output, 'NODE_SEA_BLOB', blob, '--sentinel-fuse', fuse], {
+      stdio: 'pipe',
     })
   } finally {
     rmSync(folder, { recursive: true, force: true })
