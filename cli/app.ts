@@ -88,7 +88,12 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
   const steady = openSteadyTime(dataDir)
   const accounts = openAccounts({ store, keys, log })
   const firstStart = await createFirstOrganization(dataDir, store, accounts)
-  const registry = openRegistry({ models: config.models, defaults: defaultModels, traits: traitsOf })
+  const registry = openRegistry({
+    models: config.models,
+    toys: config.toys,
+    defaults: defaultModels,
+    traits: traitsOf,
+  })
   const timings = openTimings()
   // Before any engine starts: it removes the folders that engines of an earlier run shared with the server.
   const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { dataDirectory } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
-import { defaultModels } from '../../core/models/defaults.ts'
+import { offeredModels } from '../../core/models/defaults.ts'
 import type { Model } from '../../core/models/model.ts'
 import { slugsOf } from '../../core/models/slugs.ts'
 import { openClient } from '../client.ts'
@@ -43,8 +43,7 @@ export async function knownModels(dataDirFlag: string | undefined): Promise<Know
 
 function configured(dataDir: string): Model[] {
   try {
-    const { models } = readConfig(join(dataDir, 'infer.yaml'), false)
-    return models.length > 0 ? models : defaultModels()
+    return [...offeredModels(readConfig(join(dataDir, 'infer.yaml'), false))]
   } catch {
     return []
   }

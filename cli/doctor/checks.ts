@@ -6,7 +6,7 @@ import { remote } from '../../core/config.ts'
 import { openCpu } from '../../core/cpu/cpu.ts'
 import { openFfmpeg } from '../../core/media/ffmpeg.ts'
 import { type Config, readConfig } from '../../core/models/config.ts'
-import { defaultModels } from '../../core/models/defaults.ts'
+import { offeredModels } from '../../core/models/defaults.ts'
 import { checkDatabase } from '../../core/store/sqlite/admin.ts'
 import { cpuDevice } from '../../gpu/devices/cpu.ts'
 import { discover } from '../../gpu/devices/discover.ts'
@@ -126,7 +126,7 @@ function readConfiguration(
 
 /** What a model loads from a path; the name of a hub or another server's address is not looked up. */
 function modelFiles(config: Config): { id: string; source: string; exists: boolean }[] {
-  return (config.models.length > 0 ? config.models : defaultModels()).flatMap(({ id, enabled, engine, source }) =>
+  return offeredModels(config).flatMap(({ id, enabled, engine, source }) =>
     enabled && source !== undefined && (engine === 'gguf' || /^\.{0,2}\//.test(source))
       ? [{ id, source, exists: existsSync(source) }]
       : [],
@@ -135,7 +135,7 @@ function modelFiles(config: Config): { id: string; source: string; exists: boole
 
 /** The models whose engines are started here. */
 function sandboxedModels(config: Config): SandboxedModel[] {
-  return (config.models.length > 0 ? config.models : defaultModels()).flatMap(model => {
+  return offeredModels(config).flatMap(model => {
     if (!model.enabled) return []
     const preset = presetOf(model)
     return preset.sandbox ? [{ id: model.id, ...wantedLevel(model, preset) }] : []

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { dataDirectory, remote } from '../../core/config.ts'
 import { readConfig } from '../../core/models/config.ts'
-import { defaultModels } from '../../core/models/defaults.ts'
+import { offeredModels } from '../../core/models/defaults.ts'
 import { openClient } from '../client.ts'
 import { storedSentence } from '../command-hints.ts'
 import { nameOf, withDataDir, withExamples, withJson } from '../options.ts'
@@ -46,8 +46,8 @@ export function define(command: Command, terminal: Terminal): void {
 }
 
 function configured(path: string | undefined, dataDir: string): ModelStatus[] {
-  const { models } = readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined)
-  return (models.length > 0 ? models : defaultModels()).map(({ id, enabled, tasks, engine, slug, context_length }) => ({
+  const models = offeredModels(readConfig(path ?? join(dataDir, 'infer.yaml'), path !== undefined))
+  return models.map(({ id, enabled, tasks, engine, slug, context_length }) => ({
     model_id: id,
     enabled,
     tasks,

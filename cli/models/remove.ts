@@ -52,10 +52,15 @@ async function run(
   const path = options.config ?? join(dataDir, 'infer.yaml')
   if (!options.yes && (options.json || !terminal.interactive))
     throw usage('Nobody can be asked here whether it is meant. Add --yes.')
-  const { models } = readConfig(path, options.config !== undefined)
+  const { models, toys } = readConfig(path, options.config !== undefined)
   const model = models.find(one => one.id === id)
-  if (!model && models.length === 0 && defaultModels().some(one => one.id === id))
-    throw refused('conflict', `'${id}' ships with infer and is offered while ${path} lists no model. Add one of yours.`)
+  if (!model && (toys ?? models.length === 0) && defaultModels().some(one => one.id === id))
+    throw refused(
+      'conflict',
+      toys
+        ? `'${id}' ships with infer and is offered because ${path} has 'toys: true'. Remove that line to offer only models of yours.`
+        : `'${id}' ships with infer and is offered while ${path} lists no model. Add one of yours.`,
+    )
   const files = model ? ownFiles(model, models, join(dataDir, 'models')) : []
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
 

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { dataDirectory, remote } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
-import { defaultModels } from '../../core/models/defaults.ts'
+import { offeredModels } from '../../core/models/defaults.ts'
 import { openClient } from '../client.ts'
 import { storedSentence } from '../command-hints.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
@@ -38,8 +38,7 @@ export function define(command: Command, terminal: Terminal): void {
 
 function configured(id: string, path: string | undefined, dataDir: string): ModelDetail {
   const file = path ?? join(dataDir, 'infer.yaml')
-  const { models } = readConfig(file, path !== undefined)
-  const model = (models.length > 0 ? models : defaultModels()).find(one => one.id === id)
+  const model = offeredModels(readConfig(file, path !== undefined)).find(one => one.id === id)
   if (!model) throw new Failure('model_not_found', `${file} has no model '${id}'. See: infer model list`)
   const { env, ...settings } = model
   return {

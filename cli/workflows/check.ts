@@ -55,7 +55,7 @@ async function diagnosed({ dag, parameters = null }: WorkflowDocument, dataDir: 
     return (await openClient(dataDir).ask({ method: 'POST', path, body, answer: Validation })).diagnostics
   }
   const { traitsOf } = await import('../../gpu/presets/presets.ts')
-  const { models } = readConfig(join(dataDir, 'infer.yaml'), false, traitsOf)
-  const offer = offerOf(openRegistry({ models, defaults: defaultModels, traits: traitsOf }), () => true)
+  const { models, toys } = readConfig(join(dataDir, 'infer.yaml'), false, traitsOf)
+  const offer = offerOf(openRegistry({ models, toys, defaults: defaultModels, traits: traitsOf }), () => true)
   return diagnose(dag, parameters ?? undefined, offer)
 }

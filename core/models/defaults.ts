@@ -2,6 +2,16 @@ import { assetPath } from '../assets.ts'
 import { generationTasks } from '../schemas/task.ts'
 import { Model } from './model.ts'
 
+/** The models that a configuration offers: its own, and the toys where it lists none or asks for them. */
+export function offeredModels(
+  { models, toys }: { models: readonly Model[]; toys?: boolean | undefined },
+  defaults: () => Model[] = defaultModels,
+): readonly Model[] {
+  if (!(toys ?? models.length === 0)) return models
+  const taken = new Set(models.flatMap(({ id, slug }) => [id, slug]))
+  return [...models, ...defaults().filter(({ id, slug }) => !taken.has(id) && (slug === undefined || !taken.has(slug)))]
+}
+
 /**
  * What `infer serve` offers when no model is configured: what ships inside the executable. Three are real
  * llama.cpp models of a few hundred kilobytes with made-up weights, one draws pictures and videos without any, and one says texts in

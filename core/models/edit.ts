@@ -44,6 +44,17 @@ export function addModel(text: string, entry: ModelEntry, path = 'infer.yaml'): 
   return checked(document, spliced, text, path)
 }
 
+/** Sets `toys: true`, so that the toy models stay beside those that are configured. Text that has the setting stays. */
+export function offerToys(text: string, path = 'infer.yaml'): string {
+  const document = read(text, path)
+  if (document.has('toys')) return text
+  const line = 'toys: true\n'
+  const isBlock = document.contents === null || (isMap(document.contents) && !document.contents.flow)
+  const start = text.trim() === '' ? schemaHint : ensureEnd(text)
+  document.set('toys', true)
+  return checked(document, isBlock ? start + line : undefined, text, path)
+}
+
 /** The text with a first model in its empty list; undefined where that does not stand on a line of its own. */
 function filled(text: string, document: Document, node: unknown): string | undefined {
   const pair = (document.contents as YAMLMap).items.find(({ key }) => isScalar(key) && key.value === 'models')

@@ -1,6 +1,7 @@
 import type { GenerationTask } from '../schemas/task.ts'
 import type { Catalog } from './catalog.ts'
 import { compareModels, type ModelChanges } from './change.ts'
+import { offeredModels } from './defaults.ts'
 import type { EngineTraits } from './fleet.ts'
 import type { Model } from './model.ts'
 import { slugTable } from './slugs.ts'
@@ -19,15 +20,18 @@ interface Offer {
  */
 export function openRegistry({
   models: configured,
+  toys,
   defaults,
   traits,
 }: {
   /** As infer.yaml lists them; where it lists none, `defaults` are offered. */
   models: readonly Model[]
+  /** Whether `defaults` are offered besides; undefined for only where there are no others. */
+  toys?: boolean | undefined
   defaults: () => Model[]
   traits: (model: Model) => EngineTraits
 }) {
-  let now = offerOf(configured.length > 0 ? configured : defaults())
+  let now = offerOf(offeredModels({ models: configured, toys }, defaults))
 
   function offerOf(models: readonly Model[]): Offer {
     return {
@@ -70,8 +74,8 @@ export function openRegistry({
      * Offers other models from now on. A model that did not change stays the same object, which is how others know
      * that nothing is to be done about it. Throws what `traits` throws, and then nothing has changed.
      */
-    replace(next: readonly Model[]): ModelChanges {
-      const wanted = next.length > 0 ? next : defaults()
+    replace(next: readonly Model[], nextToys?: boolean): ModelChanges {
+      const wanted = offeredModels({ models: next, toys: nextToys }, defaults)
       const changes = compareModels(now.models, wanted)
       const touched = new Set(Object.values(changes).flat())
       now = offerOf(wanted.map(model => (touched.has(model.id) ? model : (now.byId.get(model.id) ?? model))))

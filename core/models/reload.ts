@@ -66,7 +66,7 @@ export function openReload({
     existed ||= !('error' in read && read.error === 'ENOENT')
     try {
       const next = parseConfig(existed ? textOf(read, before) : '', path, check)
-      const changes = registry.replace(next.models)
+      const changes = registry.replace(next.models, next.toys)
       const pending = namesOf(atStart, settingsOf(next))
       const late = pending.filter(name => !status.pending.includes(name))
       if (late.length > 0)
@@ -119,9 +119,9 @@ function textOf(read: Read, before: Read): string {
   return read.text
 }
 
-/** Everything but the models, each setting under its name. */
+/** Everything but what decides which models are offered, each setting under its name. */
 function settingsOf({ limits, ...others }: Config): Map<string, unknown> {
-  const rest = Object.entries(others).filter(([name]) => name !== 'models')
+  const rest = Object.entries(others).filter(([name]) => name !== 'models' && name !== 'toys')
   const inLimits = Object.entries(limits).map(([name, value]) => [`limits.${name}`, value] as const)
   return new Map<string, unknown>([...rest, ...inLimits])
 }

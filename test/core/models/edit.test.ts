@@ -3,7 +3,14 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../core/models/config.ts'
 import { editConfigFile } from '../../../core/models/config-file.ts'
-import { addModel, changeModel, type ModelChange, removeModel, schemaHint } from '../../../core/models/edit.ts'
+import {
+  addModel,
+  changeModel,
+  type ModelChange,
+  offerToys,
+  removeModel,
+  schemaHint,
+} from '../../../core/models/edit.ts'
 import { traitsOf } from '../../../gpu/presets/presets.ts'
 import { temporaryFolder } from '../../cli/_infer.ts'
 
@@ -147,6 +154,16 @@ test.each<[rule: string, edit: () => string, says: RegExp]>([
   ['a file that is wrong already', () => removeModel('modles: []\n', 'a'), /Did you mean 'models'/],
 ])('refused: %s', (_, edit, says) => {
   expect(edit).toThrow(says)
+})
+
+test.each([
+  ['', `${schemaHint}toys: true\n`],
+  ['listen: 127.0.0.1:9000 # mine', 'listen: 127.0.0.1:9000 # mine\ntoys: true\n'],
+  ['toys: false\n', 'toys: false\n'],
+  ['{listen: 127.0.0.1:9000}\n', '{listen: 127.0.0.1:9000, toys: true}\n'],
+])('the toys are offered in %j', (before, after) => {
+  expect(offerToys(before)).toBe(after)
+  expect(parseConfig(addModel(after, mine), 'infer.yaml').models).toHaveLength(1)
 })
 
 test('the file is replaced as a whole, with its mode, and through a link', () => {
