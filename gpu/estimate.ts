@@ -1,8 +1,9 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type GgufHeader, readGgufHeader } from '../core/models/gguf-header.ts'
+import { readGgufHeader } from '../core/models/gguf-header.ts'
 import type { Model } from '../core/models/model.ts'
 import { type Sizing, sizing } from './engines/gguf/sizing.ts'
+import type { Shape } from './engines/gguf/sizing-need.ts'
 import { SizingRefusal } from './engines/gguf/sizing-text.ts'
 
 /** What an engine takes besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
@@ -44,15 +45,19 @@ export async function estimate(model: Sized, room: PlacementTarget): Promise<num
     if (header) return ggufNeed(header, model, room).bytes
   }
   const files = await sizeOf(model.source, { left: maxEntries })
-  return files === null ? null : Math.ceil(files * factor) + overhead[room.kind]
+  return files === null ? null : filesNeed(files, room.kind)
 }
+
+/** What a model takes of which only the size of its files is known, in bytes. */
+export const filesNeed = (bytes: number, kind: PlacementTarget['kind']): number =>
+  Math.ceil(bytes * factor) + overhead[kind]
 
 /**
  * What a GGUF model takes in this room, in bytes with the engine itself, and how it is laid out there; null where it
  * does not fit in any way, and then the bytes are what it takes at the least.
  */
 export function ggufNeed(
-  header: GgufHeader,
+  header: Shape,
   layout: Layout,
   { kind, devices, capacity, slots }: PlacementTarget,
 ): { bytes: number; sizing: Sizing | null } {

@@ -78,7 +78,7 @@ export const Config = z
       .nullish()
       .transform(models => models ?? [])
       .meta({
-        description: 'Models that are offered. Only these keys are read again while the server runs.',
+        description: 'Models that are offered. Only `models` and `toys` are read again while the server runs.',
         example: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
         absent: 'the models that ship with infer',
       }),

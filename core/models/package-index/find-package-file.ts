@@ -1,0 +1,63 @@
+import { Failure } from '../../failure.ts'
+import type { Ask } from '../hub/requests.ts'
+
+/** Both forms of the simple repository API, the machine-readable one first. Source: PEP 503 and PEP 691. */
+const accepted = 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1'
+
+/**
+ * The address of a file of a package, as its index lists it. Throws Failure: the refusals of `ask`, `model_not_found` when
+ * the index lists no such file, and `invalid_value` when it states another SHA-256 than `sha256`.
+ */
+export async function findPackageFile(
+  { index, name, file, sha256 }: { index: string; name: string; file: string; sha256: string },
+  ask: Ask,
+): Promise<string> {
+  const page = `${index}/${name}/`
+  const { host } = new URL(index)
+  const { response, done } = await ask(page, { accept: accepted })
+  let links: Link[]
+  try {
+    const text = await response.text()
+    links = /json/.test(response.headers.get('content-type') ?? '') ? linksOfJson(text) : linksOfHtml(text)
+  } catch (cause) {
+    throw new Failure('worker_error', `${host} answered with something that is no list of packages.`, { cause })
+  } finally {
+    done()
+  }
+  const found = links.find(link => link.file === file)
+  if (!found) throw new Failure('model_not_found', `The package index ${host} has no file '${file}' of ${name}.`)
+  if (found.sha256 !== null && found.sha256 !== sha256)
+    throw new Failure(
+      'invalid_value',
+      `The package index ${host} states another SHA-256 for ${file} than infer expects, so it is not downloaded: ${found.sha256} instead of ${sha256}.`,
+    )
+  const url = new URL(found.url, response.url || page)
+  url.hash = ''
+  return url.href
+}
+
+interface Link {
+  file: string
+  url: string
+  sha256: string | null
+}
+
+function linksOfJson(text: string): Link[] {
+  const { files } = JSON.parse(text) as { files: { filename: string; url: string; hashes?: { sha256?: string } }[] }
+  return files.map(({ filename, url, hashes }) => ({ file: filename, url, sha256: hashes?.sha256 ?? null }))
+}
+
+/** The links of a page: the text of each is the name of the file, and its address ends in `#sha256=…`. */
+const linksOfHtml = (text: string): Link[] =>
+  [...text.matchAll(/<a\b[^>]*?\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')[^>]*>([^<]*)<\/a>/gi)].map(match => {
+    const url = unescaped(match[1] ?? match[2] ?? '')
+    return { file: unescaped(match[3]!).trim(), url, sha256: /#.*?\bsha256=([0-9a-f]{64})/.exec(url)?.[1] ?? null }
+  })
+
+const unescaped = (text: string): string =>
+  text
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#x27;', "'")
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
