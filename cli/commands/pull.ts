@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
+import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
+import { didYouMean } from '../../core/nearest.ts'
 import { usage } from '../exit-codes.ts'
 import { interruptible } from '../interruption.ts'
 import { localDirectory } from '../local-only.ts'
-import { addOne } from '../models/add.ts'
+import { addByName } from '../models/add.ts'
 import { withTokenFile } from '../models/pull.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
@@ -21,17 +23,22 @@ export function define(command: Command, terminal: Terminal): void {
     .description(
       'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Asks only where the model cannot run on this machine. infer model pull downloads only; infer model add has every setting.',
     )
-    .argument('<reference>', 'owner/name or owner/name:Q8_0, with hf: or hf.co/ before it, or the address of its page')
+    .argument(
+      '<reference>',
+      'a short name of the catalog, owner/name or owner/name:Q8_0, also with hf: before it, or the address of its page',
+    )
     .option('--id <id>', 'the name under which it is offered')
     .option('-y, --yes', 'offer it even if it cannot run here')
     .action((reference: string, options: Options) => {
       const dataDir = localDirectory(command, options.dataDir)
-      const what = hubReference(reference)
-      return interruptible(terminal, signal =>
-        addOne(what, { ...options, dataDir, withoutQuestion: true }, terminal, signal),
-      )
+      return interruptible(terminal, async signal => {
+        const { findCatalogModel } = await import('../../core/models/model-catalog/model-catalog.ts')
+        const what = findCatalogModel(reference) ? reference : hubReference(reference)
+        await addByName(what, { ...options, dataDir, withoutQuestion: true }, terminal, signal)
+      })
     })
   withExamples(command, [
+    ['infer pull qwen3-8b', 'from the catalog (infer model catalog)'],
     ['infer pull Qwen/Qwen3-8B-GGUF', 'Q4_K_M, or the file closest to it'],
     ['infer pull hf.co/Qwen/Qwen3-8B-GGUF:Q8_0', 'another quantization'],
     ['infer pull hf:Qwen/Qwen3-8B-GGUF --id qwen3', 'under a name of yours'],
@@ -46,6 +53,6 @@ export function hubReference(text: string): string {
   if (/[/\\]|\.gguf$/.test(text))
     throw usage(`'${text}' is a file of this machine. Add it with: infer model add ${text}`)
   throw usage(
-    `'${text}' names no repository. infer downloads from Hugging Face: infer pull hf:owner/name, such as hf:Qwen/Qwen3-8B-GGUF.`,
+    `'${text}' names no repository and no model of the catalog.${didYouMean(nearestCatalogNames(text))} See infer model catalog, or name a repository: infer pull hf:owner/name, such as hf:Qwen/Qwen3-8B-GGUF.`,
   )
 }

@@ -28,6 +28,7 @@ interface Options {
   key?: string
   open?: boolean
   qr?: boolean
+  starter?: boolean
 }
 
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
@@ -45,6 +46,7 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--key <file>', 'the private key of the certificate, PEM, not encrypted')
     .option('--open', 'open the reference in a browser')
     .option('--qr', 'print the address for other machines as a QR code')
+    .option('--no-starter', 'do not offer to download a small real model where there are only toys')
     .option(
       '--drain-timeout <time>',
       'how long running requests may take to finish after SIGTERM, such as 60s',
@@ -71,6 +73,16 @@ export function define(command: Command, terminal: Terminal): void {
 async function serve(options: Options, terminal: Terminal): Promise<void> {
   const dataDir = dataDirectory(options.dataDir)
   const https = httpsOf(options)
+  const own = ownCommand({
+    packaged,
+    argv0: process.argv0,
+    script: process.argv[1] ?? '',
+    dataDir: dataDir === dataDirectory() ? undefined : dataDir,
+  })
+  if (terminal.interactive && options.starter !== false) {
+    const { offerStarter } = await import('../serve/offer-starter.ts')
+    if (!(await offerStarter({ dataDir, configPath: options.config, own }, terminal))) return
+  }
   const log = openServerLog(options.logLevel, terminal)
   const cut = Promise.withResolvers<{ exitCode: number }>()
   let stopping = false
@@ -134,20 +146,18 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   reload = () => app.reload()
   if (stopping) void end()
   else {
+    const { defaultModels } = await import('../../core/models/defaults.ts')
+    const toys = new Set(defaultModels().map(({ id }) => id))
     const started = {
       version,
-      own: ownCommand({
-        packaged,
-        argv0: process.argv0,
-        script: process.argv[1] ?? '',
-        dataDir: dataDir === dataDirectory() ? undefined : dataDir,
-      }),
+      own,
       url: app.url,
       urls: app.urls,
       trust: https && !https.files ? selfSignedFiles(dataDir).cert : undefined,
       tokenPath: join(dataDir, 'root-token'),
       firstStart: app.firstStart,
       models: app.models,
+      onlyToys: app.models.every(({ id }) => toys.has(id)),
     }
     terminal.print(
       terminal.isTerminal ? greeting(started, terminal.paint, terminal.stdout.columns || 80) : plainGreeting(started),

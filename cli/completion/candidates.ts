@@ -56,6 +56,8 @@ async function valuesAt(place: CursorContext): Promise<Candidates> {
   if (name === 'data-dir' || name === 'directory' || name === 'folder') return { all: [], paths: 'directories' }
   if (/^(file|path|source|config|image|mask|video|audio|out|params)s?$/.test(name)) return { all: [], paths: 'files' }
   if (path[0] === 'serve' && /^(cert|key)$/.test(name)) return { all: [], paths: 'files' }
+  if ((path[0] === 'model' && /^(add|catalog)$/.test(path[1] ?? '')) || (path[0] === 'pull' && name === 'reference'))
+    return { all: await catalogNames(), paths: path[1] === 'add' ? 'files' : 'none' }
   if (path[0] === 'job' && /^ids?$/.test(name))
     return { all: await recentJobs(given.get('--data-dir'), path[1]), paths: 'none' }
   if (path[0] === 'execution' && name === 'id')
@@ -82,6 +84,11 @@ async function valuesAt(place: CursorContext): Promise<Candidates> {
       paths: 'none',
     }
   return nothing
+}
+
+async function catalogNames(): Promise<Candidate[]> {
+  const { modelCatalog } = await import('../../core/models/model-catalog/model-catalog.ts')
+  return modelCatalog().map(model => ({ value: model.name, description: `${model.kind}: ${model.summary}` }))
 }
 
 /** Where an execution can be begun again: at a node of the one that stands before, or at these two. */

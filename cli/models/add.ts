@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
@@ -7,8 +7,9 @@ import { hostEnvironment, remote } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
 import { readConfig } from '../../core/models/config.ts'
 import { editConfigFile } from '../../core/models/config-file.ts'
-import { addModel } from '../../core/models/edit.ts'
-import { hubSettings } from '../../core/models/hub/settings.ts'
+import { addModel, offerToys } from '../../core/models/edit.ts'
+import type { PullEvent } from '../../core/models/hub/pull.ts'
+import { type HubSettings, hubSettings } from '../../core/models/hub/settings.ts'
 import { Bytes } from '../../core/quantities.ts'
 import { type Task, tasks } from '../../core/schemas/task.ts'
 import { traitsOf } from '../../gpu/presets/presets.ts'
@@ -28,12 +29,16 @@ import type { GivenSettings, Proposal } from './proposal.ts'
 import { download, withTokenFile } from './pull.ts'
 import { openPullDisplay } from './pull-progress.ts'
 
-interface Options extends GivenSettings {
+export interface AddOptions extends GivenSettings {
   yes?: boolean
   config?: string
   dataDir?: string
   tokenFile?: string
   json?: boolean
+  /** Keep offering the toy models, where no other model is configured yet. */
+  toys?: boolean
+  /** The server starts right after this. */
+  isStarting?: boolean
 }
 
 /** How long the server is given to read infer.yaml again. Milliseconds. */
@@ -44,9 +49,12 @@ export function define(command: Command, terminal: Terminal): void {
   const add = withTokenFile(withDataDir(withJson(command)))
     .summary('offer a model of your own')
     .description(
-      'Looks at a model, proposes how to offer it, and adds it to infer.yaml, whose comments stay. What is not on this machine is downloaded first. A running server takes it up by itself.',
+      'Looks at a model, proposes how to offer it, and adds it to infer.yaml, whose comments stay. What is not on this machine is downloaded first. For a short name of the catalog (infer model catalog) engine and quantization are chosen by what fits this machine. A running server takes the model up by itself.',
     )
-    .argument('<model>', 'a .gguf file, the folder of a safetensors model, an address, or hf:owner/name[:file]')
+    .argument(
+      '<model>',
+      'a short name of the catalog, hf:owner/name[:file], a .gguf file, the folder of a safetensors model, or an address',
+    )
     .option('--id <id>', 'the name under which it is offered')
     .option('--task <tasks>', `what it is for, with commas between: ${tasks.join(', ')}`, readTasks)
     .option('--context <tokens>', 'the longest request, prompt and answer together', readCount(16, 2 ** 24))
@@ -55,15 +63,53 @@ export function define(command: Command, terminal: Terminal): void {
     .option('--memory <size>', 'device memory to book, such as 24GB, in place of the estimate', readSize)
     .option('--config <path>', 'the file to add it to (infer.yaml in the data directory)')
     .option('-y, --yes', 'do not ask')
-    .action((what: string, options: Options) => {
+    .action((what: string, options: AddOptions) => {
       const dataDir = localDirectory(command, options.dataDir)
-      return interruptible(terminal, signal => addOne(what, { ...options, dataDir }, terminal, signal))
+      return interruptible(terminal, signal => addByName(what, { ...options, dataDir }, terminal, signal))
     })
   withExamples(add, [
+    ['infer model add qwen3-8b', 'from the catalog, in the quantization that fits'],
+    ['infer model add starter', 'a small real chat model, 100 MB'],
     ['infer model add ~/models/qwen3-8b-q4_k_m.gguf', 'a file'],
     ['infer model add hf:Qwen/Qwen3-8B-GGUF', 'from a hub, the best file for most machines'],
     ['infer model add hf:owner/name:Q8_0 --id mine --context 16384 --yes', 'as you say, without a question'],
   ])
+}
+
+/** A model of the catalog, once engine and quantization are chosen. */
+export interface ChosenModel {
+  locate: (tools: {
+    dataDir: string
+    hub: HubSettings
+    signal: AbortSignal
+    onEvent: (event: PullEvent) => void
+    preview: (located: Located, bytes: number) => Promise<void>
+  }) => Promise<Located>
+  /** What was chosen and why, for `--json`. */
+  json: object
+}
+
+/** Adds what a person names: a short name of the catalog, or whatever `addOne` takes. A file of that name goes first. */
+export async function addByName(
+  what: string,
+  options: AddOptions & { dataDir: string; withoutQuestion?: boolean },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const { findCatalogModel } = await import('../../core/models/model-catalog/model-catalog.ts')
+  const model = existsSync(what) ? undefined : findCatalogModel(what)
+  if (!model) return addOne(what, options, terminal, signal)
+  const { addFromCatalog } = await import('./add-from-catalog.ts')
+  await addFromCatalog(model, options, terminal, signal)
+}
+
+/** Throws usage where a question would have to be asked and nobody can answer it. */
+export function requirePerson(
+  { yes, json, withoutQuestion }: AddOptions & { withoutQuestion?: boolean },
+  terminal: Terminal,
+): void {
+  if (!yes && !withoutQuestion && (json || !terminal.interactive))
+    throw usage('Nobody can be asked here whether the proposal is right. Add --yes to take it as it is.')
 }
 
 /** What ends a pull of a model that infer.yaml lists. */
@@ -85,19 +131,19 @@ const declined = new Error('declined')
  */
 export async function addOne(
   what: string,
-  options: Options & { dataDir: string; withoutQuestion?: boolean },
+  options: AddOptions & { dataDir: string; withoutQuestion?: boolean },
   terminal: Terminal,
   signal: AbortSignal,
+  chosen?: ChosenModel,
 ): Promise<void> {
   const { yes, json, tokenFile, dataDir, withoutQuestion } = options
   const path = options.config ?? join(dataDir, 'infer.yaml')
   const hub = hubSettings(hostEnvironment(), { tokenFile })
   const { checkLocal, locate } = await import('./locate.ts')
   // Everything that can be wrong without the file is said before it is downloaded.
-  checkLocal(what, hub)
-  if (!yes && !withoutQuestion && (json || !terminal.interactive))
-    throw usage('Nobody can be asked here whether the proposal is right. Add --yes to take it as it is.')
-  const { models } = readConfig(path, options.config !== undefined)
+  if (!chosen) checkLocal(what, hub)
+  requirePerson(options, terminal)
+  const { models, toys } = readConfig(path, options.config !== undefined)
   if (models.some(({ id }) => id === options.id))
     throw refused('conflict', `${path} has a model '${options.id}' already. Choose another --id, or remove that first.`)
 
@@ -132,7 +178,8 @@ export async function addOne(
   }
   let proposal: Proposal
   try {
-    const located = await download(terminal, signal, () => locate(what, { dataDir, hub, signal, onEvent, preview }))
+    const tools = { dataDir, hub, signal, onEvent, preview }
+    const located = await download(terminal, signal, () => (chosen ? chosen.locate(tools) : locate(what, tools)))
     // Again, of the file itself: what was seen of it before is as good as the connection.
     proposal = await consider(located, `Add it to ${path}?`)
   } catch (thrown) {
@@ -144,7 +191,8 @@ export async function addOne(
     throw thrown
   }
   const { entry, obstacle } = proposal
-  editConfigFile(path, (text, name) => addModel(text, entry, name), traitsOf)
+  const keepsToys = options.toys === true && models.length === 0
+  editConfigFile(path, (text, name) => addModel(keepsToys ? offerToys(text, name) : text, entry, name), traitsOf)
 
   const offered = await takenUp(entry.id, dataDir, signal).catch((thrown: unknown) => {
     signal.throwIfAborted()
@@ -155,14 +203,16 @@ export async function addOne(
       model: entry,
       memory: proposal.memory,
       obstacle,
+      ...(chosen ? { catalog: chosen.json } : {}),
       config: path,
       offered: typeof offered === 'boolean' ? offered : null,
     })
   terminal.print(`Added '${entry.id}' to ${path}.`)
   if (!isOurs(dataDir))
     terminal.warn(`The server belongs to another user, who must be able to read ${printable(entry.source ?? '')}.`)
-  if (models.length === 0)
+  if (models.length === 0 && !toys && !keepsToys)
     terminal.remark('The toy models that infer offers while nothing is configured are not offered any more.')
+  if (options.isStarting) return
   const next = tryCommand(entry.id, entry.tasks ?? [])
   if (offered === true) terminal.print(`Ready to use: ${next}`)
   else if (offered instanceof Failure)

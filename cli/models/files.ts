@@ -33,9 +33,10 @@ export function ownFiles(model: Model, all: readonly Model[], folder: string): O
     .map(one => ({ path: one, bytes: statSync(one).size }))
 }
 
-/** Deletes them, and what a download has left beside them. */
+/** Deletes them, and what a download has left beside them: locks and license texts. */
 export function deleteFiles(files: readonly OwnFile[]): void {
-  for (const { path } of files) for (const left of [path, `${path}.lock`]) rmSync(left, { force: true })
+  for (const { path } of files)
+    for (const left of [path, `${path}.lock`, `${path}.LICENSE`]) rmSync(left, { force: true })
 }
 
 function realOf(path: string | undefined): string | undefined {

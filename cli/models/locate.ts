@@ -6,16 +6,21 @@ import { pullAddress } from '../../core/models/hub/address.ts'
 import { type Preview, type PullEvent, pullModel } from '../../core/models/hub/pull.ts'
 import { parseReference } from '../../core/models/hub/reference.ts'
 import type { HubSettings } from '../../core/models/hub/settings.ts'
+import { nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
+import { didYouMean } from '../../core/nearest.ts'
 
 /** A model that is on this machine now. */
 export interface Located {
-  kind: 'gguf' | 'folder'
+  /** `file`: of another format, which only some engines read. */
+  kind: 'gguf' | 'folder' | 'file'
   /** Absolute; of a model in parts the first. */
   path: string
   /** What it could be called after, best first. */
   names: readonly string[]
   /** The header, where the file is still elsewhere. */
   header?: GgufHeader
+  /** What the engine must be started with to load all of it. */
+  args?: readonly string[]
 }
 
 /**
@@ -68,8 +73,14 @@ export async function locate(
 /** Throws Failure `invalid_value` when the text names a file or folder of this machine that is not there. */
 export function checkLocal(text: string, hub: HubSettings): void {
   if (parseReference(text, hub.endpoint) || isAddress(text) || existsSync(resolve(text))) return
-  const hint = /^[\w.-]+\/[\w.-]+$/.test(text) ? ` If it is on a hub, write hf:${text}.` : ''
-  throw new Failure('invalid_value', `There is no file '${resolve(text)}'.${hint}`)
+  throw new Failure('invalid_value', `There is no file '${resolve(text)}'.${hintFor(text)}`)
+}
+
+/** What may have been meant by a text that names no file. */
+function hintFor(text: string): string {
+  if (/^[\w.-]+\/[\w.-]+$/.test(text)) return ` If it is on a hub, write hf:${text}.`
+  if (/[/\\]|\.gguf$/i.test(text)) return ''
+  return ` The catalog has no model '${text}' either.${didYouMean(nearestCatalogNames(text))} See: infer model catalog`
 }
 
 const isAddress = (text: string): boolean => /^https?:\/\//i.test(text)

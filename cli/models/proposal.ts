@@ -1,25 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hostEnvironment } from '../../core/config.ts'
 import { Failure } from '../../core/failure.ts'
-import { openLog } from '../../core/log.ts'
 import type { ModelEntry } from '../../core/models/edit.ts'
 import { readGgufHeader } from '../../core/models/gguf-header.ts'
 import { Model } from '../../core/models/model.ts'
 import { idFrom, purposeOf, purposeOfFolder } from '../../core/models/propose.ts'
 import type { Task } from '../../core/schemas/task.ts'
-import { openCardBackends } from '../../gpu/card-backend.ts'
-import { cpuDevice } from '../../gpu/devices/cpu.ts'
-import { discover } from '../../gpu/devices/discover.ts'
-import { estimate, ggufNeed, type PlacementTarget } from '../../gpu/estimate.ts'
-import { probeWrapper } from '../../gpu/launcher/probe.ts'
-import { bookable } from '../../gpu/memory.ts'
+import { estimate, ggufNeed } from '../../gpu/estimate.ts'
 import { generates } from '../../gpu/presets/preset.ts'
-import { presetOf } from '../../gpu/presets/presets.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Located } from './locate.ts'
+import { openPlacementTargets } from './placement-targets.ts'
 
-/** What the operator has said himself. */
+/** Settings that are given and not proposed. */
 export interface GivenSettings {
   id?: string | undefined
   task?: Task[] | undefined
@@ -27,6 +20,7 @@ export interface GivenSettings {
   concurrency?: number | undefined
   engine?: string | undefined
   memory?: string | undefined
+  devices?: number | undefined
 }
 
 export interface ProposalContext {
@@ -51,11 +45,12 @@ export interface Proposal {
  * said by hand stands. Throws Failure for what is no model, and for settings that no engine takes.
  */
 export async function propose(located: Located, given: GivenSettings, around: ProposalContext): Promise<Proposal> {
-  return located.kind === 'gguf' ? proposeFile(located, given, around) : proposeFolder(located, given, around)
+  if (located.kind === 'gguf') return proposeFile(located, given, around)
+  return located.kind === 'folder' ? proposeFolder(located, given, around) : proposeOther(located, given, around)
 }
 
 async function proposeFile(
-  { path, names, header: known }: Located,
+  { path, names, header: known, args }: Located,
   given: GivenSettings,
   { taken, dataDir }: ProposalContext,
 ): Promise<Proposal> {
@@ -72,9 +67,10 @@ async function proposeFile(
     source: path,
     tasks: given.task ?? purpose.tasks,
     ...limitsOf(given),
+    ...(args === undefined ? {} : { args: [...args] }),
   }
   const model = Model.parse(entry)
-  const room = await roomFor(model, dataDir)
+  const room = await openPlacementTargets(dataDir).targetFor(model)
   const { bytes, sizing } = ggufNeed(header, model, room)
   const memory = model.memory ?? bytes
   const context = sizing && (generates(model) ? sizing.context : sizing.encoderContext)
@@ -123,7 +119,7 @@ async function proposeFolder(
     ...limitsOf(given),
   }
   const model = Model.parse(entry)
-  const room = await roomFor(model, dataDir)
+  const room = await openPlacementTargets(dataDir).targetFor(model)
   const memory = await estimate(model, room)
   const { max_position_embeddings: trained } = (config ?? {}) as { max_position_embeddings?: unknown }
   const lacking = room.kind === 'nvidia' && room.capacity === 0
@@ -146,32 +142,48 @@ async function proposeFolder(
   }
 }
 
+/** A file that only one engine reads: engine and tasks must be given. */
+async function proposeOther(
+  { path, names }: Located,
+  given: GivenSettings,
+  { taken, dataDir }: ProposalContext,
+): Promise<Proposal> {
+  if (given.engine === undefined || given.task === undefined)
+    throw new Failure(
+      'invalid_value',
+      `'${path}' is no GGUF file. Give the engine that reads it and its task: --engine --task`,
+    )
+  const entry: ModelEntry = {
+    id: given.id ?? idFrom(names, null, taken),
+    engine: given.engine,
+    source: path,
+    tasks: given.task,
+    ...limitsOf(given),
+  }
+  const model = Model.parse(entry)
+  const memory = await estimate(model, await openPlacementTargets(dataDir).targetFor(model))
+  return {
+    entry,
+    memory,
+    obstacle: null,
+    facts: [
+      ['source', path],
+      ['engine', model.engine],
+      ['tasks', model.tasks.join(', ')],
+      ['memory', memory === null ? 'unknown' : `${sizeText(memory)}, by the size of its file`],
+    ],
+  }
+}
+
 const engineOf = ({ engine }: GivenSettings, usual: string) =>
   engine === undefined && usual === 'gguf' ? {} : { engine: engine ?? usual }
 
-const limitsOf = ({ context, concurrency, memory }: GivenSettings) => ({
+const limitsOf = ({ context, concurrency, memory, devices }: GivenSettings) => ({
   ...(context === undefined ? {} : { context_length: context }),
   ...(concurrency === undefined ? {} : { concurrency }),
   ...(memory === undefined ? {} : { memory }),
+  ...(devices === undefined ? {} : { devices }),
 })
-
-/** Where it will be placed on this machine, as the server decides it. */
-async function roomFor(model: Model, dataDir: string): Promise<PlacementTarget> {
-  const preset = presetOf(model)
-  const slots = model.concurrency ?? preset.slots
-  const environment = hostEnvironment()
-  const cards = preset.runsOn === 'cpu' || model.devices === 'cpu' ? [] : (await discover({ environment })).devices
-  const memory = { devices: () => cards }
-  const log = openLog('error', () => undefined)
-  const { wrapper } = await probeWrapper(environment)
-  const usable =
-    !preset.needsBackend || (await openCardBackends({ dataDir, environment, wrapper, memory, log }).of(model)) !== null
-  if (preset.runsOn === 'gpu' || (cards.length > 0 && usable)) {
-    const capacity = Math.max(0, ...cards.map(({ totalBytes }) => Math.floor(totalBytes * bookable.nvidia)))
-    return { kind: 'nvidia', devices: typeof model.devices === 'number' ? model.devices : 1, capacity, slots }
-  }
-  return { kind: 'cpu', devices: 1, capacity: Math.floor(cpuDevice().totalBytes * bookable.cpu), slots }
-}
 
 function readJson(path: string): unknown {
   try {

@@ -17,6 +17,8 @@ export interface Started {
   tokenPath: string
   firstStart: { organizationId: string; secret: string } | undefined
   models: readonly { id: string; tasks: readonly string[]; description?: string | undefined }[]
+  /** Whether these are the toy models and no others. */
+  onlyToys?: boolean
 }
 
 /**
@@ -24,7 +26,7 @@ export interface Started {
  * at the first start.
  */
 export function greeting(
-  { version, own, url, urls, trust, tokenPath, firstStart, models }: Started,
+  { version, own, url, urls, trust, tokenPath, firstStart, models, onlyToys }: Started,
   paint: Paint,
   columns = 80,
 ): string {
@@ -54,6 +56,7 @@ export function greeting(
     lines.push('', `  ${paint.faint(label)}`, ...shell.map(line => `  ${line}`))
   lines.push(
     '',
+    ...(onlyToys ? [paint.faint(`Real models: ${own.line('model catalog')}`)] : []),
     paint.faint(`Reference: ${url}/docs`),
     paint.faint(`Check this machine: ${own.line('doctor')}   Stop: Ctrl-C`),
     '',

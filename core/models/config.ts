@@ -82,14 +82,11 @@ export const Config = z
         example: [{ id: 'qwen3-8b', source: '/models/qwen3-8b-q4_k_m.gguf' }],
         absent: 'the models that ship with infer',
       }),
-    toys: z
-      .boolean()
-      .optional()
-      .meta({
-        description: 'Whether the toy models that ship with infer are offered beside `models`.',
-        example: true,
-        absent: 'only while `models` lists none',
-      }),
+    toys: z.boolean().optional().meta({
+      description: 'Whether the toy models that ship with infer are offered beside `models`.',
+      example: true,
+      absent: 'only while `models` lists none',
+    }),
     media: z
       .strictObject({
         ffmpeg: z.string().optional().meta({

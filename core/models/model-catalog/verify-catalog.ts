@@ -1,8 +1,15 @@
 import { Failure } from '../../failure.ts'
 import { chooseFiles, type HubFile } from '../hub/choose.ts'
-import { firstContact } from '../hub/first-contact.ts'
+import { firstRequest } from '../hub/first-request.ts'
 import { listRepository } from '../hub/listing.ts'
-import { type Ask, openRequests, type Patience, persist, unreachable, usualPatience } from '../hub/requests.ts'
+import {
+  defaultRetryRules,
+  type HubFetch,
+  openRequests,
+  type RetryRules,
+  unreachable,
+  withRetries,
+} from '../hub/requests.ts'
 import type { HubSettings } from '../hub/settings.ts'
 import type { CatalogBuild, CatalogModel } from './catalog-model.ts'
 
@@ -32,7 +39,7 @@ const hubLicenses: Readonly<Record<string, string>> = {
  */
 export async function* verifyCatalog(
   models: readonly CatalogModel[],
-  { hub, signal, patience = usualPatience }: { hub: HubSettings; signal: AbortSignal; patience?: Patience },
+  { hub, signal, retryRules = defaultRetryRules }: { hub: HubSettings; signal: AbortSignal; retryRules?: RetryRules },
 ): AsyncGenerator<RepositoryCheck> {
   let isReached = false
   for (const model of models)
@@ -41,15 +48,15 @@ export async function* verifyCatalog(
       const ask = openRequests({
         hub,
         repository,
-        silenceMs: patience.silenceMs,
+        silenceMs: retryRules.silenceMs,
         signal: AbortSignal.any([signal, cancel.signal]),
       })
       const look = () => lookAt(repository, hub.endpoint, ask)
       const builds = model.builds.filter(build => build.repository === repository)
       try {
         const found = isReached
-          ? await persist(look, { patience, signal })
-          : await firstContact(look, { target: new URL(hub.endpoint), hub, patience, signal, cancel })
+          ? await withRetries(look, { retryRules, signal })
+          : await firstRequest(look, { target: new URL(hub.endpoint), hub, retryRules, signal, cancel })
         isReached = true
         yield compare(model, repository, builds, found)
       } catch (thrown) {
@@ -67,7 +74,7 @@ interface Found {
   files: HubFile[]
 }
 
-async function lookAt(repository: string, endpoint: string, ask: Ask): Promise<Found> {
+async function lookAt(repository: string, endpoint: string, ask: HubFetch): Promise<Found> {
   const url = `${endpoint}/api/models/${repository}/revision/main`
   const { response, done } = await ask(url)
   let said: { gated?: unknown; cardData?: { license?: unknown } }

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import type { Ask } from '../hub/requests.ts'
+import type { HubFetch } from '../hub/requests.ts'
 
 /** Both forms of the simple repository API, the machine-readable one first. Source: PEP 503 and PEP 691. */
 const accepted = 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1'
@@ -10,7 +10,7 @@ const accepted = 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simp
  */
 export async function findPackageFile(
   { index, name, file, sha256 }: { index: string; name: string; file: string; sha256: string },
-  ask: Ask,
+  ask: HubFetch,
 ): Promise<string> {
   const page = `${index}/${name}/`
   const { host } = new URL(index)

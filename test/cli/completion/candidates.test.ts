@@ -104,6 +104,9 @@ test.each<[words: string[], values: string[], paths?: string]>([
   [['run', 'm', '--', '--'], []],
   [['nonsense', ''], []],
   [['serve', '--nonsense', ''], []],
+  [['model', 'add', 'qwen3-8'], ['qwen3-8b'], 'files'],
+  [['model', 'catalog', 'whisper-s'], ['whisper-small']],
+  [['pull', 'phi-4-'], ['phi-4-mini']],
 ])('%j: %j', async (words, values, paths = 'none') => {
   const found = await complete(words)
   expect([found.values, found.paths]).toEqual([values, paths])

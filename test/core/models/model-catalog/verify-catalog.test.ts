@@ -5,7 +5,7 @@ import { findCatalogModel } from '../../../../core/models/model-catalog/model-ca
 import { type RepositoryCheck, verifyCatalog } from '../../../../core/models/model-catalog/verify-catalog.ts'
 import { openHub, type Repository } from '../../../fixtures/hub.ts'
 
-const patience = { attempts: 2, backoffMs: 1, silenceMs: 1_000 }
+const retryRules = { attempts: 2, backoffMs: 1, silenceMs: 1_000 }
 const base = findCatalogModel('qwen3-8b')!
 const bytes = Buffer.alloc(500, 1)
 
@@ -25,7 +25,7 @@ async function check(models: CatalogModel[], repositories: Record<string, Reposi
 
 async function checksOf(models: CatalogModel[], hub: HubSettings): Promise<RepositoryCheck[]> {
   const found: RepositoryCheck[] = []
-  for await (const one of verifyCatalog(models, { hub, signal: new AbortController().signal, patience }))
+  for await (const one of verifyCatalog(models, { hub, signal: new AbortController().signal, retryRules }))
     found.push(one)
   return found
 }

@@ -26,7 +26,7 @@ async function setUp(options: Parameters<typeof openPackageIndex>[1] = {}, files
       hub: hubSettings({}),
       signal: new AbortController().signal,
       onEvent: event => events.push(event),
-      patience: { attempts: 3, backoffMs: 1, silenceMs: 2_000 },
+      retryRules: { attempts: 3, backoffMs: 1, silenceMs: 2_000 },
     })
   return { folder, index, events, pull }
 }

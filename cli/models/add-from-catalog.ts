@@ -1,0 +1,130 @@
+import { join } from 'node:path'
+import { hostEnvironment } from '../../core/config.ts'
+import { readConfig } from '../../core/models/config.ts'
+import type { CatalogModel } from '../../core/models/model-catalog/catalog-model.ts'
+import { starterName } from '../../core/models/model-catalog/model-catalog.ts'
+import { packageIndex } from '../../core/models/package-index/package-index.ts'
+import { weightBytes } from '../../gpu/catalog-shape.ts'
+import { confirm } from '../confirm.ts'
+import { refused, usage } from '../exit-codes.ts'
+import { printable } from '../paint.ts'
+import { sizeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { type AddOptions, addOne, requirePerson } from './add.ts'
+import { type Fit, machineFacts, projectorBytes } from './catalog-fit.ts'
+import { type BuildChoice, chooseBuild } from './choose-build.ts'
+import { locateBuild } from './locate-build.ts'
+
+/**
+ * Adds a model of the catalog: chooses engine and quantization by what fits this machine, says why, asks, and hands the
+ * rest to `addOne`. `withoutQuestion` asks only where the model cannot run here.
+ */
+export async function addFromCatalog(
+  model: CatalogModel,
+  options: AddOptions & { dataDir: string; withoutQuestion?: boolean },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const { json, yes, withoutQuestion, dataDir } = options
+  requirePerson(options, terminal)
+  const path = options.config ?? join(dataDir, 'infer.yaml')
+  const id = options.id ?? model.name
+  const { models } = readConfig(path, options.config !== undefined)
+  if (models.some(one => one.id === id)) {
+    if (!withoutQuestion)
+      throw refused('conflict', `${path} has a model '${id}' already. Choose another --id, or remove that first.`)
+    return json
+      ? terminal.json({ model: { id }, config: path, offered: true })
+      : terminal.print(`'${id}' is offered already.`)
+  }
+  terminal.waiting('Looking at the memory of this machine')
+  const machine = await machineFacts(dataDir)
+  terminal.progress('')
+  const choice = chooseBuild(model, machine, options)
+  if (!choice) throw usage(noBuild(model, options.engine!))
+  const { build, fit } = choice
+  if (fit.grade === 'external')
+    throw refused(
+      'unsupported_task',
+      `infer starts no engine for '${model.name}'. Run it with ${model.runs_with ?? 'a server of your own'}, and add that server to infer.yaml. See: infer help engines`,
+    )
+  const obstacle = obstacleOf(model, fit)
+  if (!json) show(model, choice, terminal)
+  if (obstacle !== null && !json) terminal.warn(obstacle)
+  if (!yes && (!withoutQuestion || obstacle !== null)) {
+    if (json || !terminal.interactive)
+      throw refused('conflict', `${obstacle ?? ''} Add --yes to take the model anyway.`.trim())
+    const question = `Download ${downloadText(choice, model)} and add it to ${path}?`
+    if (!(await confirm(question, obstacle === null, terminal, signal))) return terminal.remark('Nothing was changed.')
+  }
+  const engine = options.engine ?? (build.engine === 'gguf' ? undefined : (build.engine ?? undefined))
+  await addOne(
+    model.name,
+    {
+      ...options,
+      id,
+      engine,
+      task: options.task ?? model.tasks,
+      withoutQuestion: true,
+      yes: true,
+      // The estimate of the server does not know the image encoder.
+      memory: options.memory ?? (build.projector && fit.memory ? `${Math.ceil(fit.memory / 2 ** 20)}MiB` : undefined),
+      devices: fit.devices > 1 ? fit.devices : undefined,
+      toys: options.toys ?? model.aliases.includes(starterName),
+    },
+    terminal,
+    signal,
+    {
+      locate: tools =>
+        locateBuild(model, build, {
+          ...tools,
+          index: () => packageIndex(hostEnvironment()),
+          onFallback(reason, from) {
+            terminal.progress('')
+            terminal.remark(`${reason} Fetching ${model.title} from ${from} instead.`)
+          },
+        }),
+      json: {
+        name: model.name,
+        license: model.license,
+        engine: build.engine,
+        quantization: build.quantization,
+        why: choice.why,
+        fit,
+      },
+    },
+  )
+}
+
+/** Why the model will not run here as it is, as a sentence; null when it will. */
+function obstacleOf({ name }: CatalogModel, { grade, text }: Fit): string | null {
+  if (grade === 'no') return `'${name}' does not fit this machine: ${text.replace(/^no: /, '')}.`
+  if (grade === 'missing')
+    return `'${name}' cannot run yet: it ${text.split(';')[0]}, which is not installed on this machine.`
+  return null
+}
+
+function show(model: CatalogModel, choice: BuildChoice, terminal: Terminal): void {
+  const { build, fit, why } = choice
+  const facts: [string, string][] = [
+    ['model', `${model.title}: ${model.summary}`],
+    ['licence', `${model.license}${build.gated ? '; the hub asks for an account that has accepted it' : ''}`],
+    ['from', `hf:${build.repository}${build.file === null ? '' : `:${build.file}`}, ${downloadText(choice, model)}`],
+    ['engine', build.engine ?? '-'],
+    ['fits', fit.text],
+    ['because', why],
+  ]
+  terminal.print(terminal.paint.name(model.name))
+  for (const [about, text] of facts) terminal.print(`  ${terminal.paint.faint(about.padEnd(8))}${printable(text)}`)
+}
+
+function downloadText({ build }: BuildChoice, model: CatalogModel): string {
+  const weights = weightBytes(model, build)
+  if (weights === null) return 'a model of unknown size'
+  return `${build.bytes === null ? 'about ' : ''}${sizeText(weights + projectorBytes(build))}`
+}
+
+function noBuild({ name, builds }: CatalogModel, engine: string): string {
+  const engines = [...new Set(builds.flatMap(build => build.engine ?? []))]
+  return `The catalog has '${name}' for ${engines.join(' and ') || 'no engine that infer starts'}, not for '${engine}'. For another engine name a repository: infer model add hf:owner/name --engine ${engine}`
+}

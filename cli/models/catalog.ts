@@ -1,0 +1,204 @@
+import type { Command } from 'commander'
+import { Option } from 'commander'
+import { dataDirectory, hostEnvironment } from '../../core/config.ts'
+import { behindProxy } from '../../core/models/hub/proxy.ts'
+import { hubSettings } from '../../core/models/hub/settings.ts'
+import { type CatalogKind, type CatalogModel, catalogKinds } from '../../core/models/model-catalog/catalog-model.ts'
+import { findCatalogModel, modelCatalog, nearestCatalogNames } from '../../core/models/model-catalog/model-catalog.ts'
+import { didYouMean } from '../../core/nearest.ts'
+import { weightBytes } from '../../gpu/catalog-shape.ts'
+import { exitCodes, usage } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { withDataDir, withExamples, withJson } from '../options.ts'
+import { printable } from '../paint.ts'
+import { sizeText } from '../quantities-text.ts'
+import type { Terminal } from '../terminal.ts'
+import { fitOf, type Grade, type MachineFacts, machineFacts, projectorBytes } from './catalog-fit.ts'
+import { type BuildChoice, chooseBuild, rankOf } from './choose-build.ts'
+import { withTokenFile } from './pull.ts'
+
+interface Options {
+  kind?: CatalogKind
+  verify?: boolean
+  dataDir?: string
+  tokenFile?: string
+  json?: boolean
+}
+
+/** `infer model catalog`: well-known open models, and how each fits this machine. */
+export function define(command: Command, terminal: Terminal): void {
+  const catalog = withTokenFile(withDataDir(withJson(command)))
+    .summary('list well-known open models and how they fit this machine')
+    .description(
+      'Lists well-known open models, best fit first: what each is for, its licence, its size, and whether it fits this machine and how. With names it shows each of their files. Facts are from public sources; --verify checks them against the hub.',
+    )
+    .argument('[names...]', 'only these models, in detail')
+    .addOption(new Option('--kind <kind>', 'only models of one kind').choices([...catalogKinds]))
+    .option('--verify', 'check repositories, files, sizes and licences against the hub')
+    .action((names: string[], options: Options) =>
+      interruptible(terminal, async signal => {
+        const models = chosenModels(names, options.kind)
+        if (options.verify) return verify(models, options, terminal, signal)
+        terminal.waiting('Looking at the memory of this machine')
+        const machine = await machineFacts(dataDirectory(options.dataDir))
+        terminal.progress('')
+        const rows = models
+          .map(model => ({ model, choice: chooseBuild(model, machine)! }))
+          .toSorted(
+            (a, b) =>
+              rankOf(a.model, a.choice.fit) - rankOf(b.model, b.choice.fit) || sizeOf(b.model) - sizeOf(a.model),
+          )
+        if (options.json)
+          return terminal.json({
+            machine: {
+              gpus: machine.gpus,
+              gpu_memory_bytes: gpuMemory(machine),
+              main_memory_bytes: machine.mainMemory,
+            },
+            models: rows.map(row => jsonOf(row.model, row.choice, machine)),
+          })
+        if (names.length > 0) for (const row of rows) showDetail(row.model, row.choice, machine, terminal)
+        else showTable(rows, machine, terminal)
+      }),
+    )
+  withExamples(catalog, [
+    ['infer model catalog', 'every model, best fit first'],
+    ['infer model catalog --kind embedding', 'one kind'],
+    ['infer model catalog qwen3-8b', 'files, memory, licence and sources of one model'],
+    ['infer model catalog --verify', 'what the hub says today'],
+  ])
+}
+
+function chosenModels(names: readonly string[], kind: CatalogKind | undefined): readonly CatalogModel[] {
+  const models =
+    names.length === 0
+      ? modelCatalog()
+      : names.map(name => {
+          const model = findCatalogModel(name)
+          if (!model)
+            throw usage(
+              `The catalog has no model '${name}'.${didYouMean(nearestCatalogNames(name))} See: infer model catalog`,
+            )
+          return model
+        })
+  return kind === undefined ? models : models.filter(model => model.kind === kind)
+}
+
+const sizeOf = ({ parameters }: CatalogModel): number => parameters ?? 0
+const gpuMemory = ({ targets }: MachineFacts): number => (targets.vllm.kind === 'nvidia' ? targets.vllm.capacity : 0)
+
+function showTable(
+  rows: readonly { model: CatalogModel; choice: BuildChoice }[],
+  machine: MachineFacts,
+  terminal: Terminal,
+): void {
+  terminal.table(
+    ['name', 'kind', 'parameters', 'size', 'licence', 'context', 'engine', 'fits this machine'],
+    rows.map(({ model, choice }) => [
+      model.name,
+      model.kind,
+      parametersText(model),
+      buildSize(model, choice),
+      model.license.replace(' Community License', '').replace(' Terms of Use', ''),
+      model.context === null ? '-' : tokensText(model.context),
+      choice.build.engine ?? '-',
+      painted(choice.fit.grade, printable(choice.fit.text), terminal),
+    ]),
+  )
+  const gpus =
+    machine.gpus === 0
+      ? 'no GPU'
+      : `${machine.gpus === 1 ? 'a GPU' : `${machine.gpus} GPUs`} with ${sizeText(gpuMemory(machine))} for models`
+  terminal.remark(
+    `This machine has ${gpus}, and ${sizeText(machine.mainMemory)} of main memory for models. Add a model with: infer model add <name>`,
+  )
+}
+
+function showDetail(model: CatalogModel, choice: BuildChoice, machine: MachineFacts, terminal: Terminal): void {
+  const { paint } = terminal
+  terminal.print(`${paint.name(model.name)}  ${printable(model.title)}: ${printable(model.summary)}`)
+  const facts: [string, string][] = [
+    ['kind', `${model.kind} (${model.tasks.join(', ')})`],
+    ['parameters', parametersText(model)],
+    ['context', model.context === null ? 'unknown' : `${model.context} tokens`],
+    ['licence', model.license],
+    ['chosen', choice.build.engine === null ? choice.fit.text : `${choice.build.engine}, ${choice.why}`],
+    ['facts from', `${model.sources.join('; ')} (${model.checked})`],
+    ['hub', model.hub_checked === null ? 'not checked against the hub; use --verify' : `checked ${model.hub_checked}`],
+  ]
+  for (const [about, text] of facts) terminal.print(`  ${paint.faint(about.padEnd(10))}  ${printable(text)}`)
+  terminal.table(
+    ['  engine', 'quantization', 'size', 'from', 'fits this machine'],
+    model.builds.map(build => {
+      const fit = fitOf(model, build, machine)
+      return [
+        `  ${build.engine ?? '-'}`,
+        build.quantization ?? (build.engine === 'vllm' ? 'BF16' : '-'),
+        buildSize(model, { build }),
+        build.package ? `PyPI ${build.package.name}` : `hf:${build.repository}`,
+        painted(fit.grade, printable(fit.text), terminal),
+      ]
+    }),
+  )
+}
+
+function painted(grade: Grade, text: string, { paint }: Terminal): string {
+  if (grade === 'gpu' || grade === 'processor') return paint.good(text)
+  return grade === 'split' || grade === 'slow' || grade === 'missing' ? paint.warning(text) : paint.faint(text)
+}
+
+function jsonOf(model: CatalogModel, { build, fit, why }: BuildChoice, machine: MachineFacts): object {
+  return {
+    ...model,
+    builds: model.builds.map(one => ({ ...one, fit: fitOf(model, one, machine) })),
+    chosen: { engine: build.engine, repository: build.repository, quantization: build.quantization, fit, why },
+  }
+}
+
+async function verify(
+  models: readonly CatalogModel[],
+  { json, tokenFile }: Options,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const { verifyCatalog } = await import('../../core/models/model-catalog/verify-catalog.ts')
+  const hub = hubSettings(hostEnvironment(), { tokenFile })
+  const checks = await behindProxy(hostEnvironment(), async () => {
+    const all = []
+    for await (const check of verifyCatalog(models, { hub, signal })) {
+      all.push(check)
+      terminal.waiting(`${all.length} repositories checked, the last ${check.repository}`)
+    }
+    return all
+  }).finally(() => terminal.progress(''))
+  const colours = { confirmed: terminal.paint.good, changed: terminal.paint.warning, missing: terminal.paint.bad }
+  if (json) terminal.json({ endpoint: hub.endpoint, repositories: checks })
+  else
+    terminal.table(
+      ['model', 'result', 'repository', 'note'],
+      checks.map(({ model, result, repository, notes }) => [
+        model,
+        colours[result](result),
+        repository,
+        printable(notes.join('; ')),
+      ]),
+    )
+  if (checks.some(({ result }) => result !== 'confirmed')) terminal.setExitCode(exitCodes.failed)
+}
+
+function parametersText({ parameters, active_parameters: active }: CatalogModel): string {
+  if (parameters === null) return '-'
+  return active === null ? countText(parameters) : `${countText(parameters)}, ${countText(active)} active`
+}
+
+/** `8.2B`, `335M`. */
+const countText = (count: number): string =>
+  count >= 999.5e6 ? `${(count / 1e9).toFixed(1)}B` : `${Math.round(count / 1e6)}M`
+
+const tokensText = (tokens: number): string => (tokens >= 1024 ? `${Math.round(tokens / 1024)}k` : String(tokens))
+
+/** Bytes of the download; with `~` where they are computed from the parameters. */
+function buildSize(model: CatalogModel, { build }: Pick<BuildChoice, 'build'>): string {
+  const weights = weightBytes(model, build)
+  return weights === null ? '-' : `${build.bytes === null ? '~' : ''}${sizeText(weights + projectorBytes(build))}`
+}

@@ -1,0 +1,51 @@
+import { hostEnvironment } from '../../core/config.ts'
+import { openLog } from '../../core/log.ts'
+import type { Model } from '../../core/models/model.ts'
+import { openCardBackends } from '../../gpu/card-backend.ts'
+import { cpuDevice } from '../../gpu/devices/cpu.ts'
+import type { Device } from '../../gpu/devices/device.ts'
+import { discover } from '../../gpu/devices/discover.ts'
+import type { PlacementTarget } from '../../gpu/estimate.ts'
+import { probeWrapper } from '../../gpu/launcher/probe.ts'
+import { bookable } from '../../gpu/memory.ts'
+import { presetOf } from '../../gpu/presets/presets.ts'
+
+/**
+ * The memory that engines can have on this machine, as the server decides it. Cards are asked for once, when a model
+ * needs to know; the first question about the built-in engine may take minutes, while its builds for GPUs are tried.
+ */
+export function openPlacementTargets(dataDir: string) {
+  const environment = hostEnvironment()
+  let discovery: Promise<Device[]> | undefined
+  let backends: Promise<ReturnType<typeof openCardBackends>> | undefined
+  const cards = () => (discovery ??= discover({ environment }).then(({ devices }) => devices))
+
+  const mainMemory = (): number => Math.floor(cpuDevice().totalBytes * bookable.cpu)
+
+  async function openBackends() {
+    const devices = await cards()
+    const { wrapper } = await probeWrapper(environment)
+    const log = openLog('error', () => undefined)
+    return openCardBackends({ dataDir, environment, wrapper, memory: { devices: () => devices }, log })
+  }
+
+  return {
+    cards,
+    /** Main memory that models may take, in bytes. */
+    mainMemory,
+    /** Where a model would be placed. */
+    async targetFor(model: Model): Promise<PlacementTarget> {
+      const preset = presetOf(model)
+      const slots = model.concurrency ?? preset.slots
+      const devices = preset.runsOn === 'cpu' || model.devices === 'cpu' ? [] : await cards()
+      const usable =
+        !preset.needsBackend || (devices.length > 0 && (await (await (backends ??= openBackends())).of(model)) !== null)
+      if (preset.runsOn === 'gpu' || (devices.length > 0 && usable)) {
+        const capacity = Math.max(0, ...devices.map(({ totalBytes }) => Math.floor(totalBytes * bookable.nvidia)))
+        return { kind: 'nvidia', devices: typeof model.devices === 'number' ? model.devices : 1, capacity, slots }
+      }
+      return { kind: 'cpu', devices: 1, capacity: mainMemory(), slots }
+    },
+  }
+}
+export type PlacementTargets = ReturnType<typeof openPlacementTargets>

@@ -1,0 +1,110 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { hostEnvironment } from '../../core/config.ts'
+import { readConfig } from '../../core/models/config.ts'
+import { behindProxy } from '../../core/models/hub/proxy.ts'
+import { hubSettings } from '../../core/models/hub/settings.ts'
+import { findCatalogModel, starterName } from '../../core/models/model-catalog/model-catalog.ts'
+import { packageIndex } from '../../core/models/package-index/package-index.ts'
+import { confirm } from '../confirm.ts'
+import { failureOf } from '../exit-codes.ts'
+import { interruptible } from '../interruption.ts'
+import { addByName } from '../models/add.ts'
+import { sizeText } from '../quantities-text.ts'
+import { runningServer } from '../server-file.ts'
+import type { Terminal } from '../terminal.ts'
+import type { OwnCommand } from './own-command.ts'
+
+/** The file in the data directory that says that the offer was declined. */
+export const declinedFile = 'starter-declined'
+
+/** A start waits at most this long to find out whether there is a network. Milliseconds. */
+const reachWithinMs = 2_500
+
+/**
+ * Offers the starter model where a person starts a server that has no model but the toys. Asks once: a "no" is kept in the
+ * data directory. Without a network, and when the download fails, the server starts with the toys. Resolves with whether
+ * the server is to start; not when the person pressed Ctrl-C.
+ */
+export async function offerStarter(
+  { dataDir, configPath, own }: { dataDir: string; configPath: string | undefined; own: OwnCommand },
+  terminal: Terminal,
+): Promise<boolean> {
+  if (!terminal.interactive || !isWanted(dataDir, configPath)) return true
+  let starts = false
+  await interruptible(terminal, async signal => {
+    await offer({ dataDir, configPath, later: own.line(`model add ${starterName}`) }, terminal, signal)
+    signal.throwIfAborted()
+    starts = true
+  })
+  return starts
+}
+
+/** Whether there are only toys, and nobody has decided about that yet. */
+function isWanted(dataDir: string, configPath: string | undefined): boolean {
+  if (existsSync(join(dataDir, declinedFile)) || runningServer(dataDir)) return false
+  try {
+    const { models, toys } = readConfig(configPath ?? join(dataDir, 'infer.yaml'), configPath !== undefined)
+    return models.length === 0 && toys === undefined
+  } catch {
+    // The start itself reports what is wrong with the file.
+    return false
+  }
+}
+
+async function offer(
+  { dataDir, configPath, later }: { dataDir: string; configPath: string | undefined; later: string },
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const model = findCatalogModel(starterName)!
+  try {
+    const hub = hubSettings(hostEnvironment())
+    if (hub.offline) return
+    const [build] = model.builds
+    const other = model.builds.find(one => one.package !== undefined)!.package!
+    terminal.waiting('Looking for a network, to offer a small real model')
+    const host = await behindProxy(hostEnvironment(), () =>
+      firstHost([
+        `${hub.endpoint}/api/models/${build!.repository}/revision/main`,
+        `${packageIndex(hostEnvironment())}/${other.name}/`,
+      ]),
+    )
+    terminal.progress('')
+    signal.throwIfAborted()
+    if (host === undefined)
+      return terminal.remark(`No model hub can be reached, so the server starts with its toy models. Later: ${later}`)
+    const what = `${model.title}, ${sizeText(build!.bytes ?? other.bytes)}, ${model.license}, from ${host}`
+    terminal.print('Only the toy models are here, which always say the same. A small real chat model can be had:')
+    if (!(await confirm(`Download ${what}?`, true, terminal, signal))) {
+      mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+      writeFileSync(
+        join(dataDir, declinedFile),
+        'The starter model was declined. Remove this file to be asked again.\n',
+      )
+      return terminal.remark(`The server starts with its toy models. Later: ${later}`)
+    }
+    await addByName(
+      starterName,
+      { dataDir, config: configPath, yes: true, withoutQuestion: true, isStarting: true },
+      terminal,
+      signal,
+    )
+  } catch (thrown) {
+    signal.throwIfAborted()
+    terminal.progress('')
+    terminal.warn(`${failureOf(thrown).message}\nThe server starts with its toy models. Try again with: ${later}`)
+  }
+}
+
+/** The host of the address that answers first with 2xx; undefined when none does in time. */
+async function firstHost(addresses: readonly string[]): Promise<string | undefined> {
+  const signal = AbortSignal.timeout(reachWithinMs)
+  const host = async (address: string) => {
+    const response = await fetch(address, { signal })
+    await response.body?.cancel()
+    if (!response.ok) throw new Error(`${response.status}`)
+    return new URL(address).host
+  }
+  return Promise.any(addresses.map(host)).catch(() => undefined)
+}

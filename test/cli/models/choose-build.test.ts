@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest'
+import { fitOf, type MachineFacts } from '../../../cli/models/catalog-fit.ts'
+import { chooseBuild } from '../../../cli/models/choose-build.ts'
+import { findCatalogModel, modelCatalog } from '../../../core/models/model-catalog/model-catalog.ts'
+
+const gib = 2 ** 30
+const programs = ['llama-server', 'whisper-server', 'vllm']
+
+/** A machine with so many GPUs of so many GiB, and the programs that are installed. */
+function machine(gpus: number, gpuGib: number, mainGib: number, installed: string[] = programs): MachineFacts {
+  const gpu = { kind: 'nvidia', devices: 1, capacity: Math.floor(gpuGib * gib * 0.97) } as const
+  const cpu = { kind: 'cpu', devices: 1, capacity: Math.floor(mainGib * gib * 0.8) } as const
+  const either = gpus > 0 ? gpu : cpu
+  return {
+    targets: {
+      gguf: { ...either, slots: 4 },
+      'llama-server': { ...either, slots: 4 },
+      'whisper-server': { ...either, slots: 1 },
+      vllm: { ...gpu, capacity: gpus > 0 ? gpu.capacity : 0, slots: 256 },
+    },
+    gpus,
+    mainMemory: Math.floor(mainGib * gib * 0.8),
+    missing: new Set(programs.filter(program => !installed.includes(program))),
+  }
+}
+
+const h200 = machine(1, 139, 128)
+const h200x4 = machine(4, 139, 512)
+const rtx4090 = machine(1, 24, 64)
+const rtx3060 = machine(1, 12, 32)
+const laptop = machine(0, 0, 16, [])
+const tiny = machine(0, 0, 2, [])
+
+test.each([
+  // A large GPU: the best quality that leaves half of it free.
+  ['qwen3-8b', h200, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
+  ['qwen3-32b', h200, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
+  // A smaller one: what fits with all layers.
+  ['qwen3-8b', rtx4090, 'gguf', 'Q8_0', 'gpu', 'leaves half of the GPU'],
+  ['qwen3-coder-30b', rtx4090, 'gguf', 'Q4_K_M', 'gpu', 'all layers fit the GPU with a context of 8192'],
+  ['qwen3-14b', rtx3060, 'gguf', 'Q4_K_M', 'split', 'a smaller file answers faster'],
+  ['qwen3-8b', rtx3060, 'gguf', 'Q4_K_M', 'gpu', 'leaves half of the GPU'],
+  // Too large for the GPU: some layers stay on the processor.
+  ['llama-3.3-70b', rtx4090, 'gguf', 'Q4_K_M', 'split', 'fits this machine like that'],
+  // No GPU.
+  ['qwen3-4b-2507', laptop, 'gguf', 'Q4_K_M', 'processor', 'a smaller file answers faster'],
+  ['qwen3-14b', laptop, 'gguf', 'Q4_K_M', 'slow', 'fits this machine like that'],
+  ['qwen3-32b', tiny, 'gguf', 'Q4_K_M', 'no', 'the usual one'],
+  ['nomic-embed-v1.5', laptop, 'gguf', 'Q8_0', 'processor', 'a smaller file answers faster'],
+  // Programs that the engine needs.
+  ['gemma-3-4b', laptop, 'llama-server', 'Q4_K_M', 'missing', 'fits this machine like that'],
+  ['qwen2.5-vl-7b', machine(1, 24, 64, ['vllm']), 'vllm', null, 'gpu', 'fits this machine like that'],
+  ['whisper-large-v3-turbo', machine(0, 0, 16), 'whisper-server', 'Q5_0', 'processor', 'a smaller file answers faster'],
+] as const)('%s', (name, where, engine, quantization, grade, why) => {
+  const choice = chooseBuild(findCatalogModel(name)!, where)!
+  expect([choice.build.engine, choice.build.quantization, choice.fit.grade]).toEqual([engine, quantization, grade])
+  expect(choice.why).toContain(why)
+})
+
+test('an engine that is named is kept to, on as many GPUs as it takes', () => {
+  const model = findCatalogModel('llama-3.3-70b')!
+  const choice = chooseBuild(model, h200x4, { engine: 'vllm' })!
+  expect(choice.fit).toMatchObject({ grade: 'gpu', devices: 2, text: expect.stringMatching(/^2 GPUs, /) as string })
+  expect(chooseBuild(model, laptop, { engine: 'vllm' })!.fit).toMatchObject({
+    grade: 'no',
+    text: 'no: vllm needs a GPU',
+  })
+  expect(chooseBuild(model, h200, { engine: 'whisper-server' })).toBeUndefined()
+})
+
+test('what fits is said with device, layers, memory and context', () => {
+  const [build] = findCatalogModel('qwen3-8b')!.builds
+  expect(fitOf(findCatalogModel('qwen3-8b')!, build!, h200).text).toMatch(
+    /^GPU, all 37 layers, \d+(\.\d)? GiB, 4 × 32768 tokens$/,
+  )
+  expect(fitOf(findCatalogModel('qwen3-8b')!, build!, tiny).text).toMatch(
+    /^no: needs \d\.\d GiB, of which 1\.6 GiB of main memory can be had$/,
+  )
+})
+
+test('the image encoder is counted', () => {
+  const model = findCatalogModel('qwen2.5-vl-7b')!
+  const [build] = model.builds
+  const { projector: _, ...without } = build!
+  expect(fitOf(model, build!, h200).memory! - fitOf(model, without, h200).memory!).toBe(build!.projector!.bytes)
+})
+
+test('every model of the catalog can be judged on every machine', () => {
+  for (const where of [h200, h200x4, rtx4090, rtx3060, laptop, tiny])
+    for (const model of modelCatalog()) expect(chooseBuild(model, where)?.fit.text).not.toBe('')
+  const fits = modelCatalog().filter(model => chooseBuild(model, h200)!.fit.grade === 'gpu')
+  expect(fits.length).toBeGreaterThan(40)
+})
+
+test('what no engine of infer runs is told with what does', () => {
+  expect(chooseBuild(findCatalogModel('sdxl')!, h200)!.fit).toMatchObject({
+    grade: 'external',
+    text: expect.stringContaining('run it with sd-server') as string,
+  })
+})
