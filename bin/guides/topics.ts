@@ -13,7 +13,7 @@ export const topicGroups: readonly { group: string; topics: readonly Topic[] }[]
     topics: [
       { topic: 'getting-started', summary: 'from a checkout to the first answers, in ten minutes' },
       { topic: 'installation', summary: 'install, upgrade and uninstall' },
-      { topic: 'models', summary: 'add, download, test and remove models' },
+      { topic: 'models', summary: 'the catalog; add, test and remove models' },
     ],
   },
   {

