@@ -64,17 +64,20 @@ async function offer(
     const [build] = model.builds
     const other = model.builds.find(one => one.package !== undefined)!.package!
     terminal.waiting('Looking for a network, to offer a small real model')
-    const host = await behindProxy(hostEnvironment(), () =>
-      firstHost([
-        `${hub.endpoint}/api/models/${build!.repository}/revision/main`,
-        `${packageIndex(hostEnvironment())}/${other.name}/`,
+    const index = packageIndex(hostEnvironment())
+    const [hubAnswers, indexAnswers] = await behindProxy(hostEnvironment(), () =>
+      Promise.all([
+        answers(`${hub.endpoint}/api/models/${build!.repository}/revision/main`),
+        answers(`${index}/${other.name}/`),
       ]),
     )
     terminal.progress('')
     signal.throwIfAborted()
-    if (host === undefined)
+    if (!hubAnswers && !indexAnswers)
       return terminal.remark(`No model hub can be reached, so the server starts with its toy models. Later: ${later}`)
-    const what = `${model.title}, ${sizeText(build!.bytes ?? other.bytes)}, ${model.license}, from ${host}`
+    const bytes = hubAnswers ? (build!.bytes ?? other.bytes) : other.bytes
+    const { host } = new URL(hubAnswers ? hub.endpoint : index)
+    const what = `${model.title}, ${sizeText(bytes)}, ${model.license}, from ${host}`
     terminal.print('Only the toy models are here, which always say the same. A small real chat model can be had:')
     if (!(await confirm(`Download ${what}?`, true, terminal, signal))) {
       mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -97,14 +100,13 @@ async function offer(
   }
 }
 
-/** The host of the address that answers first with 2xx; undefined when none does in time. */
-async function firstHost(addresses: readonly string[]): Promise<string | undefined> {
-  const signal = AbortSignal.timeout(reachWithinMs)
-  const host = async (address: string) => {
-    const response = await fetch(address, { signal })
+/** Whether an address answers with 2xx in time. */
+async function answers(address: string): Promise<boolean> {
+  try {
+    const response = await fetch(address, { signal: AbortSignal.timeout(reachWithinMs) })
     await response.body?.cancel()
-    if (!response.ok) throw new Error(`${response.status}`)
-    return new URL(address).host
+    return response.ok
+  } catch {
+    return false
   }
-  return Promise.any(addresses.map(host)).catch(() => undefined)
 }
