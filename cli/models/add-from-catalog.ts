@@ -11,7 +11,7 @@ import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 import { type AddOptions, addOne, requirePerson } from './add.ts'
-import { type Fit, machineFacts, projectorBytes } from './catalog-fit.ts'
+import { type Fit, isSizeEstimated, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { type BuildChoice, chooseBuild } from './choose-build.ts'
 import { locateBuild } from './locate-build.ts'
 
@@ -121,7 +121,7 @@ function show(model: CatalogModel, choice: BuildChoice, terminal: Terminal): voi
 function downloadText({ build }: BuildChoice, model: CatalogModel): string {
   const weights = weightBytes(model, build)
   if (weights === null) return 'a model of unknown size'
-  return `${build.bytes === null ? 'about ' : ''}${sizeText(weights + projectorBytes(build))}`
+  return `${isSizeEstimated(build) ? 'about ' : ''}${sizeText(weights + projectorBytes(build))}`
 }
 
 function noBuild({ name, builds }: CatalogModel, engine: string): string {

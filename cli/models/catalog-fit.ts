@@ -155,6 +155,10 @@ function onProcessor(
     : { ...fit, grade: 'processor', text: `processor, ${size}` }
 }
 
+/** Whether the size of the download is computed and not known. */
+export const isSizeEstimated = ({ bytes, projector }: CatalogBuild): boolean =>
+  bytes === null || projector?.bytes === null
+
 /** Bytes of the image encoder, which lies beside the model on the same device. */
 export const projectorBytes = ({ projector }: CatalogBuild): number =>
   projector === undefined ? 0 : (projector.bytes ?? 2 ** 30)
@@ -162,7 +166,7 @@ export const projectorBytes = ({ projector }: CatalogBuild): number =>
 const gpuText = (devices: number): string => (devices === 1 ? 'GPU' : `${devices} GPUs`)
 
 const noMemory = (bytes: number, { kind, capacity }: PlacementTarget, devices: number): string =>
-  `no: needs ${sizeText(bytes)}, of which ${sizeText(capacity * devices)} ${kind === 'cpu' ? 'of main memory' : 'of the GPUs'} can be had`
+  `no: needs ${sizeText(bytes)}, and ${sizeText(capacity * devices)} of ${kind === 'cpu' ? 'main memory' : 'GPU memory'} are available`
 
 const unfit = (grade: Grade, memory: number | null, text: string): Fit => ({
   grade,

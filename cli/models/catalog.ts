@@ -13,7 +13,7 @@ import { withDataDir, withExamples, withJson } from '../options.ts'
 import { printable } from '../paint.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
-import { fitOf, type Grade, type MachineFacts, machineFacts, projectorBytes } from './catalog-fit.ts'
+import { fitOf, type Grade, isSizeEstimated, type MachineFacts, machineFacts, projectorBytes } from './catalog-fit.ts'
 import { type BuildChoice, chooseBuild, rankOf } from './choose-build.ts'
 import { withTokenFile } from './pull.ts'
 
@@ -200,5 +200,5 @@ const tokensText = (tokens: number): string => (tokens >= 1024 ? `${Math.round(t
 /** Bytes of the download; with `~` where they are computed from the parameters. */
 function buildSize(model: CatalogModel, { build }: Pick<BuildChoice, 'build'>): string {
   const weights = weightBytes(model, build)
-  return weights === null ? '-' : `${build.bytes === null ? '~' : ''}${sizeText(weights + projectorBytes(build))}`
+  return weights === null ? '-' : `${isSizeEstimated(build) ? '~' : ''}${sizeText(weights + projectorBytes(build))}`
 }

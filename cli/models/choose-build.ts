@@ -12,7 +12,7 @@ export interface BuildChoice {
 }
 
 /** Weights take at most this part of the GPU where there is a choice: other models are to fit beside it. */
-const roomyPart = 0.5
+const halfOfGpu = 0.5
 
 /**
  * Chooses engine and quantization by what fits this machine. The engine with the best fit, the catalog's order breaking
@@ -39,26 +39,28 @@ export function chooseBuild(
   )
   const quality = rivals.toSorted((a, b) => b.bytes - a.bytes)
   const usual = rivals.toSorted((a, b) => preference(a.build) - preference(b.build))
-  const said = ({ build, fit }: (typeof choices)[number], why: string): BuildChoice => ({
+  const choose = ({ build, fit }: (typeof choices)[number], why: string): BuildChoice => ({
     build,
     fit,
     why: `${build.quantization ?? 'full precision'}: ${why}`,
   })
-  if (rivals.length === 1) return said(first, 'the only one in the catalog that fits this machine like that.')
+  if (choices.filter(({ build }) => build.engine === first.build.engine).length === 1)
+    return choose(first, 'the only one in the catalog for this engine.')
+  if (rivals.length === 1) return choose(first, 'the only one that fits this machine so well.')
   if (first.fit.grade !== 'gpu')
-    return said(
+    return choose(
       usual[0]!,
       first.fit.grade === 'no' || first.fit.grade === 'missing'
         ? 'the usual one.'
         : 'a processor reads all weights for each token, so that a smaller file answers faster.',
     )
   const capacity = machine.targets[first.build.engine!].capacity * first.fit.devices
-  const roomy = quality.find(({ bytes }) => bytes <= capacity * roomyPart)
-  if (roomy) return said(roomy, 'the best quality that leaves half of the GPU to other models.')
-  const long = quality.find(({ fit }) => fit.context === null || fit.context >= contextWanted(model, longContext))
+  const halfFree = quality.find(({ bytes }) => bytes <= capacity * halfOfGpu)
+  if (halfFree) return choose(halfFree, 'the best quality that leaves half of the GPU to other models.')
+  const long = quality.find(({ fit }) => fit.context !== null && fit.context >= contextWanted(model, longContext))
   return long
-    ? said(long, `the best quality of which all layers fit the GPU with a context of ${long.fit.context} tokens.`)
-    : said(quality[0]!, 'the best quality of which all layers fit the GPU.')
+    ? choose(long, `the best quality of which all layers fit the GPU with a context of ${long.fit.context} tokens.`)
+    : choose(quality[0]!, 'the best quality of which all layers fit the GPU.')
 }
 
 /** Tokens of one request that a good fit leaves memory for, unless the model was trained for fewer. */

@@ -78,7 +78,9 @@ async function offer(
     const bytes = hubAnswers ? (build!.bytes ?? other.bytes) : other.bytes
     const { host } = new URL(hubAnswers ? hub.endpoint : index)
     const what = `${model.title}, ${sizeText(bytes)}, ${model.license}, from ${host}`
-    terminal.print('Only the toy models are here, which always say the same. A small real chat model can be had:')
+    terminal.print(
+      'Only the toy models are configured. They always give the same answers. A small real chat model is available.',
+    )
     if (!(await confirm(`Download ${what}?`, true, terminal, signal))) {
       mkdirSync(dataDir, { recursive: true, mode: 0o700 })
       writeFileSync(

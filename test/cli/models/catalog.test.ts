@@ -76,7 +76,7 @@ test('a short name is added with the quantization that fits, and says why', asyn
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining('Downloading Qwen3-0.6B-Q8_0.gguf')])
   expect(stdout).toMatch(/^qwen3-0\.6b\n {2}model +Qwen3 0\.6B: /)
   expect(stdout).toMatch(/\n {2}licence +Apache-2\.0\n/)
-  expect(stdout).toMatch(/\n {2}because +Q8_0: the only one in the catalog/)
+  expect(stdout).toMatch(/\n {2}because +Q8_0: the only one in the catalog for this engine/)
   expect(written()).toContain('  - id: qwen3-0.6b\n    source: ')
   expect(written()).not.toContain('toys')
   const again = await run('add', 'qwen3-0.6b', '--yes')

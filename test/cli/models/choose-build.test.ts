@@ -41,15 +41,15 @@ test.each([
   ['qwen3-14b', rtx3060, 'gguf', 'Q4_K_M', 'split', 'a smaller file answers faster'],
   ['qwen3-8b', rtx3060, 'gguf', 'Q4_K_M', 'gpu', 'leaves half of the GPU'],
   // Too large for the GPU: some layers stay on the processor.
-  ['llama-3.3-70b', rtx4090, 'gguf', 'Q4_K_M', 'split', 'fits this machine like that'],
+  ['llama-3.3-70b', rtx4090, 'gguf', 'Q4_K_M', 'split', 'the only one'],
   // No GPU.
   ['qwen3-4b-2507', laptop, 'gguf', 'Q4_K_M', 'processor', 'a smaller file answers faster'],
-  ['qwen3-14b', laptop, 'gguf', 'Q4_K_M', 'slow', 'fits this machine like that'],
+  ['qwen3-14b', laptop, 'gguf', 'Q4_K_M', 'slow', 'the only one'],
   ['qwen3-32b', tiny, 'gguf', 'Q4_K_M', 'no', 'the usual one'],
   ['nomic-embed-v1.5', laptop, 'gguf', 'Q8_0', 'processor', 'a smaller file answers faster'],
   // Programs that the engine needs.
-  ['gemma-3-4b', laptop, 'llama-server', 'Q4_K_M', 'missing', 'fits this machine like that'],
-  ['qwen2.5-vl-7b', machine(1, 24, 64, ['vllm']), 'vllm', null, 'gpu', 'fits this machine like that'],
+  ['gemma-3-4b', laptop, 'llama-server', 'Q4_K_M', 'missing', 'the only one'],
+  ['qwen2.5-vl-7b', machine(1, 24, 64, ['vllm']), 'vllm', null, 'gpu', 'the only one'],
   ['whisper-large-v3-turbo', machine(0, 0, 16), 'whisper-server', 'Q5_0', 'processor', 'a smaller file answers faster'],
 ] as const)('%s', (name, where, engine, quantization, grade, why) => {
   const choice = chooseBuild(findCatalogModel(name)!, where)!
@@ -74,7 +74,7 @@ test('what fits is said with device, layers, memory and context', () => {
     /^GPU, all 37 layers, \d+(\.\d)? GiB, 4 × 32768 tokens$/,
   )
   expect(fitOf(findCatalogModel('qwen3-8b')!, build!, tiny).text).toMatch(
-    /^no: needs \d\.\d GiB, of which 1\.6 GiB of main memory can be had$/,
+    /^no: needs \d\.\d GiB, and 1\.6 GiB of main memory are available$/,
   )
 })
 

