@@ -24,6 +24,10 @@ const anchorsOf = (markdown: string) => {
 }
 
 describe('the list of topics', () => {
+  test('each has its page', () => {
+    expect(guides.map(({ topic }) => topic)).toEqual(topics.map(({ topic }) => topic))
+  })
+
   test('no topic is the name of a command, whose help would be printed instead', () => {
     const commands = new Set(entries.map(({ name }) => name))
     expect(topics.filter(({ topic }) => commands.has(topic))).toEqual([])
