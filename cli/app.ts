@@ -51,36 +51,36 @@ export interface App {
   /** Set when this start created the data directory's first organization. */
   firstStart: { organizationId: string; tokenPath: string; secret: string } | undefined
   models: { id: string; tasks: readonly string[]; description: string | undefined }[]
-  /** Settles when the server has stopped: after `close`, or because it could not go on. */
+  /** Settles when the server has stopped: after `close`, or after an error that it could not survive. */
   stopped: Promise<{ exitCode: number }>
   /**
-   * Reads infer.yaml again and offers the models that it lists now, and reads the certificate again; what is wrong with
-   * either is logged. Never rejects.
+   * Reads infer.yaml again and offers the models that it lists now, and reads the certificate again. Logs what is wrong
+   * with either. Never rejects.
    */
   reload(): Promise<void>
   /** Drains and closes everything, in reverse order of opening. */
   close(): Promise<void>
 }
 
-/** Puts the program together: the one place that knows every part. Owners are opened in order and closed in reverse. */
-export async function openApp(options: AppOptions, begun: Startup = beginStartup(options)): Promise<App> {
+/** Composition root: the only function that knows every part. Opens owners in order and closes them in reverse. */
+export async function openApp(options: AppOptions, startup: Startup = beginStartup(options)): Promise<App> {
   const { dataDir, drainTimeoutMs } = options
-  const { path, file, config, log, journal, ended } = begun
+  const { path, file, config, log, journal, ended } = startup
   const drainMs = drainTimeoutMs ?? config.limits.drain_timeout
 
-  // Starts programs and waits for them: meanwhile the store is opened.
-  const looking = probeMachine()
+  // Starts programs and waits for them; the store opens in the meantime.
+  const machineProbe = probeMachine()
   const https = options.https && { dataDir, files: options.https.files }
   const server = await openServer({ config, log, https }).catch(async (thrown: unknown) => {
-    // A second start on the same data directory finds both taken: what the store says comes first, because it explains both.
-    await begun.store.then(store => store.close())
+    // When another server uses this data directory, both the store and the port are taken. The store's error explains both.
+    await startup.store.then(store => store.close())
     throw thrown
   })
   if (!https && config.trusted_proxies.length === 0 && !/^(127\.|localhost:|\[::1\]:)/.test(config.listen))
     log.warn(
-      `${config.listen} can be reached from other machines and speaks plain HTTP: start with --https, or put a proxy with TLS before it`,
+      `Other machines can reach ${config.listen}, which uses unencrypted HTTP: start with --https, or put a proxy with TLS before it`,
     )
-  const store = await begun.store.catch(async (thrown: unknown) => {
+  const store = await startup.store.catch(async (thrown: unknown) => {
     await server.drain(0)
     throw thrown
   })
@@ -95,13 +95,13 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
     traits: traitsOf,
   })
   const timings = openTimings()
-  // Before any engine starts: it removes the folders that engines of an earlier run shared with the server.
+  // Opened before any engine starts: it removes the folders that engines of an earlier run shared with the server.
   const files = await openFiles({ dataDir, store, linkKey: keys.links, limits: config.limits, log })
   const fleet = await openFleet({
     models: registry.all,
     dataDir,
     bootId: store.recovery.bootId,
-    machine: await looking,
+    machine: await machineProbe,
     secrets: [path, ...(options.https?.files ? [options.https.files.key] : [])],
     log,
     limits: config.limits,
@@ -109,7 +109,7 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
   })
   const reload = openReload({ path, config: file, check: traitsOf, registry, fleet, log })
   const threads = openCpu()
-  // The other side of the threads is cli/cpu-worker.ts.
+  // The threads run cli/cpu-worker.ts.
   const cpu = { ...threads, ...openPreparing(threads), ...openResultLookup(threads) }
   const throughput = openThroughput()
   const ffmpeg = openFfmpeg({ ...config.media, environment: hostEnvironment() })
@@ -122,7 +122,7 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
   const admission = openAdmission({
     registry,
     bodies: openBodyMemory(config.limits.held_bodies, collectGarbage),
-    // Opened below, because jobs run what is admitted.
+    // Refers to jobs, which are opened below because they need admission.
     room: {
       records: () => jobs.recorder.requireRoom(),
       queue: model => jobs.calls.requireRoom(model),
@@ -197,7 +197,7 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
     clearInterval(flushing)
     throughput.close()
     reload.close()
-    // Each has its turn whatever became of the one before: what is not written down at the end is lost.
+    // Every step runs even if an earlier one failed: data that is not written now is lost.
     const steps = [
       () => Promise.all([server.drain(drainMs), jobs.drain(drainMs)]),
       () => executions.close(),
@@ -208,7 +208,8 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
       () => cpu.close(),
       () => store.close(),
     ]
-    for (const step of steps) await step().catch((cause: unknown) => log.error('A part did not close', {}, cause))
+    for (const step of steps)
+      await step().catch((cause: unknown) => log.error('Closing a part of the server failed', {}, cause))
     removeServerFile(dataDir)
     ended.resolve({ exitCode: 0 })
   }
@@ -226,7 +227,7 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
           writeServerFile(dataDir, server)
         }
       } catch (cause) {
-        log.error('The certificate was not read again, so the one before stays in use', {}, cause)
+        log.error('Reading the certificate again failed, so the previous one stays in use', {}, cause)
       }
       await reload.reload()
     },
@@ -234,7 +235,7 @@ export async function openApp(options: AppOptions, begun: Startup = beginStartup
   }
 }
 
-/** The organization `default` and a root token, when there is none yet. The token stays in the data directory, 0600. */
+/** Creates the organization `default` and a root token unless they exist. The token is kept in the data directory, mode 0600. */
 async function createFirstOrganization(
   dataDir: string,
   store: Store,
@@ -244,7 +245,7 @@ async function createFirstOrganization(
   const own = (await store.organizations.list()).find(({ name }) => name === 'default')
   // A crash between the two writes of a first start must not leave an installation without a usable token.
   if (own && existsSync(tokenPath)) return undefined
-  // The owner of the machine is not limited by a plan; organizations made later are, unless they are given limits.
+  // No rate limit applies to the owner of the machine. Organizations created later get those of their plan.
   const organization =
     own ?? (await accounts.createOrganization({ name: 'default', requestsPerMinute: 0, jobsPerMinute: 0 }))
   const { secret } = await accounts.issue({

@@ -10,50 +10,50 @@ import { openSseParser, type SseEvent } from './sse.ts'
 
 export interface Request<S extends z.ZodType> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Begins with a slash; what is variable in it is already encoded. */
+  /** Begins with a slash; variable parts are already encoded. */
   path: string
   body?: unknown
-  /** The least that the answer must be; further members are kept out. */
+  /** Schema of the response body. */
   answer: S
   headers?: Record<string, string>
   signal?: AbortSignal
-  /** A connection on which nothing moves for this long is dead. Milliseconds; for ever when left out. */
+  /** Maximum time without any byte before the connection counts as lost. Milliseconds; no limit when omitted. */
   silenceMs?: number
 }
-type Question = Omit<Request<z.ZodType>, 'answer'>
+type RawRequest = Omit<Request<z.ZodType>, 'answer'>
 
-/** What a server answered that this program cannot read: the sentence is in the Failure, this is its cause. */
+/** Cause of a Failure whose response body this program could not parse; the Failure has the message for the user. */
 export class UnreadableAnswer extends Error {}
 
-/** Bytes. An answer without streaming is bounded by what engines may answer; a refusal is short. */
-const longestAnswer = 64 << 20
-const longestRefusal = 1 << 20
-/** A file that does not move for this long does not come any more. Milliseconds. */
+/** Maximum bytes of a response without streaming, which is as large as engine responses may be, and of an error body. */
+const maxAnswerBytes = 64 << 20
+const maxErrorBytes = 1 << 20
+/** Maximum time without any byte of a file before the transfer fails. Milliseconds. */
 const fileSilenceMs = 60_000
 
 /**
- * Speaks to one server: the one that INFER_URL and INFER_TOKEN name, else the one that runs on the data directory.
- * What the server refuses is thrown as a Failure with its own sentence.
+ * Sends requests to one server: to INFER_URL with INFER_TOKEN if set, else to the server that runs on the data directory.
+ * Throws an error response of the server as a Failure with the server's message.
  */
 export function openClient(dataDir: string) {
   const server = findServer(dataDir)
   const { url, token, isRemote, certificate } = server
 
-  async function open({ path, body, signal, ...how }: Question) {
+  async function open({ path, body, signal, ...options }: RawRequest) {
     let message: IncomingMessage
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      message = await send({ ...how, url: url + path, token, body: text, signal, certificate })
+      message = await send({ ...options, url: url + path, token, body: text, signal, certificate })
     } catch (cause) {
       signal?.throwIfAborted()
       throw unreachable(server, dataDir, cause)
     }
     const status = message.statusCode ?? 0
     if (status >= 200 && status < 300) return message
-    throw refusal(url, await readText(message, longestRefusal).catch(() => ''), { status, headers: message.headers })
+    throw refusal(url, await readText(message, maxErrorBytes).catch(() => ''), { status, headers: message.headers })
   }
 
-  /** Where a signed address of the server is asked: the one on this machine of itself, whatever its public address is. */
+  /** Returns the address for a signed URL: a server on this machine is reached directly, even if its public URL differs. */
   const ownAddress = (address: string): string => {
     const { href, pathname, search } = new URL(address, url)
     return isRemote ? href : url + pathname + search
@@ -63,21 +63,21 @@ export function openClient(dataDir: string) {
     url,
     isRemote,
 
-    /** Asks for JSON. */
+    /** Sends a request and returns the JSON body of the response. */
     async ask<S extends z.ZodType>(request: Request<S>): Promise<z.output<S>> {
-      return (await this.hear(request)).answer
+      return (await this.askWithHeaders(request)).answer
     },
 
-    /** The same, with the head of the answer. */
-    async hear<S extends z.ZodType>(
+    /** Sends a request and returns the JSON body and the headers of the response. */
+    async askWithHeaders<S extends z.ZodType>(
       request: Request<S>,
     ): Promise<{ answer: z.output<S>; headers: IncomingHttpHeaders }> {
-      const { answer, ...question } = request
-      const { path, signal } = question
-      const message = await open(question)
+      const { answer, ...rest } = request
+      const { path, signal } = rest
+      const message = await open(rest)
       let text: string
       try {
-        text = await readText(message, longestAnswer)
+        text = await readText(message, maxAnswerBytes)
       } catch (cause) {
         signal?.throwIfAborted()
         throw broken(url, cause)
@@ -87,15 +87,14 @@ export function openClient(dataDir: string) {
       } catch (cause) {
         throw refused(
           'worker_error',
-          `${url}${path} answered with something that infer does not know. Is it an infer server of another version?`,
+          `This version of infer cannot read the response of ${url}${path}. Is it an infer server of another version?`,
           { cause: new UnreadableAnswer(String(cause), { cause }) },
         )
       }
     },
 
     /**
-     * Asks for a stream of events, with POST when there is a body; they come as the server sends them. CallerSignal the loop
-     * ends the request.
+     * Streams server-sent events, with POST when there is a body. Leaving the loop ends the request.
      */
     async *stream(
       path: string,
@@ -122,8 +121,7 @@ export function openClient(dataDir: string) {
     },
 
     /**
-     * Sends a file to an address that the server has given out for it: signed, so no token goes along. Throws what the
-     * server refuses.
+     * Uploads a file to a signed URL of the server, without a token. Throws a Failure when the server refuses it.
      */
     async put(address: string, body: Readable, headers: Record<string, string>, signal?: AbortSignal): Promise<void> {
       let message: IncomingMessage
@@ -143,13 +141,11 @@ export function openClient(dataDir: string) {
         throw unreachable(server, dataDir, cause)
       }
       const status = message.statusCode ?? 0
-      const text = await readText(message, longestRefusal).catch(() => '')
+      const text = await readText(message, maxErrorBytes).catch(() => '')
       if (status < 200 || status > 299) throw refusal(url, text, { status, headers: message.headers })
     },
 
-    /**
-     * The bytes of a file whose address a result names: signed, so no token goes along.
-     */
+    /** Downloads a file from a signed URL of a result, without a token. */
     async *bytes(address: string, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
       const from = ownAddress(address)
       let message: IncomingMessage
@@ -168,7 +164,7 @@ export function openClient(dataDir: string) {
       }
       const status = message.statusCode ?? 0
       if (status !== 200)
-        throw refusal(from.split('?')[0]!, await readText(message, longestRefusal).catch(() => ''), {
+        throw refusal(from.split('?')[0]!, await readText(message, maxErrorBytes).catch(() => ''), {
           status,
           headers: message.headers,
         })
@@ -184,4 +180,4 @@ export function openClient(dataDir: string) {
 export type Client = ReturnType<typeof openClient>
 
 const broken = (url: string, cause: unknown): Failure =>
-  refused('worker_error', `The connection to ${url} broke in the middle of the answer. Ask again.`, { cause })
+  refused('worker_error', `The connection to ${url} was lost during the response. Run the command again.`, { cause })

@@ -1,6 +1,6 @@
 import type { Task } from '../core/schemas/task.ts'
 
-/** The task that a model must have for a command to use it. */
+/** The task that a model must support for each command. */
 export const commandTasks = {
   run: 'std/chat-completion',
   chat: 'std/chat-completion',

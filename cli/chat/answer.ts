@@ -3,8 +3,8 @@ import { refused } from '../exit-codes.ts'
 import { errorOf, refusal } from '../refusal.ts'
 import type { SseEvent } from '../sse.ts'
 
-/** One thing that a streamed answer says: words of the answer, words of its reasoning, or how it ended. */
-export type Piece =
+/** One part of a streamed answer: text of the answer, text of its reasoning, or how it ended. */
+export type AnswerPart =
   | { kind: 'text' | 'reasoning'; text: string }
   | { kind: 'end'; finishReason: string; tokens: { input: number; output: number } | undefined }
 
@@ -14,10 +14,13 @@ interface Chunk {
 }
 
 /**
- * The pieces of a chat answer, from its stream of events. Ends with exactly one `end`.
+ * Reads the parts of a chat answer from its event stream. Ends with exactly one `end`.
  * Throws the Failure that the server put into the stream, or `worker_error` when the stream stops without `[DONE]`.
  */
-export async function* readAnswer(url: string, events: AsyncIterable<SseEvent>): AsyncGenerator<Piece, void, void> {
+export async function* readAnswer(
+  url: string,
+  events: AsyncIterable<SseEvent>,
+): AsyncGenerator<AnswerPart, void, void> {
   let finishReason = 'stop'
   let tokens: { input: number; output: number } | undefined
   for await (const { data } of events) {
@@ -35,7 +38,7 @@ export async function* readAnswer(url: string, events: AsyncIterable<SseEvent>):
     const { prompt_tokens: input, completion_tokens: output } = chunk.usage ?? {}
     if (typeof input === 'number' && typeof output === 'number') tokens = { input, output }
   }
-  throw broken('The answer broke off before its end. Ask again.')
+  throw broken('The answer ended too early. Ask again.')
 }
 
 function parse(data: string): Chunk {
@@ -43,9 +46,9 @@ function parse(data: string): Chunk {
     const value: unknown = JSON.parse(data)
     if (typeof value === 'object' && value !== null) return value
   } catch {
-    // Said below, in the same words as for a value that is no object.
+    // The error below is the same as for a value that is not an object.
   }
-  throw broken('The server sent an event that is no JSON; the answer was given up.')
+  throw broken('The server sent an event that is not a JSON object, so the answer was stopped. Ask again.')
 }
 
 const broken = (message: string): Failure => refused('worker_error', message)

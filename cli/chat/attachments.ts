@@ -5,24 +5,24 @@ import { sizeText } from '../quantities-text.ts'
 import { contentOf, imageUrl, type Part } from '../run/prompt.ts'
 import { unreadable } from '../unreadable.ts'
 
-/** The longest text file that goes with a message, in bytes: models read no more than that. */
-const largestText = 1 << 20
+/** Maximum size of an attached text file in bytes: larger files exceed the context of models. */
+const maxTextBytes = 1 << 20
 
-/** Images and text files that go with the next message. */
+/** Holds the images and text files to send with the next message. */
 export function openAttachments() {
   let images: string[] = []
   let texts: string[] = []
 
   return {
-    /** Reads an image file, or takes its address. Throws usage for what is no image. */
+    /** Reads an image file, or takes its URL. Throws usage for a file that is not an image. */
     addImage(image: string): void {
       images.push(imageUrl(image))
     },
-    /** Reads a text file. Throws usage for a file that is too large or is no text. */
+    /** Reads a text file. Throws usage for a file that is too large or not text. */
     addFile(path: string): void {
       texts.push(`${basename(path)}:\n\`\`\`\n${textOf(path).trimEnd()}\n\`\`\``)
     },
-    /** The content of a message with everything that was added. */
+    /** The content of a message with all attachments. */
     contentFor: (question: string): string | Part[] => contentOf([...texts, question].join('\n\n'), images),
     clear(): void {
       images = []
@@ -35,8 +35,8 @@ function textOf(path: string): string {
   let bytes: Buffer
   try {
     const { size } = statSync(path)
-    if (size > largestText)
-      throw usage(`The file ${path} is larger than ${sizeText(largestText)}. Attach a part of it.`)
+    if (size > maxTextBytes)
+      throw usage(`The file ${path} is larger than ${sizeText(maxTextBytes)}. Attach a part of it.`)
     bytes = readFileSync(path)
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).syscall === undefined) throw cause
@@ -46,7 +46,7 @@ function textOf(path: string): string {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     if (!text.includes('\0')) return text
   } catch {
-    // Said below, in the same words as for a zero byte.
+    // The error below is the same as for a zero byte.
   }
-  throw usage(`The file ${path} is no text. Attach an image with /image.`)
+  throw usage(`The file ${path} is not text. Attach an image with /image.`)
 }

@@ -7,8 +7,8 @@ import { commandNames } from './chat-input.ts'
 const withPath = /^\/(image|file|save)\s+/
 
 /**
- * What the Tab key offers behind a typed line: matches, and the part of the line that each of them replaces. `models`
- * are the ids that can be talked to.
+ * Completes a typed line for the Tab key: returns the matches, and the part of the line that each match replaces.
+ * `models` returns the ids of the chat models.
  */
 export async function completionsFor(line: string, models: () => Promise<string[]>): Promise<[string[], string]> {
   if (!line.startsWith('/')) return [[], line]
@@ -26,13 +26,13 @@ export async function completionsFor(line: string, models: () => Promise<string[
   return [(await models().catch(() => [])).filter(id => id.startsWith(typed)), typed]
 }
 
-/** Files and folders whose path begins with the text; folders end with a slash. */
+/** Returns files and folders whose path begins with the text; folders end with a slash. */
 function pathsFor(typed: string): string[] {
   const folder = typed.endsWith('/') ? typed : typed.includes('/') ? `${dirname(typed)}/` : ''
   const start = typed.slice(folder === '//' ? 1 : folder.length)
-  const place = folder === '' ? '.' : folder.replace(/^~(?=\/)/, homedir())
+  const directory = folder === '' ? '.' : folder.replace(/^~(?=\/)/, homedir())
   try {
-    return readdirSync(join(place, '.'), { withFileTypes: true })
+    return readdirSync(join(directory, '.'), { withFileTypes: true })
       .filter(({ name }) => name.startsWith(start) && (start.startsWith('.') || !name.startsWith('.')))
       .map(entry => `${typed.slice(0, typed.length - start.length)}${entry.name}${entry.isDirectory() ? '/' : ''}`)
   } catch {

@@ -5,14 +5,14 @@ export interface Message {
   content: string | Part[]
 }
 
-/** How the model is asked, from the command's flags; what is undefined is left to the server. */
+/** Sampling options from the command's flags. The server decides those that are undefined. */
 export interface ChatSettings {
   temperature?: number
   maxTokens?: number
   seed?: number
 }
 
-/** What was said so far, with whom, and under which instruction. */
+/** Holds the messages so far, the model and the system prompt. */
 export function openConversation({
   model,
   system,
@@ -31,19 +31,19 @@ export function openConversation({
     switchModel(id: string): void {
       state.model = id
     },
-    instruct(text: string | undefined): void {
+    setSystem(text: string | undefined): void {
       state.system = text
     },
     clear(): void {
       history = []
     },
-    /** What was said so far, under the instruction. */
-    messages: (): Message[] => withInstruction(state.system, history),
-    /** The request that puts `question` to the model; changes nothing yet. */
+    /** The system prompt, if there is one, and the messages so far. */
+    messages: (): Message[] => withSystem(state.system, history),
+    /** The request body for `question`; changes nothing. */
     requestFor(question: Message['content']): Record<string, unknown> {
       return requestOf(state, [...history, { role: 'user', content: question }], settings)
     },
-    /** Keeps a question and its answer. An answer of nothing (stopped at once, or failed) leaves no trace. */
+    /** Keeps a question and its answer, unless the answer is empty because it failed or was stopped at once. */
     keep(question: Message['content'], answer: string): void {
       if (answer !== '') history.push({ role: 'user', content: question }, { role: 'assistant', content: answer })
     },
@@ -51,7 +51,7 @@ export function openConversation({
 }
 export type Conversation = ReturnType<typeof openConversation>
 
-/** The body of a chat completion; streaming is added by who streams. */
+/** Returns the body of a chat completion request, without the streaming options. */
 export function requestOf(
   { model, system }: { model: string; system: string | undefined },
   messages: readonly Message[],
@@ -59,12 +59,12 @@ export function requestOf(
 ): Record<string, unknown> {
   return {
     model,
-    messages: withInstruction(system, messages),
+    messages: withSystem(system, messages),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { max_completion_tokens: maxTokens }),
     ...(seed === undefined ? {} : { seed }),
   }
 }
 
-const withInstruction = (system: string | undefined, messages: readonly Message[]): Message[] =>
+const withSystem = (system: string | undefined, messages: readonly Message[]): Message[] =>
   system === undefined ? [...messages] : [{ role: 'system', content: system }, ...messages]

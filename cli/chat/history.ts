@@ -2,16 +2,16 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** So many lines are offered again. */
+/** Number of lines that a new session offers. */
 export const historySize = 500
 
-/** Where typed lines are kept between sessions. */
+/** The file that keeps typed lines between sessions. */
 export const historyPath = (environment: Record<string, string | undefined>): string =>
   join(environment.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'infer/chat-history')
 
 /**
- * The lines that were typed in chats of this user, one in each line of a file that only this user can read. Without a
- * path, and where the file cannot be read or written, lines are kept for this session only.
+ * Holds the lines that this user typed in chats, and keeps them in a file that only this user can read. Without a path,
+ * or when the file cannot be read or written, keeps them for this session only.
  */
 export function openHistory(path: string | undefined) {
   const lines = read(path)
@@ -31,7 +31,7 @@ export function openHistory(path: string | undefined) {
         mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
         appendFileSync(path, `${line}\n`, { mode: 0o600 })
       } catch {
-        // A chat goes on without its history.
+        // The chat works without a stored history.
       }
     },
   }

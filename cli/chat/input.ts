@@ -8,7 +8,7 @@ interface Key {
   name?: string
 }
 
-/** Asks the terminal to mark what is pasted, so that a line break in it does not send it. */
+/** Makes the terminal mark pasted text, so that a line break in it does not send the message. */
 const bracketedPaste = { on: '\u001b[?2004h', off: '\u001b[?2004l' }
 
 export interface InputOptions {
@@ -17,22 +17,22 @@ export interface InputOptions {
   complete: (line: string) => Promise<[string[], string]>
   /** Ctrl-C. */
   onInterrupt: () => void
-  /** Ctrl-D, or the terminal is gone. */
+  /** Ctrl-D, or the terminal was closed. */
   onClose: () => void
 }
 
 /**
- * Reads messages from the terminal: with line editing, history, completion, and messages of several lines. readline keeps
- * the terminal in raw mode and must go on reading, or Ctrl-C would not arrive; while `muted` only its echo stops.
+ * Reads messages from the terminal, with line editing, history, completion and multi-line messages. readline keeps the
+ * terminal in raw mode and must continue to read, or Ctrl-C would not arrive; muting only stops its echo.
  */
 export function openInput({ terminal, history, complete, onInterrupt, onClose }: InputOptions) {
   const { stdin, stdout, paint } = terminal
   const lines = openMessageLines()
-  const waiting: string[] = []
+  const pending: string[] = []
   let wake: (() => void) | undefined
   let isMuted = false
   let isPasting = false
-  let closed = false
+  let isClosed = false
 
   const screen = new Writable({
     write(piece: Buffer, _, done) {
@@ -40,7 +40,7 @@ export function openInput({ terminal, history, complete, onInterrupt, onClose }:
       done()
     },
   })
-  // Before readline listens, so that the mark comes before the first pasted line.
+  // Added before readline's own listener, so that the mark arrives before the first pasted line.
   const onKey = (_: string | undefined, key: Key | undefined) => {
     if (key?.name === 'paste-start') isPasting = true
     if (key?.name !== 'paste-end') return
@@ -66,24 +66,24 @@ export function openInput({ terminal, history, complete, onInterrupt, onClose }:
   stdout.on('resize', resized)
   stdout.write(bracketedPaste.on)
 
-  let kept = history.newest()
+  let previous = history.newest()
   line.on('history', (all: string[]) => {
-    // Pasted lines would push out what was typed.
-    if (isPasting || lines.isOpen()) all.splice(0, all.length, ...kept)
+    // Pasted lines would push typed lines out of the history.
+    if (isPasting || lines.isOpen()) all.splice(0, all.length, ...previous)
     else if (all[0] !== undefined) history.add(all[0])
-    kept = [...all]
+    previous = [...all]
   })
   line.on('line', typed => {
     if (isPasting) return lines.hold(typed)
     const message = lines.take(typed)
     if (message !== undefined) {
-      waiting.push(message)
+      pending.push(message)
       wake?.()
     } else if (!isMuted) prompt()
   })
   line.on('SIGINT', onInterrupt)
   line.on('close', () => {
-    closed = true
+    isClosed = true
     stdin.off('keypress', onKey)
     stdout.off('resize', resized)
     stdout.write(bracketedPaste.off)
@@ -99,25 +99,25 @@ export function openInput({ terminal, history, complete, onInterrupt, onClose }:
   return {
     /** The next message; undefined when the input has ended. */
     async next(): Promise<string | undefined> {
-      const typed = waiting.shift()
-      if (typed !== undefined || closed) return typed
+      const typed = pending.shift()
+      if (typed !== undefined || isClosed) return typed
       prompt()
       await new Promise<void>(resolve => (wake = resolve))
       wake = undefined
-      return waiting.shift()
+      return pending.shift()
     },
-    /** Whether what is typed is shown. */
+    /** Hides typed text, or shows it again. */
     mute(muted: boolean): void {
       isMuted = muted
     },
-    /** Drops what was typed and not sent. */
+    /** Drops typed text that was not sent. */
     discard(): void {
       lines.forget()
       line.write(null, { ctrl: true, name: 'e' })
       line.write(null, { ctrl: true, name: 'u' })
     },
     prompt,
-    isClosed: (): boolean => closed,
+    isClosed: (): boolean => isClosed,
     close: (): void => line.close(),
   }
 }

@@ -1,15 +1,15 @@
 const quotes = '"""'
 
 /**
- * Puts typed lines together to messages: a line that ends with a backslash continues in the next one, three quotes hold
- * everything up to the next three quotes, and pasted lines belong to the line that Enter ends.
+ * Joins typed lines into messages. A line that ends with a backslash continues on the next line, three quotes begin a
+ * message that the next three quotes end, and pasted lines belong to the next line that the user ends with Enter.
  */
 export function openMessageLines() {
   let held = ''
   let isQuoted = false
 
   return {
-    /** Takes a typed line. The whole message, or undefined while it continues. */
+    /** Takes a typed line. Returns the complete message, or undefined while it continues. */
     take(line: string): string | undefined {
       const opens = !isQuoted && held === '' ? /^(\/system\s+)?"""/.exec(line) : null
       if (opens) {
@@ -32,7 +32,7 @@ export function openMessageLines() {
       }
       return release(line)
     },
-    /** Holds a line that was pasted with its end. */
+    /** Holds a pasted line that ended with a line break. */
     hold(line: string): void {
       held += `${line}\n`
     },

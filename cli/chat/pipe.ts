@@ -4,7 +4,7 @@ import type { Terminal } from '../terminal.ts'
 import { type AskOptions, streamAnswer, wholeAnswer } from './ask.ts'
 import { type ChatSettings, requestOf } from './conversation.ts'
 
-/** One question from standard input, one answer to standard output. */
+/** Reads one prompt from standard input and writes the answer to standard output. */
 export async function chatInPipe(
   terminal: Terminal,
   options: AskOptions,
@@ -17,9 +17,9 @@ export async function chatInPipe(
 ): Promise<void> {
   const prompt = await announceWait(terminal, readAll(terminal.stdin))
   if (prompt.trim() === '')
-    throw usage('Standard input holds no prompt. Write: echo "Hello" | infer chat, or run it in a terminal.')
+    throw usage('Standard input contains no prompt. Write: echo "Hello" | infer chat, or run it in a terminal.')
   const body = requestOf({ model, system }, [{ role: 'user', content: prompt }], settings)
-  const onWait = () => terminal.remark(`${model} is being loaded…`)
+  const onWait = () => terminal.remark(`Loading ${model}…`)
   if (json) {
     terminal.json(await wholeAnswer(body, { ...options, onWait }))
     return
@@ -30,7 +30,7 @@ export async function chatInPipe(
       terminal.stdout.write(piece.text)
       last = piece.text
     } else if (piece.kind === 'end' && piece.finishReason === 'length') {
-      terminal.remark('The answer was cut at its longest; --max-tokens raises that.')
+      terminal.remark('The answer reached its maximum length; --max-tokens raises it.')
     }
   }
   if (!last.endsWith('\n')) terminal.stdout.write('\n')

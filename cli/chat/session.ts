@@ -15,8 +15,8 @@ import { openInput } from './input.ts'
 import { saveTranscript } from './transcript.ts'
 
 /**
- * A talk in the terminal, until Ctrl-D or /exit. Ctrl-C stops the answer that is being written; while none is, it
- * empties the line. What is typed during an answer is not shown and is asked next.
+ * Runs a chat in the terminal until Ctrl-D or /exit. Ctrl-C stops a running answer; otherwise it empties the line. Text
+ * typed during an answer is not shown, and is sent after it.
  */
 export async function chatInTerminal(
   terminal: Terminal,
@@ -26,77 +26,77 @@ export async function chatInTerminal(
 ): Promise<void> {
   const { stdout, paint } = terminal
   const attachments = openAttachments()
-  let answering: AbortController | undefined
+  let runningAnswer: AbortController | undefined
 
   const input = openInput({
     terminal,
     history: openHistory(keepsHistory ? historyPath(terminal.environment) : undefined),
     complete: line => completionsFor(line, () => chatModels(client)),
     onInterrupt() {
-      if (answering) return answering.abort()
+      if (runningAnswer) return runningAnswer.abort()
       input.discard()
-      terminal.print(paint.faint('\n(Ctrl-D or /exit leaves)'))
+      terminal.print(paint.faint('\n(Ctrl-D or /exit ends the chat)'))
       input.prompt()
     },
-    onClose: () => answering?.abort(),
+    onClose: () => runningAnswer?.abort(),
   })
 
-  terminal.print(paint.faint(`Talking to ${conversation.model()} at ${client.url}. /help shows what you can type.`))
+  terminal.print(paint.faint(`Chat with ${conversation.model()} at ${client.url}. /help lists the commands.`))
   for (;;) {
     const text = await input.next()
-    if (text === undefined || (await obey(text)) === 'leave') break
+    if (text === undefined || (await handle(text)) === 'exit') break
   }
   // Ctrl-D leaves the cursor behind the prompt.
   if (input.isClosed()) terminal.print('')
   input.close()
 
-  async function obey(text: string): Promise<'leave' | undefined> {
-    const meaning = parseChatInput(text)
-    switch (meaning.does) {
-      case 'nothing':
+  async function handle(text: string): Promise<'exit' | undefined> {
+    const parsed = parseChatInput(text)
+    switch (parsed.kind) {
+      case 'empty':
         return undefined
-      case 'leave':
-        return 'leave'
+      case 'exit':
+        return 'exit'
       case 'help':
         terminal.print(helpText)
         return undefined
       case 'clear':
         conversation.clear()
         attachments.clear()
-        terminal.print(paint.faint('Forgotten.'))
+        terminal.print(paint.faint('Started a new conversation.'))
         return undefined
       case 'system':
-        if (meaning.text === undefined) terminal.print(conversation.system() ?? paint.faint('No instruction is set.'))
-        else conversation.instruct(meaning.text === '-' ? undefined : meaning.text)
+        if (parsed.text === undefined) terminal.print(conversation.system() ?? paint.faint('No system prompt is set.'))
+        else conversation.setSystem(parsed.text === '-' ? undefined : parsed.text)
         return undefined
       case 'model':
-        await chooseModel(meaning.id)
+        await chooseModel(parsed.id)
         return undefined
       case 'image':
       case 'file':
       case 'save':
-        handleFile(meaning)
+        handleFile(parsed)
         return undefined
       case 'unknown':
-        terminal.print(`There is no command ${meaning.word}. /help shows them.`)
+        terminal.print(`There is no command ${parsed.word}. /help lists the commands.`)
         return undefined
-      case 'say':
-        await answer(meaning.text)
+      case 'message':
+        await answer(parsed.text)
         return undefined
     }
   }
 
-  function handleFile({ does, path }: { does: 'image' | 'file' | 'save'; path: string | undefined }): void {
+  function handleFile({ kind, path }: { kind: 'image' | 'file' | 'save'; path: string | undefined }): void {
     try {
-      if (path === undefined) throw usage(`Write: /${does} ${does === 'image' ? '<file or address>' : '<file>'}`)
-      const place = path.replace(/^~(?=\/)/, homedir())
-      if (does === 'save') {
-        saveTranscript(place, conversation.model(), conversation.messages())
-        return terminal.print(paint.faint(`Saved to ${place}.`))
+      if (path === undefined) throw usage(`Write: /${kind} ${kind === 'image' ? '<file or URL>' : '<file>'}`)
+      const expandedPath = path.replace(/^~(?=\/)/, homedir())
+      if (kind === 'save') {
+        saveTranscript(expandedPath, conversation.model(), conversation.messages())
+        return terminal.print(paint.faint(`Saved to ${expandedPath}.`))
       }
-      if (does === 'image') attachments.addImage(place)
-      else attachments.addFile(place)
-      terminal.print(paint.faint(`${printable(basename(place))} goes with the next message.`))
+      if (kind === 'image') attachments.addImage(expandedPath)
+      else attachments.addFile(expandedPath)
+      terminal.print(paint.faint(`${printable(basename(expandedPath))} is sent with the next message.`))
     } catch (thrown) {
       terminal.stderr.write(failureText(failureOf(thrown), paint))
     }
@@ -110,20 +110,20 @@ export async function chatInTerminal(
           offered.map(one => (one === conversation.model() ? paint.good(`* ${one}`) : `  ${one}`)).join('\n'),
         )
       else if (offered.includes(id)) conversation.switchModel(id)
-      else terminal.print(`No model '${id}' can chat here. Offered: ${offered.join(', ')}.`)
+      else terminal.print(`There is no chat model '${id}' here. Offered: ${offered.join(', ')}.`)
     } catch (thrown) {
       terminal.stderr.write(failureText(failureOf(thrown), paint))
     }
   }
 
   async function answer(text: string): Promise<void> {
-    answering = new AbortController()
+    runningAnswer = new AbortController()
     input.mute(true)
     const question = attachments.contentFor(text)
-    const { signal } = answering
+    const { signal } = runningAnswer
     let answerText = ''
     const started = performance.now()
-    const onWait = () => terminal.progress(paint.faint(`${conversation.model()} is being loaded… (Ctrl-C gives up)`))
+    const onWait = () => terminal.progress(paint.faint(`Loading ${conversation.model()}… (Ctrl-C stops waiting)`))
     try {
       for await (const piece of streamAnswer(conversation.requestFor(question), { client, signal, onWait })) {
         if (answerText === '' && piece.kind !== 'end') terminal.progress('')
@@ -141,19 +141,19 @@ export async function chatInTerminal(
       if (signal.aborted) stdout.write(paint.faint('\n(stopped)\n'))
       else terminal.stderr.write(`${answerText === '' ? '' : '\n'}${failureText(failureOf(thrown), paint)}`)
     } finally {
-      answering = undefined
+      runningAnswer = undefined
       input.mute(false)
       conversation.keep(question, answerText)
-      // A message that got no answer can be sent again with its files.
+      // After a message without an answer, the next one still carries the files.
       if (answerText !== '') attachments.clear()
     }
   }
 }
 
-/** The line under an answer: how it ended, where that matters, and how fast it was. */
+/** Returns the line under an answer: how it ended unless normally, tokens, speed and time. */
 export function footer(finishReason: string, tokens: number | undefined, ms: number): string {
   const parts = [
-    ...(finishReason === 'stop' ? [] : [finishReason === 'length' ? 'cut at its longest' : finishReason]),
+    ...(finishReason === 'stop' ? [] : [finishReason === 'length' ? 'maximum length reached' : finishReason]),
     ...(tokens === undefined
       ? []
       : [

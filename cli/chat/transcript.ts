@@ -3,8 +3,8 @@ import { usage } from '../exit-codes.ts'
 import type { Message } from './conversation.ts'
 
 /**
- * Writes a conversation to a new file: the messages of the API where its name ends in `.json`, else Markdown.
- * Throws usage where there is a file of that name.
+ * Writes a conversation to a new file: as messages of the API if its name ends in `.json`, else as Markdown.
+ * Throws usage if the file exists.
  */
 export function saveTranscript(path: string, model: string, messages: readonly Message[]): void {
   const text = path.endsWith('.json')
@@ -14,11 +14,11 @@ export function saveTranscript(path: string, model: string, messages: readonly M
     writeFileSync(path, text, { flag: 'wx' })
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause
-    throw usage(`There is a file ${path} already. Choose another name.`)
+    throw usage(`The file ${path} exists. Choose another name.`)
   }
 }
 
-const heads = { system: 'Instruction', user: 'User', assistant: 'Assistant' } as const
+const heads = { system: 'System prompt', user: 'User', assistant: 'Assistant' } as const
 
 function markdownOf(model: string, messages: readonly Message[]): string {
   const sections = messages.map(({ role, content }) => `## ${heads[role]}\n\n${textOf(content)}`)

@@ -5,7 +5,7 @@ import { withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer backup <file>`: a whole, verified copy of the database from one moment, while the server goes on. */
+/** `infer backup <file>`: writes a complete, verified snapshot of the database while the server runs. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .argument('<file>', 'a new file')
@@ -18,11 +18,11 @@ export function define(command: Command, terminal: Terminal): void {
       if (json) terminal.json({ file: resolve(file), bytes })
       else {
         terminal.print(`Copied ${sizeText(bytes)} to ${file} and verified it.`)
-        terminal.remark(`Keep ${join(folder, 'master-key')} too: without it no token of the copy works.`)
+        terminal.remark(`Keep ${join(folder, 'master-key')} too: without it no token in the backup works.`)
       }
     })
   withExamples(command, [
     ['infer backup /backups/infer-monday.db', 'while the server runs'],
-    ['infer backup copy.db --data-dir /var/lib/infer', 'of a service'],
+    ['infer backup copy.db --data-dir /var/lib/infer', 'the database of a service'],
   ])
 }

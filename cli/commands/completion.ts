@@ -7,7 +7,7 @@ import type { Terminal } from '../terminal.ts'
 
 const scripts = { bash, zsh, fish } as const
 
-/** `infer completion <shell>`: the script that teaches a shell to complete commands, options and model ids. */
+/** `infer completion <shell>`: prints the script with which a shell completes commands, options and model ids. */
 export function define(command: Command, terminal: Terminal): void {
   command
     .description(
@@ -17,7 +17,7 @@ export function define(command: Command, terminal: Terminal): void {
     .action((shell: keyof typeof scripts) => void terminal.stdout.write(scripts[shell]))
   withExamples(command, [
     ['source <(infer completion bash)', 'for this session'],
-    ['infer completion bash > ~/.local/share/bash-completion/completions/infer', 'for good'],
+    ['infer completion bash > ~/.local/share/bash-completion/completions/infer', 'for every session'],
     ['infer completion zsh > "${fpath[1]}/_infer"', 'for zsh'],
     ['infer completion fish > ~/.config/fish/completions/infer.fish', 'for fish'],
   ])

@@ -12,17 +12,17 @@ export function define(command: Command, terminal: Terminal): void {
   defineExplain(command.command('explain'), terminal)
   const schema = command
     .command('schema')
-    .summary('print what may stand in infer.yaml, as JSON Schema')
+    .summary('print the JSON Schema of infer.yaml')
     .description(
-      "Prints the JSON Schema of infer.yaml. An editor with a YAML language server completes and checks the file by it: save it beside the file and make '# yaml-language-server: $schema=./infer.schema.json' its first line.",
+      "Prints the JSON Schema of infer.yaml. An editor with a YAML language server uses it to complete and check the file: save the schema beside infer.yaml, whose first line must be '# yaml-language-server: $schema=./infer.schema.json'.",
     )
     .action(() => terminal.print(JSON.stringify(configSchema(), null, 2)))
   withExamples(schema, [['infer config schema > infer.schema.json', 'for an editor']])
 
   const check = withDataDir(withJson(command.command('check')))
-    .summary('check infer.yaml before the server reads it')
+    .summary('validate infer.yaml before the server reads it')
     .description(
-      'Checks a configuration as the server would. Ends with 65 and the place of the fault when it is wrong. Warns of paths for sandboxes that do not exist.',
+      'Validates a configuration as the server does. Prints where the first error is and exits with 65 when there is one. Warns about sandbox paths that do not exist.',
     )
     .argument('[path]', 'the file (infer.yaml in the data directory)')
     .action(async (path: string | undefined, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
@@ -34,7 +34,7 @@ export function define(command: Command, terminal: Terminal): void {
       if (path === undefined && !existsSync(file)) {
         if (json) return terminal.json({ path: null, models: [], warnings: [] })
         return terminal.print(
-          `There is no ${file}, so the models that ship with infer are offered. 'infer model add' makes it.`,
+          `There is no ${file}, so the server offers the models that ship with infer. 'infer model add' creates the file.`,
         )
       }
       const { models } = readConfig(file, true, traitsOf)
@@ -42,15 +42,15 @@ export function define(command: Command, terminal: Terminal): void {
       const warnings = models.flatMap(model => (model.enabled ? missingSandboxPaths(model) : []))
       if (json) return terminal.json({ path: file, models: models.map(({ id }) => id), warnings })
       for (const warning of warnings) terminal.warn(warning)
-      terminal.print(`${file} is in order: ${count}.`)
+      terminal.print(`${file} is valid: ${count}.`)
     })
   withExamples(check, [
-    ['infer config check', 'the one of this installation'],
-    ['infer config check ./infer.yaml', 'another one'],
+    ['infer config check', 'the file of this installation'],
+    ['infer config check ./infer.yaml', 'another file'],
   ])
   withExamples(command, [
     ['infer config explain memory', 'what a key means, its default and an example'],
-    ['infer config check', 'whether infer.yaml is right, and if not, where it is wrong'],
+    ['infer config check', 'whether infer.yaml is valid, and where it is not'],
     ['infer config schema > infer.schema.json', 'for an editor'],
   ])
 }

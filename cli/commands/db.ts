@@ -5,21 +5,21 @@ import { withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 
-const looking = {
+const stepTexts = {
   structure: 'Checking the structure',
-  ledger: 'Checking the chain of the ledger',
+  ledger: 'Checking the hash chain of the ledger',
   references: 'Checking references',
   jobs: 'Comparing jobs, events and ledger',
   executions: 'Comparing executions, nodes and jobs',
   files: 'Comparing files and library',
 } as const
 
-/** `infer db check`: looks for damage, beside a running server or without one. Ends with 65 when there is some. */
+/** `infer db check`: looks for damage, with or without a running server. Exits with 65 when there is some. */
 export function define(command: Command, terminal: Terminal): void {
   const check = withDataDir(withJson(command.command('check')))
     .summary('look for damage')
     .description(
-      'Looks for damage, while the server runs or not, and changes nothing. Checks the structure, the hash chain of the ledger and what belongs together.',
+      'Looks for damage, with or without a running server, and changes nothing. Checks the structure, the hash chain of the ledger and the references between tables.',
     )
     .option('--quick', 'structure and ledger only')
     .action(async ({ dataDir, json, quick }: { dataDir?: string; json?: boolean; quick?: boolean }) => {
@@ -27,7 +27,7 @@ export function define(command: Command, terminal: Terminal): void {
       const { checkDatabase } = await import('../../core/store/sqlite/admin.ts')
       const report = await checkDatabase(folder, {
         quick: quick === true,
-        onStep: step => terminal.progress(`${looking[step]}…`),
+        onStep: step => terminal.progress(`${stepTexts[step]}…`),
       }).finally(() => terminal.progress(''))
       const { findings, schema, bytes, jobs, events, files, videos, ledgerRows } = report
       if (json)
@@ -44,7 +44,7 @@ export function define(command: Command, terminal: Terminal): void {
         })
       else if (findings.length === 0)
         terminal.print(
-          `The database is whole: ${sizeText(bytes)}, schema ${schema}, ${ledgerRows} ledger rows${quick ? '' : `, ${jobs} jobs, ${files} files`}.`,
+          `The database is intact: ${sizeText(bytes)}, schema ${schema}, ${ledgerRows} ledger rows${quick ? '' : `, ${jobs} jobs, ${files} files`}.`,
         )
       else {
         for (const finding of findings) terminal.print(finding)

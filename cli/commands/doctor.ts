@@ -12,22 +12,22 @@ interface Options {
   again?: boolean
 }
 
-/** `infer doctor`: what is fine, what is not, what to do. Changes nothing. Ends with 1 when something is broken. */
+/** `infer doctor`: checks the installation and the machine. Changes nothing. Exits with 1 when something is broken. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
-    .option('--config <path>', 'the configuration that the server is started with')
-    .option('--again', 'try the backends for GPUs again instead of believing what was found out before')
+    .option('--config <path>', 'the configuration that the server uses')
+    .option('--again', 'test the GPU backends again instead of using stored results')
     .action(async ({ dataDir, config, json, again }: Options) => {
       const { runChecks } = await import('../doctor/checks.ts')
       const findings: Finding[] = []
       const width = terminal.isTerminal ? terminal.stdout.columns || 80 : 0
-      const wanted = {
+      const checkOptions = {
         dataDir: dataDirectory(dataDir),
         configPath: config,
         environment: terminal.environment,
         again: again ?? false,
       }
-      for await (const finding of runChecks(wanted)) {
+      for await (const finding of runChecks(checkOptions)) {
         findings.push(finding)
         if (!json) terminal.print(drawFinding(finding, terminal.paint, width))
       }
@@ -37,7 +37,7 @@ export function define(command: Command, terminal: Terminal): void {
       if (!healthy) terminal.setExitCode(exitCodes.failed)
     })
   withExamples(command, [
-    ['infer doctor', 'what is fine, what is not, what to do'],
+    ['infer doctor', 'what works, what does not, and what to do'],
     ['infer doctor --json', 'for a program'],
   ])
 }

@@ -16,7 +16,7 @@ const Answer = z.looseObject({
   usage: z.looseObject({ prompt_tokens: z.int(), total_tokens: z.int() }),
 })
 
-/** Few enough that the first vectors are there soon, many enough that the way costs little. */
+/** Small enough for the first vectors to arrive soon, large enough to keep the overhead per request low. */
 const textsPerRequest = 64
 
 interface Vector {
@@ -25,15 +25,19 @@ interface Vector {
   embedding: number[]
 }
 
-/** `infer embed <model> [texts…]`: texts as vectors. A summary in a terminal, JSON lines in a pipe. */
+/** `infer embed <model> [texts…]`: embeds texts. Prints a summary in a terminal, JSON lines in a pipe. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .description(
-      'Turns texts into vectors. The texts are the arguments, or the lines of standard input. A pipe gets one JSON object a line, with index, text and embedding; a terminal gets a summary.',
+      'Turns texts into vectors. The texts are the arguments, or the lines of standard input. In a pipe prints one JSON object per line, with index, text and embedding; in a terminal prints a summary.',
     )
     .argument('<model>', 'id of the model')
-    .argument('[texts...]', 'the texts; the lines of standard input when left out')
-    .option('--dimensions <count>', 'shorter vectors, where the model can', readCount(1, 1_000_000))
+    .argument('[texts...]', 'the texts; default: the lines of standard input')
+    .option(
+      '--dimensions <count>',
+      'length of the vectors, if the model supports shorter ones',
+      readCount(1, 1_000_000),
+    )
     .action(
       async (
         model: string,
@@ -43,38 +47,38 @@ export function define(command: Command, terminal: Terminal): void {
         const texts =
           given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
         if (texts.length === 0)
-          throw usage('There is no text. Write: infer embed <model> "a text", or pipe in one text a line.')
+          throw usage('There is no text. Write: infer embed <model> "a text", or pipe in one text per line.')
         const client = openClient(dataDirectory(dataDir))
         await interruptible(terminal, async signal => {
           const vectors: Vector[] = []
-          let whole: z.output<typeof Answer> | undefined
+          let combined: z.output<typeof Answer> | undefined
           for (let at = 0; at < texts.length; at += textsPerRequest) {
             const input = texts.slice(at, at + textsPerRequest)
             const body = { model, input, ...(dimensions === undefined ? {} : { dimensions }) }
             const answer = await untilLoaded(
               () => client.ask({ method: 'POST', path: '/std/v1/embeddings', body, answer: Answer, signal }),
-              { signal, onWait: () => terminal.waiting(`${model} is being loaded…`) },
+              { signal, onWait: () => terminal.waiting(`Loading ${model}…`) },
             )
             terminal.progress('')
-            const found = answer.data.map(one => ({ ...one, index: at + one.index }))
-            whole = joined(whole, { ...answer, data: found })
-            const fresh = found.map(({ index, embedding }) => ({ index, text: texts[index] ?? '', embedding }))
-            if (!json && !terminal.isTerminal) for (const vector of fresh) terminal.print(JSON.stringify(vector))
-            else vectors.push(...fresh)
+            const data = answer.data.map(one => ({ ...one, index: at + one.index }))
+            combined = joined(combined, { ...answer, data })
+            const batch = data.map(({ index, embedding }) => ({ index, text: texts[index] ?? '', embedding }))
+            if (!json && !terminal.isTerminal) for (const vector of batch) terminal.print(JSON.stringify(vector))
+            else vectors.push(...batch)
           }
-          if (json) terminal.json(whole)
+          if (json) terminal.json(combined)
           else if (terminal.isTerminal) terminal.table(['dimensions', 'vector', 'text'], vectors.map(summaryOf))
         })
       },
     )
   withExamples(command, [
     ['infer embed bge-m3 "A cat sat on the mat."', 'one text'],
-    ['infer embed bge-m3 < sentences.txt > vectors.jsonl', 'one text a line, one vector a line'],
-    ['infer embed bge-m3 "Hello" --json', 'the whole answer as the API gives it'],
+    ['infer embed bge-m3 < sentences.txt > vectors.jsonl', 'one text per line, one vector per line'],
+    ['infer embed bge-m3 "Hello" --json', 'the complete response of the API'],
   ])
 }
 
-/** Answers to parts of one list as the answer to the whole of it. */
+/** Combines the responses for two parts of a list into one response. */
 function joined(before: z.output<typeof Answer> | undefined, next: z.output<typeof Answer>): z.output<typeof Answer> {
   if (!before) return next
   return {

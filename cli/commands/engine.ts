@@ -17,31 +17,31 @@ interface Options extends Omit<GgufEngineSettings, 'tasks' | 'threads' | 'key'> 
 }
 
 /**
- * `infer engine gguf`: one GGUF model as a server of its own, which is how `infer serve` starts the built-in engine.
- * INFER_ENGINE_KEY, when set, is what every request must bring; it is taken out of the environment at once.
+ * `infer engine gguf`: serves one GGUF model in its own process. `infer serve` starts the built-in engine with it.
+ * If INFER_ENGINE_KEY is set, requests need it as bearer token; it is removed from the environment at once.
  */
 export function define(command: Command, terminal: Terminal): void {
   const gguf = command
     .command('gguf')
     .summary('serve one GGUF file with llama.cpp')
-    .description('Serves one GGUF file with llama.cpp. When INFER_ENGINE_KEY is set, requests need it as bearer token.')
-    .requiredOption('--model <path>', 'the GGUF file; of a split model the first part')
-    .requiredOption('--id <id>', 'the name under which it answers')
-    .option('--task <task>', `what it is for, repeatable: ${textTasks.join(', ')}`, collectTasks)
+    .description('Serves one GGUF file with llama.cpp. If INFER_ENGINE_KEY is set, requests need it as bearer token.')
+    .requiredOption('--model <path>', 'the GGUF file, or the first part of a split model')
+    .requiredOption('--id <id>', 'the model id in its API')
+    .option('--task <task>', `task of the model, repeatable: ${textTasks.join(', ')}`, collectTasks)
     .option('--socket <path>', 'listen on a Unix socket')
     .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
-    .option('--threads <count>', 'processor threads; as many as this process may use when left out', readCount(1, 1024))
-    .option('--parallel <count>', 'chats worked on at once, each with its own context', readCount(1, 256))
-    .option('--context <tokens>', 'longest prompt and answer together', readCount(16, 2 ** 24))
-    .addOption(new Option('--gpu <use>', 'what computes').choices(gpuUses).default('auto'))
-    .option('--backends <folder>', 'where the builds for GPUs lie, below node_modules')
-    .option('--gpu-layers <count>', 'layers on the GPU; as many as fit when left out', readCount(0, 4096))
+    .option('--threads <count>', 'processor threads; default: as many as this process may use', readCount(1, 1024))
+    .option('--parallel <count>', 'concurrent chats, each with its own context', readCount(1, 256))
+    .option('--context <tokens>', 'maximum length of prompt and answer together', readCount(16, 2 ** 24))
+    .addOption(new Option('--gpu <use>', 'device to compute on').choices(gpuUses).default('auto'))
+    .option('--backends <folder>', 'folder that contains the GPU builds, below node_modules')
+    .option('--gpu-layers <count>', 'layers on the GPU; default: as many as fit', readCount(0, 4096))
     .addOption(
       new Option('--flash-attention <use>', 'less memory for long contexts').choices(flashUses).default('auto'),
     )
-    .addOption(new Option('--kv-type <type>', 'how the cache keeps its numbers').choices(kvTypes).default('f16'))
-    .option('--batch <tokens>', 'computed at once; 512 when left out', readCount(32, 4096))
-    .option('--memory <size>', 'memory that it may fill, such as 12GiB; what is free when left out', readBytes)
+    .addOption(new Option('--kv-type <type>', 'number format of the KV cache').choices(kvTypes).default('f16'))
+    .option('--batch <tokens>', 'batch size; default: 512', readCount(32, 4096))
+    .option('--memory <size>', 'memory limit, such as 12GiB; default: the free memory', readBytes)
     .option('--no-mmap', 'read the file instead of mapping it into memory')
     .option('--mlock', 'keep the model from being swapped out')
     .action(async ({ task, threads, backends, ...options }: Options) => {
@@ -70,45 +70,47 @@ export function define(command: Command, terminal: Terminal): void {
   command
     .command('try', { hidden: true })
     .summary('compute one token with a backend')
-    .description('Computes one token with a backend of llama.cpp and says on what, as JSON. It may die of it.')
+    .description(
+      'Computes one token with a backend of llama.cpp and prints the device that it used, as JSON. The process may crash.',
+    )
     .addOption(new Option('--gpu <use>', 'the backend').choices(['off', 'cuda', 'vulkan']).makeOptionMandatory())
-    .option('--backends <folder>', 'where the builds for GPUs lie, below node_modules')
+    .option('--backends <folder>', 'folder that contains the GPU builds, below node_modules')
     .action(async ({ gpu, backends }: { gpu: 'off' | 'cuda' | 'vulkan'; backends?: string }) => {
       const { tryBackend } = await import('../../gpu/engines/gguf/trial.ts')
       terminal.print(JSON.stringify(await tryBackend(gpu, backends)))
     })
   command
     .command('unpack', { hidden: true })
-    .summary('put the parts of this program on disk')
-    .description('Puts the parts of this program that engines need on disk, where they read them.')
+    .summary('extract the files that engines need')
+    .description('Extracts the files inside this program that engines need, to where engines read them.')
     .action(async () => {
       const { unpack } = await import('../../core/assets.ts')
       unpack()
     })
   withExamples(gguf, [
     ['infer engine gguf --model qwen3-8b.gguf --id qwen3-8b --port 9001 --threads 8', 'a chat model on port 9001'],
-    ['infer engine gguf --model m.gguf --id m --port 9001 --kv-type q8_0', 'the cache in half the memory'],
+    ['infer engine gguf --model m.gguf --id m --port 9001 --kv-type q8_0', 'the KV cache in half the memory'],
   ])
   defineDemo(command, terminal)
   withExamples(command, [
     ['infer engine gguf --help', 'the built-in engine'],
-    ['infer engine demo --help', 'the one that draws without a model'],
+    ['infer engine demo --help', 'the demo engine, which needs no model'],
   ])
 }
 
-/** `infer engine demo`: pictures and videos without a model, which is how `infer serve` starts the demo engine. */
+/** `infer engine demo`: makes images and videos without a model. `infer serve` starts the demo engine with it. */
 function defineDemo(command: Command, terminal: Terminal): void {
   const demo = command
     .command('demo')
-    .summary('draw pictures and videos, and say texts in tones, without a model')
+    .summary('make images, videos and speech for tests, without a model')
     .description(
-      'Draws the prompt in type over a pattern of the seed, as files of the asked size and length, and says texts in tones that a program can hear. It knows nothing: it is for building and testing what uses a model. Videos need ffmpeg. When INFER_ENGINE_KEY is set, requests need it as bearer token.',
+      'Draws the prompt as text over a pattern made from the seed, in files of the requested size and length, and speaks texts as tones that a program can recognize. It contains no model: use it to build and test programs that use one. Videos need ffmpeg. If INFER_ENGINE_KEY is set, requests need it as bearer token.',
     )
-    .option('--id <id>', 'the name under which it answers', 'infer/demo')
+    .option('--id <id>', 'the model id in its API', 'infer/demo')
     .option('--socket <path>', 'listen on a Unix socket')
     .option('--port <number>', 'listen on this port of 127.0.0.1', readCount(0, 65_535))
-    .option('--sound-only', 'leave out what pictures and videos need', false)
-    .option('--step-ms <count>', 'milliseconds that each step takes at least', readCount(0, 60_000), 10)
+    .option('--sound-only', 'offer speech only, without images and videos', false)
+    .option('--step-ms <count>', 'minimum milliseconds per step', readCount(0, 60_000), 10)
     .option('--ffmpeg <program>', 'the ffmpeg program', 'ffmpeg')
     .action(async (options: Omit<DemoEngineSettings, 'key'>) => {
       const key = terminal.environment.INFER_ENGINE_KEY
@@ -122,13 +124,13 @@ function defineDemo(command: Command, terminal: Terminal): void {
     })
   withExamples(demo, [
     ['infer engine demo --port 9002', 'on port 9002'],
-    ['infer engine demo --port 9002 --step-ms 500', 'slowly, so that progress can be watched'],
+    ['infer engine demo --port 9002 --step-ms 500', 'slowly, to watch the progress'],
   ])
 }
 
 function collectTasks(text: string, before: TextTask[] | undefined): TextTask[] {
   const task = textTasks.find(one => one === text)
-  if (!task) throw usage(`There is no task '${text}'. Known are ${textTasks.join(', ')}.`)
+  if (!task) throw usage(`There is no task '${text}'. Tasks: ${textTasks.join(', ')}.`)
   return [...(before ?? []), task]
 }
 

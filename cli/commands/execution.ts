@@ -9,13 +9,13 @@ import { define as defineWatch } from '../executions/watch.ts'
 import { withExamples } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer execution …`: runs of workflows, from the queue to what they make. */
+/** `infer execution …`: executions of workflows. */
 export function define(command: Command, terminal: Terminal): void {
   for (const part of [defineList, defineShow, defineWatch, defineCancel, defineRetry, defineLogs, defineRemove])
     part(command, terminal)
   withExamples(command, [
-    ['infer execution list', 'what was run, and what became of it'],
+    ['infer execution list', 'executions and their status'],
     ['infer execution watch 7QK2M9XD', 'by the end of its id'],
-    ['infer execution retry 7QK2M9XD', 'go on from where it failed'],
+    ['infer execution retry 7QK2M9XD', 'continue where it failed'],
   ])
 }

@@ -7,10 +7,10 @@ import { withExamples } from '../options.ts'
 import { entries } from '../program.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer help …`: the guides. The help of a command does not come here (`helpLast` in `cli/program.ts`). */
+/** `infer help …`: prints guides. `helpLast` in `cli/program.ts` handles the help of commands. */
 export function define(command: Command, terminal: Terminal): void {
   command
-    .description('Prints a guide as text of 80 columns, or the help of a command. Without a name it lists the guides.')
+    .description('Prints a guide as text of 80 columns, or the help of a command. Without a name lists the guides.')
     .argument('[name...]', 'a guide, such as workflows, or a command, such as model add')
     .action(([name]: string[]) => {
       const guides = readGuides()
@@ -48,7 +48,7 @@ function listOf(guides: readonly Guide[], { paint }: Terminal): string {
 
 function unknown(name: string, guides: readonly Guide[]) {
   const names = [...guides.map(({ topic }) => topic), ...entries.map(entry => entry.name)]
-  const meant = nearest(name.slice(0, 64), names)
-  const suggestion = meant === undefined ? '' : ` Did you mean '${meant}'?`
+  const closest = nearest(name.slice(0, 64), names)
+  const suggestion = closest === undefined ? '' : ` Did you mean '${closest}'?`
   return usage(`There is no guide and no command '${name}'.${suggestion} See: infer help`)
 }

@@ -9,13 +9,13 @@ import { define as defineWatch } from '../jobs/watch.ts'
 import { withExamples } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer job …`: work that the server keeps, from the queue to its files. */
+/** `infer job …`: background jobs that the server stores. */
 export function define(command: Command, terminal: Terminal): void {
   for (const part of [defineList, defineShow, defineWatch, defineCancel, defineRetry, defineLogs, defineRemove])
     part(command, terminal)
   withExamples(command, [
-    ['infer job list', 'what was asked for, and what became of it'],
-    ['infer job watch', 'everything that waits or runs'],
+    ['infer job list', 'jobs and their status'],
+    ['infer job watch', 'all pending and running jobs'],
     ['infer job cancel 7QK2M9XD', 'by the end of its id'],
   ])
 }

@@ -20,22 +20,22 @@ interface Options {
 const Lines = z.looseObject({ lines: z.array(LogEntry) })
 const Missed = z.looseObject({ lines: z.number() })
 
-/** `infer logs [model]`: the end of the server's log and of what engines print, and with -f what comes. */
+/** `infer logs [model]`: prints the newest lines of the server's log and of the engines' output; -f follows them. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(command)
     .description(
-      "Shows the end of the server's own log and of what its engines print, and with --follow what comes, until Ctrl-C. The server keeps about a megabyte of each in memory; secrets are blacked out.",
+      "Shows the newest lines of the server's own log and of its engines' output. With --follow also prints new lines until Ctrl-C. The server keeps about a megabyte of each in memory; secrets are redacted.",
     )
-    .argument('[model]', 'only what concerns this model')
-    .option('-f, --follow', 'go on with each line as it is written')
-    .option('-n, --lines <count>', 'how many of the newest lines', readCount(0, 10_000), 200)
+    .argument('[model]', 'only lines about this model')
+    .option('-f, --follow', 'print new lines as they are written')
+    .option('-n, --lines <count>', 'number of newest lines', readCount(0, 10_000), 200)
     .addOption(
-      new Option('--source <source>', "only the server's own log, or only what engines print").choices([
+      new Option('--source <source>', "only the server's own log, or only the engines' output").choices([
         'server',
         'engine',
       ]),
     )
-    .option('--json', 'print one JSON object a line')
+    .option('--json', 'print one JSON object per line')
     .action(async (model: string | undefined, { follow, lines, source, json, dataDir }: Options) => {
       const client = openClient(dataDirectory(dataDir))
       const query = new URLSearchParams({ lines: String(lines) })
@@ -55,14 +55,14 @@ export function define(command: Command, terminal: Terminal): void {
       })
     })
   withExamples(command, [
-    ['infer logs', 'the newest lines of everything'],
+    ['infer logs', 'the newest lines of server and engines'],
     ['infer logs qwen3-8b --follow', 'why a model does not start, as it happens'],
-    ['infer logs --source engine --lines 20', 'what engines said last'],
+    ['infer logs --source engine --lines 20', "the newest lines of the engines' output"],
     ['infer logs --json | jq .message', 'for a program'],
   ])
 }
 
-/** Shows lines as they come. A server that stops says so; a connection that breaks is an error. */
+/** Prints lines as they arrive. Returns when the server announces that it stops; a lost connection is an error. */
 async function followLogs(
   client: Client,
   query: URLSearchParams,
@@ -70,11 +70,11 @@ async function followLogs(
 ): Promise<void> {
   query.set('follow', 'true')
   for await (const { event, data } of client.stream(`/api/system/logs?${query.toString()}`, undefined, signal)) {
-    if (event === 'end') return terminal.remark('The server is stopping; there is nothing more to follow.')
+    if (event === 'end') return terminal.remark('The server is stopping, so there are no more lines.')
     if (event === 'error') throw refusal(client.url, data)
     if (event === 'missed')
-      terminal.warn(`${Missed.parse(JSON.parse(data)).lines} lines came too fast and were left out.`)
+      terminal.warn(`${Missed.parse(JSON.parse(data)).lines} lines arrived too fast and were skipped.`)
     else if (event === 'message') show(LogEntry.parse(JSON.parse(data)))
   }
-  throw refused('worker_error', `The connection to ${client.url} broke. Ask again.`)
+  throw refused('worker_error', `The connection to ${client.url} was lost. Run the command again.`)
 }

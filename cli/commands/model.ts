@@ -11,7 +11,7 @@ import { define as defineUnload } from '../models/unload.ts'
 import { withExamples } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer model …`: what is offered, from the first look at a file to its last request. */
+/** `infer model …`: adds, tests, loads and removes models. */
 export function define(command: Command, terminal: Terminal): void {
   const parts = {
     list: defineList,
@@ -26,9 +26,9 @@ export function define(command: Command, terminal: Terminal): void {
   }
   for (const [name, definePart] of Object.entries(parts)) definePart(command.command(name), terminal)
   withExamples(command, [
-    ['infer model list', 'what is offered, what is warm'],
+    ['infer model list', 'offered models, and which are loaded'],
     ['infer model catalog', 'well-known open models, and which fit here'],
     ['infer model add qwen3-8b', 'download a model and offer it'],
-    ['infer model test', 'ask each of them something'],
+    ['infer model test', 'send a test request to each model'],
   ])
 }

@@ -19,26 +19,27 @@ interface CreateOptions {
 
 const readLimit = readCount(0, 1_000_000_000)
 
-/** `infer org create|list`: organizations of the server on this machine, while it runs or not. */
+/** `infer org create|list`: organizations of the server on this machine, whether it runs or not. */
 export function define(command: Command, terminal: Terminal): void {
   const create = withDataDir(withJson(command.command('create')))
     .summary('create an organization')
-    .description('Creates an organization. It has no token yet: infer token create makes one.')
-    .argument('[name]', 'its name; the id when left out')
+    .description('Creates an organization. It has no token yet: infer token create creates one.')
+    .argument('[name]', 'its name; default: its id')
     .addOption(new Option('--name <name>', 'the same as an option').hideHelp())
     .addOption(new Option('--plan <plan>', 'its limits').choices(plans))
-    .option('--requests-per-minute <count>', 'instead of the plan; 0 is no limit', readLimit)
-    .option('--jobs-per-minute <count>', 'instead of the plan; 0 is no limit', readLimit)
+    .option('--requests-per-minute <count>', "overrides the plan's limit; 0 is no limit", readLimit)
+    .option('--jobs-per-minute <count>', "overrides the plan's limit; 0 is no limit", readLimit)
     .action(async (argument: string | undefined, { name, json, dataDir, ...limits }: CreateOptions) => {
       const id = newId('org')
-      const chosen = (argument ?? name ?? id).trim()
-      if (chosen === '' || chosen.length > 128) throw usage('The name of an organization has 1 to 128 characters.')
+      const finalName = (argument ?? name ?? id).trim()
+      if (finalName === '' || finalName.length > 128)
+        throw usage('The name of an organization has 1 to 128 characters.')
       await withInstallation(localDirectory(create, dataDir), async ({ accounts }) => {
-        const organization = await accounts.createOrganization({ id, name: chosen, ...limits })
+        const organization = await accounts.createOrganization({ id, name: finalName, ...limits })
         if (json) terminal.json({ organization: viewOf(organization) })
         else {
           terminal.print(`Created the organization ${organization.name} (${organization.id}).`)
-          terminal.remark(`Give it a token: infer token create --org ${organization.id}`)
+          terminal.remark(`Create a token for it: infer token create --org ${organization.id}`)
         }
       })
     })
@@ -66,8 +67,8 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer org list --json', 'for a program'],
   ])
   withExamples(command, [
-    ['infer org create acme', 'make one'],
-    ['infer org list', 'see them'],
+    ['infer org create acme', 'create an organization'],
+    ['infer org list', 'list the organizations'],
   ])
 }
 

@@ -8,10 +8,10 @@ import { fetchStatus } from '../status/live.ts'
 import type { StatusEngine } from '../status/status-snapshot.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer ps`: the models that are loaded, one line for each engine. */
+/** `infer ps`: lists the loaded models, one line per engine. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
-    .description('Lists the models that are loaded: their memory, where they are, and how many requests they work on.')
+    .description('Lists the loaded models: memory, devices, and slots in use.')
     .action(async ({ dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const { engines, time } = await fetchStatus(openClient(dataDirectory(dataDir)))
       if (json) return terminal.json({ engines })
@@ -27,7 +27,7 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 }
 
-/** One line of the table. `now` in epoch seconds. */
+/** Returns one row of the table. `now` in epoch seconds. */
 function rowOf(engine: StatusEngine, now: number): string[] {
   const { model_id, state, memory_bytes, devices, busy, slots, started_at, last_used_at } = engine
   return [

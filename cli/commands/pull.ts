@@ -17,17 +17,17 @@ interface Options {
   json?: boolean
 }
 
-/** `infer pull <reference>`: downloads a model from a hub and offers it, without a question unless it cannot run here. */
+/** `infer pull <reference>`: downloads a model from a hub and offers it. Asks only if the model cannot run here. */
 export function define(command: Command, terminal: Terminal): void {
   withTokenFile(withDataDir(withJson(command)))
     .description(
-      'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Asks only where the model cannot run on this machine. infer model pull downloads only; infer model add has every setting.',
+      'Downloads a model from Hugging Face and adds it to infer.yaml, so that it can be used at once. Asks only if the model cannot run on this machine. infer model pull only downloads; infer model add has every setting.',
     )
     .argument(
       '<reference>',
-      'a short name of the catalog, owner/name or owner/name:Q8_0, also with hf: before it, or the address of its page',
+      'a short name of the catalog, owner/name or owner/name:Q8_0, also with hf: before it, or the URL of its page',
     )
-    .option('--id <id>', 'the name under which it is offered')
+    .option('--id <id>', 'the id under which it is offered')
     .option('-y, --yes', 'offer it even if it cannot run here')
     .action((reference: string, options: Options) => {
       const dataDir = localDirectory(command, options.dataDir)
@@ -41,17 +41,17 @@ export function define(command: Command, terminal: Terminal): void {
     ['infer pull qwen3-8b', 'from the catalog (infer model catalog)'],
     ['infer pull Qwen/Qwen3-8B-GGUF', 'Q4_K_M, or the file closest to it'],
     ['infer pull hf.co/Qwen/Qwen3-8B-GGUF:Q8_0', 'another quantization'],
-    ['infer pull hf:Qwen/Qwen3-8B-GGUF --id qwen3', 'under a name of yours'],
+    ['infer pull hf:Qwen/Qwen3-8B-GGUF --id qwen3', 'with an id of your choice'],
   ])
 }
 
-/** A reference in the form of `infer model add`. Throws usage for what names no repository. */
+/** Returns a reference in the form that `infer model add` takes. Throws usage for text that names no repository. */
 export function hubReference(text: string): string {
   if (/^(hf:|https?:\/\/)/i.test(text)) return text
   const bare = text.replace(/^(www\.)?(hf\.co|huggingface\.co)\//i, '')
   if (/^[\w.-]*\w[\w.-]*\/[\w.-]+(@[^:]+)?(:.+)?$/.test(bare) && !bare.startsWith('.')) return `hf:${bare}`
   if (/[/\\]|\.gguf$/.test(text))
-    throw usage(`'${text}' is a file of this machine. Add it with: infer model add ${text}`)
+    throw usage(`'${text}' is a file on this machine. Add it with: infer model add ${text}`)
   throw usage(
     `'${text}' names no repository and no model of the catalog.${didYouMean(nearestCatalogNames(text))} See infer model catalog, or name a repository: infer pull hf:owner/name, such as hf:Qwen/Qwen3-8B-GGUF.`,
   )

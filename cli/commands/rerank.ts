@@ -12,19 +12,19 @@ import type { Terminal } from '../terminal.ts'
 
 const Answer = z.looseObject({ data: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })) })
 
-/** The API takes this many in one request, and scores of two requests may not be compared. */
+/** The API's limit for one request. Scores of different requests cannot be compared, so there is only one. */
 const maxDocuments = 1_000
 
-/** `infer rerank <model> <query> [documents…]`: which documents answer the query, the best first. */
+/** `infer rerank <model> <query> [documents…]`: sorts documents by relevance to the query, best first. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .description(
-      'Sorts documents by how well they answer a query, the best first. The documents are the arguments, or the lines of standard input.',
+      'Sorts documents by relevance to a query, best first. The documents are the arguments, or the lines of standard input.',
     )
     .argument('<model>', 'id of the model')
-    .argument('<query>', 'what is looked for')
-    .argument('[documents...]', 'the documents; the lines of standard input when left out')
-    .option('--top <count>', 'only the best ones', readCount(1, maxDocuments))
+    .argument('<query>', 'the search query')
+    .argument('[documents...]', 'the documents; default: the lines of standard input')
+    .option('--top <count>', 'number of best documents to print', readCount(1, maxDocuments))
     .action(
       async (
         model: string,
@@ -36,7 +36,7 @@ export function define(command: Command, terminal: Terminal): void {
           given.length > 0 ? given : isPiped() ? await announceWait(terminal, readLines(terminal.stdin)) : []
         if (documents.length === 0)
           throw usage(
-            'There are no documents. Write: infer rerank <model> "query" "one" "another", or pipe in one a line.',
+            'There are no documents. Write: infer rerank <model> "query" "one" "another", or pipe in one per line.',
           )
         if (documents.length > maxDocuments)
           throw usage(`There are ${documents.length} documents; at most ${maxDocuments} can be compared at once.`)
@@ -45,7 +45,7 @@ export function define(command: Command, terminal: Terminal): void {
           const body = { model, query, documents, ...(top === undefined ? {} : { top_n: top }) }
           const answer = await untilLoaded(
             () => client.ask({ method: 'POST', path: '/std/v1/rerank', body, answer: Answer, signal }),
-            { signal, onWait: () => terminal.waiting(`${model} is being loaded…`) },
+            { signal, onWait: () => terminal.waiting(`Loading ${model}…`) },
           )
           terminal.progress('')
           if (json) terminal.json(answer)
@@ -63,8 +63,8 @@ export function define(command: Command, terminal: Terminal): void {
       },
     )
   withExamples(command, [
-    ['infer rerank bge-reranker "a small cat" "a kitten" "a lorry"', 'the better one first'],
-    ['grep -h TODO *.md | infer rerank bge-reranker "security" --top 5', 'the lines that are about it'],
-    ['infer rerank bge-reranker "cat" --json < documents.txt', 'the whole answer as the API gives it'],
+    ['infer rerank bge-reranker "a small cat" "a kitten" "a lorry"', 'the best first'],
+    ['grep -h TODO *.md | infer rerank bge-reranker "security" --top 5', 'the most relevant lines'],
+    ['infer rerank bge-reranker "cat" --json < documents.txt', 'the complete response of the API'],
   ])
 }

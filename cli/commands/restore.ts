@@ -5,30 +5,30 @@ import { withDataDir, withExamples, withJson } from '../options.ts'
 import { sizeText } from '../quantities-text.ts'
 import type { Terminal } from '../terminal.ts'
 
-const doing = { copying: 'Copying', verifying: 'Verifying', swapping: 'Putting it in place' } as const
+const stepTexts = { copying: 'Copying', verifying: 'Verifying', swapping: 'Putting it in place' } as const
 
-/** `infer restore <file>`: puts a backup in the place of the database, which is kept beside. No server may run. */
+/** `infer restore <file>`: replaces the database by a backup and keeps the old one beside it. No server may run. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
-    .description('Puts a backup in the place of the database. Stop the server first. The old database is kept beside.')
-    .argument('<file>', 'made by infer backup')
+    .description('Replaces the database by a backup. Stop the server first. The old database is kept beside it.')
+    .argument('<file>', 'a file that infer backup wrote')
     .action(async (file: string, { dataDir, json }: { dataDir?: string; json?: boolean }) => {
       const folder = localDirectory(command, dataDir)
       const { restoreDatabase } = await import('../../core/store/sqlite/admin.ts')
       const { bytes, previous } = await restoreDatabase(folder, file, step =>
-        terminal.progress(`${doing[step]}…`),
+        terminal.progress(`${stepTexts[step]}…`),
       ).finally(() => terminal.progress(''))
-      // The database is one half of an installation: its tokens mean nothing without the key they were made with.
+      // Tokens in the backup work only with the master key under which they were created.
       const warning = (await tokenObstacle(folder)) ?? null
       if (json) terminal.json({ bytes, previous, warning })
       else {
         terminal.print(`Restored ${sizeText(bytes)} from ${file}.`)
-        if (previous !== null) terminal.remark(`The database that was there before is kept as ${previous}`)
+        if (previous !== null) terminal.remark(`The previous database is kept as ${previous}`)
         if (warning !== null) terminal.warn(warning)
       }
     })
   withExamples(command, [
-    ['infer restore /backups/infer-monday.db', 'back to that copy'],
-    ['infer restore copy.db --data-dir /var/lib/infer', 'of a service'],
+    ['infer restore /backups/infer-monday.db', 'go back to this backup'],
+    ['infer restore copy.db --data-dir /var/lib/infer', 'the database of a service'],
   ])
 }

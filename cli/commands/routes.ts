@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer routes`: the table of every path, with the scope that opens it. */
+/** `infer routes`: lists every route with the scope that it requires. */
 export function define(command: Command, terminal: Terminal): void {
   withJson(command).action(async (options: { json?: boolean }) => {
     const { routeTable } = await import('../../server/routes.ts')

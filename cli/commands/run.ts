@@ -31,40 +31,40 @@ interface Options extends ChatOptions, GenerationOptions {
 }
 
 /**
- * `infer run <model> [prompt…]`: one question and one answer, or one prompt and its picture or video: the model's task
- * says which.
+ * `infer run <model> [prompt…]`: sends one prompt. The model's task decides whether the result is text, an image or a
+ * video.
  */
 export function define(command: Command, terminal: Terminal): void {
   withPrompt(withDataDir(withJson(command)))
     .description(
-      'Asks a model once. A chat model: the answer is streamed to standard output; the question is the prompt, with what is piped in below it, and reasoning goes to standard error. A model that makes pictures or videos, by its id or its slug: the job is followed, the file saved, and its path printed.',
+      'Sends one prompt to a model. With a chat model: streams the answer to standard output and reasoning to standard error; piped text is added below the prompt. With a model for images or videos, by its id or slug: follows the job, saves the file and prints its path.',
     )
     .argument('<model>', 'id or slug of the model')
-    .argument('[prompt...]', 'the question, or what is to be seen; standard input alone when left out')
+    .argument('[prompt...]', 'the question, or a description of the image or video; default: standard input')
     .option(
       '--image <file>',
-      'an image file or address: for chat any, repeatable; to work on PNG or JPEG up to 10 MiB',
+      'an image file or URL; repeatable for chat; for generation one PNG or JPEG up to 10 MiB',
       collect,
     )
     .optionsGroup('Chat:')
-    .option('--system <text>', 'an instruction that stands before everything')
-    .option('--temperature <number>', 'how freely words are chosen, 0 to 2', readNumber(0, 2))
-    .option('--max-tokens <count>', 'the longest answer', readCount(1, 10_000_000))
-    .option('--hide-reasoning', 'do not show what the model thinks before it answers')
-    .option('--figures', 'say at the end how long it took and how fast it was')
-    .optionsGroup('Pictures and videos:')
+    .option('--system <text>', 'system prompt')
+    .option('--temperature <number>', 'sampling temperature, 0 to 2', readNumber(0, 2))
+    .option('--max-tokens <count>', 'maximum length of the answer in tokens', readCount(1, 10_000_000))
+    .option('--hide-reasoning', "do not show the model's reasoning")
+    .option('--figures', 'print time and speed at the end')
+    .optionsGroup('Images and videos:')
   withEverything(command).action(async (model: string, words: string[], options: Options) => {
     const images = options.image ?? []
     for (const image of images) checkReadable('image', image)
     for (const what of ['mask', 'video', 'audio'] as const)
       if (options[what] !== undefined) checkReadable(what, options[what])
     if (options.prompt !== undefined && words.length > 0)
-      throw usage('The prompt is said twice: by --prompt and by words. Leave one out.')
+      throw usage('The prompt is given twice: with --prompt and as words. Remove one.')
     const promptText = options.prompt ?? words.join(' ')
     const piped = () => (isPiped() ? announceWait(terminal, readAll(terminal.stdin)) : '')
-    const alone = promptText.trim() === '' ? await piped() : undefined
+    const pipedPrompt = promptText.trim() === '' ? await piped() : undefined
     const generating = Object.keys(generationFlags).find(name => isGiven(options, name))
-    if (promptOf([promptText], alone ?? '') === '' && images.length === 0 && generating === undefined)
+    if (promptOf([promptText], pipedPrompt ?? '') === '' && images.length === 0 && generating === undefined)
       throw usage('There is no prompt. Write: infer run <model> "your question", or pipe it in.')
 
     const client = openClient(dataDirectory(options.dataDir))
@@ -76,26 +76,26 @@ export function define(command: Command, terminal: Terminal): void {
       video: video !== undefined,
       audio: audio !== undefined,
     }
-    const chats = models.some(one => one.model_id === model && one.tasks.includes(commandTasks.run))
-    const target = chats && generating === undefined ? undefined : targetOf(models, model, given, { asked: task })
+    const isChatModel = models.some(one => one.model_id === model && one.tasks.includes(commandTasks.run))
+    const target = isChatModel && generating === undefined ? undefined : targetOf(models, model, given, { asked: task })
     if (!target) {
-      if (generating !== undefined) throw notForPictures(model, generationFlags[generating]!, models)
-      const meant = models.some(one => one.model_id === model) ? undefined : nearestTarget(model, models)
-      if (meant !== undefined)
+      if (generating !== undefined) throw notForGeneration(model, generationFlags[generating]!, models)
+      const closest = models.some(one => one.model_id === model) ? undefined : nearestTarget(model, models)
+      if (closest !== undefined)
         throw refused(
           'model_not_found',
-          `There is no model and no slug '${printable(model)}' here. Did you mean '${meant}'? See: infer ls`,
+          `There is no model and no slug '${printable(model)}' here. Did you mean '${closest}'? See: infer ls`,
         )
-      const prompt = promptOf([promptText], alone ?? (await piped()))
+      const prompt = promptOf([promptText], pipedPrompt ?? (await piped()))
       return await chat(terminal, model, prompt, options)
     }
     const chatting = Object.keys(chatFlags).find(name => isGiven(options, name))
     if (chatting !== undefined)
-      throw usage(`'${printable(model)}' makes pictures or videos; ${chatFlags[chatting]!} is for chat models.`)
-    if (images.length > 1) throw usage('One --image can be worked on at a time.')
+      throw usage(`'${printable(model)}' makes images or videos; ${chatFlags[chatting]!} is for chat models.`)
+    if (images.length > 1) throw usage('This model takes one --image. Remove the others.')
     await generate(terminal, {
       target,
-      prompt: promptOf([promptText], alone ?? ''),
+      prompt: promptOf([promptText], pipedPrompt ?? ''),
       options,
       image: images[0],
       json: options.json === true,
@@ -103,12 +103,12 @@ export function define(command: Command, terminal: Terminal): void {
     })
   })
   withExamples(command, [
-    ['infer run qwen3-8b "Why is the sky blue?"', 'the answer, as it is written'],
+    ['infer run qwen3-8b "Why is the sky blue?"', 'stream the answer'],
     ['git diff | infer run qwen3-8b "Write a commit message"', 'prompt and piped text together'],
     ['infer run qwen3-vl "What is this?" --image cat.png', 'with an image'],
-    ['infer run demo/text-to-image "a cat" --out cat.png', 'a picture'],
+    ['infer run demo/text-to-image "a cat" --out cat.png', 'an image'],
     ['infer run demo/image-to-video "it jumps" --image cat.png', 'a video of it'],
-    ['infer run qwen3-8b --json < prompt.txt', 'the whole answer as the API gives it'],
+    ['infer run qwen3-8b --json < prompt.txt', 'the complete response of the API'],
   ])
 }
 
@@ -124,17 +124,17 @@ async function chat(terminal: Terminal, model: string, prompt: string, options: 
     ...(seed === undefined ? {} : { seed }),
   }
   await interruptible(terminal, async signal => {
-    const asking = { client, signal, onWait: () => terminal.waiting(`${model} is being loaded…`) }
-    if (json) terminal.json(await wholeAnswer(body, asking))
+    const askOptions = { client, signal, onWait: () => terminal.waiting(`Loading ${model}…`) }
+    if (json) terminal.json(await wholeAnswer(body, askOptions))
     else
-      await showAnswer(terminal, streamAnswer(body, asking), {
+      await showAnswer(terminal, streamAnswer(body, askOptions), {
         reasoning: hideReasoning !== true,
         figures: figures === true,
       })
   })
 }
 
-/** Flags that only one of the two kinds of models knows, by the name of the option. */
+/** Flags for chat models only, by the name of the option; below, those for generation only. */
 const chatFlags: Record<string, string> = {
   system: '--system',
   temperature: '--temperature',
@@ -169,16 +169,16 @@ const isGiven = (options: Options, name: string): boolean => {
   return name === 'wait' ? value === false : value !== undefined
 }
 
-/** A flag that says that something is to be made, and a name of which nothing can be. */
-function notForPictures(model: string, flag: string, models: readonly OfferedModel[]) {
+/** The error for a generation flag with a model that generates nothing. */
+function notForGeneration(model: string, flag: string, models: readonly OfferedModel[]) {
   const names = models.flatMap(model => namesOf(model))
-  const meant = nearestTarget(model, models, () => true)
-  const here =
-    names.length === 0 ? 'No model here does. See: infer model list' : `Those here: ${names.slice(0, 8).join(', ')}.`
+  const closest = nearestTarget(model, models, () => true)
+  const available =
+    names.length === 0 ? 'No model here does. See: infer model list' : `Available: ${names.slice(0, 8).join(', ')}.`
   if (models.some(one => one.model_id === model))
-    return usage(`'${printable(model)}' does not make pictures or videos, for which ${flag} is. ${here}`)
+    return usage(`'${printable(model)}' does not make images or videos, and ${flag} is only for those. ${available}`)
   return refused(
     'model_not_found',
-    `There is no model and no slug '${printable(model)}' that makes pictures or videos. ${meant === undefined ? '' : `Did you mean '${meant}'? `}${here}`,
+    `There is no model and no slug '${printable(model)}' that makes images or videos. ${closest === undefined ? '' : `Did you mean '${closest}'? `}${available}`,
   )
 }

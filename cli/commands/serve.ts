@@ -34,17 +34,17 @@ interface Options {
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
 /**
- * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once. SIGHUP drains
- * a server that was started in a terminal, because the terminal was closed; any other server reads infer.yaml again.
+ * `infer serve`: runs until a signal ends it. The first SIGTERM or SIGINT drains, the second ends at once. On SIGHUP a
+ * server that was started in a terminal drains, because the terminal was closed; any other server reads infer.yaml again.
  */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(command)
-    .option('--config <path>', 'the configuration (infer.yaml in the data directory, when there is one)')
-    .option('--listen <address>', 'host:port to answer on, such as 0.0.0.0:8787', readListen)
-    .option('--https', 'speak HTTPS, with a self-signed certificate that the data directory keeps unless one is given')
+    .option('--config <path>', 'the configuration; default: infer.yaml in the data directory, if it exists')
+    .option('--listen <address>', 'host:port to listen on, such as 0.0.0.0:8787', readListen)
+    .option('--https', 'use HTTPS, with a self-signed certificate in the data directory unless --cert is given')
     .option('--cert <file>', 'the certificate for HTTPS, PEM, with its chain; read again on SIGHUP')
     .option('--key <file>', 'the private key of the certificate, PEM, not encrypted')
-    .option('--open', 'open the reference in a browser')
+    .option('--open', 'open the API reference in a browser')
     .option('--qr', 'print the address for other machines as a QR code')
     .option('--no-starter', 'do not offer to download a small real model where there are only toys')
     .option(
@@ -53,7 +53,7 @@ export function define(command: Command, terminal: Terminal): void {
       readDuration,
     )
     .addOption(
-      new Option('--log-level <level>', 'the least that is logged (warn in a terminal, else info)').choices([
+      new Option('--log-level <level>', 'minimum level to log; default: warn in a terminal, else info').choices([
         'debug',
         'info',
         'warn',
@@ -62,11 +62,11 @@ export function define(command: Command, terminal: Terminal): void {
     )
     .action((options: Options) => serve(options, terminal))
   withExamples(command, [
-    ['infer serve', 'on 127.0.0.1:8787, with what infer.yaml lists'],
+    ['infer serve', 'on 127.0.0.1:8787, with the models in infer.yaml'],
     ['infer serve --listen 127.0.0.1:9000', 'on another port'],
     ['infer serve --listen 0.0.0.0:8787 --https', 'for other machines, encrypted'],
     ['infer serve --data-dir /var/lib/infer --config /etc/infer.yaml', 'as a service'],
-    ['nohup infer serve > infer.log &', 'beyond the end of the terminal'],
+    ['nohup infer serve > infer.log &', 'keep running when the terminal closes'],
   ])
 }
 
@@ -84,7 +84,7 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     if (!(await offerStarter({ dataDir, configPath: options.config, own }, terminal))) return
   }
   const log = openServerLog(options.logLevel, terminal)
-  const cut = Promise.withResolvers<{ exitCode: number }>()
+  const abrupt = Promise.withResolvers<{ exitCode: number }>()
   let stopping = false
   let close: (() => Promise<void>) | undefined
   let reload: (() => Promise<void>) | undefined
@@ -92,36 +92,36 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
   const inTerminal = startedInTerminal()
   const stop = (signal: keyof typeof signalNumbers) => {
     if (stopping) {
-      log.warn('Stopping at once, because a second signal came')
-      cut.resolve({ exitCode: 128 + signalNumbers[signal] })
+      log.warn('Stopping at once, because a second signal arrived')
+      abrupt.resolve({ exitCode: 128 + signalNumbers[signal] })
       return
     }
     stopping = true
-    if (terminal.isTerminal) terminal.remark('\nFinishing what runs. Press Ctrl-C again to stop at once.')
+    if (terminal.isTerminal) terminal.remark('\nFinishing running requests. Press Ctrl-C again to stop at once.')
     void end()
   }
   const end = () =>
     close?.().catch((cause: unknown) => {
       log.error('Stopping failed', {}, cause)
-      cut.resolve({ exitCode: exitCodes.internal })
+      abrupt.resolve({ exitCode: exitCodes.internal })
     })
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
   process.on('SIGHUP', () => {
     if (!inTerminal) void reload?.()
-    // The kernel and the shell may both send it: a second one does not cut the drain short.
+    // The kernel and the shell may both send SIGHUP: a second one does not end the drain.
     else if (!stopping) {
       log.info('The terminal was closed, so the server ends')
       stop('SIGTERM')
     }
   })
-  // After an error that nobody expected nothing can be relied on: what was acknowledged is on disk, the rest is not.
+  // After an unexpected error the state in memory is unreliable. Everything that was acknowledged is on disk.
   process.on('uncaughtException', cause => {
-    log.error('Something unexpected went wrong, so the server ends', {}, cause)
-    cut.resolve({ exitCode: exitCodes.internal })
+    log.error('The server ends because of an unexpected error', {}, cause)
+    abrupt.resolve({ exitCode: exitCodes.internal })
   })
 
-  // Each takes its time: the thread comes up and opens the store while the program is read, the first part first.
+  // To save time, the thread starts and opens the store while the rest of the program loads.
   const appOptions = {
     dataDir,
     configPath: options.config,
@@ -132,10 +132,10 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     log,
   }
   const { beginStartup } = await import('../startup.ts')
-  const begun = beginStartup(appOptions)
+  const startup = beginStartup(appOptions)
   const { openApp } = await import('../app.ts')
-  const startup = openApp(appOptions, begun)
-  const app = await Promise.race([startup, cut.promise])
+  const opening = openApp(appOptions, startup)
+  const app = await Promise.race([opening, abrupt.promise])
   if ('exitCode' in app) {
     terminal.setExitCode(app.exitCode)
     return
@@ -164,11 +164,11 @@ async function serve(options: Options, terminal: Terminal): Promise<void> {
     )
   }
   if (!stopping) void showAddress(options, app.urls, terminal)
-  const { exitCode } = await Promise.race([app.stopped, cut.promise])
+  const { exitCode } = await Promise.race([app.stopped, abrupt.promise])
   terminal.setExitCode(exitCode)
 }
 
-/** What `--https`, `--cert` and `--key` ask for. Throws usage for half a pair. */
+/** Reads `--https`, `--cert` and `--key`. Throws usage if only one of `--cert` and `--key` is given. */
 function httpsOf({ https, cert, key }: Options): AppOptions['https'] {
   if (cert === undefined && key === undefined) return https ? { files: undefined } : undefined
   if (cert === undefined || key === undefined)
@@ -176,13 +176,13 @@ function httpsOf({ https, cert, key }: Options): AppOptions['https'] {
   return { files: { cert: resolve(cert), key: resolve(key) } }
 }
 
-/** Does what `--qr` and `--open` ask for. What cannot be done is a remark: the server runs. */
+/** Handles `--qr` and `--open`. A failure is only a remark, because the server runs. */
 async function showAddress(options: Options, urls: readonly string[], terminal: Terminal): Promise<void> {
   if (options.qr) {
     const { qrCode } = await import('../serve/qr-code.ts')
     const code = qrCode(urls)
     if (code === undefined)
-      terminal.remark(`Only this machine reaches ${urls[0]}, so there is no QR code. Use --listen 0.0.0.0:8787.`)
+      terminal.remark(`Other machines cannot reach ${urls[0]}, so there is no QR code. Use --listen 0.0.0.0:8787.`)
     else terminal.print(code)
   }
   if (options.open) {
@@ -194,24 +194,27 @@ async function showAddress(options: Options, urls: readonly string[], terminal: 
 }
 
 /**
- * Whatever a start makes stays, and V8 concludes that what the same lines make later will stay too: it puts the objects
- * of requests among the old ones at once, where they hold all they refer to until the next full collection. Whether it
- * came to that was decided anew by each start (bin/README.md). Only after the start, because from here on V8 takes no
- * compiled code from elsewhere.
+ * Stops V8 from allocating request objects in the old generation. Objects allocated during the start survive, and V8
+ * concludes that later objects from the same code survive too; in the old generation they would hold everything they
+ * refer to until the next full collection. Without this flag it differed from start to start (bin/README.md). Called only
+ * after the start, because after a change of flags V8 accepts no cached code.
  */
 function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
 }
 
 /**
- * Small buffers are slices of blocks of 64 KiB, and one slice keeps its whole block: 8 kB that wait for a client that does
- * not read would hold 64 KiB. Blocks of 8 KiB hold slices of at most 4 KiB.
+ * Reduces the block size of small buffers. They are slices of 64 KiB blocks, and one slice keeps its whole block: 8 kB that
+ * wait for a client that does not read would hold 64 KiB. Blocks of 8 KiB hold slices of at most 4 KiB.
  */
 function useSmallBufferBlocks(): void {
   Buffer.poolSize = 8 << 10
 }
 
-/** JSON lines for a machine, readable lines for a person. Written at once: the last line before a death counts most. */
+/**
+ * Opens the log: readable lines in a terminal, else JSON lines. Lines are written synchronously, because the last line
+ * before a crash matters most.
+ */
 function openServerLog(level: LogLevel | undefined, terminal: Terminal) {
   if (!terminal.stderr.isTTY) return openLog(level ?? 'info')
   const paint = paintFor(true)

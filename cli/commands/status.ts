@@ -17,11 +17,11 @@ interface Options {
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .description(
-      'Shows what the server does: devices with their memory, utilization, temperature and power, engines on them, slots, queues and tokens per second. In a terminal the view is live until q or Ctrl-C; in a pipe it is one JSON object.',
+      'Shows the state of the server: devices with their memory, utilization, temperature and power, the engines on them, slots, queues and tokens per second. In a terminal the view is live until q or Ctrl-C; in a pipe it is one JSON object.',
     )
-    .option('--once', 'show it once and end, in a terminal too')
+    .option('--once', 'print it once, also in a terminal')
     .addOption(
-      new Option('--every <time>', 'how often the view is drawn again').argParser(readDuration).default(1_000, '1s'),
+      new Option('--every <time>', 'time between updates of the view').argParser(readDuration).default(1_000, '1s'),
     )
     .action(async ({ once, every, json, dataDir }: Options) => {
       const connect = () => openClient(dataDirectory(dataDir))
@@ -30,13 +30,13 @@ export function define(command: Command, terminal: Terminal): void {
       const snapshot = await fetchStatus(client)
       if (json || !terminal.isTerminal) terminal.json(snapshot)
       else {
-        const room = { width: Math.max(20, terminal.stdout.columns || 80), height: 0 }
-        terminal.print(drawStatus(snapshot, client.url, room, terminal.paint).join('\n'))
+        const size = { width: Math.max(20, terminal.stdout.columns || 80), height: 0 }
+        terminal.print(drawStatus(snapshot, client.url, size, terminal.paint).join('\n'))
       }
     })
   withExamples(command, [
     ['infer status', 'the live view'],
-    ['infer status --once', 'one look'],
+    ['infer status --once', 'print it once'],
     ['infer status --json', 'for a program'],
   ])
 }

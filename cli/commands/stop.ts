@@ -4,17 +4,17 @@ import { unloadModel } from '../models/unload.ts'
 import { withDataDir, withExamples, withJson } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer stop <model>`: what `infer model unload` does. */
+/** `infer stop <model>`: does the same as `infer model unload`. */
 export function define(command: Command, terminal: Terminal): void {
   withDataDir(withJson(command))
     .description(
-      'Unloads a model once its requests have ended, as infer model unload does; the next request loads it again. To stop the server, press Ctrl-C in its terminal, or send it SIGTERM.',
+      'Unloads a model when its requests have ended, as infer model unload does. The next request loads it again. To stop the server, press Ctrl-C in its terminal, or send it SIGTERM.',
     )
     .argument('[id]', 'the model')
     .action((id: string | undefined, options: { dataDir?: string; json?: boolean }) => {
       if (id === undefined)
         throw usage(
-          'Name the model to unload. To stop the server, press Ctrl-C in its terminal, or systemctl stop infer where it is a service. See: infer ps',
+          'Name the model to unload. To stop the server, press Ctrl-C in its terminal, or run systemctl stop infer if it is a service. See: infer ps',
         )
       return unloadModel(id, options, terminal)
     })

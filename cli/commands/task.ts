@@ -4,12 +4,12 @@ import { define as defineList } from '../tasks/list.ts'
 import { define as defineShow } from '../tasks/show.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** `infer task …`: what models can be asked for. */
+/** `infer task …`: the tasks that models can perform. */
 export function define(command: Command, terminal: Terminal): void {
   defineList(command.command('list'), terminal)
   defineShow(command.command('show'), terminal)
   withExamples(command, [
-    ['infer task list', 'what models can be asked for'],
+    ['infer task list', 'the tasks that models can perform'],
     ['infer task show text-to-image', 'the fields of its requests and results'],
   ])
 }

@@ -18,20 +18,20 @@ interface Common {
 const shared = (command: Command): Command =>
   withDataDir(withJson(command)).option('--org <organization>', 'id or name; needed when there are several')
 
-/** `infer token …`: tokens of the server on this machine, or of the one that INFER_URL names. */
+/** `infer token …`: tokens of the server on this machine, or of the server at INFER_URL. */
 export function define(command: Command, terminal: Terminal): void {
   const create = shared(command.command('create'))
-    .summary('create a token; its secret is shown this once')
-    .description('Creates a token and shows its secret, this once.')
+    .summary('create a token and show its secret once')
+    .description('Creates a token and shows its secret. The secret cannot be shown again.')
     .option('--name <name>', 'what it is for', 'token')
-    .option('--scopes <list>', 'what it may do: user:read, user:write, admin:read, admin:write', readScopes, [
+    .option('--scopes <list>', 'its permissions: user:read, user:write, admin:read, admin:write', readScopes, [
       'user:read',
       'user:write',
     ] satisfies Scope[])
-    .option('--expires <when>', '90d, a date or never (90d with an admin scope, else never)', (text: string) =>
+    .option('--expires <when>', '90d, a date or never; default: 90d with an admin scope, else never', (text: string) =>
       readExpiry(text),
     )
-    .option('--models <list>', 'models that it may use, such as qwen/*; all when left out', readList)
+    .option('--models <list>', 'models that it may use, such as qwen/*; default: all', readList)
     .action(
       async ({
         org,
@@ -45,11 +45,11 @@ export function define(command: Command, terminal: Terminal): void {
         if (name.trim() === '' || name.length > 128) throw usage('The name of a token has 1 to 128 characters.')
         await withTokenClient(dataDir, async client => {
           const expiresAt = expires === 'never' ? null : expires
-          const made = await client.create({ organization: org, name, scopes, expiresAt, models })
-          if (json) terminal.json(made)
+          const created = await client.create({ organization: org, name, scopes, expiresAt, models })
+          if (json) terminal.json(created)
           else {
-            terminal.print(made.secret)
-            terminal.remark(`${describe(made.token)} Keep the secret: it cannot be shown again.`)
+            terminal.print(created.secret)
+            terminal.remark(`${describe(created.token)} Keep the secret: it cannot be shown again.`)
           }
         })
       },
@@ -62,7 +62,7 @@ export function define(command: Command, terminal: Terminal): void {
 
   const list = shared(command.command('list'))
     .summary('list tokens, newest first')
-    .description('Lists tokens, newest first. Secrets are not among what is known of them.')
+    .description('Lists tokens, newest first. The server does not know their secrets.')
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'disabled', 'revoked', 'expired']))
     .action(async ({ org, json, dataDir, status }: Common & { status?: TokenStatus }) => {
       await withTokenClient(dataDir, async client => {
@@ -77,10 +77,10 @@ export function define(command: Command, terminal: Terminal): void {
   ])
 
   const revoke = shared(command.command('revoke'))
-    .summary('end a token, at once')
-    .description('Ends a token, at once. What it has running may finish.')
+    .summary('revoke a token at once')
+    .description('Revokes a token at once. Its running requests may finish.')
     .argument('<id>', 'tok_…')
-    .option('--force', 'even if it is the last one that can manage tokens, or the one in use')
+    .option('--force', 'also revoke the last token that can manage tokens, or the one in use')
     .action(async (id: string, { org, json, dataDir, force }: Common & { force?: boolean }) => {
       await withTokenClient(dataDir, async client => {
         await client.revoke(id, { organization: org, force: force === true })
@@ -92,37 +92,37 @@ export function define(command: Command, terminal: Terminal): void {
 
   const rotate = shared(command.command('rotate'))
     .summary('give a token a new secret')
-    .description('Replaces a token by one with a new secret and the same rights.')
+    .description('Gives a token a new secret. Its permissions stay the same.')
     .argument('<id>', 'tok_…')
     .addOption(
-      new Option('--overlap <time>', 'how long the old secret goes on working, up to 24h')
+      new Option('--overlap <time>', 'how long the old secret stays valid, up to 24h')
         .argParser(readDuration)
         .default(0, '0s'),
     )
     .action(async (id: string, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
       if (overlap > longestOverlapMs) throw usage('--overlap is at most 24h.')
       await withTokenClient(dataDir, async client => {
-        const made = await client.rotate(id, { organization: org, overlapMs: overlap })
-        if (json) terminal.json(made)
+        const rotated = await client.rotate(id, { organization: org, overlapMs: overlap })
+        if (json) terminal.json(rotated)
         else {
-          terminal.print(made.secret)
-          const old =
+          terminal.print(rotated.secret)
+          const oldSecret =
             overlap === 0
               ? 'The old secret is no longer accepted.'
-              : `The old secret works until ${timeText(made.previous_valid_until * 1000)}.`
-          terminal.remark(`${describe(made.token)} ${old} Keep the new one: it cannot be shown again.`)
+              : `The old secret works until ${timeText(rotated.previous_valid_until * 1000)}.`
+          terminal.remark(`${describe(rotated.token)} ${oldSecret} Keep the new one: it cannot be shown again.`)
         }
       })
     })
   withExamples(rotate, [
-    ['infer token rotate tok_…', 'the old secret ends at once'],
-    ['infer token rotate tok_… --overlap 1h', 'time to put the new one everywhere'],
+    ['infer token rotate tok_…', 'the old secret becomes invalid at once'],
+    ['infer token rotate tok_… --overlap 1h', 'the old secret stays valid for an hour'],
   ])
 
   const scan = withDataDir(withJson(command.command('scan')))
     .summary('find secrets in files')
     .description(
-      'Finds secrets in files and folders, .git and binary files included, and says which are live. Ends with 1 when one is. Compressed files are not looked into.',
+      'Finds secrets in files and folders, including .git and binary files, and shows which are valid. Exits with 1 if one is. Does not read inside compressed files.',
     )
     .argument('<paths...>', 'files and folders; - is standard input')
     .action(async (paths: string[], { json, dataDir }: { json?: boolean; dataDir?: string }) => {
@@ -134,10 +134,10 @@ export function define(command: Command, terminal: Terminal): void {
     ['git log -p | infer token scan -', 'the history of a repository'],
   ])
   withExamples(command, [
-    ['infer token create --name app', 'make one'],
-    ['infer token list', 'see them'],
-    ['infer token revoke tok_…', 'end one'],
-    ['infer token scan .', 'look for leaked ones'],
+    ['infer token create --name app', 'create a token'],
+    ['infer token list', 'list tokens'],
+    ['infer token revoke tok_…', 'revoke a token'],
+    ['infer token scan .', 'look for leaked secrets'],
   ])
 }
 
@@ -171,7 +171,7 @@ async function openTokenClient(dataDir: string): Promise<TokenClient> {
 const time = (seconds: number | null): string => timeText(seconds === null ? null : seconds * 1000)
 
 const describe = (token: TokenView): string =>
-  `Token ${token.name} (${token.id}), ${token.scopes.join(' ')}, ${token.expires_at === null ? 'without end' : `until ${time(token.expires_at)}`}.`
+  `Token ${token.name} (${token.id}), ${token.scopes.join(' ')}, ${token.expires_at === null ? 'does not expire' : `until ${time(token.expires_at)}`}.`
 
 const rowOf = (token: TokenView): string[] => [
   token.id,

@@ -21,23 +21,23 @@ interface Options extends GenerationOptions {
   dataDir?: string
 }
 
-/** The shapes that `--all-formats` makes. */
+/** The aspect ratios that `--all-formats` makes. */
 const formats = ['16:9', '9:16', '1:1'] as const
 
-/** `infer video <model> --prompt …`: a video, or the same one in every shape at once. */
+/** `infer video <model> --prompt …`: makes a video, or one for each aspect ratio at once. */
 export function define(command: Command, terminal: Terminal): void {
   withGeneration(withPrompt(withDataDir(withJson(command))))
     .description(
-      'Makes a video and saves it: the job is followed, its progress shown on standard error, and the path of the file printed. With --all-formats three videos are made at once, one for each shape; what became of each is told, and those that came out are kept.',
+      'Makes a video and saves it: follows the job, shows its progress on standard error, and prints the path of the file. With --all-formats makes three videos at once, one for each aspect ratio, prints the result of each and keeps those that succeeded.',
     )
     .argument('<model>', 'id or slug of the model')
-    .argument('[prompt...]', 'what is to be seen; standard input when left out')
+    .argument('[prompt...]', 'a description of the video; default: standard input')
     .option('--all-formats', 'three videos at once: 16:9, 9:16 and 1:1')
-    .option('--image <file>', 'the picture that it begins with, PNG or JPEG up to 10 MiB, or an address')
-    .option('--audio <file>', 'what is spoken in it, a file up to 25 MiB or an address')
-    .option('--video <file>', 'the video to work on, a file or an address')
-    .option('--task <name>', 'what to do, where a model can do several things', readTask)
-    .option('--out <folder>', 'where to save it, a folder or a file, or - for standard output')
+    .option('--image <file>', 'the first image of the video, PNG or JPEG up to 10 MiB, or a URL')
+    .option('--audio <file>', 'the speech in it, a file up to 25 MiB or a URL')
+    .option('--video <file>', 'the input video, a file or a URL')
+    .option('--task <name>', 'the task, for a model with several', readTask)
+    .option('--out <folder>', 'the folder or file to save it to, or - for standard output')
     .action(async (model: string, words: string[], options: Options) => {
       const { image, video, audio, task, allFormats } = options
       for (const [what, path] of [
@@ -47,24 +47,24 @@ export function define(command: Command, terminal: Terminal): void {
       ] as const)
         if (path !== undefined) checkReadable(what, path)
       if (options.prompt !== undefined && words.length > 0)
-        throw usage('The prompt is said twice: by --prompt and by words. Leave one out.')
+        throw usage('The prompt is given twice: with --prompt and as words. Remove one.')
       if (allFormats && options.aspect !== undefined)
-        throw usage('--all-formats makes every shape, --aspect one of them. Leave one out.')
+        throw usage('--all-formats makes every aspect ratio, --aspect makes one. Remove one of the options.')
       const promptText = options.prompt ?? words.join(' ')
       const piped = promptText.trim() === '' && isPiped() ? await announceWait(terminal, readAll(terminal.stdin)) : ''
       const models = await fetchOfferedModels(openClient(dataDirectory(options.dataDir)))
       const given = { image: image !== undefined, mask: false, video: video !== undefined, audio: audio !== undefined }
       const target = targetOf(models, model, given, { asked: task, only: isVideo })
       if (!target) {
-        const meant = nearestTarget(model, models, isVideo)
+        const closest = nearestTarget(model, models, isVideo)
         const names = models.flatMap(model => namesOf(model, isVideo))
         throw refused(
           'model_not_found',
-          `There is no model and no slug '${printable(model)}' that makes videos. ${meant === undefined ? '' : `Did you mean '${meant}'? `}${names.length > 0 ? `Those here: ${names.slice(0, 8).join(', ')}.` : 'No model here does. See: infer model list'}`,
+          `There is no model and no slug '${printable(model)}' that makes videos. ${closest === undefined ? '' : `Did you mean '${closest}'? `}${names.length > 0 ? `Available: ${names.slice(0, 8).join(', ')}.` : 'No model here does. See: infer model list'}`,
         )
       }
       if (allFormats && !Object.hasOwn(generationRequests[target.task].shape, 'aspect_ratio'))
-        throw usage(`${nameOf(target.task)} keeps the shape of what it is given; leave out --all-formats.`)
+        throw usage(`${nameOf(target.task)} keeps the aspect ratio of its input. Remove --all-formats.`)
       await generate(terminal, {
         target,
         prompt: promptOf([promptText], piped),
@@ -77,7 +77,7 @@ export function define(command: Command, terminal: Terminal): void {
     })
   withExamples(command, [
     ['infer video demo/text-to-video "a cat jumps"', 'one video, in this folder'],
-    ['infer video demo/image-to-video "it jumps" --image cat.png', 'beginning with a picture'],
+    ['infer video demo/image-to-video "it jumps" --image cat.png', 'beginning with an image'],
     ['infer video demo/text-to-video "a cat" --all-formats --out clips/', 'three at once'],
   ])
 }

@@ -9,13 +9,13 @@ import { define as defineRemove } from '../workflows/remove.ts'
 import { define as defineRun } from '../workflows/run.ts'
 import { define as defineShow } from '../workflows/show.ts'
 
-/** `infer workflow …`: several tasks that depend on each other, as one. */
+/** `infer workflow …`: tasks that depend on each other, run as one execution. */
 export function define(command: Command, terminal: Terminal): void {
   for (const part of [defineRun, defineCheck, defineGraph, defineList, defineShow, defineCreate, defineRemove])
     part(command, terminal)
   withExamples(command, [
-    ['infer workflow run story.yaml --param topic="a cat"', 'a file, as it is'],
-    ['infer workflow check story.yaml', 'whether it can be run'],
-    ['infer workflow graph story.yaml', 'what depends on what'],
+    ['infer workflow run story.yaml --param topic="a cat"', 'run a file without storing it'],
+    ['infer workflow check story.yaml', 'validate a file'],
+    ['infer workflow graph story.yaml', 'draw the nodes and their dependencies'],
   ])
 }

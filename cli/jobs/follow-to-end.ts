@@ -115,7 +115,7 @@ export async function followToEnd<Answer, Snapshot>(
   async function ask(): Promise<{ found?: { answer: Answer; over: boolean }; askedMs: number }> {
     const late = AbortSignal.timeout(answerMs)
     try {
-      const { answer, headers } = await connect().hear({
+      const { answer, headers } = await connect().askWithHeaders({
         method: 'GET',
         path,
         answer: schema,

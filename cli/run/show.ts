@@ -1,4 +1,4 @@
-import type { Piece } from '../chat/answer.ts'
+import type { AnswerPart } from '../chat/answer.ts'
 import { footer } from '../chat/session.ts'
 import { printable } from '../paint.ts'
 import type { Terminal } from '../terminal.ts'
@@ -9,7 +9,7 @@ import type { Terminal } from '../terminal.ts'
  */
 export async function showAnswer(
   terminal: Terminal,
-  pieces: AsyncIterable<Piece>,
+  pieces: AsyncIterable<AnswerPart>,
   { reasoning, figures }: { reasoning: boolean; figures: boolean },
 ): Promise<void> {
   const { stdout, stderr, isTerminal } = terminal
@@ -17,7 +17,7 @@ export async function showAnswer(
   let begun = false
   /** Where a line was begun and not ended. */
   let open: 'answer' | 'reasoning' | undefined
-  let end: Extract<Piece, { kind: 'end' }> | undefined
+  let end: Extract<AnswerPart, { kind: 'end' }> | undefined
 
   const begin = () => {
     if (!begun) terminal.progress('')

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import { type Piece, readAnswer } from '../../../cli/chat/answer.ts'
+import { type AnswerPart, readAnswer } from '../../../cli/chat/answer.ts'
 
 const delta = (content: object, finish: string | null = null) =>
   JSON.stringify({ choices: [{ index: 0, delta: content, finish_reason: finish }] })
 
-async function pieces(...data: string[]): Promise<Piece[]> {
+async function pieces(...data: string[]): Promise<AnswerPart[]> {
   async function* events() {
     for (const one of data) yield { event: 'message', data: one }
   }
-  const found: Piece[] = []
+  const found: AnswerPart[] = []
   for await (const piece of readAnswer('http://server', events())) found.push(piece)
   return found
 }

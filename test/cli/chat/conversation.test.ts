@@ -40,13 +40,13 @@ test('clearing forgets what was said, not the instruction', () => {
 test('model and instruction can change in between', () => {
   const talk = openConversation({ model: 'm', system: 'Be brief.', settings: {} })
   talk.switchModel('n')
-  talk.instruct(undefined)
+  talk.setSystem(undefined)
   expect(talk.requestFor('How?')).toEqual({ model: 'n', messages: [{ role: 'user', content: 'How?' }] })
 })
 
 test.each([
   ['stop', 30, 1500, '30 tokens · 20.0 tokens/s · 1.5 s'],
-  ['length', 1, 1000, 'cut at its longest · 1 token · 1.0 tokens/s · 1.0 s'],
+  ['length', 1, 1000, 'maximum length reached · 1 token · 1.0 tokens/s · 1.0 s'],
   ['tool_calls', undefined, 200, 'tool_calls · 0.2 s'],
 ])('under an answer that ended with %s', (reason, tokens, ms, text) => {
   expect(footer(reason, tokens, ms)).toBe(text)

@@ -97,7 +97,7 @@ test.skipIf(!hasTerminal)(
     terminal.types(`/nonsense${enter}`)
     await terminal.sees('There is no command /nonsense.')
     terminal.types(`/model nobody${enter}`)
-    await terminal.sees("No model 'nobody' can chat here. Offered: tiny-chat, other-chat.")
+    await terminal.sees("There is no chat model 'nobody' here. Offered: tiny-chat, other-chat.")
     terminal.types(controlD)
     expect(await terminal.ends()).toBe(0)
     expect(terminal.everything()).not.toContain('\u0007')

@@ -104,7 +104,7 @@ test.skipIf(!hasTerminal)('Tab completes commands, models and paths', async () =
   terminal.types(`/file ${home}/no\t`)
   await terminal.sees('notes.txt')
   terminal.types(enter)
-  await terminal.sees('notes.txt goes with the next message')
+  await terminal.sees('notes.txt is sent with the next message')
   await terminal.sees('> ')
   terminal.types(`What is its name?${enter}`)
   await answered()
@@ -124,7 +124,7 @@ test.skipIf(!hasTerminal)('/image, /file and /save', async () => {
     [`/image ${home}/none.png`, 'there is no such file'],
     [`/file ${home}/binary`, 'is no text'],
     [`/image`, 'Write: /image <file or address>'],
-    [`/image ${home}/cat.png`, 'cat.png goes with the next message'],
+    [`/image ${home}/cat.png`, 'cat.png is sent with the next message'],
   ]) {
     terminal.types(`${line}${enter}`)
     await terminal.sees(said!)
@@ -139,7 +139,7 @@ test.skipIf(!hasTerminal)('/image, /file and /save', async () => {
     await terminal.sees(name)
     await terminal.sees('> ')
   }
-  expect(terminal.everything()).toContain(`There is a file ${home}/talk.md already`)
+  expect(terminal.everything()).toContain(`The file ${home}/talk.md exists`)
   await leave()
   expect(asked()[0]).toEqual([
     { type: 'text', text: 'What is this?' },

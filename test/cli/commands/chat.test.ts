@@ -72,7 +72,7 @@ test('a model that is being loaded is asked again', async () => {
   })
   const ended = await infer(['chat', 'm'], { env: far(url), input: 'Hi' })
   expect([ended.exitCode, ended.stdout, asked]).toEqual([0, 'ready\n', 3])
-  expect(ended.stderr).toContain('m is being loaded')
+  expect(ended.stderr).toContain('Loading m…')
 })
 
 const error = (code: string, message: string) => ({ error: { code, message, type: 'x', param: null } })

@@ -8,7 +8,7 @@ test('where there is no infer.yaml the check says what is offered instead, and w
   const said = await infer(['config', 'check', '--data-dir', folder])
   expect([said.exitCode, said.stdout]).toEqual([
     0,
-    `There is no ${join(folder, 'infer.yaml')}, so the models that ship with infer are offered. 'infer model add' makes it.\n`,
+    `There is no ${join(folder, 'infer.yaml')}, so the server offers the models that ship with infer. 'infer model add' creates the file.\n`,
   ])
   expect(json(await infer(['config', 'check', '--data-dir', folder, '--json']))).toEqual({
     path: null,

@@ -24,7 +24,7 @@ test('a sound database is whole', async () => {
   expect(text).toMatchObject({
     exitCode: 0,
     stderr: '',
-    stdout: expect.stringContaining('The database is whole') as string,
+    stdout: expect.stringContaining('The database is intact') as string,
   })
 })
 

@@ -346,7 +346,7 @@ test.each<[args: string[], said: string]>([
   [['run', 'draw/inpainting', 'x', '--image', 'http://h/a.png'], 'needs --mask <file>'],
   [['run', 'demo/picture', 'x', '--image', 'http://h/a.png'], 'Say which with --task: text-to-image, inpainting'],
   [['run', 'demo/picture', 'x', '--task', 'text-to-video'], 'does not do text-to-video'],
-  [['run', 'tiny-chat', 'x', '--frames', '9'], "'tiny-chat' does not make pictures or videos, for which --frames is"],
+  [['run', 'tiny-chat', 'x', '--frames', '9'], "'tiny-chat' does not make images or videos, and --frames is"],
   [['run', 'nothing', 'x', '--out', 'a.png'], "no model and no slug 'nothing'"],
   [['run', 'draw/text-to-image', 'x', '--out', '/dev/null/none/a.png'], 'There is no folder /dev/null/none'],
   [['run', 'draw/text-to-image', 'x', '--out', 'a.mp4'], 'is the name of a video'],

@@ -71,7 +71,7 @@ test('a server that stops ends --follow with 0; a connection that breaks with 1'
     exitCode: 0,
     stdout: '10:20:30 info  Stopping\n',
     stderr:
-      'Warning: 3 lines came too fast and were left out.\nThe server is stopping; there is nothing more to follow.\n',
+      'Warning: 3 lines arrived too fast and were skipped.\nThe server is stopping, so there are no more lines.\n',
   })
   const broken = await infer(['logs', 'broken', '-f'], { env: far })
   expect([broken.exitCode, broken.stdout]).toEqual([1, '10:20:30 info  Stopping\n'])

@@ -106,7 +106,7 @@ test('a model that is being loaded is asked again, which is said once in a pipe'
     else streamWords(response, ['ready'])
   })
   const ended = await infer(['run', 'm', 'Hi'], { env: far(url) })
-  expect(ended).toEqual({ exitCode: 0, stdout: 'ready\n', stderr: 'm is being loaded…\n' })
+  expect(ended).toEqual({ exitCode: 0, stdout: 'ready\n', stderr: 'Loading m…\n' })
 })
 
 test('a failure in mid-stream ends with 1, behind what was said', async () => {

@@ -36,8 +36,8 @@ test.skipIf(hasSystemd).each([[['install', '--user']], [['install', '--system']]
 
 test.each([
   [['install', '--system', '--user'], 'cannot be used with'],
-  [['install', '--user', '--run-as', 'ai'], '--run-as is for the service of the machine.'],
-  [['install', '--system', '--data-dir', '/srv/ai', '--print'], 'Say with --run-as which user /srv/ai belongs to'],
+  [['install', '--user', '--run-as', 'ai'], '--run-as is only for a system service.'],
+  [['install', '--system', '--data-dir', '/srv/ai', '--print'], 'Give the owner of /srv/ai with --run-as'],
   [['install', '--user', '--config', '/nowhere.yaml'], 'There is no configuration /nowhere.yaml.'],
   [['install', '--drain-timeout', 'soon'], 'Write a length of time'],
 ])('%j is wrong usage', async (args, said) => {

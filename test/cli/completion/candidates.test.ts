@@ -22,7 +22,7 @@ test('infer __complete prints a candidate a line with what it is, then what the 
   const { exitCode, stdout, stderr } = await infer(['__complete', '--', 'serve', '--co'])
   expect({ exitCode, stdout, stderr }).toEqual({
     exitCode: 0,
-    stdout: '--config\tthe configuration (infer.yaml in the data directory, when there is one)\n:none\n',
+    stdout: '--config\tthe configuration; default: infer.yaml in the data directory, if it exists\n:none\n',
     stderr: '',
   })
 })
