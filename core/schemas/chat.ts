@@ -112,7 +112,7 @@ const FunctionDefinition = z
       .describe('Whether arguments must match the schema exactly, where the engine can enforce it. Default: false.'),
   })
   .meta({ id: 'FunctionDefinition', description: 'A function that the model may call.' })
-const FunctionName = z.object({ name: z.string().describe('Name of the function.') })
+const functionName = { name: z.string().describe('Name of the function.') }
 
 const ResponseFormat = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),
@@ -169,7 +169,7 @@ export const ChatRequest = z
     tool_choice: z
       .union([
         z.enum(['none', 'auto', 'required']),
-        z.object({ type: z.literal('function'), function: FunctionName.describe('The function to call.') }),
+        z.object({ type: z.literal('function'), function: z.object(functionName).describe('The function to call.') }),
       ])
       .nullish()
       .describe(
@@ -185,7 +185,7 @@ export const ChatRequest = z
       .nullish()
       .describe('Deprecated form of `tools`. Cannot be streamed.'),
     function_call: z
-      .union([z.enum(['none', 'auto']), FunctionName])
+      .union([z.enum(['none', 'auto']), z.object(functionName)])
       .nullish()
       .describe('Deprecated form of `tool_choice`.'),
     response_format: ResponseFormat.nullish().describe(

@@ -78,7 +78,7 @@ const mostResults = z.int().min(0).nullish()
 export const RerankRequest = z
   .object({
     model,
-    query: text.describe('What the documents are compared with.'),
+    query: z.string().min(1).describe('What the documents are compared with.'),
     documents: z
       .array(Document)
       .min(1)

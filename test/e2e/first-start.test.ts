@@ -40,6 +40,14 @@ test('the first start says its address and keeps the secret for its owner only',
   }
 })
 
+test('the packed executable describes its API as the source does', async () => {
+  const plain = (api: object): unknown =>
+    JSON.parse(JSON.stringify(api, (key, value: unknown) => (['example', 'version'].includes(key) ? undefined : value)))
+  const served = (await (await fetch(`${server.url}/openapi.json`)).json()) as object
+  const golden = JSON.parse(readFileSync(join(import.meta.dirname, '..', 'golden', 'openapi.json'), 'utf8')) as object
+  expect(plain(served)).toEqual(plain(golden))
+})
+
 describe('the official OpenAI client, with the base URL changed', () => {
   let client: OpenAI
   beforeAll(() => (client = new OpenAI({ baseURL: `${server.url}/std/v1`, apiKey: home.secret(), maxRetries: 0 })))
