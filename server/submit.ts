@@ -93,7 +93,7 @@ export async function submittedBefore(
   { jobs }: Pick<Owners, 'jobs'>,
 ): Promise<JobRecord | undefined> {
   const key = idempotencyOf(call, body)
-  const job = key && (await jobs.keyed(call.caller.organizationId, key, key.at))
+  const job = key && (await jobs.findByKey(call.caller.organizationId, key, key.at))
   if (job) call.header('x-job-id', job.id).header('idempotent-replayed', 'true')
   return job ?? undefined
 }

@@ -145,8 +145,8 @@ export function openJobs(options: JobsOptions) {
 
   return {
     find: (organizationId: string, id: string) => store.jobs.find(organizationId, id),
-    gone: (organizationId: string, id: string) => store.jobs.gone(organizationId, id),
-    keyed: (...key: Parameters<Store['jobs']['keyed']>) => store.jobs.keyed(...key),
+    wasRemoved: (organizationId: string, id: string) => store.jobs.wasRemoved(organizationId, id),
+    findByKey: (...key: Parameters<Store['jobs']['findByKey']>) => store.jobs.findByKey(...key),
     list: (...query: Parameters<Store['jobs']['list']>) => store.jobs.list(...query),
     counts: () => store.jobs.counts(),
     events: {
@@ -211,7 +211,7 @@ export function openJobs(options: JobsOptions) {
     queued: (those: readonly WaitingJob[]): void => void begun.then(() => enqueue(those)),
 
     /** Jobs that the store has claimed together with the end of the one before: they run from now on. */
-    handedOn(those: CommitEffects['handedOn']): void {
+    claimedSuccessors(those: CommitEffects['claimedSuccessors']): void {
       for (const { before, job } of those) runs.goOn(before, job)
     },
 

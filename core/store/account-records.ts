@@ -21,7 +21,7 @@ export type TokenStatus = 'active' | 'disabled' | 'revoked' | 'expired'
 
 export interface NewToken {
   id: string
-  /** The 12 characters inside the secret by which the row is found. */
+  /** The 12 characters of the secret that identify the row. */
   publicId: string
   organizationId: string
   name: string
@@ -47,7 +47,7 @@ export type TokenChange = Partial<Pick<NewToken, 'name' | 'scopes' | 'expiresAt'
   status?: 'active' | 'disabled'
 }
 
-/** What authentication needs of a token and its organization, in one row. */
+/** What authentication needs to know of a token and its organization, in one row. */
 export interface VerifiableToken {
   id: string
   organizationId: string

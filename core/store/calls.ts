@@ -1,6 +1,6 @@
 import type { FinishedJob, JobRecord } from './store.ts'
 
-/** The prompt and the answer of a synchronous call are not kept, and what it was tried is its own business. */
+/** The fields of a synchronous call's record that are the same for every call: its prompt and answer are not kept. */
 export const callRecordDefaults = {
   kind: 'sync',
   class: 'interactive',
@@ -20,7 +20,7 @@ export const callRecordDefaults = {
   boot: null,
 } as const
 
-/** A synchronous call that has ended, as the job that it was. */
+/** A finished synchronous call as a job record. */
 export const callRecord = (call: FinishedJob): JobRecord => ({
   ...callRecordDefaults,
   ...call,

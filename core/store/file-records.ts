@@ -7,7 +7,7 @@ export interface NewFile {
   id: string
   organizationId: string
   purpose: FilePurpose
-  /** As a reader would save it. */
+  /** The file name for a download. */
   name: string
   contentType: string
   bytes: number
@@ -16,14 +16,14 @@ export interface NewFile {
   width: number | null
   height: number | null
   durationMs: number | null
-  /** The job that made it or was given it. */
+  /** The job that created it or received it. */
   jobId: string | null
   createdAt: number
   /** Null: kept until it is removed. */
   expiresAt: number | null
 }
 export interface FileRecord extends NewFile {
-  /** When it was removed or ran out; its bytes may be gone since. */
+  /** When it was removed or expired; its bytes may have been erased since. */
   removedAt: number | null
 }
 
@@ -48,7 +48,7 @@ export interface LibraryItem extends NewLibraryItem {
 export interface LibraryFilter {
   limit: number
   after?: string
-  /** Words that the prompt holds, in any case. */
+  /** Words of the prompt, in any case. */
   search?: string
   modelId?: string
   createdAfter?: number

@@ -8,11 +8,11 @@ import type { LargeResult } from './large-result.ts'
 export const jobStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
 export type JobStatus = (typeof jobStatuses)[number]
 
-/** What a repeated submission is recognized by. */
+/** Identifies a repeated submission. */
 export interface IdempotencyKey {
   key: string
   bodyHash: string
-  /** Steady time (core/steady-time.ts), so that a clock that is set forward ends no window; `createdAt` when absent. */
+  /** Steady time (core/steady-time.ts), so that setting the clock forward does not expire it; `createdAt` if absent. */
   at?: number | undefined
 }
 
@@ -22,22 +22,21 @@ export interface NewJob {
   tokenId: string
   task: Task
   modelId: string
-  /** The slug under which it was asked for; null for one that came by its model. */
+  /** The slug of the request; null if the request named a model. */
   slug: string | null
   /** JSON text. */
   inputs: string
-  /** The priority class in which it waits; `async` where none is given. */
+  /** The priority class in which it waits; `async` by default. */
   class?: StoredJobClass
-  /** Higher is sooner, within the class and the organization. */
+  /** Higher runs sooner, within the class and the organization. */
   priority: number
   /**
-   * Its place among the jobs of its organization, class and model: the lowest is first. Microseconds of its arrival, less a
-   * head start of a minute for each point of priority: so that what is urgent overtakes, and nothing is overtaken for
-   * ever.
+   * Its order among the jobs of its organization, class and model: the lowest runs first. Microseconds of its arrival,
+   * minus a minute for each point of priority: so urgent jobs overtake, but no job is overtaken for ever.
    */
   rank: number
   maxAttempts: number
-  /** It fails unless it has begun by then, epoch milliseconds. */
+  /** The job fails unless it has started by then, epoch milliseconds. */
   startBy: number | null
   /** How long one attempt may run, milliseconds. */
   timeoutMs: number | null
@@ -47,18 +46,18 @@ export interface NewJob {
   notBefore: number
   createdAt: number
   metadata: string | null
-  /** Scope of the key is organization, method and route: the caller has folded those in. */
+  /** The caller has included organization, method and route in the key. */
   idempotency: IdempotencyKey | null
 }
 
 export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
   kind: 'async' | 'sync'
-  /** Of a synchronous call `interactive`. */
+  /** `interactive` for a synchronous call. */
   class: JobClass
   status: JobStatus
-  /** Attempts that count against `maxAttempts`: a released one does not. */
+  /** Attempts that count against `maxAttempts`: a released attempt does not. */
   attempt: number
-  /** How often it was claimed, whether that was charged or not: the fencing token. */
+  /** How many times it was claimed, including released attempts: the fencing token. */
   claims: number
   boot: string | null
   engineId: string | null
@@ -71,15 +70,15 @@ export interface JobRecord extends Omit<NewJob, 'idempotency' | 'class'> {
   updatedAt: number
   startedAt: number | null
   finishedAt: number | null
-  /** When it is forgotten; null before its end, and where it is kept. */
+  /** When it is removed, epoch milliseconds; null before its end, and if it is kept. */
   expiresAt: number | null
-  /** The node of an execution that it is for. */
+  /** The execution and node that it runs for. */
   parent: { executionId: string; nodeId: string } | null
 }
 
 export type JobError = { code: Failure['code']; message: string; type: string; retryable: boolean; attempt: number }
 
-/** What the queue needs to know of a job that waits. */
+/** What the queue needs to know of a pending job. */
 export interface WaitingJob {
   id: string
   organizationId: string
@@ -88,7 +87,7 @@ export interface WaitingJob {
   rank: number
 }
 
-/** How many jobs of one model, class and organization wait and are due. */
+/** The number of due pending jobs of one model, class and organization. */
 export interface Backlog {
   modelId: string
   class: StoredJobClass
@@ -96,7 +95,7 @@ export interface Backlog {
   jobs: number
 }
 
-/** Which waiting jobs are read: those of one model, class and organization, from a rank on. */
+/** Selects pending jobs: those of one model, class and organization, starting at a rank. */
 export interface WaitingQuery {
   modelId: string
   class: JobClass
@@ -107,7 +106,7 @@ export interface WaitingQuery {
 
 export interface JobFilter {
   limit: number
-  /** Where the page before ended (`next`, or the id of its last job). */
+  /** Cursor: `next` of the page before, or the id of its last job. */
   after?: string
   status?: JobStatus
   task?: Task
@@ -156,8 +155,8 @@ export interface IdempotencyRecord {
 }
 
 /**
- * The right to end one attempt. A job record as `claim` returned it is one. `claims` and not `attempt` is the fence:
- * giving a job back uncharged makes the attempt number come twice, the count of claims never does.
+ * The right to end one attempt. A job record returned by `claim` is one. `claims` and not `attempt` is the fencing
+ * token: an attempt number repeats after an uncharged release, the count of claims never does.
  */
 export interface JobClaim {
   organizationId: string
@@ -171,7 +170,7 @@ export interface Usage {
   outputTokens: number
 }
 
-/** What its run has said is added to the job's log: JSON text of LogLine[], or null. */
+/** The outcome of an attempt. `logs` is appended to the job's log: JSON text of LogLine[], or null. */
 export type JobOutcome =
   | {
       status: 'completed'
@@ -182,12 +181,12 @@ export type JobOutcome =
       engineId: string | null
       at: number
       logs: string | null
-      /** What it made, entered together with its end: their bytes are on the disk already. */
+      /** Its output files, added in the commit of its end: their bytes are on disk already. */
       files: NewFile[]
       library: NewLibraryItem[]
-      /** What the inputs came to, where they are known only now: JSON text. */
+      /** JSON text of the inputs, if they are known only now. */
       inputs?: string
-      /** Under which the same work finds the result again. */
+      /** The cache key under which the same work finds the result again. */
       cacheKey?: string
     }
   /** `retryAt` null: no further attempt. */
@@ -200,7 +199,7 @@ export type JobOutcome =
       logs: string | null
     }
 
-/** A job after its end, as it is billed: what was said is not part of it. A synchronous call is kept as this alone. */
+/** An ended job as it is billed, without its logs. A synchronous call is stored as this alone. */
 export interface FinishedJob {
   id: string
   organizationId: string

@@ -4,31 +4,31 @@ import { Failure } from '../failure.ts'
 export const largeResultBytes = 256_000
 
 /**
- * A result that is too large to be read in one go: JSON text in UTF-8 that never changes. It is a handle: where the
- * bytes are is known to the store alone, which may keep them in files, in rows or on another machine. A result whose
- * job is deleted meanwhile is read to its end where it is open, and elsewhere Failure `output_expired`.
+ * A result that is too large to be read in one go: JSON text in UTF-8 that never changes. It is a handle: only the
+ * store knows where the bytes are, and may keep them in files, in rows or on another machine. If its job is deleted
+ * meanwhile, an open result can be read to its end; otherwise reading throws Failure `output_expired`.
  */
 export interface LargeResult {
   readonly bytes: number
-  /** Resolves when it is still there, whole. Throws Failure `output_expired` when it is not kept any more. */
+  /** Resolves if it is still there, whole. Throws Failure `output_expired` if it is no longer kept. */
   check(): Promise<void>
-  /** The whole text, for what is known to be small enough after all. Throws Failure `output_expired`. */
+  /** The whole text, for a caller that knows it to be small enough. Throws Failure `output_expired`. */
   text(): Promise<string>
   /** Opens it for reading parts. Throws Failure `output_expired`. */
   open(): Promise<OpenResult>
   /**
-   * A file on this machine with the bytes, for a thread that reads all of them: of one result always the same path. It
-   * may be removed when it is disposed of. Where the result is not kept any more, there is no file at the path.
+   * A file on this machine with the bytes, for a thread that reads all of them: always the same path for the same
+   * result. The file may be removed once disposed. If the result is no longer kept, there is no file at the path.
    */
   localFile(): Promise<AsyncDisposable & { readonly path: string }>
 }
 
-/** A large result that is read in parts. */
+/** A large result that is open for reading in parts. */
 export interface OpenResult extends AsyncDisposable {
-  /** Fills the buffer from this position on, in bytes. Resolves with how many bytes there were: 0 at the end. */
+  /** Fills the buffer from this position on, in bytes. Resolves with the number of bytes read: 0 at the end. */
   read(into: { buffer: Buffer; position: number }): Promise<{ bytesRead: number }>
 }
 
-/** Why a large result cannot be read. */
+/** The error for a large result that is no longer kept. */
 export const resultExpired = (): Failure =>
   new Failure('output_expired', 'The result is no longer kept: its job was deleted, or its time was over.')

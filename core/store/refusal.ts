@@ -1,8 +1,8 @@
 import { Failure } from '../failure.ts'
 
 /**
- * Why a store is not opened. `exitCode` is what the program ends with: 64 when the data directory is in use or not
- * safe to use, 65 when the data is damaged or newer than this program, 74 when the disk does not let us work.
+ * Why a store cannot be opened. `exitCode` is the exit code of the program: 64 if the data directory is in use or not
+ * safe to use, 65 if the data is damaged or newer than this program, 74 if the disk does not work.
  */
 export class StoreRefusal extends Failure {
   readonly exitCode: 64 | 65 | 74

@@ -24,7 +24,7 @@ import type {
 } from './job-records.ts'
 import type { CommitEffects, ExecutionEvent, ExecutionStore, OrganizationEvent, WorkflowStore } from './workflows.ts'
 
-// What the store takes and gives, by subject.
+// The record types of the store, by subject.
 export * from './account-records.ts'
 export * from './file-records.ts'
 export * from './job-class.ts'
@@ -32,16 +32,16 @@ export * from './job-records.ts'
 export * from './large-result.ts'
 
 /**
- * The durable state of the platform. What every method guarantees:
- * - It is one atomic transaction. Where it rejects, it has changed nothing.
+ * The durable state of the platform. Every method guarantees:
+ * - It is one atomic transaction. If it rejects, it has changed nothing.
  * - When the promise of a write resolves, the write survives `kill -9` and power loss (on a disk that honours fsync).
  * - A read that is called after a write has resolved sees that write, and all writes that were committed before it.
- *   Nothing follows from the turn of the event loop in which a read is called or answered: between two calls, anything
- *   may have been committed.
- * - Listeners of `onCommitted` hear of a commit after it, and before or after the promise of the write that it belongs to.
- * - It rejects with Failure: `disk_full` (read-only below the free-space mark), `shutting_down`, or what its own line
- *   says.
- * Ids are minted by the caller; times are epoch milliseconds. No SQL and no transaction handle outside this folder.
+ *   Do not rely on the event loop turn in which a read is called or answered: between two calls, anything may have been
+ *   committed.
+ * - Listeners of `onCommitted` are called after a commit, before or after the promise of its write resolves.
+ * - It rejects with Failure: `disk_full` (read-only below the free-space mark), `shutting_down`, or the codes in its own
+ *   comment.
+ * Callers create ids; times are epoch milliseconds. No SQL and no transaction handle outside this folder.
  */
 export interface Store {
   organizations: {
@@ -53,19 +53,19 @@ export interface Store {
   tokens: {
     create(token: NewToken): Promise<TokenRecord>
     /**
-     * The token and its organization, for authentication. Synchronous, because every request passes here before anything
-     * else: a promise in between would cost more than the look-up (about 5 µs on SQLite). So a store keeps its tokens
-     * where they can be read at once, in a local database or in memory. What `revoke`, `update` and `rotate` of this
-     * store have changed counts when their promise resolves; a change by another process counts within a second.
+     * Returns the token and its organization, for authentication. Synchronous, because every request starts here: a
+     * promise would cost more than the look-up (about 5 µs on SQLite). So a store keeps its tokens where they can be
+     * read at once, in a local database or in memory. Changes by `revoke`, `update` and `rotate` of this store take
+     * effect when their promise resolves; changes by another process within a second.
      */
     verify(publicId: string): VerifiableToken | undefined
     find(organizationId: string, id: string): Promise<TokenRecord | undefined>
-    /** Newest first; `after` is the id of the last one seen. */
+    /** Newest first; `after` is the id of the last token of the page before. */
     list(organizationId: string, page: { limit: number; after?: string; status?: TokenStatus }): Promise<TokenRecord[]>
     update(organizationId: string, id: string, change: TokenChange): Promise<TokenRecord | undefined>
     /** Idempotent. Returns undefined when the organization has no such token. */
     revoke(organizationId: string, id: string, at: number): Promise<TokenRecord | undefined>
-    /** Creates `next` and lets the old one live until `previousValidUntil`, in one transaction. */
+    /** Creates `next` and keeps the old token valid until `previousValidUntil`, in one transaction. */
     rotate(
       organizationId: string,
       id: string,
@@ -79,99 +79,111 @@ export interface Store {
   }
   jobs: {
     /**
-     * Stores a pending job, or answers with the one that the same idempotency key made within 24 h.
-     * Same key and another body hash: Failure `idempotency_key_reused`. Its job is not kept: `output_expired`, unless
-     * it was removed without having begun.
+     * Stores a pending job, or returns the job that the same idempotency key created within 24 h. Throws Failure
+     * `idempotency_key_reused` for the same key with another body hash, and `output_expired` if the key's job is no
+     * longer kept, unless it was removed before it started.
      */
     submit(job: NewJob): Promise<{ job: JobRecord; replayed: boolean }>
-    /** The job that a submit with this key would be answered with, before anything is done for it. Throws like `submit`. */
-    keyed(organizationId: string, key: { key: string; bodyHash: string }, now: number): Promise<JobRecord | undefined>
-    /** How many due jobs wait, by model, class and organization. Goes through all that wait: call it at the start only. */
+    /** Returns the job that `submit` would return for this key, without submitting. Throws like `submit`. */
+    findByKey(
+      organizationId: string,
+      key: { key: string; bodyHash: string },
+      now: number,
+    ): Promise<JobRecord | undefined>
+    /** Counts the due pending jobs by model, class and organization. Scans all of them: call it only at the start. */
     backlog(): Promise<Backlog[]>
-    /** Jobs of one model, class and organization that wait and are due, by rank, from `from` on (that rank included). */
-    waiting(want: WaitingQuery): Promise<WaitingJob[]>
-    /** Delayed jobs that have come due: from now on they are among `waiting`. At most `limit`, the earliest first. */
+    /** Due pending jobs of one model, class and organization, by rank, starting at rank `from` (included). */
+    waiting(query: WaitingQuery): Promise<WaitingJob[]>
+    /** Delayed jobs that have become due: from now on `waiting` returns them. At most `limit`, the earliest first. */
     wake(now: number, limit: number): Promise<WaitingJob[]>
-    /** When the next delayed job comes due or the next start deadline passes, epoch milliseconds; null when none will. */
+    /**
+     * When the next delayed job becomes due or the next start deadline passes, epoch milliseconds; null if there is
+     * none.
+     */
     nextDue(): Promise<number | null>
-    /** A pending job that is due becomes processing: attempt + 1, fenced by this boot. Undefined: it is not pending any more. */
+    /**
+     * Moves a due pending job to processing: attempt + 1, fenced by this boot. Undefined: the job is no longer pending.
+     */
     claim(organizationId: string, id: string, now: number): Promise<JobRecord | undefined>
-    /** Pending jobs whose start deadline has passed end as failed (`timeout`). At most `limit`. */
+    /** Fails pending jobs whose start deadline has passed (`timeout`). At most `limit`. */
     expire(now: number, limit: number): Promise<JobRecord[]>
     /**
-     * Ends one attempt. False: a claim of another boot or attempt, or a job already ended. Nothing changes then, and
-     * the late result is counted. `next`: the model of which a slot is kept; of the jobs of nodes that this end
-     * releases, one that can run on it begins in the same commit (`CommitEffects.handedOn`).
+     * Ends one attempt. False: the claim is of another boot or attempt, or the job has ended; then nothing changes and
+     * the late result is counted. `next`: the model for which the caller keeps a slot; one of the node jobs that this
+     * end releases and that can run on the slot is claimed in the same commit (`CommitEffects.claimedSuccessors`).
      */
     settle(claim: JobClaim, outcome: JobOutcome, next?: string): Promise<boolean>
-    /** Gives a claimed job back without charging the attempt (drain, no capacity). 0: due at once. */
+    /** Returns a claimed job to the queue without charging the attempt (drain, no capacity). 0: due at once. */
     release(claim: JobClaim, notBefore: number): Promise<boolean>
-    /** pending or processing becomes cancelled; cancelled stays; anything else: Failure `job_already_finished`. Undefined: no such job here. */
+    /**
+     * Cancels a pending or processing job; a cancelled job stays cancelled; otherwise Failure `job_already_finished`.
+     * Undefined: no such job.
+     */
     cancel(organizationId: string, id: string, at: number): Promise<JobRecord | undefined>
     find(organizationId: string, id: string): Promise<JobRecord | undefined>
-    /** Whether there was such a job, and it was removed or its time is over: then only the ledger knows it. */
-    gone(organizationId: string, id: string): Promise<boolean>
+    /** Whether the job existed and was removed or expired: then only the ledger still has it. */
+    wasRemoved(organizationId: string, id: string): Promise<boolean>
     /**
-     * Newest first, synchronous calls among them (their inputs and results are not kept). What is listed has neither
-     * inputs nor result (`null`). A page may hold fewer than `limit` although there are more: a rare kind is looked for
-     * in a bounded number of rows, and `next` says where to go on; null: that was all.
+     * Newest first, including synchronous calls (their inputs and results are not kept). Listed jobs have neither
+     * inputs nor result (`null`). A page may hold fewer than `limit` jobs although there are more, because a rare kind
+     * is searched for in a bounded number of rows; `next` is the cursor of the next page, null at the end.
      */
     list(organizationId: string, filter: JobFilter): Promise<{ jobs: JobRecord[]; next: string | null }>
-    /** What its runs have said, oldest first, as JSON text of LogLine[]; `[]` where nothing was. */
+    /** The log lines of its runs, oldest first, as JSON text of LogLine[]; `[]` if there are none. */
     logs(organizationId: string, id: string): Promise<string>
     /**
-     * Forgets a job that has ended: record, inputs, result, logs, events, and its files are no longer there for anybody
-     * (their bytes are freed by the files' owner). What it cost stays in the ledger. Undefined: no such job here.
-     * Throws Failure `conflict` while it is pending or processing.
+     * Removes a job that has ended: record, inputs, result, logs and events. Its files are no longer readable (the
+     * files' owner frees their bytes). Its cost stays in the ledger. Undefined: no such job. Throws Failure `conflict`
+     * while it is pending or processing.
      */
     remove(organizationId: string, id: string, at: number): Promise<true | undefined>
     /**
-     * Forgets jobs, events and idempotency keys whose time is over, at most `limit` of each; how many. `keysNow` is the
-     * steady time, by which keys are kept; `now` when absent.
+     * Removes expired jobs, events and idempotency keys, at most `limit` of each; returns how many. `keysNow` is the
+     * steady time, by which keys expire; `now` if absent.
      */
     sweep(now: number, limit: number, keysNow?: number): Promise<number>
     /**
-     * Finished synchronous calls, many at a time: one ledger row each. When it resolves, `find` finds them: whoever keeps
-     * the records until then and is asked before the store never misses one. Those that are there already are passed
-     * over, so that a batch may be sent again.
+     * Records finished synchronous calls, many at a time: one ledger row each. When it resolves, `find` returns them: a
+     * caller that keeps the records until then, and reads them before the store, never misses one. Skips calls that are
+     * recorded already, so that a batch may be sent again.
      */
     record(finished: FinishedJob[]): Promise<void>
-    /** Of queued jobs; synchronous calls are in the ledger only. */
+    /** Of stored jobs; synchronous calls are in the ledger only. */
     counts(): Promise<Record<JobStatus, number>>
   }
-  /** What has happened to jobs, kept for 24 hours; written in the transaction in which it happened. */
+  /** What has happened to jobs, kept for 24 hours; each event is written in the transaction of its change. */
   events: {
-    /** Those after the sequence number, oldest first; of one job, or of the whole organization. */
-    after(organizationId: string, want: { sequence: number; jobId?: string; limit: number }): Promise<JobEvent[]>
-    /** The same of jobs and executions alike. */
-    ofOrganization(organizationId: string, want: { sequence: number; limit: number }): Promise<OrganizationEvent[]>
-    /** Those of an execution and of its nodes. */
+    /** Events after the sequence number, oldest first; of one job, or of the whole organization. */
+    after(organizationId: string, query: { sequence: number; jobId?: string; limit: number }): Promise<JobEvent[]>
+    /** The same for jobs and executions together. */
+    ofOrganization(organizationId: string, query: { sequence: number; limit: number }): Promise<OrganizationEvent[]>
+    /** Events of an execution and of its nodes. */
     ofExecution(
       organizationId: string,
-      want: { sequence: number; executionId: string; limit: number },
+      query: { sequence: number; executionId: string; limit: number },
     ): Promise<ExecutionEvent[]>
-    /** The newest sequence number there is; 0 where there is none. */
+    /** The newest sequence number; 0 if there is none. */
     last(): Promise<number>
   }
-  /** Answers to synchronous requests that came with an idempotency key, kept for 24 hours. */
+  /** Replies to synchronous requests with an idempotency key, kept for 24 hours. */
   idempotency: {
     find(digest: string): Promise<IdempotencyRecord | undefined>
     keep(digest: string, reply: IdempotencyRecord): Promise<void>
   }
   files: {
     add(file: NewFile): Promise<FileRecord>
-    /** By its id alone: for signed addresses, whose signature stands for the right to read. Removed ones too. */
+    /** By id alone: for signed URLs, whose signature grants the right to read. Includes removed files. */
     find(id: string): Promise<FileRecord | undefined>
-    /** Newest first. Removed ones are not listed. */
+    /** Newest first, without removed files. */
     list(organizationId: string, page: { limit: number; after?: string; purpose?: FilePurpose }): Promise<FileRecord[]>
     /** Idempotent. Undefined: the organization has no such file. */
     remove(organizationId: string, id: string, at: number): Promise<FileRecord | undefined>
-    /** Removes those whose time is over, and tells which files' bytes may go: at most `limit`. */
+    /** Removes expired files, and returns the files whose bytes can be erased: at most `limit`. */
     expire(now: number, limit: number): Promise<FileRecord[]>
-    /** The bytes of these are gone. The rows stay, so that an old address can be told from a wrong one. */
+    /** Marks these files' bytes as erased. The rows stay, so that an old URL can be told from a wrong one. */
     erased(ids: readonly string[]): Promise<void>
   }
-  /** The videos of an organization, entered when their job ends. */
+  /** The videos of an organization, added when their job ends. */
   library: {
     list(organizationId: string, filter: LibraryFilter): Promise<{ items: LibraryItem[]; next: string | null }>
     find(organizationId: string, id: string): Promise<LibraryItem | undefined>
@@ -181,14 +193,17 @@ export interface Store {
   workflows: WorkflowStore
   executions: ExecutionStore
   /**
-   * Calls the listener, in this process, once with what each commit has moved, in the order of the commits; there is one
-   * listener. Set before the first job is claimed.
+   * Sets the listener, of which there is one in this process. It is called once for each commit, in order, with the
+   * commit's effects. Set it before the first job is claimed.
    */
   onCommitted(listener: (effects: CommitEffects) => void): void
   /** What was found and repaired when the store was opened. */
   readonly recovery: { requeued: number; crashed: number; migratedFrom: number | null; bootId: string }
   stats(): StoreStats
-  /** Online copy to a new file, large results inside, verified after writing; writers go on. Returns its size in bytes. */
+  /**
+   * Copies the open database to a new file, large results included, and verifies it; writers continue. Returns its
+   * bytes.
+   */
   backup(to: string, onProgress?: (done: number, total: number) => void): Promise<{ bytes: number }>
   close(): Promise<void>
 }

@@ -11,7 +11,7 @@ import type {
   WaitingJob,
 } from './store.ts'
 
-/** A workflow as it is written down. Every version is kept as long as the workflow. */
+/** A workflow's definition. Every version is kept as long as the workflow. */
 export interface WorkflowDefinition {
   name: string
   description: string | null
@@ -19,7 +19,7 @@ export interface WorkflowDefinition {
   /** Seconds. */
   timeout: number
   onFailure: 'fail_fast' | 'continue'
-  /** Null: nothing is declared, so anything may be given. */
+  /** Null: no parameters are declared, so any may be given. */
   parameters: Parameters | null
   dag: Dag
 }
@@ -32,14 +32,17 @@ export interface NewWorkflow extends WorkflowDefinition {
   createdAt: number
 }
 export interface WorkflowRecord extends NewWorkflow {
-  /** 1 at first, one more with every change. */
+  /** Starts at 1 and grows by one with every change. */
   version: number
   updatedAt: number
 }
 
 export interface WorkflowStore {
   create(workflow: NewWorkflow): Promise<WorkflowRecord>
-  /** Another version; `conflict` (version_conflict) when `expected` is given and is not the present one. Undefined: no such workflow. */
+  /**
+   * Adds a version; `conflict` (version_conflict) if `expected` is given and is not the current one. Undefined: no such
+   * workflow.
+   */
   update(
     organizationId: string,
     id: string,
@@ -47,16 +50,16 @@ export interface WorkflowStore {
     more: { expected: number | undefined; at: number },
   ): Promise<WorkflowRecord | undefined>
   find(organizationId: string, id: string, version?: number): Promise<WorkflowRecord | undefined>
-  /** Last changed first, without `dag` (an empty one). `search`: words that the name holds, in any case. */
+  /** Last changed first, with an empty `dag`. `search`: a part of the name, in any case. */
   list(
     organizationId: string,
     page: { limit: number; after?: string; search?: string },
   ): Promise<{ workflows: WorkflowRecord[]; next: string | null }>
-  /** Its executions stay. `conflict` while one of them is not over. Undefined: no such workflow. */
+  /** Keeps its executions. `conflict` while one of them is unfinished. Undefined: no such workflow. */
   remove(organizationId: string, id: string): Promise<true | undefined>
 }
 
-/** What an execution is made of: frozen when it is created, whatever becomes of the workflow. */
+/** The snapshot from which an execution runs: fixed at its creation, whatever happens to the workflow. */
 export interface NewExecution {
   id: string
   organizationId: string
@@ -67,21 +70,21 @@ export interface NewExecution {
   /** With the defaults filled in. */
   inputParams: Record<string, unknown>
   priority: number
-  /** Milliseconds from when its first node begins. */
+  /** Milliseconds from the start of its first node. */
   timeoutMs: number
-  /** How long it is kept after its end; null: until it is removed. */
+  /** How long it is kept after its end, milliseconds; null: until it is removed. */
   retentionMs: number | null
   /** JSON text or null. */
   metadata: string | null
   parentExecutionId: string | null
-  /** What our own addresses in its inputs begin with: where its caller has reached us. */
+  /** What this server's own URLs in its inputs begin with: the address that the caller used. */
   origin: string
   createdAt: number
   nodes: NewExecutionNode[]
   idempotency: IdempotencyKey | null
 }
 
-/** In the order of the definition; its place in this list is its number. */
+/** In the order of the definition; the index in this list is the node's number. */
 export interface NewExecutionNode {
   nodeId: string
   task: string
@@ -89,21 +92,21 @@ export interface NewExecutionNode {
   successors: number[]
   predecessors: number
   onError: 'fail' | 'continue'
-  /** Its result is its own: there is none to be looked for before it is queued. */
+  /** Skips the cache: no earlier result is looked up before it is queued. */
   direct: boolean
   maxAttempts: number
-  /** Of one attempt, milliseconds. */
+  /** Time limit of one attempt, milliseconds. */
   timeoutMs: number | null
-  /** The id that its job will have, minted beforehand. */
+  /** The id of its job, created beforehand. */
   jobId: string
-  /** The job of another execution whose result it takes over: it is completed from the start. */
+  /** The job of another execution whose result it reuses: the node is completed from the start. */
   reuses: string | null
 }
 
 export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempotency'> {
   status: ExecutionStatus
   error: ExecutionError | null
-  /** Of one that has completed: the nodes that have failed all the same, because that was borne. */
+  /** Of a completed execution: its nodes that have failed and whose failure was tolerated. */
   warnings: { nodeId: string; cause: JobError }[]
   updatedAt: number
   startedAt: number | null
@@ -115,7 +118,9 @@ export interface ExecutionRecord extends Omit<NewExecution, 'nodes' | 'idempoten
   cost: number
 }
 
-/** Its time was over, or a node has failed: which was the first, how, and what became of the others. */
+/**
+ * The execution timed out, or a node failed: the first one that failed, why, and the nodes that failed or were skipped.
+ */
 export type ExecutionError =
   | { code: 'timeout' }
   | {
@@ -132,7 +137,7 @@ export interface ExecutionNode {
   task: string
   modelId: string
   status: NodeStatus
-  /** Its own job, or the one whose result it took over; null before it was ready. */
+  /** Its own job, or the job whose result it reuses; null before it was ready. */
   jobId: string | null
   attempts: number
   cached: boolean
@@ -153,7 +158,7 @@ export const executionEventTypes = [
 ] as const
 export type ExecutionEventType = (typeof executionEventTypes)[number]
 
-/** What has happened to an execution, or to the job of one of its nodes. */
+/** An event of an execution, or of the job of one of its nodes. */
 export interface ExecutionEvent {
   sequence: number
   type: ExecutionEventType | JobEventType
@@ -164,38 +169,41 @@ export interface ExecutionEvent {
   at: number
 }
 
-/** The same of everything that happens in an organization: also to jobs that belong to no execution. */
+/** Any event of an organization, including jobs that belong to no execution. */
 export interface OrganizationEvent extends Omit<ExecutionEvent, 'executionId'> {
   executionId: string | null
 }
 
 export interface NodeResult {
   status: NodeStatus
-  /** JSON text, or a handle of it when it is large; null unless it is completed. */
+  /** JSON text, or a handle if it is large; null unless the node is completed. */
   result: string | LargeResult | null
   error: JobError | null
 }
 
-/** What a commit means for others than those who asked for it. */
+/** What a commit has changed besides what the callers of its commands get as answers. */
 export interface CommitEffects {
-  /** Jobs of executions that are to be queued now. */
+  /** Jobs of executions to be queued now. */
   released: (WaitingJob & { executionId: string; nodeId: string; direct: boolean })[]
-  /** Jobs of executions that were stored as running, with the end of the one before, for the slot that was kept for them. */
-  handedOn: { before: string; job: JobRecord }[]
-  /** Jobs that were ended with their execution: those that run are to be told. */
+  /** Jobs of executions that were claimed in the commit that ended `before`, for the slot kept for them. */
+  claimedSuccessors: { before: string; job: JobRecord }[]
+  /** Jobs that ended with their execution: running ones must be stopped. */
   withdrawn: WaitingJob[]
-  /** Executions of which something has changed, whether that was their end, and how long those have that have begun now. */
+  /** Executions that have changed, whether they ended, and the time limit of those that have just started. */
   executions: { organizationId: string; id: string; ended: boolean; timeoutAt?: number }[]
 }
 
 export interface ExecutionStore {
-  /** The execution, its nodes, the first jobs and the events, in one transaction. The same idempotency key finds the same one. */
+  /**
+   * Stores the execution, its nodes, the first jobs and the events in one transaction. The same idempotency key returns
+   * the same execution.
+   */
   create(execution: NewExecution): Promise<{ execution: ExecutionRecord; replayed: boolean }>
   find(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
-  /** The same without the definition's dag (an empty one): cheap, however many nodes there are. */
+  /** The same with an empty `dag`: cheap, however many nodes there are. */
   summary(organizationId: string, id: string): Promise<ExecutionRecord | undefined>
   nodes(organizationId: string, id: string): Promise<ExecutionNode[]>
-  /** Newest first, without the definition's dag (an empty one). */
+  /** Newest first, with an empty `dag`. */
   list(
     organizationId: string,
     filter: {
@@ -207,25 +215,28 @@ export interface ExecutionStore {
       metadata?: Record<string, string>
     },
   ): Promise<{ executions: ExecutionRecord[]; next: string | null }>
-  /** Everything of it that is not over is cancelled. Cancelled already: as it is. `execution_already_finished`; undefined: no such one. */
+  /**
+   * Cancels everything of it that is unfinished. Idempotent. Failure `execution_already_finished`; undefined: no such
+   * execution.
+   */
   cancel(organizationId: string, id: string, at: number): Promise<ExecutionRecord | undefined>
-  /** Ends those whose time is over as `timed_out`. At most `limit`. */
+  /** Ends executions whose time limit has passed as `timed_out`. At most `limit`. */
   expire(now: number, limit: number): Promise<ExecutionRecord[]>
-  /** When the next one's time is over, epoch milliseconds. */
+  /** When the next execution times out, epoch milliseconds. */
   nextDue(): Promise<number | null>
-  /** Forgets those whose time is over, at most `limit`; how many. */
+  /** Removes expired executions, at most `limit`; returns how many. */
   sweep(now: number, limit: number): Promise<number>
-  /** Ended ones only (`conflict` otherwise), with their jobs and files. Undefined: no such one. */
+  /** Removes an ended execution (`conflict` otherwise) with its jobs and files. Undefined: no such execution. */
   remove(organizationId: string, id: string, at: number): Promise<true | undefined>
-  /** How these nodes have ended, and what they gave. */
+  /** The status and result of these nodes. */
   results(organizationId: string, id: string, nodeIds: readonly string[]): Promise<Record<string, NodeResult>>
-  /** What nodes that have completed were given, JSON text by node; those that are longer are not among them. */
-  inputs(organizationId: string, id: string, longest: number): Promise<Record<string, string>>
-  /** The job that has had the result of the same work before, and still has it with all its files. */
+  /** The inputs of completed nodes, JSON text by node; leaves out those longer than `maxLength`. */
+  inputs(organizationId: string, id: string, maxLength: number): Promise<Record<string, string>>
+  /** The job that has produced the result of the same work, if its result and files are still kept. */
   cached(organizationId: string, key: string): Promise<string | undefined>
   /**
-   * A node takes over the result of another job instead of running. Its own job is gone then: one that runs is told.
-   * False: the node is not pending any more; with a claim: it does not run under that one any more.
+   * Makes a node reuse the result of another job instead of running. The node's own job is removed; if it runs, it is
+   * stopped. False: the node is no longer pending; with a claim: it no longer runs under that claim.
    */
   reuse(
     organizationId: string,

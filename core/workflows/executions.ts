@@ -55,7 +55,7 @@ export function openExecutions({
   clock = { now: Date.now },
 }: {
   store: Store
-  jobs: Pick<Jobs, 'queued' | 'handedOn' | 'withdrawn' | 'wait'>
+  jobs: Pick<Jobs, 'queued' | 'claimedSuccessors' | 'withdrawn' | 'wait'>
   admission: Pick<Admission, 'admit'>
   snapshots: DefinitionSnapshots
   works: NodeWorks
@@ -68,9 +68,9 @@ export function openExecutions({
   const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
 
-  store.onCommitted(({ released, handedOn, withdrawn, executions }) => {
+  store.onCommitted(({ released, claimedSuccessors, withdrawn, executions }) => {
     // Begun before they may be stopped.
-    if (handedOn.length > 0) jobs.handedOn(handedOn)
+    if (claimedSuccessors.length > 0) jobs.claimedSuccessors(claimedSuccessors)
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
     if (released.length > 0) queueing.released(released)
     // Many nodes of one may have moved in one commit.

@@ -192,7 +192,7 @@ export async function findJob(id: string, call: Call, { jobs }: Pick<Owners, 'jo
   // An expired job is hidden at once, and removed in the background.
   const over = job?.expiresAt != null && job.expiresAt <= Date.now()
   if (job && !over) return job
-  if (over || (isJobId(id) && (await jobs.gone(organizationId, id))))
+  if (over || (isJobId(id) && (await jobs.wasRemoved(organizationId, id))))
     throw new Failure('output_expired', `Job ${id} is no longer kept: it was deleted, or its time was over.`)
   throw missingJob(id)
 }

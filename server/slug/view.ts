@@ -29,7 +29,7 @@ export async function findRequest(requestId: string, call: Call, { jobs }: Pick<
   const id = jobIdOf(requestId)
   const job = await jobs.find(organizationId, id)
   if (job?.kind === 'async') return job
-  if (!job && (await jobs.gone(organizationId, id)))
+  if (!job && (await jobs.wasRemoved(organizationId, id)))
     throw new Failure('output_expired', `Request ${requestId} is no longer kept: it was deleted, or its time was over.`)
   throw missing(requestId)
 }

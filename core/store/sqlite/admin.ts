@@ -12,12 +12,12 @@ import { openResults } from './results.ts'
 import { startThread } from './thread.ts'
 import { openWriterThread } from './writer-thread.ts'
 
-/** How long a server that is just starting gets to create or migrate the database. */
-const patienceMs = 5000
+/** How long to wait for a starting server to create or migrate the database. */
+const maxWaitMs = 5000
 
 /**
- * The same store for a command of the CLI, beside a running server or without one: no instance lock, no repair, as
- * durable. Creates and migrates the database when no server runs; rejects with StoreRefusal when one runs that has
+ * Opens the store for a CLI command, beside a running server or without one: no instance lock, no repair, the same
+ * durability. Creates and migrates the database if no server runs; rejects with StoreRefusal if the running server has
  * another schema.
  */
 export async function openAdminStore(dataDir: string, log: Log = openLog('warn')): Promise<Store> {
@@ -27,7 +27,7 @@ export async function openAdminStore(dataDir: string, log: Log = openLog('warn')
   const lock = await lockToMigrate(dataDir)
   using held = new DisposableStack()
   held.defer(() => lock?.release())
-  // The command ends with the error of the call that met it.
+  // The command ends with the error of the call that failed.
   const onFatal = (failure: Error) => log.error('The database failed', {}, failure)
   let reader: Reader | undefined
   opened.defer(() => reader?.close())
@@ -42,14 +42,14 @@ export async function openAdminStore(dataDir: string, log: Log = openLog('warn')
   lock?.markCreated()
   reader = openReader(database, failure => writer.fail(failure, 74))
   const open = opened.move()
-  // What it forgets is erased by the server, or by the next one.
+  // The server, or the next one, erases the results of the jobs that this command removes.
   const results = openResults({ folder, onFull: () => {} })
   return assemble({ writer, reader, results, database, close: () => open.disposeAsync() })
 }
 
-/** The instance lock, held for the moment of creating or migrating; undefined when there is nothing to do. */
+/** The instance lock, held while creating or migrating; undefined if there is nothing to do. */
 async function lockToMigrate(dataDir: string): Promise<InstanceLock | undefined> {
-  const until = performance.now() + patienceMs
+  const until = performance.now() + maxWaitMs
   for (;;) {
     if (schemaOf(dataDir) === currentVersion) return undefined
     try {
@@ -67,7 +67,7 @@ async function lockToMigrate(dataDir: string): Promise<InstanceLock | undefined>
   }
 }
 
-/** The version of the schema that is there; 0 for none, and for what the writer will refuse in better words. */
+/** The schema version of the database; 0 for none, and for a file that the writer refuses with a better message. */
 function schemaOf(dataDir: string): number {
   try {
     const connection = openDatabase(pathsIn(dataDir).database, { readonly: true })
@@ -81,6 +81,6 @@ function schemaOf(dataDir: string): number {
   }
 }
 
-// The rest of what the command line does to a data directory: one door for all of it.
+// All that the CLI does to a data directory is exported here.
 export { checkDatabase, type DatabaseReport } from './check.ts'
 export { backupDatabase, restoreDatabase } from './restore.ts'

@@ -4,46 +4,46 @@ import { type Connection, meaningOf } from './database.ts'
 /** A command by name and its one argument. */
 export type SentCommand = readonly [name: string, argument: unknown]
 
-/** A Failure on its way between threads. */
+/** A Failure as it is sent between threads. */
 export interface SentFailure {
   code: FailureCode
   message: string
   retryAfterMs?: number
-  /** For the log of the other side: the stack of what was thrown. */
+  /** The stack of the original error, for the receiver's log. */
   cause?: string
 }
 
-/** What came of a batch: one value per command, and at these positions a failure instead. */
+/** The results of a batch: one value per command, and at these positions a failure instead. */
 export interface Answers {
   values: unknown[]
   failures: [at: number, failure: SentFailure][]
 }
 
-/** What commands keep in memory of a transaction, and what is to become of it when that ends. */
+/** What commands keep in memory during a transaction. */
 export interface TransactionMemory {
-  /** Where it stands, to come back to when what follows is undone. */
+  /** Returns a function that reverts to this point when later commands are rolled back. */
   mark(): () => void
-  /** The last statements of the transaction. */
+  /** Call it last in the transaction. */
   write(): void
-  /** The transaction was undone. */
+  /** Call it when the transaction was rolled back. */
   forget(): void
 }
 
 export type CommandTable = Readonly<Record<string, (argument: never) => unknown>>
 
 /**
- * Runs many commands as one transaction with one commit, which is one fsync. One that fails is undone alone and
- * answered with its failure. What concerns all of them (no room, broken disk, locked by another process) is thrown
- * with nothing changed; `meaningOf` says what it is.
+ * Runs many commands as one transaction with one commit, which is one fsync. A failing command is rolled back alone and
+ * answered with its failure. An error that concerns all of them (disk full, disk broken, locked by another process) is
+ * thrown with nothing changed; `meaningOf` classifies it.
  *
- * Savepoints make SQLite copy every page that a command touches first, which was a third of the work. So all commands
- * run without them, and only a group in which one fails is undone and run again with a savepoint each.
+ * Savepoints make SQLite copy every page before a command changes it, which was a third of the work. So all commands
+ * run without savepoints, and only a group with a failing command is rolled back and run again with one for each.
  */
 export function openBatch(
   connection: Connection,
   commands: CommandTable,
   memory: TransactionMemory,
-): (asked: readonly SentCommand[]) => Answers {
+): (commandsSent: readonly SentCommand[]) => Answers {
   const begin = connection.prepare('BEGIN IMMEDIATE')
   const commit = connection.prepare('COMMIT')
   const savepoint = connection.prepare('SAVEPOINT command')
@@ -56,20 +56,20 @@ export function openBatch(
     return command(argument)
   }
 
-  const together = (asked: readonly SentCommand[]): Answers => ({ values: asked.map(run), failures: [] })
+  const together = (commandsSent: readonly SentCommand[]): Answers => ({ values: commandsSent.map(run), failures: [] })
 
-  function apart(asked: readonly SentCommand[]): Answers {
+  function apart(commandsSent: readonly SentCommand[]): Answers {
     const answers: Answers = { values: [], failures: [] }
-    for (const [at, one] of asked.entries()) {
+    for (const [at, one] of commandsSent.entries()) {
       savepoint.run()
-      const back = memory.mark()
+      const revert = memory.mark()
       try {
         answers.values.push(run(one))
       } catch (thrown) {
-        // SQLite may have rolled back everything on its own: then the commands before this one are gone as well.
+        // SQLite may have rolled back the whole transaction on its own, including the commands before this one.
         if (meaningOf(thrown) !== 'command' || !connection.inTransaction) throw thrown
         undo.run()
-        back()
+        revert()
         answers.values.push(undefined)
         answers.failures.push([at, sendable(thrown)])
       }
@@ -78,10 +78,13 @@ export function openBatch(
     return answers
   }
 
-  function transaction(work: (asked: readonly SentCommand[]) => Answers, asked: readonly SentCommand[]): Answers {
+  function transaction(
+    work: (commandsSent: readonly SentCommand[]) => Answers,
+    commandsSent: readonly SentCommand[],
+  ): Answers {
     begin.run()
     try {
-      const answers = work(asked)
+      const answers = work(commandsSent)
       memory.write()
       commit.run()
       return answers
@@ -92,17 +95,17 @@ export function openBatch(
     }
   }
 
-  return asked => {
+  return commandsSent => {
     try {
-      return transaction(together, asked)
+      return transaction(together, commandsSent)
     } catch (thrown) {
       if (meaningOf(thrown) !== 'command') throw thrown
-      return transaction(apart, asked)
+      return transaction(apart, commandsSent)
     }
   }
 }
 
-/** A failure as it crosses a thread; what is not a Failure becomes `internal_error` with its stack as the cause. */
+/** Converts an error for another thread; what is not a Failure becomes `internal_error` with its stack as the cause. */
 export function sendable(thrown: unknown): SentFailure {
   const failure = Failure.from(thrown)
   const { code, message, retryAfterMs, cause } = failure

@@ -15,14 +15,14 @@ export interface BootOptions {
   dataDir: string
   boot: string
   created: boolean
-  /** The schemas to bring it through; all there are unless a test says otherwise. */
+  /** The migrations; all of them by default, fewer in tests. */
   steps?: readonly Migration[]
   say: (level: 'info' | 'warn', message: string, fields: LogFields) => void
 }
 
 /**
- * Opens the writing connection: structure checked, schema brought up to date, interrupted jobs given back, in this
- * order. Throws StoreRefusal with a sentence that says what to do; never starts on a database that it cannot trust.
+ * Opens the writing connection: checks the structure, migrates the schema, requeues interrupted jobs, in this order.
+ * Throws StoreRefusal with a sentence that says what to do; never starts on a damaged database.
  */
 export function bootDatabase(options: BootOptions): { connection: Connection; recovery: Store['recovery'] } {
   const { dataDir, created } = options
@@ -40,7 +40,7 @@ export function bootDatabase(options: BootOptions): { connection: Connection; re
   }
 }
 
-/** Before anything can write: a database that is refused is left as it was found. */
+/** Runs before anything is written: a refused database stays as it was. */
 function inspect(database: string, { role, dataDir, steps = migrations }: BootOptions): void {
   const known = steps.at(-1)!.version
   if (role === 'admin') {
@@ -57,18 +57,20 @@ function inspect(database: string, { role, dataDir, steps = migrations }: BootOp
 
 function prepare(connection: Connection, options: BootOptions): Store['recovery'] {
   const { boot, role, dataDir, say, steps = migrations } = options
-  const migratedFrom = withBallast(dataDir, () =>
+  const migratedFrom = retryWithoutBallast(dataDir, () =>
     migrate(connection, { steps, backup: from => backupBefore(connection, dataDir, from, say) }),
   )
   const repaired =
     role === 'admin'
       ? { requeued: 0, crashed: 0 }
-      : withBallast(dataDir, () => recoverJobs(connection, { ...openWriteContext(connection, boot), at: Date.now() }))
+      : retryWithoutBallast(dataDir, () =>
+          recoverJobs(connection, { ...openWriteContext(connection, boot), at: Date.now() }),
+        )
   return { ...repaired, migratedFrom, bootId: boot }
 }
 
-/** On a full disk the ballast makes the room that a start needs; it is put back once there is space again. */
-function withBallast<Result>(dataDir: string, work: () => Result): Result {
+/** If the disk is full, removes the ballast and tries again; the ballast is written again once there is space. */
+function retryWithoutBallast<Result>(dataDir: string, work: () => Result): Result {
   try {
     return work()
   } catch (thrown) {
@@ -79,7 +81,7 @@ function withBallast<Result>(dataDir: string, work: () => Result): Result {
   }
 }
 
-/** A whole copy beside the database before its schema changes; `VACUUM INTO` because nothing else runs yet. */
+/** Makes a complete copy before a schema change; `VACUUM INTO` works because nothing else runs yet. */
 function backupBefore(connection: Connection, dataDir: string, from: number, say: BootOptions['say']): void {
   const { backups } = pathsIn(dataDir)
   mkdirSync(backups, { recursive: true, mode: 0o700 })

@@ -9,7 +9,7 @@ import { missingResults } from './result-copies.ts'
 import { holdResults } from './result-lock.ts'
 
 export interface DatabaseReport {
-  /** One sentence for each thing that is wrong; empty when all is well. */
+  /** One sentence for each problem; empty if there is none. */
   findings: string[]
   schema: number
   bytes: number
@@ -21,16 +21,16 @@ export interface DatabaseReport {
 }
 
 export interface CheckOptions {
-  /** Structure and ledger only: seconds where the whole check takes minutes. */
+  /** Structure and ledger only: seconds where the full check takes minutes. */
   quick?: boolean
-  /** Hears what is looked at next. */
+  /** Called before each step. */
   onStep?: (step: 'structure' | 'ledger' | 'references' | 'jobs' | 'executions' | 'files') => void
 }
 
 /**
- * Looks for damage, beside a running server or without one; changes nothing. SQLite notices structural damage only, so
- * a flipped bit inside a row is found in the ledger alone, by its chain of hashes. Blocks the calling thread.
- * Rejects with StoreRefusal when there is no database, or one of another program or a newer schema.
+ * Checks the database for damage, beside a running server or without one; changes nothing. SQLite notices structural
+ * damage only, so a flipped bit inside a row is found in the ledger alone, by its hash chain. Blocks the calling
+ * thread. Rejects with StoreRefusal if there is no database, or one of another program or a newer schema.
  */
 export async function checkDatabase(dataDir: string, { quick = false, onStep = () => {} }: CheckOptions = {}) {
   const { database } = pathsIn(dataDir)
@@ -47,14 +47,14 @@ export async function checkDatabase(dataDir: string, { quick = false, onStep = (
   }
   let connection: Connection | undefined
   try {
-    // A server may forget jobs meanwhile, and erase their results.
+    // A running server may remove jobs meanwhile, and erase their results.
     using _held = await holdResults(dataDir)
     connection = openDatabase(database, { readonly: true })
     refuseForeign(connection, database)
-    // One moment for all questions, while a server goes on writing.
+    // One snapshot for all queries, while a server continues to write.
     connection.exec('BEGIN')
     inspect(connection, report, { quick, onStep })
-    if (!quick) lookForResults(connection, dataDir, report)
+    if (!quick) checkResults(connection, dataDir, report)
   } catch (thrown) {
     if (thrown instanceof StoreRefusal) throw thrown
     report.findings.push(`The database cannot be read: ${(thrown as Error).message}.`)
@@ -64,7 +64,7 @@ export async function checkDatabase(dataDir: string, { quick = false, onStep = (
   return report
 }
 
-function lookForResults(connection: Connection, dataDir: string, { findings }: DatabaseReport): void {
+function checkResults(connection: Connection, dataDir: string, { findings }: DatabaseReport): void {
   const missing = missingResults(connection, pathsIn(dataDir).results)
   if (missing > 0) findings.push(`${missing} large results of jobs are not in their files, or not whole.`)
 }
@@ -101,7 +101,7 @@ function inspect(connection: Connection, report: DatabaseReport, { quick, onStep
        WHERE ledger.organization_id = jobs.organization_id AND kind = 'async' AND job_id = jobs.id)`,
     rows => `${rows} jobs have ended and are not in the ledger.`,
   )
-  // A job that is not there any more was deleted, or its time was over.
+  // A ledger row without its job is fine: the job was deleted or has expired.
   expectNone(
     `SELECT count(*) FROM ledger JOIN jobs ON jobs.organization_id = ledger.organization_id AND jobs.id = job_id
      WHERE kind = 'async' AND jobs.finished_at IS NULL`,

@@ -12,7 +12,7 @@ import { resultCommands } from './result-rows.ts'
 import { tokenCommands } from './tokens.ts'
 import { workflowCommands } from './workflows.ts'
 
-/** Everything the writer can be asked, by name. Each is a synchronous function in the file that owns its table. */
+/** All commands of the writer, by name. Each is a synchronous function in the file that owns its table. */
 export const openCommands = (connection: Connection, context: WriteContext) => ({
   ...organizationCommands(connection),
   ...tokenCommands(connection),
@@ -29,7 +29,7 @@ export const openCommands = (connection: Connection, context: WriteContext) => (
 export type Commands = ReturnType<typeof openCommands>
 export type CommandName = keyof Commands
 
-/** Commands of callers that make the database grow. They are refused first when the disk runs full. */
+/** Commands of callers that make the database grow. They are refused first when the disk is nearly full. */
 export const growingCommands: ReadonlySet<string> = new Set<CommandName>([
   'organizations.create',
   'tokens.create',

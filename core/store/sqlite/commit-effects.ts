@@ -1,35 +1,35 @@
 import type { CommitEffects } from '../workflows.ts'
 
-const none = (): CommitEffects => ({ released: [], handedOn: [], withdrawn: [], executions: [] })
+const none = (): CommitEffects => ({ released: [], claimedSuccessors: [], withdrawn: [], executions: [] })
 
 /**
- * What the commands of a transaction mean for others than their callers: jobs that are to be queued or stopped because
- * another one has ended. Told once it is committed, and forgotten when it is undone.
+ * Collects the effects of a transaction on others than its callers: jobs to queue or stop because another job has
+ * ended. Announced after the commit, dropped on rollback.
  */
 export function openCommitEffects() {
   let effects = none()
 
   return {
     release: (job: CommitEffects['released'][number]): void => void effects.released.push(job),
-    hand: (job: CommitEffects['handedOn'][number]): void => void effects.handedOn.push(job),
+    claimSuccessor: (job: CommitEffects['claimedSuccessors'][number]): void => void effects.claimedSuccessors.push(job),
     withdraw: (job: CommitEffects['withdrawn'][number]): void => void effects.withdrawn.push(job),
     change: (execution: CommitEffects['executions'][number]): void => void effects.executions.push(execution),
-    /** What was moved so far, to come back to when what follows is undone. */
+    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
-      const { released, handedOn, withdrawn, executions } = effects
-      const lengths = [released.length, handedOn.length, withdrawn.length, executions.length] as const
+      const { released, claimedSuccessors, withdrawn, executions } = effects
+      const lengths = [released.length, claimedSuccessors.length, withdrawn.length, executions.length] as const
       return () => {
         released.length = lengths[0]
-        handedOn.length = lengths[1]
+        claimedSuccessors.length = lengths[1]
         withdrawn.length = lengths[2]
         executions.length = lengths[3]
       }
     },
-    /** The transaction was undone. */
+    /** Call it when the transaction was rolled back. */
     forget(): void {
       effects = none()
     },
-    /** The transaction is committed. Undefined when nothing moved. */
+    /** Call it after the commit. Undefined if there are none. */
     take(): CommitEffects | undefined {
       if (Object.values(effects).every(({ length }) => length === 0)) return undefined
       const taken = effects

@@ -3,8 +3,8 @@ import type { FromCopy, ThreadStart } from './protocol.ts'
 import { startThread } from './thread.ts'
 
 /**
- * `copyDatabase` in a thread of its own: neither the event loop nor the writer wait for its reading, writing and
- * final fsync. Rejects with StoreRefusal.
+ * Runs `copyDatabase` in its own thread: neither the event loop nor the writer waits for its reads, writes and final
+ * fsync. Rejects with StoreRefusal.
  */
 export function copyInThread(
   from: string,

@@ -8,12 +8,13 @@ import { refuseForeign } from './migrations.ts'
 import { bytesOfResults, importResultFiles } from './result-copies.ts'
 import { holdResults } from './result-lock.ts'
 
-/** A megabyte a step: some 3 ms of a thread, so that one that also does other work can. */
+/** One megabyte per step takes about 3 ms, so that a thread with other work stays responsive. */
 const pagesPerStep = 256
 
 /**
- * Copies a database that is in use to a new file, large results included: whole, from one moment, checked, 0600, and there under its name
- * only when all that is done. Writers go on meanwhile. `onProgress` hears pages. Throws StoreRefusal.
+ * Copies a database that is in use, large results included, to a new file (mode 0600): a consistent snapshot, verified,
+ * and renamed to its final name only when complete. Writers continue meanwhile. `onProgress` gets pages. Throws
+ * StoreRefusal.
  */
 export async function copyDatabase(
   from: string,
@@ -23,13 +24,13 @@ export async function copyDatabase(
   if (existsSync(to)) throw new StoreRefusal(64, `The file ${to} exists already. Choose another name for the backup.`)
   const partial = `${resolve(to)}.partial`
   try {
-    // Before the moment that is copied: no result that it names goes while it is copied.
+    // Before the snapshot: no result that it names is erased while it is copied.
     using _held = await holdResults(dirname(from))
     rmSync(partial, { force: true })
     createPrivate(partial)
     const copied = await copyPages(from, partial, onProgress)
     makeSingleFile(partial)
-    takeIn(partial, { from, to, onTaken: pages => onProgress(copied.pages + pages, copied.total) })
+    includeResults(partial, { from, to, onCopied: pages => onProgress(copied.pages + pages, copied.total) })
     verifyCopy(partial, {
       file: from,
       sentence: finding =>
@@ -49,13 +50,13 @@ export async function copyDatabase(
   }
 }
 
-/** Large results lie in files: only with them a copy is whole. */
-function takeIn(
+/** Adds the large results, which are in files, so that the copy is complete. */
+function includeResults(
   partial: string,
-  { from, to, onTaken }: { from: string; to: string; onTaken: (pages: number) => void },
+  { from, to, onCopied }: { from: string; to: string; onCopied: (pages: number) => void },
 ): void {
   let bytes = 0
-  const missing = importResultFiles(partial, pathsIn(dirname(from)).results, more => onTaken(pagesOf((bytes += more))))
+  const missing = importResultFiles(partial, pathsIn(dirname(from)).results, more => onCopied(pagesOf((bytes += more))))
   if (missing > 0)
     throw new StoreRefusal(
       65,
@@ -65,7 +66,7 @@ function takeIn(
 
 const pagesOf = (bytes: number): number => Math.ceil(bytes / 4096)
 
-/** Resolves with how many pages there were, and how many there will be with the results. */
+/** Resolves with the number of pages copied, and the number including the results. */
 async function copyPages(
   from: string,
   to: string,
@@ -73,8 +74,8 @@ async function copyPages(
 ): Promise<{ pages: number; total: number }> {
   const source = openDatabase(from, { readonly: true })
   try {
-    // One read transaction around all steps: without it every commit of another connection starts the copy anew,
-    // and beside a busy server it would never end.
+    // One read transaction around all steps: without it, every commit of another connection restarts the copy, and
+    // beside a busy server it would never end.
     source.exec('BEGIN')
     const results = pagesOf(bytesOfResults(source))
     let pages = 0
@@ -91,7 +92,7 @@ async function copyPages(
   }
 }
 
-/** Out of WAL mode, so that the copy is complete in one file wherever it is carried. */
+/** Leaves WAL mode, so that the copy is complete in one file wherever it is moved. */
 function makeSingleFile(path: string): void {
   const copy = openAsIs(path)
   try {
@@ -102,8 +103,8 @@ function makeSingleFile(path: string): void {
 }
 
 /**
- * Throws StoreRefusal (65) unless the file is a whole database of ours, with an unbroken ledger, of a schema we know.
- * The refusal speaks of `file`, where the one that is looked at means nothing to the reader.
+ * Throws StoreRefusal (65) unless the file is a valid infer database with an unbroken ledger and a known schema. The
+ * message names `file`, because the path that is checked may mean nothing to the reader.
  */
 export function verifyCopy(
   path: string,

@@ -4,7 +4,7 @@ import { StoreRefusal } from '../refusal.ts'
 import { sqliteCode } from './database.ts'
 import { pathsIn } from './directory.ts'
 
-/** Why the database of a data directory is not opened, as the sentence and exit code for whoever started us. */
+/** Why the database of a data directory cannot be opened, as a sentence and an exit code for the user. */
 export function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {
   if (thrown instanceof StoreRefusal) return thrown
   const message = thrown instanceof Error ? thrown.message : String(thrown)
@@ -18,7 +18,7 @@ export function refusalFor(thrown: unknown, dataDir: string): StoreRefusal {
   return damaged(dataDir, message, thrown)
 }
 
-/** It cannot be trusted: the finding, and the command that puts a good copy in its place. */
+/** The refusal of a damaged database: the finding, and the command that restores a backup. */
 export function damaged(dataDir: string, finding: string, cause?: unknown): StoreRefusal {
   const file = newestBackup(pathsIn(dataDir).backups) ?? '<backup file>'
   return new StoreRefusal(

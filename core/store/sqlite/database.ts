@@ -5,8 +5,8 @@ import { sqliteBinding } from '../../assets.ts'
 export type Connection = Sqlite.Database
 
 /**
- * What every connection runs with. FULL stands here because better-sqlite3 is compiled with NORMAL for WAL, under
- * which an acknowledged job can vanish on power loss. busy_timeout comes first: the ones after it may have to wait.
+ * The settings of every connection. `synchronous` FULL is explicit because better-sqlite3 is compiled with NORMAL for
+ * WAL, under which an acknowledged job can vanish on power loss. busy_timeout comes first: the others may have to wait.
  */
 export const pragmas = {
   busy_timeout: 5000,
@@ -19,12 +19,12 @@ export const pragmas = {
   cell_size_check: 1,
 } as const
 
-/** Marks a file as ours (`PRAGMA application_id`): "infr". */
+/** Marks a file as an infer database (`PRAGMA application_id`): "infr". */
 export const applicationId = 0x69_6e_66_72
 
 /**
- * The one way to a connection. Throws SqliteError; throws Error when a pragma did not take, because a store that is
- * silently less durable is worse than none.
+ * Opens a connection with these settings. Throws SqliteError; throws Error if a setting did not take effect, because a
+ * store that is silently less durable is worse than none.
  */
 export function openDatabase(path: string, { readonly = false }: { readonly?: boolean } = {}): Connection {
   const connection = new Sqlite(path, {
@@ -35,7 +35,7 @@ export function openDatabase(path: string, { readonly = false }: { readonly?: bo
   })
   try {
     for (const [name, value] of Object.entries(pragmas)) {
-      // A reader cannot set the journal mode; it finds the one that the writer has set.
+      // A reader cannot set the journal mode; it uses the mode that the writer has set.
       if (!(readonly && name === 'journal_mode')) connection.pragma(`${name} = ${value}`)
       const now = connection.pragma(name, { simple: true })
       if (now !== value) throw new Error(`SQLite answers ${name} = ${String(now)} where ${value} was set`)
@@ -47,7 +47,7 @@ export function openDatabase(path: string, { readonly = false }: { readonly?: bo
   return connection
 }
 
-/** A database file as it lies there, whatever mode it is in: for looking at it before it is trusted, and for copies. */
+/** Opens a database file without changing its settings: for checks before it is trusted, and for copies. */
 export function openAsIs(path: string, { readonly = false }: { readonly?: boolean } = {}): Connection {
   return new Sqlite(path, {
     readonly,
@@ -58,13 +58,16 @@ export function openAsIs(path: string, { readonly = false }: { readonly?: boolea
 }
 
 /**
- * What is structurally wrong with the file, or undefined. Looks through a read-only connection: the last writing one
- * that closes would take the WAL into a database that may be damaged. Throws SqliteError when it cannot be read.
+ * Returns the structural damage of the file, or undefined. Uses a read-only connection: the last writing connection
+ * that closes would write the WAL into a database that may be damaged. Throws SqliteError if the file cannot be read.
  */
-export function structuralFault(path: string, look: (connection: Connection) => void = () => {}): string | undefined {
+export function structuralFault(
+  path: string,
+  inspect: (connection: Connection) => void = () => {},
+): string | undefined {
   const connection = openAsIs(path, { readonly: true })
   try {
-    look(connection)
+    inspect(connection)
     // 70,000 pending jobs are 80,000 pages: a system call for each took half of the time of the check.
     if (isReadable(path)) connection.pragma('mmap_size = 2147418112')
     const finding = connection.pragma('quick_check(1)', { simple: true })
@@ -75,8 +78,8 @@ export function structuralFault(path: string, look: (connection: Connection) => 
 }
 
 /**
- * Reads a file from its beginning to its end. A page of a mapped file that the disk cannot read ends the process by a
- * signal, without a sentence; a file that was just read whole is in memory. It is also the fastest way to get it there.
+ * Reads a file from beginning to end. If the disk cannot read a page of a mapped file, a signal ends the process
+ * without a message; a file that was just read whole is in memory. It is also the fastest way to load it.
  */
 function isReadable(path: string): boolean {
   let file: number | undefined
@@ -86,14 +89,14 @@ function isReadable(path: string): boolean {
     while (readSync(file, block) > 0);
     return true
   } catch {
-    // SQLite finds the same, and says which page it is.
+    // SQLite finds the same error, and names the page.
     return false
   } finally {
     if (file !== undefined) closeSync(file)
   }
 }
 
-/** A lock file: a database that holds nothing, for the file lock that ends with its process. */
+/** Opens a lock file: an empty database, used for the file lock that ends with its process. */
 export function openLockFile(path: string, timeoutMs: number): Connection {
   return new Sqlite(path, { timeout: timeoutMs, nativeBinding: sqliteBinding() })
 }

@@ -4,7 +4,7 @@ import { Failure } from '../../failure.ts'
 import { StoreRefusal } from '../refusal.ts'
 import { type Connection, openLockFile, sqliteCode } from './database.ts'
 
-/** What lies where in a data directory. */
+/** The paths in a data directory. */
 export const pathsIn = (dataDir: string) => ({
   database: join(dataDir, 'infer.db'),
   lock: join(dataDir, 'instance.lock'),
@@ -15,13 +15,14 @@ export const pathsIn = (dataDir: string) => ({
 })
 
 /**
- * Makes sure of the data directory (0700), of its folder of results and of an empty database file (0600; SQLite gives its side files the same
- * mode). Refuses a directory that others can write to: whoever can swap files there owns every token.
+ * Creates the data directory (0700), its results folder and an empty database file (0600; SQLite gives its side files
+ * the same mode) if they are missing. Refuses a directory that others can write to: whoever can replace files there
+ * owns every token.
  */
 export function prepareDirectory(dataDir: string): void {
   try {
     // A recursive mkdir below these never returns in Node 24.
-    if (/^\/(proc|sys)(\/|$)/.test(resolve(dataDir))) throw new Error('it lies in a file system of the kernel')
+    if (/^\/(proc|sys)(\/|$)/.test(resolve(dataDir))) throw new Error('it is in a file system of the kernel')
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     const { mode } = statSync(dataDir)
     if (mode & 0o022)
@@ -44,8 +45,8 @@ export function prepareDirectory(dataDir: string): void {
 }
 
 /**
- * Creates the file 0600 unless it is there. A file that exists is never opened here: closing any descriptor of a
- * file drops all locks that this process holds on it, and with them SQLite's.
+ * Creates the file with mode 0600 unless it exists. An existing file is never opened here: closing any descriptor of a
+ * file drops all locks that this process holds on it, including SQLite's.
  */
 export function createPrivate(path: string): void {
   if (existsSync(path)) {
@@ -69,23 +70,23 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** The right to be the only server, and whether a database has ever been created here. */
+/** The exclusive right to serve a data directory; `created`: whether a database was ever created there. */
 export interface InstanceLock {
   readonly created: boolean
-  /** Remembers that there is a database, so that an emptied file is told from a first start. */
+  /** Records that there is a database, so that an emptied file is not taken for a first start. */
   markCreated(): void
   release(): void
 }
 
 /**
  * Takes the lock that makes this the only server of the data directory: an exclusive SQLite lock on `instance.lock`,
- * which ends with the process however it ends. Refuses with exit code 64 after `patienceMs` (a command of the CLI
- * may hold it for the moment of a migration).
+ * which the end of the process always releases. Refuses with exit code 64 after `maxWaitMs` (a CLI command may hold it
+ * during a migration).
  */
-export function takeInstanceLock(dataDir: string, patienceMs = 300): InstanceLock {
+export function takeInstanceLock(dataDir: string, maxWaitMs = 300): InstanceLock {
   let held: Connection | undefined
   try {
-    held = openLockFile(pathsIn(dataDir).lock, patienceMs)
+    held = openLockFile(pathsIn(dataDir).lock, maxWaitMs)
     // With this mode the lock outlives a COMMIT, so that `markCreated` leaves no gap for another server.
     held.pragma('locking_mode = EXCLUSIVE')
     held.exec('BEGIN EXCLUSIVE')

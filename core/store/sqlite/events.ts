@@ -6,8 +6,8 @@ import type { Connection } from './database.ts'
 export const eventLifetimeMs = 24 * 3_600_000
 
 /**
- * Writes down what happens to jobs, in the transaction in which it happens: every change of status has its event, so
- * that whoever follows them knows the status without asking. `attempt` is that of the job after the change.
+ * Records what happens to jobs, in the transaction of the change: every change of status has its event, so that a
+ * reader of the events always knows the status. `attempt` is that of the job after the change.
  */
 export function openEvents(connection: Connection) {
   const insert = connection.prepare(
@@ -16,12 +16,14 @@ export function openEvents(connection: Connection) {
   )
   const read = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
   const save = connection.prepare('UPDATE last_event SET sequence = ?')
-  /** The number of the last event of this transaction; read anew in each, for another process may have written too. */
+  /**
+   * The number of the last event of this transaction; read again in each, because another process may have written too.
+   */
   let last: number | undefined
   const next = (): number => (last = (last ?? read.get()!) + 1)
 
   return {
-    /** Of a job; `execution` and `node` where it is one of an execution. */
+    /** Adds an event of a job; with `execution` and `node` if it is a node's job. */
     add(
       number: number | bigint,
       organizationId: string,
@@ -33,7 +35,7 @@ export function openEvents(connection: Connection) {
     ): void {
       insert.run(next(), number, organizationId, type, attempt, at, execution, node)
     },
-    /** Of an execution, or of a node of it that has no job. */
+    /** Adds an event of an execution, or of a node that has no job. */
     addOfExecution(
       execution: number,
       organizationId: string,
@@ -43,19 +45,19 @@ export function openEvents(connection: Connection) {
     ): void {
       insert.run(next(), null, organizationId, type, 0, at, execution, node)
     },
-    /** Which event was the last so far, to come back to when what follows is undone. */
+    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
-      const then = last
+      const snapshot = last
       return () => {
-        last = then
+        last = snapshot
       }
     },
-    /** The last statement of a transaction. */
+    /** Call it last in the transaction. */
     write(): void {
       if (last !== undefined) save.run(last)
       last = undefined
     },
-    /** The transaction was undone. */
+    /** Call it when the transaction was rolled back. */
     forget(): void {
       last = undefined
     },
@@ -64,17 +66,17 @@ export function openEvents(connection: Connection) {
 export type Events = ReturnType<typeof openEvents>
 
 /**
- * Forgets up to `most` events from before `before`, oldest first and up to the first that is younger, so that what is
- * left has no gaps, whatever the clock did. Returns how many.
+ * Deletes up to `limit` events older than `before`, oldest first and only up to the first younger one, so that the
+ * remaining sequence has no gaps even if the clock jumped. Returns how many.
  */
 export const forgetEvents = (connection: Connection) => {
   const oldest = connection.prepare<[number], { sequence: number; at: number }>(
     'SELECT sequence, at FROM events ORDER BY sequence LIMIT ?',
   )
   const forget = connection.prepare('DELETE FROM events WHERE sequence <= ?')
-  return (before: number, most: number): number => {
+  return (before: number, limit: number): number => {
     let last = 0
-    for (const { sequence, at } of oldest.iterate(most)) {
+    for (const { sequence, at } of oldest.iterate(limit)) {
       if (at >= before) break
       last = sequence
     }
@@ -82,7 +84,7 @@ export const forgetEvents = (connection: Connection) => {
   }
 }
 
-/** What is read of events; short statements on a read-only connection. */
+/** Reads of events; short statements on a read-only connection. */
 export function eventReads(connection: Connection) {
   const columns = 'sequence, type, jobs.id AS jobId, events.attempt, at FROM events JOIN jobs USING (number)'
   const ofExecution = connection.prepare<[string, string, number, number], ExecutionEvent>(
@@ -105,19 +107,19 @@ export function eventReads(connection: Connection) {
     `SELECT ${columns} WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?) AND sequence > ?
      ORDER BY sequence LIMIT ?`,
   )
-  // The last that was given and not the highest that is there: it does not go back when events are forgotten.
+  // The last number used and not the highest in the table: it does not go back when events are deleted.
   const last = connection.prepare<[], number>('SELECT sequence FROM last_event').pluck()
   return {
-    after: (organizationId: string, want: { sequence: number; jobId?: string; limit: number }): JobEvent[] =>
-      want.jobId === undefined
-        ? ofOrganization.all(organizationId, want.sequence, want.limit)
-        : ofJob.all(organizationId, want.jobId, want.sequence, want.limit),
-    ofOrganization: (organizationId: string, want: { sequence: number; limit: number }): OrganizationEvent[] =>
-      everything.all(organizationId, want.sequence, want.limit),
+    after: (organizationId: string, query: { sequence: number; jobId?: string; limit: number }): JobEvent[] =>
+      query.jobId === undefined
+        ? ofOrganization.all(organizationId, query.sequence, query.limit)
+        : ofJob.all(organizationId, query.jobId, query.sequence, query.limit),
+    ofOrganization: (organizationId: string, query: { sequence: number; limit: number }): OrganizationEvent[] =>
+      everything.all(organizationId, query.sequence, query.limit),
     ofExecution: (
       organizationId: string,
-      want: { sequence: number; executionId: string; limit: number },
-    ): ExecutionEvent[] => ofExecution.all(organizationId, want.executionId, want.sequence, want.limit),
+      query: { sequence: number; executionId: string; limit: number },
+    ): ExecutionEvent[] => ofExecution.all(organizationId, query.executionId, query.sequence, query.limit),
     last: (): number => last.get() ?? 0,
   }
 }

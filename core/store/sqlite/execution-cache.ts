@@ -1,7 +1,7 @@
-/** So many nodes of executions are kept in memory together. */
+/** How many nodes are kept in memory, over all executions. */
 const maxNodes = 100_000
 
-/** What is known of executions that go on, by number; the one that was used longest ago is given up first. */
+/** The states of unfinished executions by number; the least recently used one is dropped first. */
 export function openExecutionCache<Live>(nodesOf: (live: Live) => number) {
   const kept = new Map<number, Live>()
   let nodes = 0

@@ -1,12 +1,12 @@
 import type { CountChange } from '../../dag/advance.ts'
 import type { Connection } from './database.ts'
 
-/** Running, completed, failed, skipped, input tokens, output tokens, cost, and when that changed last. */
+/** Running, completed, failed, skipped, input tokens, output tokens, cost, and the time of the last change. */
 type Counts = [number, number, number, number, number, number, number, number]
 
 /**
- * How many nodes of each execution stand where, and what they have used. Many nodes of one may move in one commit: what
- * the commands of a transaction count is added up here, and written once before its commit.
+ * Counts the nodes of each execution by status, and their usage. Many nodes of one execution may change in one commit:
+ * the changes of a transaction are added up here and written once before its commit.
  */
 export function openExecutionCounts(connection: Connection) {
   const add = connection.prepare(
@@ -17,7 +17,7 @@ export function openExecutionCounts(connection: Connection) {
   let counts = new Map<number, Counts>()
 
   return {
-    /** So many nodes more, or fewer, of the execution. */
+    /** Adds to the counts of an execution; values may be negative. */
     move(execution: number, at: number, change: CountChange): void {
       const {
         running = 0,
@@ -32,19 +32,19 @@ export function openExecutionCounts(connection: Connection) {
       const before = counts.get(execution)
       counts.set(execution, [...by.map((value, which) => value + (before?.[which] ?? 0)), at] as Counts)
     },
-    /** What was counted so far, to come back to when what follows is undone. */
+    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
-      const then = new Map(counts)
+      const snapshot = new Map(counts)
       return () => {
-        counts = then
+        counts = snapshot
       }
     },
-    /** The last statements of a transaction. */
+    /** Call it last in a transaction. */
     write(): void {
       for (const [execution, by] of counts) add.run(...by, execution)
       counts.clear()
     },
-    /** The transaction was undone. */
+    /** Call it when the transaction was rolled back. */
     forget(): void {
       counts.clear()
     },

@@ -11,9 +11,9 @@ import { type LiveExecution, openLiveExecutions } from './live-executions.ts'
 type Write<Kind extends ExecutionWrite['write']> = Extract<ExecutionWrite, { write: Kind }>
 
 /**
- * CommitEffects executions on, inside the transaction in which something happens to them or to a job of theirs: what follows is
- * decided by core/dag/advance.ts, and written to the tables here. The states in memory are dropped whenever a
- * transaction is undone.
+ * Moves executions forward, inside the transaction of an event of theirs or of one of their jobs: core/dag/advance.ts
+ * decides what follows, and this file writes it to the tables. The states in memory are dropped whenever a transaction
+ * is rolled back.
  */
 export function openExecutionFlow(connection: Connection, context: Omit<WriteContext, 'flow'>) {
   const { boot, counts, events, effects, jobCounts } = context
@@ -45,15 +45,15 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
     .prepare<[number, number], string | null>('SELECT error FROM jobs WHERE execution = ? AND node = ?')
     .pluck()
   const live = openLiveExecutions(connection)
-  // The state has the end of these jobs already.
+  // `advance` has already applied the end of these jobs to the state.
   const endJob = openEnd(connection, { ...context, flow: { advance() {} } })
 
-  function createJob(of: LiveExecution, { node, takesSlotOf }: Write<'create_job'>, at: number): void {
-    const { number, organizationId, id: executionId, tokenId, priority } = of
-    const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs, direct } = of.plan.nodes[node]!
+  function createJob(execution: LiveExecution, { node, takesSlotOf }: Write<'create_job'>, at: number): void {
+    const { number, organizationId, id: executionId, tokenId, priority } = execution
+    const { jobId, nodeId, task, modelId, maxAttempts, timeoutMs, direct } = execution.plan.nodes[node]!
     const rank = rankAt(at * 1000, priority)
     const who = [organizationId, jobId, tokenId, task, modelId, priority, rank] as const
-    // Its inputs are in the definition; what they come to is written when it ends.
+    // Its inputs are in the definition; the resolved inputs are written when it ends.
     const values = [...who, maxAttempts, timeoutMs, at, at, number, node] as const
     setReady.run(jobId, at, number, node)
     if (takesSlotOf === null) {
@@ -75,8 +75,8 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
     events.add(row.number, organizationId, 'job.created', 0, at, number, node)
     events.add(row.number, organizationId, 'job.started', 1, at, number, node)
     jobCounts.move(undefined, 'processing')
-    const before = of.plan.nodes[takesSlotOf]!.jobId
-    effects.hand({ before, job: recordOf(row, undefined, null, { executionId, nodeId }) })
+    const before = execution.plan.nodes[takesSlotOf]!.jobId
+    effects.claimSuccessor({ before, job: recordOf(row, undefined, null, { executionId, nodeId }) })
   }
 
   function withdrawJob({ organizationId, plan }: LiveExecution, { node }: Write<'withdraw_job'>, at: number): void {
@@ -103,52 +103,52 @@ export function openExecutionFlow(connection: Connection, context: Omit<WriteCon
     }
   }
 
-  function end(of: LiveExecution, write: Write<'end'>, at: number): void {
-    const error = errorOf(of, write)
-    setEnded.run(write.status, error && JSON.stringify(error), at, at, at, of.number)
-    live.drop(of.number)
+  function end(execution: LiveExecution, write: Write<'end'>, at: number): void {
+    const error = errorOf(execution, write)
+    setEnded.run(write.status, error && JSON.stringify(error), at, at, at, execution.number)
+    live.drop(execution.number)
   }
 
-  function put(of: LiveExecution, one: ExecutionWrite, at: number): void {
-    const { number, organizationId, id } = of
-    switch (one.write) {
+  function apply(execution: LiveExecution, write: ExecutionWrite, at: number): void {
+    const { number, organizationId, id } = execution
+    switch (write.write) {
       case 'start':
-        return void setBegun.run(at, one.timeoutAt, at, number)
+        return void setBegun.run(at, write.timeoutAt, at, number)
       case 'end':
-        return end(of, one, at)
+        return end(execution, write, at)
       case 'node':
-        // Whether the job of a node waits or runs is in the row of the job.
-        if (one.status !== 'running' && one.status !== 'ready') setNode.run(one.status, at, number, one.node)
+        // Whether the job of a node is pending or running is in the job's row.
+        if (write.status !== 'running' && write.status !== 'ready') setNode.run(write.status, at, number, write.node)
         return
       case 'create_job':
-        return createJob(of, one, at)
+        return createJob(execution, write, at)
       case 'withdraw_job':
-        return withdrawJob(of, one, at)
+        return withdrawJob(execution, write, at)
       case 'count':
-        return counts.move(number, at, one.by)
+        return counts.move(number, at, write.by)
       case 'event':
-        return events.addOfExecution(number, organizationId, `workflow_execution.${one.event}`, at, one.node)
+        return events.addOfExecution(number, organizationId, `workflow_execution.${write.event}`, at, write.node)
       case 'announce':
-        return effects.change({ organizationId, id, ended: one.ended, timeoutAt: one.timeoutAt })
+        return effects.change({ organizationId, id, ended: write.ended, timeoutAt: write.timeoutAt })
     }
   }
 
   return {
-    /** Something has happened to the execution or to a job of it: writes down what follows. */
+    /** Applies an event of the execution or of one of its jobs: writes what follows. */
     advance(number: number, input: ExecutionInput): void {
-      const of = live.get(number)
-      const writes = advance(of.plan, of.state, input)
-      applyWrites(of.plan, of.state, writes, input.at)
-      for (const one of writes) put(of, one, input.at)
+      const execution = live.get(number)
+      const writes = advance(execution.plan, execution.state, input)
+      applyWrites(execution.plan, execution.state, writes, input.at)
+      for (const write of writes) apply(execution, write, input.at)
     },
 
-    /** The node of an execution that a job is for. */
+    /** The execution id and node id that a job runs for. */
     parentOf(number: number, node: number): { executionId: string; nodeId: string } {
       const { id, plan } = live.get(number)
       return { executionId: id, nodeId: plan.nodes[node]!.nodeId }
     },
 
-    /** A transaction was undone: what is known of executions may not be so. */
+    /** Call it when a transaction was rolled back: the states in memory may be wrong. */
     forget: live.clear,
   }
 }

@@ -54,10 +54,10 @@ interface NodeRow {
   finished_at: number | null
 }
 
-/** How many rows a page looks at for a rare kind. */
-const maxLooked = 1_000
+/** How many rows a page scans for a rare kind. */
+const maxScanned = 1_000
 
-/** What is read of executions; short statements on a read-only connection. */
+/** Reads of executions; short statements on a read-only connection. */
 export function executionReads(connection: Connection) {
   const columns = `number, organization_id, id, token_id, workflow_id, workflow_version, definition, input_params, priority,
     status, error, timeout_ms, retention_ms, metadata, parent_id, origin, created_at, updated_at, started_at, timeout_at, finished_at,
@@ -179,14 +179,14 @@ export function executionReads(connection: Connection) {
       { limit, after = '~', workflowId, status, createdAfter, metadata }: Parameters<ExecutionStore['list']>[1],
     ): { executions: ExecutionRecord[]; next: string | null } {
       const rows = workflowId
-        ? newestOf.iterate(organizationId, after, workflowId, maxLooked)
-        : newest.iterate(organizationId, after, maxLooked)
+        ? newestOf.iterate(organizationId, after, workflowId, maxScanned)
+        : newest.iterate(organizationId, after, maxScanned)
       const found: ExecutionRow[] = []
-      let [looked, last] = [0, '']
-      // One more than asked for tells whether there are more.
+      let [scanned, last] = [0, '']
+      // One more than the limit shows whether there is a next page.
       for (const row of rows) {
         if (createdAfter !== undefined && row.created_at < createdAfter) break
-        looked++
+        scanned++
         last = row.id
         if (status && row.status !== status) continue
         if (metadata && !hasMetadata(row.metadata, metadata)) continue
@@ -194,7 +194,7 @@ export function executionReads(connection: Connection) {
       }
       const executions = found.slice(0, limit).map(record)
       if (found.length > limit) return { executions, next: executions.at(-1)!.id }
-      return { executions, next: looked === maxLooked ? last : null }
+      return { executions, next: scanned === maxScanned ? last : null }
     },
     nextDue: (): number | null => nextDue.get() ?? null,
     results(organizationId: string, id: string, nodeIds: readonly string[]): Record<string, NodeResult> {
@@ -208,16 +208,16 @@ export function executionReads(connection: Connection) {
         }),
       )
     },
-    inputs(organizationId: string, id: string, longest: number): Record<string, string> {
+    inputs(organizationId: string, id: string, maxLength: number): Record<string, string> {
       const number = numberOf.get(organizationId, id)
       if (number === undefined) return {}
-      return Object.fromEntries(inputsOf.all(number, longest).map(({ node_id, inputs }) => [node_id, inputs]))
+      return Object.fromEntries(inputsOf.all(number, maxLength).map(({ node_id, inputs }) => [node_id, inputs]))
     },
     cached: (organizationId: string, key: string): string | undefined => cached.get(key, organizationId),
   }
 }
 
-/** What a node has failed of. A job that was cancelled has no error of its own. */
+/** The error of a node. A cancelled job has no error of its own. */
 function errorOf({ status, job_status, error }: Pick<NodeRow, 'status' | 'job_status' | 'error'>): JobError | null {
   if (error !== null) return JSON.parse(error) as JobError
   return status === 'failed' && job_status === 'cancelled' ? cancelledError : null
@@ -241,8 +241,8 @@ const nodeOf = (row: NodeRow): ExecutionNode => ({
   finishedAt: row.cached ? row.at : row.finished_at,
 })
 
-function hasMetadata(text: string | null, wanted: Record<string, string>): boolean {
+function hasMetadata(text: string | null, expected: Record<string, string>): boolean {
   if (text === null) return false
   const metadata = JSON.parse(text) as Record<string, unknown>
-  return Object.entries(wanted).every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
+  return Object.entries(expected).every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
 }

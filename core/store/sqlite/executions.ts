@@ -15,12 +15,12 @@ interface ExecutionRow {
   status: ExecutionStatus
 }
 
-/** After so many jobs a sweep leaves the rest to the next one. */
+/** A sweep stops after this many jobs; the next sweep continues. */
 const maxForgotten = 500
 
-const going: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
+const unfinishedStatuses: ReadonlySet<ExecutionStatus> = new Set(['pending', 'running'])
 
-/** What the writer does to executions as a whole; how they go on is in execution-flow.ts. */
+/** The writer's commands for whole executions; execution-flow.ts moves them forward. */
 export function executionCommands(connection: Connection, context: WriteContext) {
   const { flow, effects } = context
   const insert = connection.prepare(
@@ -91,7 +91,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
   const keyHolder = openKeys(connection)
   const forgetJob = openForget(connection, context)
 
-  /** A job whose result another execution uses as well goes over to that one. */
+  /** Removes an execution. A job whose result another execution reuses is assigned to that execution. */
   function forget({ number }: ExecutionRow, at: number): number {
     const jobs = ownJobs.all(number)
     for (const job of jobs) {
@@ -104,7 +104,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
   }
 
   return {
-    /** Null when stored, otherwise the id of the execution that the same key made before. */
+    /** Null if stored, otherwise the id of the execution that the same key created before. */
     'executions.create'(execution: NewExecution): string | null {
       const holder = execution.idempotency ? keyHolder(execution, execution.idempotency) : undefined
       if (holder !== undefined) return holder
@@ -165,13 +165,13 @@ export function executionCommands(connection: Connection, context: WriteContext)
     'executions.cancel'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
       const row = one.get(organizationId, id)
       if (!row || row.status === 'cancelled') return row !== undefined
-      if (!going.has(row.status))
+      if (!unfinishedStatuses.has(row.status))
         throw new Failure('execution_already_finished', `The execution ${id} has already ended: it is ${row.status}.`)
       flow.advance(row.number, { type: 'cancelled', at })
       return true
     },
 
-    /** Those that have been ended now. */
+    /** Returns the executions that have ended now. */
     'executions.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
       return late.all(now, limit).map(row => {
         flow.advance(row.number, { type: 'timed_out', at: now })
@@ -183,13 +183,16 @@ export function executionCommands(connection: Connection, context: WriteContext)
     'executions.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }): boolean {
       const row = one.get(organizationId, id)
       if (!row) return false
-      if (going.has(row.status))
+      if (unfinishedStatuses.has(row.status))
         throw new Failure('conflict', `The execution ${id} is ${row.status}. Cancel it before you delete it.`)
       forget(row, at)
       return true
     },
 
-    /** How many were forgotten. Others wait for the writer meanwhile, so that it stops early where they were large. */
+    /**
+     * Returns how many were removed. Stops early after large ones, because other commands wait for the writer
+     * meanwhile.
+     */
     'executions.sweep'({ now, limit }: { now: number; limit: number }): number {
       let [forgotten, jobs] = [0, 0]
       for (const row of over.all(now, limit)) {
@@ -200,7 +203,7 @@ export function executionCommands(connection: Connection, context: WriteContext)
       return forgotten
     },
 
-    /** False: the node does not wait any more, nor runs under the claim, or the other job is not there any more. */
+    /** False: the node is no longer pending or running under the claim, or the other job no longer exists. */
     'executions.reuse'({
       organizationId,
       jobId,

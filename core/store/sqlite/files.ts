@@ -35,10 +35,10 @@ export const fileOf = (row: FileRow): FileRecord => ({
   removedAt: row.removed_at,
 })
 
-/** A file that ran out while its job has not ended is looked at again after this. */
+/** How long a file that expires while its job is unfinished is kept at a time. */
 const postponedMs = 3_600_000
 
-/** The rows of files, inside the caller's transaction. A file that is removed leaves the library too. */
+/** Writes the rows of files, inside the caller's transaction. Removing a file also removes it from the library. */
 export function openFileRows(connection: Connection) {
   const insert = connection.prepare(
     `INSERT INTO files (id, organization_id, purpose, name, content_type, bytes, sha256, width, height, duration_ms,
@@ -48,7 +48,7 @@ export function openFileRows(connection: Connection) {
   const entered = connection.prepare<[string, string], { thumbnail_id: string | null }>(
     'DELETE FROM library WHERE organization_id = ? AND id = ? RETURNING thumbnail_id',
   )
-  // Whoever took over the result would get addresses of files that are gone.
+  // Reusing the result would return URLs of files that no longer exist.
   const uncache = connection.prepare(
     'DELETE FROM cached_results WHERE job_id = (SELECT job_id FROM files WHERE id = ?)',
   )
@@ -116,7 +116,7 @@ export function fileCommands(connection: Connection) {
       return true
     },
 
-    /** All that are removed and still have bytes, whoever removed them: a sweep that broke off is made up for. */
+    /** Returns all removed files that still have bytes, including those of an interrupted sweep. */
     'files.expire'({ now, limit }: { now: number; limit: number }): FileRecord[] {
       for (const row of over.all(now, limit))
         if (needed.get(row.organization_id, row.job_id)) postpone.run(now + postponedMs, row.id)
@@ -130,7 +130,7 @@ export function fileCommands(connection: Connection) {
   }
 }
 
-/** What is read of files; short statements on a read-only connection. */
+/** Reads of files; short statements on a read-only connection. */
 export function fileReads(connection: Connection) {
   const one = connection.prepare<[string], FileRow>('SELECT * FROM files WHERE id = ?')
   const page = connection.prepare<[string, FilePurpose, string, number], FileRow>(
@@ -142,13 +142,13 @@ export function fileReads(connection: Connection) {
       const row = one.get(id)
       return row && fileOf(row)
     },
-    /** One index serves every purpose: without one asked for, the pages of all of them are merged. */
-    list(organizationId: string, want: { limit: number; after?: string; purpose?: FilePurpose }): FileRecord[] {
-      const purposes = want.purpose ? [want.purpose] : filePurposes
+    /** One index serves every purpose: without a purpose, the pages of all purposes are merged. */
+    list(organizationId: string, query: { limit: number; after?: string; purpose?: FilePurpose }): FileRecord[] {
+      const purposes = query.purpose ? [query.purpose] : filePurposes
       return purposes
-        .flatMap(purpose => page.all(organizationId, purpose, want.after ?? '~', want.limit))
+        .flatMap(purpose => page.all(organizationId, purpose, query.after ?? '~', query.limit))
         .sort((a, b) => (a.id < b.id ? 1 : -1))
-        .slice(0, want.limit)
+        .slice(0, query.limit)
         .map(fileOf)
     },
   }

@@ -3,7 +3,7 @@ import { type Answers, openBatch, type SentCommand, type SentFailure, type Trans
 import { growingCommands } from './commands.ts'
 import { type Connection, meaningOf } from './database.ts'
 
-/** How long a caller should wait when the disk has no room. */
+/** How long a caller should wait when the disk is full, milliseconds. */
 export const fullRetryMs = 5000
 
 export const diskFull: SentFailure = {
@@ -14,9 +14,9 @@ export const diskFull: SentFailure = {
 }
 
 /**
- * Runs a group of commands as one transaction. When the disk has no room, what would only add work is refused and the
- * rest is tried again with the ballast given up, so that what runs can finish and be cancelled.
- * Throws only what `meaningOf` calls busy or fatal.
+ * Runs a group of commands as one transaction. If the disk is full, refuses the commands that add work, erases the
+ * ballast and runs the others again, so that running work can finish and be cancelled. Throws only what `meaningOf`
+ * calls busy or fatal.
  */
 export function openGroup(
   connection: Connection,
@@ -27,29 +27,31 @@ export function openGroup(
   const batch = openBatch(connection, commands, memory)
   const refuses = (name: string) => growingCommands.has(name) || name === 'jobs.claim'
 
-  function withoutRoom(asked: readonly SentCommand[]): Answers {
+  function withoutRoom(sent: readonly SentCommand[]): Answers {
     releaseBallast()
-    const essential = asked.filter(([name]) => !refuses(name))
-    const done = tryAgain(essential)
+    const essential = sent.filter(([name]) => !refuses(name))
+    const answered = tryAgain(essential)
     const answers: Answers = { values: [], failures: [] }
     let next = 0
-    for (const [at, [name]] of asked.entries()) {
+    for (const [at, [name]] of sent.entries()) {
       const position = refuses(name) ? undefined : next++
-      const failure = position === undefined ? diskFull : done.failures.find(([of]) => of === position)?.[1]
-      answers.values.push(position === undefined ? undefined : done.values[position])
+      const failure = position === undefined ? diskFull : answered.failures.find(([of]) => of === position)?.[1]
+      answers.values.push(position === undefined ? undefined : answered.values[position])
       if (failure) answers.failures.push([at, failure])
     }
     return answers
   }
 
-  /** Together if they fit, otherwise one by one: a large result that does not fit must not keep a cancel from it. */
-  function tryAgain(asked: readonly SentCommand[]): Answers {
+  /**
+   * Runs them together if they fit, otherwise one by one: a large result that does not fit must not prevent a cancel.
+   */
+  function tryAgain(sent: readonly SentCommand[]): Answers {
     try {
-      return batch(asked)
+      return batch(sent)
     } catch (thrown) {
       if (meaningOf(thrown) !== 'full') throw thrown
-      if (asked.length === 1) return { values: [undefined], failures: [[0, diskFull]] }
-      const each = asked.map(one => tryAgain([one]))
+      if (sent.length === 1) return { values: [undefined], failures: [[0, diskFull]] }
+      const each = sent.map(one => tryAgain([one]))
       return {
         values: each.flatMap(({ values }) => values),
         failures: each.flatMap(({ failures }, at) =>
@@ -59,12 +61,12 @@ export function openGroup(
     }
   }
 
-  return (asked: readonly SentCommand[]): { answers: Answers; full: boolean } => {
+  return (sent: readonly SentCommand[]): { answers: Answers; full: boolean } => {
     try {
-      return { answers: batch(asked), full: false }
+      return { answers: batch(sent), full: false }
     } catch (thrown) {
       if (meaningOf(thrown) !== 'full') throw thrown
-      return { answers: withoutRoom(asked), full: true }
+      return { answers: withoutRoom(sent), full: true }
     }
   }
 }

@@ -4,12 +4,12 @@ import type { WriteContext } from './job-end.ts'
 import { type JobRow, jobColumns, jobOf } from './job-reads.ts'
 
 /**
- * The one way in which a job begins to run, in the caller's transaction. The answer is the job as it is now: it is read
- * here, where its pages were just written, and not by the caller, for whom every commit empties the cache. Undefined:
- * it does not wait any more, or may not start any more.
+ * The only way to start a job, in the caller's transaction. Returns the job after the change: it is read here, where
+ * its pages were just written, because every commit empties the page cache of the reading connection. Undefined: the
+ * job is no longer pending, or may no longer start.
  */
 export function openClaim(connection: Connection, { boot, jobCounts, events, flow }: WriteContext) {
-  const take = connection.prepare<[string, number, number, string, string, number, number], JobRow>(
+  const claim = connection.prepare<[string, number, number, string, string, number, number], JobRow>(
     `UPDATE jobs SET status = 'processing', attempt = attempt + 1, claims = claims + 1, boot = ?, started_at = ?,
        updated_at = ?
      WHERE organization_id = ? AND id = ? AND status = 'pending' AND not_before <= ?
@@ -19,13 +19,13 @@ export function openClaim(connection: Connection, { boot, jobCounts, events, flo
   const inputsOf = connection.prepare<[number], string>('SELECT inputs FROM job_inputs WHERE number = ?').pluck()
 
   return (organizationId: string, id: string, now: number): JobRecord | undefined => {
-    const taken = take.get(boot, now, now, organizationId, id, now, now)
-    if (!taken) return undefined
+    const claimed = claim.get(boot, now, now, organizationId, id, now, now)
+    if (!claimed) return undefined
     jobCounts.move('pending', 'processing')
-    const { number, attempt, execution, node } = taken
+    const { number, attempt, execution, node } = claimed
     events.add(number, organizationId, 'job.started', attempt, now, execution, node)
-    if (execution === null || node === null) return jobOf(taken, inputsOf.get(number))
+    if (execution === null || node === null) return jobOf(claimed, inputsOf.get(number))
     flow.advance(execution, { type: 'job_started', node, at: now })
-    return jobOf(taken, undefined, null, flow.parentOf(execution, node))
+    return jobOf(claimed, undefined, null, flow.parentOf(execution, node))
   }
 }

@@ -2,9 +2,9 @@ import { type JobStatus, jobStatuses } from '../store.ts'
 import type { Connection } from './database.ts'
 
 /**
- * How many jobs are in each status (`job_counts`), exact to the transaction. What the commands of a transaction move is
- * added up here and written once before its commit; a trigger did it for every job and was a third of a submission.
- * Whoever changes a job's status says so here; `infer db check` counts them.
+ * Counts jobs by status (`job_counts`), exact for each transaction. The changes of a transaction are added up here and
+ * written once before its commit; a trigger did it for every job and took a third of a submission. Code that changes a
+ * job's status must call `move`; `infer db check` compares the counts.
  */
 export function openJobCounts(connection: Connection) {
   const add = connection.prepare('UPDATE job_counts SET jobs = jobs + ? WHERE status = ?')
@@ -12,24 +12,24 @@ export function openJobCounts(connection: Connection) {
   let moved = none()
 
   return {
-    /** Jobs go from one status to another; `undefined` is where new ones come from and forgotten ones go. */
+    /** Moves jobs from one status to another; `undefined` for new jobs (`from`) and removed jobs (`to`). */
     move(from: JobStatus | undefined, to: JobStatus | undefined, jobs = 1): void {
       if (from) moved[from] -= jobs
       if (to) moved[to] += jobs
     },
-    /** What was moved so far, to come back to when what follows is undone. */
+    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
-      const then = { ...moved }
+      const snapshot = { ...moved }
       return () => {
-        moved = then
+        moved = snapshot
       }
     },
-    /** The last statements of a transaction. */
+    /** Call it last in a transaction. */
     write(): void {
       for (const status of jobStatuses) if (moved[status] !== 0) add.run(moved[status], status)
       moved = none()
     },
-    /** The transaction was undone. */
+    /** Call it when the transaction was rolled back. */
     forget(): void {
       moved = none()
     },

@@ -9,7 +9,7 @@ import type { ExecutionFlow } from './execution-flow.ts'
 import type { JobCounts } from './job-counts.ts'
 import type { Ledger } from './ledger.ts'
 
-/** What has to be known of a job to end it. */
+/** The columns needed to end a job. */
 export interface EndingRow {
   number: number
   organization_id: string
@@ -40,7 +40,7 @@ export interface End {
 
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 }
 
-/** What the writer's commands share. */
+/** The state that the writer's commands share. */
 export interface WriteContext {
   boot: string
   ledger: Ledger
@@ -51,13 +51,13 @@ export interface WriteContext {
   flow: ExecutionFlow
 }
 
-/** A job whose row says that it has ended. */
+/** The row of a job after its end. */
 type EndedRow = EndingRow & { expires_at: number | null }
 
-/** What the end of a job needs of what the commands share. */
+/** The part of the shared state that ending a job needs. */
 type EndWriting = Pick<WriteContext, 'ledger' | 'jobCounts' | 'events'> & { flow: Pick<ExecutionFlow, 'advance'> }
 
-/** What the end of a job means besides its row: how long its files are kept, its bill, its event, what follows it. */
+/** The effects of a job's end besides its row: expiry of its files, its ledger row, its event, its execution. */
 function openEndEffects(connection: Connection, { ledger, jobCounts, events, flow }: EndWriting) {
   const keepFiles = connection.prepare('UPDATE files SET expires_at = ? WHERE job_id = ? AND removed_at IS NULL')
 
@@ -97,7 +97,7 @@ function openEndEffects(connection: Connection, { ledger, jobCounts, events, flo
   }
 }
 
-/** Ends a job that was looked up, whoever ends it, in the caller's transaction. */
+/** Ends a job that was looked up before, in the caller's transaction. */
 export function openEnd(connection: Connection, context: EndWriting) {
   const finish = connection.prepare(
     `UPDATE jobs SET status = ?, boot = NULL, error = ?, engine_id = ?, input_tokens = ?, output_tokens = ?, cost = ?,
@@ -117,8 +117,8 @@ export function openEnd(connection: Connection, context: EndWriting) {
 }
 
 /**
- * Ends the attempt of a claim well, in one statement. Undefined: the claim does not hold any more. What it has made is
- * added to the transaction before `follow`, which is the rest of the end.
+ * Completes the attempt of a claim, in one statement. Undefined: the claim no longer holds. Add its result and files to
+ * the transaction before calling `follow`, which does the rest of the end.
  */
 export function openCompletion(connection: Connection, context: EndWriting) {
   const finish = connection.prepare<unknown[], EndedRow>(
@@ -138,7 +138,7 @@ export function openCompletion(connection: Connection, context: EndWriting) {
       const { organizationId, id, boot, claims } = claim
       return finish.get(engineId, inputTokens, outputTokens, cost, at, at, at, organizationId, id, boot, claims)
     },
-    /** `slotOf`: the model of the slot that is kept for the job of a node that follows. */
+    /** `slotOf`: the model of the slot that is kept for the next node's job. */
     follow: (row: EndedRow, end: End, slotOf?: string): void => applyEndEffects(row, 'processing', end, slotOf),
   }
 }
@@ -149,5 +149,5 @@ export function errorOf(code: FailureCode, attempt: number, sentence: string): J
   return { code, message, type, retryable, attempt }
 }
 
-/** What a node has failed of whose job somebody cancelled. */
+/** The error of a node whose job was cancelled. */
 export const cancelledError = errorOf('cancelled', 0, 'The job of the node was cancelled.')

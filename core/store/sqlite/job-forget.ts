@@ -15,9 +15,9 @@ interface EndedRow {
   execution: number | null
 }
 
-/** Takes away all there is of a job; the ledger is kept. */
+/** Deletes all rows of a job; the ledger is kept. */
 export function openForget(connection: Connection, { jobCounts }: Pick<WriteContext, 'jobCounts'>) {
-  // What refers to the job goes before it.
+  // Rows that refer to the job are deleted before it.
   const drops = ['job_inputs', 'job_results', 'job_logs', 'events', 'jobs'].map(table =>
     connection.prepare(`DELETE FROM ${table} WHERE number = ?`),
   )
@@ -32,7 +32,7 @@ export function openForget(connection: Connection, { jobCounts }: Pick<WriteCont
   }
 }
 
-/** What the writer forgets: jobs that somebody deletes, and what has had its time. The ledger is kept. */
+/** The writer's commands that delete: jobs removed by callers, and whatever has expired. The ledger is kept. */
 export function forgetCommands(connection: Connection, { jobCounts }: Pick<WriteContext, 'jobCounts'>) {
   const one = connection.prepare<[string, string], EndedRow>(
     'SELECT number, organization_id, id, status, execution FROM jobs WHERE organization_id = ? AND id = ?',
@@ -63,7 +63,7 @@ export function forgetCommands(connection: Connection, { jobCounts }: Pick<Write
       return row !== undefined
     },
 
-    /** How many rows of each kind went, added up. */
+    /** Returns how many rows were deleted, of all kinds together. */
     'jobs.sweep'({ now, keysNow, limit }: { now: number; keysNow: number; limit: number }): number {
       const ended = over.all(now, limit)
       for (const row of ended) forget(row, now)

@@ -6,17 +6,17 @@ import { type JobRow, jobColumns, jobOf, openParents } from './job-reads.ts'
 import { callOf, type LedgerRow } from './ledger.ts'
 
 /**
- * How many jobs and calls one page looks at before it says where to go on. Metadata is JSON text that has to be
- * parsed, so that fewer are looked at for it.
+ * How many jobs and calls one page scans before it returns a cursor. Metadata is JSON text that must be parsed, so
+ * fewer rows are scanned for it.
  */
 const listScan = { rows: 1000, withMetadata: 500 }
-/** How far the time in an id may be from the time that the job says. */
+/** How far the time in an id may differ from the job's own creation time, milliseconds. */
 const driftMs = 3_600_000
 
-/** The lowest id that a job of this millisecond can have. */
+/** The lowest id of a job created in this millisecond. */
 const idAt = (at: number): string => `job_${ulid(Math.min(Math.max(0, at), 2 ** 48 - 1)).slice(0, 10)}`
 
-/** The part of the list from `from` down to `to` (included), by id. */
+/** The part of the list from `before` (excluded) down to `to` (included), by id. */
 interface Span {
   organizationId: string
   before: string
@@ -24,8 +24,8 @@ interface Span {
 }
 
 /**
- * Jobs and synchronous calls as one list, newest first. Both are looked through by their ids in a bounded number of
- * rows; what passes the filter of that is the page, and where the looking stopped is `next`.
+ * Lists jobs and synchronous calls together, newest first. Scans both by id, a bounded number of rows; the rows that
+ * pass the filter are the page, and `next` is where the scan stopped.
  */
 export function jobList(connection: Connection, scan = listScan) {
   const parentOf = openParents(connection)
@@ -61,11 +61,11 @@ export function jobList(connection: Connection, scan = listScan) {
        AND id < :before AND ${matches} ORDER BY id DESC LIMIT :limit`,
   )
 
-  function jobPage(wanted: object, metadata: [string, string][], limit: number): JobRecord[] {
-    if (metadata.length === 0) return jobs.all({ ...wanted, limit }).map(recordOf)
+  function jobPage(query: object, metadata: [string, string][], limit: number): JobRecord[] {
+    if (metadata.length === 0) return jobs.all({ ...query, limit }).map(recordOf)
     const found: number[] = []
-    for (const row of described.iterate(wanted)) {
-      if (holds(row.metadata, metadata)) found.push(row.number)
+    for (const row of described.iterate(query)) {
+      if (hasMetadata(row.metadata, metadata)) found.push(row.number)
       if (found.length === limit) break
     }
     return found.flatMap(number => numbered.all(number).map(recordOf))
@@ -75,15 +75,15 @@ export function jobList(connection: Connection, scan = listScan) {
     const { limit, after = '~', kind, createdAfter = -1, createdBefore = Number.MAX_SAFE_INTEGER } = filter
     const metadata = Object.entries(filter.metadata ?? {})
     const [withJobs, withCalls] = [kind !== 'sync', kind !== 'async' && metadata.length === 0]
-    const latest = filter.createdBefore === undefined ? '~' : idAt(createdBefore + driftMs)
-    const before = after < latest ? after : latest
-    const least = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
+    const maxId = filter.createdBefore === undefined ? '~' : idAt(createdBefore + driftMs)
+    const before = after < maxId ? after : maxId
+    const minId = filter.createdAfter === undefined ? '' : idAt(createdAfter - driftMs)
 
-    const span = { organizationId, before, to: least, skip: (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1 }
+    const span = { organizationId, before, to: minId, skip: (metadata.length > 0 ? scan.withMetadata : scan.rows) - 1 }
     const floors = [withJobs && jobFloor.get(span), withCalls && callFloor.get(span)]
-    const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), least)
+    const to = floors.reduce<string>((highest, floor) => (floor && floor > highest ? floor : highest), minId)
 
-    const wanted = {
+    const query = {
       organizationId,
       before,
       to,
@@ -95,24 +95,24 @@ export function jobList(connection: Connection, scan = listScan) {
     }
     if (filter.executionId !== undefined) {
       const { executionId } = filter
-      const found = ofExecution.all({ ...wanted, executionId, limit: limit + 1 })
+      const found = ofExecution.all({ ...query, executionId, limit: limit + 1 })
       return { jobs: found.slice(0, limit).map(recordOf), next: found.length > limit ? found[limit - 1]!.id : null }
     }
-    // One more than asked for tells whether there are more.
-    const own = withJobs ? jobPage(wanted, metadata, limit + 1) : []
-    // Calls older than a page that is full already do not matter.
+    // One more than the limit shows whether there is a next page.
+    const own = withJobs ? jobPage(query, metadata, limit + 1) : []
+    // If the page of jobs is full, older calls do not matter.
     const from = own.length > limit ? own.at(-1)!.id : to
     const called = withCalls
-      ? calls.all({ ...wanted, to: from, limit: limit + 1 }).map(row => callRecord(callOf(row)))
+      ? calls.all({ ...query, to: from, limit: limit + 1 }).map(row => callRecord(callOf(row)))
       : []
     const both = [...own, ...called].sort((a, b) => (a.id < b.id ? 1 : -1))
     const page = both.slice(0, limit)
     if (both.length > limit) return { jobs: page, next: page.at(-1)!.id }
-    return { jobs: page, next: to > least ? to : null }
+    return { jobs: page, next: to > minId ? to : null }
   }
 }
 
-function holds(text: string, wanted: [string, string][]): boolean {
+function hasMetadata(text: string, query: [string, string][]): boolean {
   const metadata = (JSON.parse(text) ?? {}) as Record<string, unknown>
-  return wanted.every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
+  return query.every(([name, value]) => Object.hasOwn(metadata, name) && metadata[name] === value)
 }

@@ -4,8 +4,8 @@ import { openClaim } from './job-claim.ts'
 import { type EndingRow, endingColumns, errorOf, openEnd, type WriteContext } from './job-end.ts'
 
 /**
- * What the writer does to jobs that wait: each step is a search in an index, whatever the length of the queue. Which
- * job is next is decided by the caller, who knows the engines and what is fair.
+ * The writer's commands for pending jobs: each is an index search, whatever the length of the queue. The caller, which
+ * knows the engines and the fair order, decides which job is next.
  */
 export function queueCommands(connection: Connection, context: WriteContext) {
   const { jobCounts, events, flow } = context
@@ -26,7 +26,7 @@ export function queueCommands(connection: Connection, context: WriteContext) {
      WHERE organization_id = ? AND id = ? AND status = 'processing' AND boot = ? AND claims = ?
      RETURNING number, attempt, execution, node`,
   )
-  const tooLate = connection.prepare<[number, number], EndingRow & { start_by: number }>(
+  const pastDeadline = connection.prepare<[number, number], EndingRow & { start_by: number }>(
     `SELECT ${endingColumns}, start_by FROM jobs
      WHERE status = 'pending' AND attempt = 0 AND start_by IS NOT NULL AND start_by <= ? ORDER BY start_by LIMIT ?`,
   )
@@ -43,27 +43,27 @@ export function queueCommands(connection: Connection, context: WriteContext) {
       })
     },
 
-    /** Undefined: it does not wait any more, or may not start any more. */
+    /** Undefined: the job is no longer pending, or may no longer start. */
     'jobs.claim': ({ organizationId, id, now }: { organizationId: string; id: string; now: number }) =>
       claim(organizationId, id, now),
 
     /**
-     * False: the claim does not hold any more. The event is `job.retrying`, because without one whoever follows the
-     * events would take a job for running that waits.
+     * False: the claim no longer holds. The event is `job.retrying`, because without an event a reader of the events
+     * would consider the pending job running.
      */
     'jobs.release'({ claim, notBefore, at }: { claim: JobClaim; notBefore: number; at: number }): boolean {
-      const given = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
-      if (!given) return false
+      const released = giveBack.get(notBefore, claim.organizationId, claim.id, claim.boot, claim.claims)
+      if (!released) return false
       jobCounts.move('processing', 'pending')
-      const { number, attempt, execution, node } = given
+      const { number, attempt, execution, node } = released
       events.add(number, claim.organizationId, 'job.retrying', attempt, at, execution, node)
       if (execution !== null && node !== null) flow.advance(execution, { type: 'job_requeued', node, at })
       return true
     },
 
-    /** Those that have ended now. */
+    /** Returns the jobs that have ended now. */
     'jobs.expire'({ now, limit }: { now: number; limit: number }): { organizationId: string; id: string }[] {
-      return tooLate.all(now, limit).map(row => {
+      return pastDeadline.all(now, limit).map(row => {
         const sentence =
           `The job had not started by its start deadline, ${new Date(row.start_by).toISOString()}, and was not run. ` +
           'Submit it again, with a later deadline or when there is less to do.'

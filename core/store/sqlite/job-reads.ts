@@ -43,7 +43,7 @@ export const jobColumns = `number, organization_id, id, token_id, task, model_id
   output_tokens, cost, created_at, updated_at, started_at, finished_at, expires_at,
   execution, node`
 
-/** The record of a job, with its inputs and its result as far as they were read. */
+/** The record of a job, with its inputs and its result if they were read. */
 export const jobOf = (
   row: JobRow,
   inputs = 'null',
@@ -87,7 +87,7 @@ export const jobOf = (
   parent,
 })
 
-/** The node of an execution that a job is for. Most are for none, and cost nothing. */
+/** The execution and node of a job. Most jobs have none, and cost no query. */
 export function openParents(connection: Connection) {
   const parent = connection.prepare<[number, number], NonNullable<JobRecord['parent']>>(
     `SELECT e.id AS executionId, n.node_id AS nodeId FROM execution_nodes AS n JOIN executions AS e
@@ -97,7 +97,7 @@ export function openParents(connection: Connection) {
     execution === null || node === null ? null : (parent.get(execution, node) ?? null)
 }
 
-/** What is read of jobs; short statements on a read-only connection. */
+/** Reads of jobs; short statements on a read-only connection. */
 export function jobReads(connection: Connection) {
   const one = connection.prepare<[string, string], JobRow>(
     `SELECT ${jobColumns} FROM jobs WHERE organization_id = ? AND id = ?`,
@@ -110,7 +110,7 @@ export function jobReads(connection: Connection) {
       'SELECT lines FROM job_logs WHERE number = (SELECT number FROM jobs WHERE organization_id = ? AND id = ?)',
     )
     .pluck()
-  const gone = connection
+  const removed = connection
     .prepare<[string, string], number>(
       `SELECT 1 FROM ledger WHERE organization_id = ? AND kind = 'async' AND job_id = ? AND NOT EXISTS (
          SELECT 1 FROM jobs WHERE jobs.organization_id = ledger.organization_id AND jobs.id = ledger.job_id)`,
@@ -143,10 +143,10 @@ export function jobReads(connection: Connection) {
       const call = findCall(organizationId, id)
       return call && callRecord(call)
     },
-    gone: (organizationId: string, id: string): boolean => gone.get(organizationId, id) !== undefined,
+    wasRemoved: (organizationId: string, id: string): boolean => removed.get(organizationId, id) !== undefined,
     logs: (organizationId: string, id: string): string => logs.get(organizationId, id) ?? '[]',
-    waiting: (want: WaitingQuery): WaitingJob[] =>
-      waiting.all(want.modelId, want.class, want.organizationId, want.from, want.limit),
+    waiting: (query: WaitingQuery): WaitingJob[] =>
+      waiting.all(query.modelId, query.class, query.organizationId, query.from, query.limit),
     nextDue: (): number | null => nextDue.get() ?? null,
     counts: () => Object.fromEntries(counts.all().map(row => [row.status, row.jobs])) as Record<JobStatus, number>,
   }

@@ -9,9 +9,8 @@ import { openLibraryRows } from './library.ts'
 import type { WrittenOutcome } from './results.ts'
 
 /**
- * What the writer does to jobs when they come and when they end. Each function runs inside the writer's transaction
- * and may throw at any point: it is undone then, and may be run again. They answer with as little as they can: the
- * caller knows its job, and reads what it does not know.
+ * The writer's commands that submit and end jobs. Each runs inside the writer's transaction and may throw at any point:
+ * it is then rolled back, and may be run again. They return little: the caller knows its job, and reads the rest.
  */
 export function jobCommands(connection: Connection, context: WriteContext) {
   const { ledger, jobCounts, events, flow } = context
@@ -37,7 +36,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   )
   const insertResult = connection.prepare('INSERT INTO job_results (number, result) VALUES (?, ?)')
   const insertResultFile = connection.prepare('INSERT INTO job_results (number, file, bytes) VALUES (?, ?, ?)')
-  // Two JSON arrays become one.
+  // Appends to the stored JSON array.
   const addLogs = connection.prepare(
     `INSERT INTO job_logs (number, lines) VALUES (?, ?)
      ON CONFLICT (number) DO UPDATE SET lines = substr(lines, 1, length(lines) - 1) || ',' || substr(excluded.lines, 2)`,
@@ -73,7 +72,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
   }
 
   return {
-    /** Null when stored, otherwise the id of the job that the same key made before. */
+    /** Null if stored, otherwise the id of the job that the same key created before. */
     'jobs.submit'(job: NewJob): string | null {
       const holder = job.idempotency ? keyHolder(job, job.idempotency) : undefined
       if (holder !== undefined) return holder
@@ -102,7 +101,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       return null
     },
 
-    /** False: the claim does not hold any more, and nothing was changed. */
+    /** False: the claim no longer holds, and nothing was changed. */
     'jobs.settle'({ claim, outcome, next }: { claim: JobClaim; outcome: WrittenOutcome; next?: string }): boolean {
       const { status, engineId, at } = outcome
       if (status === 'completed') return complete(claim, outcome, next)
@@ -131,7 +130,7 @@ export function jobCommands(connection: Connection, context: WriteContext) {
       return true
     },
 
-    /** Calls that have ended. One that is there already is passed over, so that a batch may be sent again. */
+    /** Records finished calls. Skips those that are recorded already, so that a batch may be sent again. */
     'jobs.record'(records: string): void {
       ledger.appendCalls(JSON.parse(records) as FinishedJob[])
     },

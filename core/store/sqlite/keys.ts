@@ -3,7 +3,7 @@ import { Failure } from '../../failure.ts'
 import type { IdempotencyKey, IdempotencyRecord, NewJob } from '../store.ts'
 import type { Connection } from './database.ts'
 
-/** How long an idempotency key is remembered. */
+/** How long an idempotency key is kept. */
 export const keyLifetimeMs = 24 * 3_600_000
 
 interface KeyRow {
@@ -15,8 +15,8 @@ const digestOf = (organizationId: string, key: string): string =>
   hash('sha256', `${organizationId}\n${key}`, 'base64url').slice(0, 22)
 
 /**
- * Whose a key is for a request of this moment. Undefined when its time is over, and when its job was removed without
- * having begun: then nothing has been done for it.
+ * Finds the job of a key. Undefined if the key has expired, or if its job was removed before it started: then no work
+ * was done for it.
  */
 function holders(connection: Connection) {
   const find = connection.prepare<[string], KeyRow>(
@@ -41,7 +41,7 @@ function holders(connection: Connection) {
   }
 }
 
-/** Which job an idempotency key belongs to: the one that made it, or undefined when the key is now the new job's. */
+/** Assigns a key to a new job: returns the job that already has it, or undefined if the new job has it now. */
 export function openKeys(connection: Connection) {
   const insert = connection.prepare(
     `INSERT INTO idempotency_keys (digest, body_hash, job_id, created_at) VALUES (?, ?, ?, ?)
@@ -59,7 +59,7 @@ export function openKeys(connection: Connection) {
     if (insert.run(digest, bodyHash, id, at).changes === 1) return undefined
     const holder = holderOf(organizationId, digest, bodyHash, at)
     if (holder !== undefined) return holder
-    // A new row and not the old one changed: they are forgotten in the order of their rows.
+    // Replaces the row instead of updating it: keys are deleted in the order of their rows.
     drop.run(digest)
     insert.run(digest, bodyHash, id, at)
     return undefined
@@ -74,15 +74,15 @@ export function keyReads(connection: Connection) {
   }
 }
 
-/** Forgets up to `most` keys of jobs, and as many replies, made before `before`, oldest first. Returns how many. */
+/** Deletes up to `limit` keys of jobs, and as many replies, created before `before`, oldest first. Returns how many. */
 export const forgetKeys = (connection: Connection) => {
   const statements = ['idempotency_keys', 'replies'].map(table =>
     connection.prepare(
       `DELETE FROM ${table} WHERE created_at < ? AND number IN (SELECT number FROM ${table} ORDER BY number LIMIT ?)`,
     ),
   )
-  return (before: number, most: number): number =>
-    statements.reduce((forgotten, statement) => forgotten + statement.run(before, most).changes, 0)
+  return (before: number, limit: number): number =>
+    statements.reduce((forgotten, statement) => forgotten + statement.run(before, limit).changes, 0)
 }
 
 export function idempotencyCommands(connection: Connection) {
@@ -92,7 +92,7 @@ export function idempotencyCommands(connection: Connection) {
      ON CONFLICT (digest) DO NOTHING`,
   )
   return {
-    /** The first one stays until its time is over: a key has one answer. */
+    /** The first reply stays until it expires: a key has one reply. */
     'idempotency.keep'({ digest, reply }: { digest: string; reply: IdempotencyRecord }): void {
       drop.run(digest, reply.createdAt - keyLifetimeMs)
       insert.run(digest, reply.bodyHash, reply.status, reply.body, reply.jobId, reply.createdAt)

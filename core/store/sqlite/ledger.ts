@@ -24,7 +24,7 @@ export interface LedgerRow {
 
 const genesis = Buffer.alloc(32)
 
-/** What a row holds, in the order of its columns, without the hash. */
+/** The fields of a row in the order of its columns, without the hash. */
 const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) =>
   [
     sequence,
@@ -45,11 +45,11 @@ const fieldsOf = (sequence: number, kind: JobRecord['kind'], job: FinishedJob) =
     job.finishedAt,
   ] as const
 
-/** SHA-256 over the hash before it and every field of the row: a changed, missing or moved row breaks the chain. */
+/** SHA-256 over the previous hash and every field of the row: a changed, missing or moved row breaks the chain. */
 const chained = (previous: Buffer, fields: readonly unknown[]): Buffer =>
   hash('sha256', previous.toString('hex') + JSON.stringify(fields), 'buffer')
 
-/** Adds rows to the end of the chain, inside the caller's transaction. */
+/** Appends rows to the chain, inside the caller's transaction. */
 export function openLedger(connection: Connection) {
   const last = connection.prepare<[], { sequence: number; hash: Buffer }>(
     'SELECT sequence, hash FROM ledger ORDER BY sequence DESC LIMIT 1',
@@ -62,7 +62,7 @@ export function openLedger(connection: Connection) {
     `INSERT INTO ledger ${columns} ON CONFLICT (organization_id, kind, job_id) DO NOTHING`,
   )
 
-  /** The last row, as far as is known: another process may have added some, whose numbers are then taken. */
+  /** The last row as far as known: another process may have added rows, then the next number is taken. */
   let end: { sequence: number; hash: Buffer } | undefined
   const endOf = () => (end ??= last.get() ?? { sequence: 0, hash: genesis })
 
@@ -87,16 +87,16 @@ export function openLedger(connection: Connection) {
   return {
     /** Throws when a job is billed twice. */
     append: (jobs: readonly FinishedJob[]): void => add(insert, 'async', jobs),
-    /** Synchronous calls. Passes over what is there already, so that the same ones may be sent again. */
+    /** Appends synchronous calls. Skips those that are recorded already, so that the same ones may be sent again. */
     appendCalls: (calls: readonly FinishedJob[]): void => add(insertNew, 'sync', calls),
-    /** Which row was the last so far, to come back to when what follows is undone. */
+    /** Returns a function that reverts to this point when later commands are rolled back. */
     mark(): () => void {
-      const then = end
+      const snapshot = end
       return () => {
-        end = then
+        end = snapshot
       }
     },
-    /** The transaction was undone. */
+    /** Call it when the transaction was rolled back. */
     forget(): void {
       end = undefined
     },
@@ -104,7 +104,7 @@ export function openLedger(connection: Connection) {
 }
 export type Ledger = ReturnType<typeof openLedger>
 
-/** Reads back a synchronous call by its job id: its ledger row is all there is of it. */
+/** Reads a synchronous call by its job id: its ledger row is its only row. */
 export function ledgerReads(connection: Connection) {
   const call = connection.prepare<[string, string], LedgerRow>(
     `SELECT * FROM ledger WHERE organization_id = ? AND kind = 'sync' AND job_id = ?`,
@@ -133,17 +133,17 @@ export const callOf = (row: LedgerRow): FinishedJob => ({
   finishedAt: row.finished_at,
 })
 
-/** How many rows the ledger has. Nothing is ever deleted from it, so its last sequence says so without counting. */
+/** How many rows the ledger has. No row is ever deleted, so the last sequence number is the count. */
 export const ledgerLength = (connection: Connection) => {
   const last = connection.prepare<[], { sequence: number | null }>('SELECT max(sequence) AS sequence FROM ledger')
   return (): number => last.get()?.sequence ?? 0
 }
 
-/** The same as `fieldsOf`, of what is stored and not of what it means: a flip inside a text must show. */
+/** The same as `fieldsOf`, but of the stored values without parsing: a flipped bit inside a text must show. */
 const fieldsOfRow = (row: LedgerRow) => Object.values(row).slice(0, -1)
 
-/** Walks the whole chain. Returns one sentence for each break, at most `most`. */
-export function brokenLinks(connection: Connection, onRow: () => void = () => {}, most = 20): string[] {
+/** Checks the whole chain. Returns one sentence for each break, at most `limit`. */
+export function brokenLinks(connection: Connection, onRow: () => void = () => {}, limit = 20): string[] {
   const rows = connection.prepare<[], LedgerRow>('SELECT * FROM ledger ORDER BY sequence').iterate()
   const found: string[] = []
   let previous: Buffer = genesis
@@ -153,8 +153,8 @@ export function brokenLinks(connection: Connection, onRow: () => void = () => {}
     if (row.sequence !== expected) found.push(`The ledger jumps from row ${expected - 1} to row ${row.sequence}.`)
     else if (!chained(previous, fieldsOfRow(row)).equals(row.hash))
       found.push(`Ledger row ${row.sequence} (job ${row.job_id}) does not match its hash.`)
-    if (found.length >= most) break
-    // Goes on from what is stored, so that one flipped bit is one finding and not all that follow.
+    if (found.length >= limit) break
+    // Continues from the stored hash, so that one flipped bit is one finding and not one for every later row.
     previous = row.hash
     expected = row.sequence + 1
   }

@@ -2,9 +2,9 @@ import type { LibraryFilter, LibraryItem, NewLibraryItem } from '../store.ts'
 import type { Connection } from './database.ts'
 import { type FileRow, fileOf, openFileRows } from './files.ts'
 
-/** How many entries a search looks at before it says where to go on. */
+/** How many entries a search scans before it returns a cursor. */
 const libraryScan = 1000
-/** Words of a search beyond these are passed over. */
+/** Further words of a search are ignored. */
 const maxWords = 8
 
 interface LibraryRow extends FileRow {
@@ -36,7 +36,7 @@ const itemOf = (row: LibraryRow): LibraryItem => ({
   file: fileOf(row),
 })
 
-/** The rows of the library, inside the caller's transaction. They go when their file is removed. */
+/** Writes the rows of the library, inside the caller's transaction. They are removed with their file. */
 export function openLibraryRows(connection: Connection) {
   const insert = connection.prepare(
     `INSERT INTO library (organization_id, id, job_id, task, model_id, prompt, folded, seed, fps, num_frames,
@@ -71,7 +71,7 @@ export function libraryCommands(connection: Connection) {
     `${columns} WHERE library.organization_id = ? AND library.id = ?`,
   )
   return {
-    /** The entry that was removed. */
+    /** Returns the removed entry. */
     'library.remove'({ organizationId, id, at }: { organizationId: string; id: string; at: number }) {
       const row = one.get(organizationId, id)
       if (!row) return undefined
@@ -81,7 +81,7 @@ export function libraryCommands(connection: Connection) {
   }
 }
 
-/** What is read of the library; short statements on a read-only connection. */
+/** Reads of the library; short statements on a read-only connection. */
 export function libraryReads(connection: Connection, scan = libraryScan) {
   const one = connection.prepare<[string, string], LibraryRow>(
     `${columns} WHERE library.organization_id = ? AND library.id = ?`,
@@ -91,7 +91,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
       'SELECT id FROM library WHERE organization_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
     )
     .pluck()
-  // One statement for each number of words: a condition that holds everywhere is asked of every row all the same.
+  // One statement for each number of words: SQLite would evaluate an unused condition for every row all the same.
   const page = Array.from({ length: maxWords + 1 }, (_, words) =>
     connection.prepare<unknown[], LibraryRow>(
       `${columns} WHERE library.organization_id = ? AND library.id < ? AND library.id >= ?
@@ -108,11 +108,11 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
     list(organizationId: string, filter: LibraryFilter): { items: LibraryItem[]; next: string | null } {
       const { limit, after = '~', search = '', modelId = null } = filter
       const words = fold(search).split(/\s+/).filter(Boolean).slice(0, maxWords)
-      const least = floor.get(organizationId, after, scan - 1)
+      const floorId = floor.get(organizationId, after, scan - 1)
       const rows = page[words.length]!.all(
         organizationId,
         after,
-        least ?? '',
+        floorId ?? '',
         modelId,
         modelId,
         filter.createdAfter ?? -1,
@@ -121,7 +121,7 @@ export function libraryReads(connection: Connection, scan = libraryScan) {
         limit + 1,
       )
       const items = rows.slice(0, limit).map(itemOf)
-      return { items, next: rows.length > limit ? items.at(-1)!.id : (least ?? null) }
+      return { items, next: rows.length > limit ? items.at(-1)!.id : (floorId ?? null) }
     },
   }
 }

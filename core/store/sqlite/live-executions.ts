@@ -4,10 +4,10 @@ import type { NewExecutionNode } from '../workflows.ts'
 import type { Connection } from './database.ts'
 import { openExecutionCache } from './execution-cache.ts'
 
-/** A node as it was planned; its number is its place in the plan. */
+/** A node of a plan; its index in the plan is its number. */
 export type PlannedNode = Omit<NewExecutionNode, 'reuses'>
 
-/** An execution that goes on, as it is in memory. */
+/** An unfinished execution in memory. */
 export interface LiveExecution {
   number: number
   organizationId: string
@@ -31,8 +31,8 @@ interface ExecutionRow {
 }
 
 /**
- * The executions that go on. Their states are kept between events, because reading a thousand nodes for the end of each
- * of them would take a hundred times what the end takes.
+ * The unfinished executions. Their states are kept between events, because reading a thousand nodes at the end of each
+ * of them would take a hundred times as long as the end itself.
  */
 export function openLiveExecutions(connection: Connection) {
   const execution = connection.prepare<[number], ExecutionRow>(
@@ -69,7 +69,7 @@ export function openLiveExecutions(connection: Connection) {
   }
 
   return {
-    /** The execution as the rows of this transaction have it. */
+    /** The execution, as the rows of this transaction have it. */
     get(number: number): LiveExecution {
       const known = kept.get(number)
       if (known) return known

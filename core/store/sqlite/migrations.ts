@@ -8,22 +8,22 @@ export interface Migration {
   sql: string
 }
 
-/** Every schema there has been, oldest first. A released one is never edited; the next change is the next number. */
+/** All schemas, oldest first. A released one is never edited; a change is a new number. */
 export const migrations: readonly Migration[] = [
   { version: 1, sql: initialSchema },
   { version: 2, sql: jobClass },
 ]
 
-/** The schema that this program reads and writes. */
+/** The schema version that this program reads and writes. */
 export const currentVersion = migrations.at(-1)!.version
 
-/** `PRAGMA user_version`: 0 where nothing has been created yet. */
+/** `PRAGMA user_version`: 0 before the first migration. */
 export const versionOf = (connection: Connection): number =>
   connection.pragma('user_version', { simple: true }) as number
 
 /**
- * Refuses with exit code 65 what this program must not write to: somebody else's database, and one that a newer
- * program has migrated, whose columns it would not fill.
+ * Refuses with exit code 65 a database that this program must not write to: one of another program, or one that a newer
+ * infer has migrated, whose columns it would not fill.
  */
 export function refuseForeign(connection: Connection, path: string, known = currentVersion): void {
   const version = versionOf(connection)
@@ -40,9 +40,8 @@ export function refuseForeign(connection: Connection, path: string, known = curr
 }
 
 /**
- * Brings the schema up to date, each step in a transaction of its own, so that a crash leaves one version or the
- * next. `backup` runs once, before the first step, when there is data to lose. Returns the version that was there,
- * or null when nothing had to be done.
+ * Updates the schema, each step in its own transaction, so that a crash leaves one version or the next. `backup` runs
+ * once, before the first step, if there is data to lose. Returns the version found, or null if nothing had to be done.
  */
 export function migrate(
   connection: Connection,
@@ -55,7 +54,7 @@ export function migrate(
   for (const { version, sql } of due) {
     connection.exec('BEGIN IMMEDIATE')
     try {
-      // Two programs may start at once: whoever comes second finds the work done.
+      // Two programs may start at the same time: the second one finds the work done.
       if (versionOf(connection) < version) {
         connection.exec(sql)
         connection.pragma(`application_id = ${applicationId}`)

@@ -22,7 +22,7 @@ const record = (row: OrganizationRow): Organization => ({
   createdAt: row.created_at,
 })
 
-/** What the writer does to organizations. Each function runs inside a savepoint of the writer's transaction. */
+/** The writer's commands for organizations. Each runs inside a savepoint of the writer's transaction. */
 export function organizationCommands(connection: Connection) {
   const taken = connection.prepare<[string, string], { id: string }>(
     'SELECT id FROM organizations WHERE id = ? OR name = ?',
@@ -46,7 +46,7 @@ export function organizationCommands(connection: Connection) {
   }
 }
 
-/** What is read of organizations; short statements on a read-only connection. */
+/** Reads of organizations; short statements on a read-only connection. */
 export function organizationReads(connection: Connection) {
   const all = connection.prepare<[], OrganizationRow>('SELECT * FROM organizations ORDER BY created_at, id')
   const one = connection.prepare<[string], OrganizationRow>('SELECT * FROM organizations WHERE id = ?')

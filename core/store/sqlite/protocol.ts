@@ -3,7 +3,7 @@ import type { Store } from '../store.ts'
 import type { CommitEffects } from '../workflows.ts'
 import type { Answers, SentCommand } from './batch.ts'
 
-/** What a thread of this folder is for: the first thing that it is told. */
+/** The first message to a thread of this folder: its role. */
 export type ThreadStart =
   | {
       /** `server` repairs and checks before it writes; `admin` writes beside a server that has done so. */
@@ -15,13 +15,13 @@ export type ThreadStart =
     }
   | { role: 'copy'; from: string; to: string }
 
-export type ToWriter = { kind: 'commands'; asked: SentCommand[] } | { kind: 'close' }
+export type ToWriter = { kind: 'commands'; commands: SentCommand[] } | { kind: 'close' }
 
 export type FromWriter =
   | { kind: 'ready'; recovery: Store['recovery'] }
   | { kind: 'refused'; exitCode: 64 | 65 | 74; message: string }
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: LogFields }
-  /** The answers to the oldest commands that have none yet, in order. `full`: the disk had no room for all of them. */
+  /** The answers to the oldest unanswered commands, in order. `full`: the disk had no space for all of them. */
   | { kind: 'answers'; answers: Answers; full: boolean; effects: CommitEffects | undefined }
   | { kind: 'fatal'; code: string; message: string }
   | { kind: 'closed' }

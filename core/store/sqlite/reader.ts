@@ -14,8 +14,9 @@ import { tokenReads } from './tokens.ts'
 import { workflowReads } from './workflows.ts'
 
 /**
- * The read-only connection of the calling thread. Every read is a few short statements, none of which looks at more
- * than a bounded number of rows (about two milliseconds of the thread), and that are never left open, because an open one keeps the WAL from being emptied. A read sees every commit that has been answered.
+ * The read-only connection of the calling thread. Every read is a few short statements, none of which scans more than a
+ * bounded number of rows (about 2 ms of the thread). None stays open, because an open read keeps SQLite from emptying
+ * the WAL. A read sees every commit that was answered before it.
  */
 export function openReader(database: string, onBroken: (failure: Error) => void) {
   const connection = openDatabase(database, { readonly: true })

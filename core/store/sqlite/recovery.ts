@@ -6,9 +6,9 @@ import { memoryOf } from './write-context.ts'
 export const maxCrashes = 5
 
 /**
- * Gives back what an earlier boot was running when it died: nothing of it can still run, because the engines die with
- * the server. The attempt stays charged, the place in the queue is the old one. A job that has seen `maxCrashes`
- * unclean exits ends `worker_crashed`, so that a job that kills its server does not do it for ever.
+ * Requeues the jobs that an earlier boot was running: they cannot still run, because the engines end with the server.
+ * The attempt stays charged, the rank in the queue is kept. A job that was running at `maxCrashes` unclean exits fails
+ * with `worker_crashed`, so that a job that crashes its server does not do so for ever.
  */
 export function recoverJobs(
   connection: Connection,
@@ -47,7 +47,7 @@ export function recoverJobs(
   return { requeued: interrupted.length - exhausted.length, crashed: exhausted.length }
 }
 
-/** Gives back, uncharged, what this boot is still running: a server that ends in order does not count as a crash. */
+/** Requeues, uncharged, the jobs that this boot is running: an orderly shutdown does not count as a crash. */
 export function releaseOwn(connection: Connection, { at, ...context }: WriteContext & { at: number }): void {
   const { boot, jobCounts, events, flow } = context
   const release = connection.prepare<

@@ -8,8 +8,8 @@ import { createPrivate, pathsIn, prepareDirectory, syncDirectory, takeInstanceLo
 import { exportResultFiles, keepResultsBeside, resultsIn } from './result-copies.ts'
 
 /**
- * Makes an online copy of the database of a data directory, whether a server runs on it or not: from one moment,
- * verified after writing, 0600. Rejects with StoreRefusal. Other than `Store.backup` it works in the calling thread.
+ * Makes an online copy of the database of a data directory, whether a server runs on it or not: a consistent snapshot,
+ * verified after writing, mode 0600. Rejects with StoreRefusal. Unlike `Store.backup`, it works in the calling thread.
  */
 export async function backupDatabase(
   dataDir: string,
@@ -22,9 +22,9 @@ export async function backupDatabase(
 }
 
 /**
- * Puts a backup in the place of the database. The file is verified first; the swap is one rename, so that a crash
- * leaves the old database or the new one; the old one stays beside under the returned name. Rejects with StoreRefusal
- * while a server runs on the directory, and when the backup is damaged, foreign or newer than this program.
+ * Replaces the database with a backup. The file is verified first; the swap is one rename, so that a crash leaves the
+ * old database or the new one; the old one is kept under the returned name. Rejects with StoreRefusal while a server
+ * runs on the directory, and if the backup is damaged, of another program, or newer than this program.
  */
 export async function restoreDatabase(
   dataDir: string,
@@ -43,11 +43,11 @@ export async function restoreDatabase(
     createPrivate(incoming)
     copyFileSync(file, incoming)
     chmodSync(incoming, 0o600)
-    // The copy and not the original: what is checked is what will be used, and the original is left untouched.
+    // Verifies the copy and not the original: what is checked is what will be used, and the original stays untouched.
     onStep('verifying')
     verifyCopy(incoming, { file })
     const old = statSync(database).size > 0 ? resultsIn(results) : []
-    // Back into WAL mode, in which it is read before a server has opened it.
+    // Returns it to WAL mode, which is needed to read it before a server has opened it.
     const next = openDatabase(incoming)
     const missing = exportResults(next, results, file)
     next.close()
@@ -60,7 +60,7 @@ export async function restoreDatabase(
     await copied.sync()
     await copied.close()
     onStep('swapping')
-    // The next server sweeps what its database does not name; the one that stays beside still wants it.
+    // The next server sweeps results that its database does not name; the database that is set aside still needs them.
     keepResultsBeside(results, old, resultsBeside(aside))
     const previous = moveAside(database, aside)
     renameSync(incoming, database)
@@ -77,16 +77,16 @@ export async function restoreDatabase(
   }
 }
 
-/** Where the large results of a database lie that was set aside. A backup has them inside. */
+/** The folder with the large results of a database that was set aside. A backup contains its own. */
 const resultsBeside = (database: string): string => `${database}.results`
 
-/** Writes the large results to files, all of them or none named: a crash leaves files that the next start sweeps. */
+/** Writes the large results to files, and names all of them or none: after a crash the next start sweeps the files. */
 const exportResults = (next: Connection, results: string, file: string): number =>
   next.transaction(() => exportResultFiles(next, results, [resultsBeside(file), pathsIn(dirname(file)).results]))()
 
 /**
- * Gives the old database a second name beside. Its WAL must not survive the swap: SQLite would play the old frames
- * into the new database. A sound database takes it in first; of a damaged one it is kept under the second name too.
+ * Links the old database under a second name. Its WAL must not survive the swap: SQLite would replay the old frames
+ * into the new database. A sound database absorbs its WAL first; that of a damaged one is renamed with it.
  */
 function moveAside(database: string, previous: string): string | null {
   if (statSync(database).size === 0) return null

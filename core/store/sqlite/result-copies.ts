@@ -16,7 +16,7 @@ import { ulid } from '../../ids.ts'
 import { largeResultBytes } from '../store.ts'
 import { type Connection, openAsIs } from './database.ts'
 import { syncDirectory } from './directory.ts'
-import { isResultName, resultPlace } from './result-rows.ts'
+import { isResultName, resultPath } from './result-rows.ts'
 
 interface Named {
   number: number
@@ -27,39 +27,39 @@ interface Named {
 const namedIn = (connection: Connection): Named[] =>
   connection.prepare<[], Named>('SELECT number, file, bytes FROM job_results WHERE file IS NOT NULL').all()
 
-/** Whether the file of a result is there, whole by its size. */
+/** Whether the file of a result exists with its full size. */
 function isWhole(folder: string, { file, bytes }: Named): boolean {
-  return isResultName(file) && statSync(resultPlace(folder, file), { throwIfNoEntry: false })?.size === bytes
+  return isResultName(file) && statSync(resultPath(folder, file), { throwIfNoEntry: false })?.size === bytes
 }
 
-/** How many results that a database names are not there. Blocks the thread. */
+/** How many results that a database names are missing. Blocks the thread. */
 export const missingResults = (connection: Connection, folder: string): number =>
   namedIn(connection).filter(row => !isWhole(folder, row)).length
 
-/** How many bytes of results lie in files. */
+/** How many bytes of results are in files. */
 export const bytesOfResults = (connection: Connection): number =>
   connection.prepare<[], number>('SELECT coalesce(sum(bytes), 0) FROM job_results').pluck().get()!
 
 /**
- * Takes the results that lie in files into the rows of a copy of the database, so that it is whole in one file. Returns
- * how many are not there; their rows stay as they are. What is in the works on the copy is lost in a crash: it is not
- * under its name yet. Blocks the thread. `onTaken` hears bytes.
+ * Moves the results that are in files into the rows of a copy of the database, so that the copy is complete in one
+ * file. Returns how many are missing; their rows stay as they are. The copy is not durable yet: a crash loses it, which
+ * is fine because it does not have its final name. Blocks the thread. `onCopied` gets bytes.
  */
-export function importResultFiles(path: string, folder: string, onTaken: (bytes: number) => void = () => {}): number {
+export function importResultFiles(path: string, folder: string, onCopied: (bytes: number) => void = () => {}): number {
   const copy = openAsIs(path)
   try {
     copy.pragma('journal_mode = MEMORY')
     copy.pragma('synchronous = OFF')
-    // The bytes are UTF-8 already: as text in JavaScript they would be decoded and encoded again.
-    const take = copy.prepare(
+    // The bytes are UTF-8 already: a JavaScript string would be decoded and encoded again.
+    const importText = copy.prepare(
       'UPDATE job_results SET result = CAST(? AS TEXT), file = NULL, bytes = NULL WHERE number = ?',
     )
     let missing = 0
     copy.exec('BEGIN')
     for (const row of namedIn(copy)) {
-      if (isWhole(folder, row)) take.run(readFileSync(resultPlace(folder, row.file)), row.number)
+      if (isWhole(folder, row)) importText.run(readFileSync(resultPath(folder, row.file)), row.number)
       else missing++
-      onTaken(row.bytes)
+      onCopied(row.bytes)
     }
     copy.exec('DELETE FROM erasable_results; COMMIT')
     return missing
@@ -69,13 +69,14 @@ export function importResultFiles(path: string, folder: string, onTaken: (bytes:
 }
 
 /**
- * The other way round: writes the large results of a database that is to be served to files in `folder`, for good.
- * Those that lie in files already are looked for in the folders `beside`. Returns how many were not found there.
+ * The opposite of `importResultFiles`: writes the large results of a database that is to be served to files in
+ * `folder`, durably. Results that are in files already are searched for in the folders `beside`. Returns how many were
+ * not found.
  */
 export function exportResultFiles(connection: Connection, folder: string, beside: readonly string[]): number {
   const touched = new Set([folder])
   const write = (file: string, make: (to: string) => void) => {
-    const to = resultPlace(folder, file)
+    const to = resultPath(folder, file)
     mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
     make(to)
     const written = openSync(to, 'r+')
@@ -88,7 +89,7 @@ export function exportResultFiles(connection: Connection, folder: string, beside
     if (isWhole(folder, row)) continue
     const from = beside.find(other => isWhole(other, row))
     if (from === undefined) missing++
-    else write(row.file, to => copyFileSync(resultPlace(from, row.file), to))
+    else write(row.file, to => copyFileSync(resultPath(from, row.file), to))
   }
   const large = connection
     .prepare<[number], { number: number; organization_id: string; id: string }>(
@@ -109,7 +110,7 @@ export function exportResultFiles(connection: Connection, folder: string, beside
   return missing
 }
 
-/** Every file of a result that is there, by the name that a row would have. Blocks the thread. */
+/** The names of all result files, as a row would name them. Blocks the thread. */
 export const resultsIn = (folder: string): string[] =>
   (existsSync(folder) ? readdirSync(folder) : []).flatMap(organization =>
     readdirSync(join(folder, organization))
@@ -117,10 +118,10 @@ export const resultsIn = (folder: string): string[] =>
       .filter(isResultName),
   )
 
-/** Gives files of results a second name in another folder: they stay there when these are erased. */
+/** Links result files into another folder: they stay there when the originals are erased. */
 export function keepResultsBeside(folder: string, files: readonly string[], beside: string): void {
   for (const file of files) {
-    const [from, to] = [resultPlace(folder, file), resultPlace(beside, file)]
+    const [from, to] = [resultPath(folder, file), resultPath(beside, file)]
     mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
     try {
       linkSync(from, to)

@@ -4,18 +4,18 @@ import { StoreRefusal } from '../refusal.ts'
 import { openLockFile, sqliteCode } from './database.ts'
 import { pathsIn } from './directory.ts'
 
-/** Whoever erases holds it for the time of some unlinks. */
-const patienceMs = 10_000
+/** The eraser holds the lock only while it unlinks some files. */
+const maxWaitMs = 10_000
 
 /**
- * From now on until it is released no file of a result goes, in whatever process: what a database names that is looked
- * at after this call is there. For copies and checks. Ends with the process. Rejects with StoreRefusal.
+ * Prevents every process from erasing result files until released: files named by a database that is read after this
+ * call exist. For copies and checks. Ends with the process. Rejects with StoreRefusal.
  */
 export async function holdResults(dataDir: string): Promise<Disposable> {
   const { resultsLock } = pathsIn(dataDir)
-  // No server that erases anything has ever run there.
+  // No server that erases results has ever run there.
   if (!existsSync(resultsLock)) return { [Symbol.dispose]: () => {} }
-  const until = performance.now() + patienceMs
+  const until = performance.now() + maxWaitMs
   for (;;) {
     const held = openLockFile(resultsLock, 0)
     try {
@@ -24,9 +24,9 @@ export async function holdResults(dataDir: string): Promise<Disposable> {
       return { [Symbol.dispose]: () => void held.close() }
     } catch (cause) {
       held.close()
-      // Not waited for inside SQLite: who holds it may be the thread that waits.
+      // Not waited for inside SQLite: the holder may be a task of this same thread.
       if (!isBusy(cause) || performance.now() > until)
-        throw new StoreRefusal(74, `The results in ${dataDir} cannot be held: ${(cause as Error).message}.`, cause)
+        throw new StoreRefusal(74, `The results in ${dataDir} cannot be locked: ${(cause as Error).message}.`, cause)
     }
     await delay(20)
   }
@@ -34,7 +34,7 @@ export async function holdResults(dataDir: string): Promise<Disposable> {
 
 const isBusy = (thrown: unknown): boolean => sqliteCode(thrown)?.startsWith('SQLITE_BUSY') === true
 
-/** Runs `erase` while nobody holds the results. False: somebody does, and nothing was done. */
+/** Runs `erase` while no other process holds the results. False: the results are held, and nothing was done. */
 export async function whileUnlocked(dataDir: string, erase: () => Promise<void>): Promise<boolean> {
   const lock = openLockFile(pathsIn(dataDir).resultsLock, 0)
   try {

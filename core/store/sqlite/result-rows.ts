@@ -4,7 +4,7 @@ import type { Connection } from './database.ts'
 import { pathsIn } from './directory.ts'
 import { ResultFile } from './result-file.ts'
 
-/** A result as a row has it: its text, or the name of the file that holds it and its size. */
+/** The columns of a result: its text, or the name and size of its file. */
 export interface ResultRow {
   result: string | null
   file: string | null
@@ -15,36 +15,39 @@ const form = /^[\w-]+\/[\w-]+(\.[\w-]+)*\.json$/
 
 export const isResultName = (file: string): boolean => form.test(file)
 
-/** Where a result lies. Throws for a name that we have not given: a row may come from a database that was restored. */
-export function resultPlace(folder: string, file: string): string {
-  if (!isResultName(file)) throw new Error(`a result has the name '${file}', which is none of ours`)
+/**
+ * The path of a result's file. Throws for a name that infer would not create: the row may come from a restored
+ * database.
+ */
+export function resultPath(folder: string, file: string): string {
+  if (!isResultName(file)) throw new Error(`a result has the name '${file}', which was not created by infer`)
   return join(folder, file)
 }
 
-/** Results as they are given out: text that is short enough for a row, and otherwise a handle. */
+/** Converts a row to a result: the text if it is short, otherwise a handle. */
 export function openResultOf(connection: Connection) {
   const folder = pathsIn(dirname(connection.name)).results
   return ({ result, file, bytes }: ResultRow): string | LargeResult | null =>
-    file === null || bytes === null ? result : new ResultFile(resultPlace(folder, file), bytes)
+    file === null || bytes === null ? result : new ResultFile(resultPath(folder, file), bytes)
 }
 
-/** What the writer is told of files of results. */
+/** The writer's commands for result files. */
 export function resultCommands(connection: Connection) {
   const erased = connection.prepare('DELETE FROM erasable_results WHERE file = ?')
   return {
-    /** These are not there any more. */
+    /** Records that these files were erased. */
     'results.erased'(files: readonly string[]): void {
       for (const file of files) erased.run(file)
     },
   }
 }
 
-/** What is read of files of results; short statements on a read-only connection. */
+/** Reads of result files; short statements on a read-only connection. */
 export function resultReads(connection: Connection) {
   const erasable = connection.prepare<[number], string>('SELECT file FROM erasable_results LIMIT ?').pluck()
   const named = connection.prepare<[string], number>('SELECT 1 FROM job_results WHERE file = ?').pluck()
   return {
-    /** Files whose jobs have been forgotten. */
+    /** Files whose jobs were removed. */
     erasable: (limit: number): string[] => erasable.all(limit),
     /** Whether a job has its result in this file. */
     named: (file: string): boolean => named.get(file) !== undefined,

@@ -1,12 +1,12 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
 import type { Log } from '../../log.ts'
 import { pathsIn } from './directory.ts'
 import type { Reader } from './reader.ts'
 import { whileUnlocked } from './result-lock.ts'
-import { isResultName, resultPlace } from './result-rows.ts'
+import { isResultName, resultPath } from './result-rows.ts'
 import type { WriterThread } from './writer-thread.ts'
 
 const everyMs = 60_000
@@ -15,78 +15,78 @@ const batch = 200
 interface ResultSweepOptions {
   dataDir: string
   reader: Pick<Reader, 'results'>
-  writer: Pick<WriterThread, 'ask'>
+  writer: Pick<WriterThread, 'send'>
   log: Log
 }
 
 /**
- * Erases the files of results whose jobs have been forgotten: first the row, then the file, then the note that it is to
- * be erased, so that every step may be broken off. What lies there at the start without a row is what a crash left
- * between a file and its commit; it is told by the names that were there before anything could be written.
+ * Erases the files of results whose jobs were removed: first the row, then the file, then the reminder to erase it, so
+ * that every step may be interrupted. A crash may leave a file without a row; such files are found at the start, among
+ * the names listed before anything can be written.
  */
 export async function openResultSweep({ dataDir, reader, writer, log }: ResultSweepOptions) {
   const { results: folder } = pathsIn(dataDir)
-  let before = await filesIn(folder)
+  let startupFiles = await filesIn(folder)
   const closed = new AbortController()
-  let again = false
+  let pending = false
   let running: Promise<void> | undefined
 
-  /** False: somebody is making a copy. The next look is in a minute. */
+  /** False: a copy is being made. The next attempt is in a minute. */
   async function erase(files: readonly string[]): Promise<boolean> {
     return whileUnlocked(dataDir, async () => {
-      for (const file of files) await rm(resultPlace(folder, file), { force: true })
+      for (const file of files) await rm(resultPath(folder, file), { force: true })
     })
   }
 
-  async function forgotten(): Promise<void> {
+  async function eraseResultsOfRemovedJobs(): Promise<void> {
     while (!closed.signal.aborted) {
       const files = reader.results.erasable(batch)
       if (files.length === 0 || !(await erase(files))) return
-      await writer.ask('results.erased', files)
+      await writer.send('results.erased', files)
     }
   }
 
   async function sweepAfterCrash(): Promise<void> {
     let swept = 0
-    while (!closed.signal.aborted && before.length > 0) {
-      const some = before.slice(0, batch)
+    while (!closed.signal.aborted && startupFiles.length > 0) {
+      const some = startupFiles.slice(0, batch)
       const orphans = some.filter(file => !reader.results.named(file))
       if (orphans.length > 0 && !(await erase(orphans))) break
-      before = before.slice(some.length)
+      startupFiles = startupFiles.slice(some.length)
       swept += orphans.length
-      await turn()
+      await nextTurn()
     }
-    if (swept > 0) log.info('Results that no job has were removed', { files: swept })
+    if (swept > 0) log.info('Removed results that belong to no job', { files: swept })
   }
 
   async function run(): Promise<void> {
     try {
-      await forgotten()
+      await eraseResultsOfRemovedJobs()
       await sweepAfterCrash()
     } catch (thrown) {
-      // What was not done is found again next time.
+      // The next run finds what was not done.
       if (!closed.signal.aborted && Failure.from(thrown).code !== 'shutting_down')
-        log.warn('Results that are not wanted any more could not all be removed', {}, thrown)
+        log.warn('Some unused results could not be removed', {}, thrown)
     }
   }
 
-  function look(): void {
-    again = true
+  function schedule(): void {
+    pending = true
     running ??= (async () => {
-      while (again && !closed.signal.aborted) {
-        again = false
+      while (pending && !closed.signal.aborted) {
+        pending = false
         await run()
       }
       running = undefined
     })()
   }
 
-  const timer = setInterval(look, everyMs).unref()
-  look()
+  const timer = setInterval(schedule, everyMs).unref()
+  schedule()
 
   return {
-    /** Looks soon for what may be erased. */
-    look,
+    /** Erases soon what can be erased. */
+    schedule,
     async close(): Promise<void> {
       closed.abort()
       clearInterval(timer)
@@ -96,7 +96,7 @@ export async function openResultSweep({ dataDir, reader, writer, log }: ResultSw
 }
 export type ResultSweep = Awaited<ReturnType<typeof openResultSweep>>
 
-/** Every file there, by the name that a row would have. */
+/** The names of all files there, as a row would name them. */
 async function filesIn(folder: string): Promise<string[]> {
   const files: string[] = []
   for (const organization of await readdir(folder, { withFileTypes: true }))

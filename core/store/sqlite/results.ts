@@ -5,21 +5,21 @@ import { ulid } from '../../ids.ts'
 import { type JobClaim, type JobOutcome, largeResultBytes } from '../store.ts'
 import { received } from './batch.ts'
 import { diskFull } from './group.ts'
-import { resultPlace } from './result-rows.ts'
+import { resultPath } from './result-rows.ts'
 
 type Completed = Extract<JobOutcome, { status: 'completed' }>
-/** A result as the writer is given it. */
+/** A result as the writer gets it. */
 export type WrittenResult = string | { file: string; bytes: number }
 export type WrittenOutcome = Exclude<JobOutcome, Completed> | (Omit<Completed, 'result'> & { result: WrittenResult })
 
 /**
- * Writes large results to files of their own, `<data dir>/results/<organization>/<job>.<when>.json`, before the commit
- * that names them: neither the event loop nor the writer has megabytes in hand, and a row never names what is not there.
+ * Writes large results to their own files, `<data dir>/results/<organization>/<job>.<ulid>.json`, before the commit
+ * that names them: neither the event loop nor the writer handles megabytes, and a row never names a missing file.
  */
 export function openResults({ folder, onFull }: { folder: string; onFull: () => void }) {
   const prepared = new Map<string, Promise<string>>()
 
-  /** The folder of an organization, there for good: whoever comes second waits for whoever makes it. */
+  /** The folder of an organization, created durably; concurrent callers share the creation. */
   function folderOf(organizationId: string): Promise<string> {
     const before = prepared.get(organizationId)
     if (before) return before
@@ -31,7 +31,7 @@ export function openResults({ folder, onFull }: { folder: string; onFull: () => 
 
   async function write({ organizationId, id }: JobClaim, bytes: Uint8Array): Promise<{ file: string; bytes: number }> {
     const file = `${organizationId}/${id}.${ulid()}.json`
-    const path = resultPlace(folder, file)
+    const path = resultPath(folder, file)
     try {
       const within = await folderOf(organizationId)
       await writeWhole(path, bytes)
@@ -46,14 +46,14 @@ export function openResults({ folder, onFull }: { folder: string; onFull: () => 
   }
 
   async function discard({ file }: { file: string }): Promise<void> {
-    // What cannot be removed now is swept at the next start.
-    await rm(resultPlace(folder, file), { force: true }).catch(() => {})
+    // A file that cannot be removed now is swept at the next start.
+    await rm(resultPath(folder, file), { force: true }).catch(() => {})
   }
 
   return {
     /**
-     * Ends an attempt by `settle`, which is given the outcome with its result where it belongs and resolves with
-     * whether it was taken. Of a result that was not taken nothing stays. Rejects as `settle` does, and with Failure
+     * Ends an attempt by `settle`, which gets the outcome with its result stored and resolves with whether it was
+     * accepted. The file of a result that was not accepted is removed. Rejects as `settle` does, and with Failure
      * `disk_full`.
      */
     async settling(
@@ -71,7 +71,7 @@ export function openResults({ folder, onFull }: { folder: string; onFull: () => 
       try {
         settled = await settle({ ...outcome, result: written })
       } catch (thrown) {
-        // A store that breaks may have committed it or not: the next start finds out.
+        // A failing store may or may not have committed it: the next start sweeps the file if not.
         if (Failure.from(thrown).code !== 'shutting_down') await discard(written)
         throw thrown
       }
@@ -82,10 +82,10 @@ export function openResults({ folder, onFull }: { folder: string; onFull: () => 
 }
 export type Results = ReturnType<typeof openResults>
 
-/** The bytes of a result that is too large for a row. Runs hand in as bytes what is large, so that nothing is copied. */
+/** The bytes of a result that is too large for a row. Runs pass large results as bytes, so that nothing is copied. */
 function largeOf(result: string | Uint8Array): Uint8Array | undefined {
   if (typeof result !== 'string') return result.byteLength > largeResultBytes ? result : undefined
-  // No character takes more than three bytes.
+  // UTF-8 needs at most three bytes for each UTF-16 code unit.
   if (result.length * 3 <= largeResultBytes) return undefined
   const bytes = Buffer.from(result)
   return bytes.byteLength > largeResultBytes ? bytes : undefined
@@ -111,7 +111,7 @@ async function makeFolder(parent: string, name: string): Promise<string> {
   return folder
 }
 
-/** Files that were made in the folder are there after a power loss too. */
+/** Makes new files in the folder survive a power loss. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {

@@ -12,25 +12,25 @@ export interface SpaceOptions {
   log: Log
 }
 
-/** What the disk allows: everything, no new work (`low`), or only the end of what runs (`full`). */
+/** What the disk allows: everything, no new work (`low`), or only finishing running work (`full`). */
 export type DiskState = 'enough' | 'low' | 'full'
 
 export interface Space {
   room(): DiskState
-  /** Why it is read-only, as a sentence; true when it is not. */
+  /** Why it is read-only, as a sentence; true if it is writable. */
   writable(): true | string
-  /** The writer met a full disk and has given up the ballast. */
+  /** Call it when a write failed because the disk is full and the ballast was removed. */
   full(): void
   close(): void
 }
 
 const intervalMs = 1000
-/** After the disk was found full, how long what `statfs` says is not believed (quotas, reserved blocks). */
+/** How long to distrust `statfs` after a write found the disk full (quotas, reserved blocks). */
 const fullHoldMs = 3000
 
 /**
- * Decides from the free bytes. With the ballast given up, there has to be room for it too before new work is taken:
- * otherwise putting it back would fill the disk again.
+ * Decides from the free bytes. While the ballast is removed, new work also requires space for the ballast: otherwise
+ * writing it again would fill the disk.
  */
 export function diskStateOf(facts: { free: number; minFree: number; ballast: number; hasBallast: boolean }): DiskState {
   const { free, minFree, ballast, hasBallast } = facts
@@ -39,46 +39,46 @@ export function diskStateOf(facts: { free: number; minFree: number; ballast: num
 }
 
 /**
- * Watches the free space of the disk that holds the database. Below the mark the store takes no new work; when almost
- * nothing is left, the ballast file is given up so that what runs can finish. Recovers by itself.
+ * Watches the free space of the disk that holds the database. Below the limit, the store accepts no new work; when
+ * almost nothing is left, it removes the ballast file so that running work can finish. Recovers by itself.
  */
 export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes, log }: SpaceOptions): Promise<Space> {
   let room: DiskState = 'enough'
   let free = 0
   let fullUntil = 0
-  let context: Promise<void> | undefined
+  let writing: Promise<void> | undefined
   const ended = new AbortController()
 
-  async function look(): Promise<void> {
+  async function measure(): Promise<void> {
     const { bavail, bsize } = await statfs(directory)
     free = bavail * bsize
     const hasBallast = ballastBytes === 0 || existsSync(ballast)
     const found = diskStateOf({ free, minFree: minFreeBytes, ballast: ballastBytes, hasBallast })
     if (found === 'enough' && performance.now() < fullUntil) return
-    turn(found)
+    setState(found)
     if (room === 'full') rmSync(ballast, { force: true })
-    if (room === 'enough' && !hasBallast) context ??= writeBallast().finally(() => (context = undefined))
+    if (room === 'enough' && !hasBallast) writing ??= writeBallast().finally(() => (writing = undefined))
   }
 
-  function turn(to: DiskState): void {
+  function setState(to: DiskState): void {
     if (to === room) return
     const before = room
     room = to
     const fields = { free_bytes: free, min_free_bytes: minFreeBytes }
-    if (to === 'enough') log.info('There is room on the disk again: new work is taken', fields)
-    else if (before === 'enough') log.warn('The disk is running full: no new work is taken', fields)
+    if (to === 'enough') log.info('The disk has free space measureAndReschedule: new work is accepted', fields)
+    else if (before === 'enough') log.warn('The disk is nearly full: no new work is accepted', fields)
   }
 
-  /** Real bytes and not a hole, so that giving the file up gives room. Under its name only when it is whole. */
+  /** Writes real bytes and no sparse file, so that removing it frees space. Gets its final name only when complete. */
   async function writeBallast(): Promise<void> {
     const partial = `${ballast}.partial`
     try {
       const file = await open(partial, 'w', 0o600)
       try {
-        // Random, because a file system that compresses would make next to nothing of anything else.
+        // Random, because a file system with compression would shrink anything else.
         const block = await promisify(randomBytes)(1 << 20)
-        for (let left = ballastBytes; left > 0 && !ended.signal.aborted; left -= block.length)
-          await file.write(block, 0, Math.min(left, block.length))
+        for (let remaining = ballastBytes; remaining > 0 && !ended.signal.aborted; remaining -= block.length)
+          await file.write(block, 0, Math.min(remaining, block.length))
         await file.sync()
       } finally {
         await file.close()
@@ -91,26 +91,26 @@ export async function openSpace({ directory, ballast, minFreeBytes, ballastBytes
     }
   }
 
-  const again = () => {
-    look()
-      .catch((cause: unknown) => log.warn('The free space of the disk is not known', { directory }, cause))
+  const measureAndReschedule = () => {
+    measure()
+      .catch((cause: unknown) => log.warn('The free disk space could not be measured', { directory }, cause))
       .finally(() => {
-        if (!ended.signal.aborted) timer = setTimeout(again, intervalMs).unref()
+        if (!ended.signal.aborted) timer = setTimeout(measureAndReschedule, intervalMs).unref()
       })
   }
   let timer: NodeJS.Timeout | undefined
-  await look()
-  timer = setTimeout(again, intervalMs).unref()
+  await measure()
+  timer = setTimeout(measureAndReschedule, intervalMs).unref()
 
   return {
     room: () => room,
     writable: () =>
       room === 'enough' ||
       `The disk that holds ${directory} has ${mebibytes(free)} MiB free and needs ${mebibytes(minFreeBytes)}; ` +
-        'no new work is taken until there is room.',
+        'no new work is accepted until there is space.',
     full() {
       fullUntil = performance.now() + fullHoldMs
-      turn('full')
+      setState('full')
     },
     close() {
       ended.abort()

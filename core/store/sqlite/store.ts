@@ -16,20 +16,23 @@ import { openWriterThread } from './writer-thread.ts'
 
 export interface StoreOptions {
   dataDir: string
-  /** For its writer, where one was started before; it is ended with the store. */
+  /** A writer thread that was started earlier; it ends with the store. */
   thread?: Worker | undefined
   log: Log
-  /** Below this much free disk no new work is taken. */
+  /** Below this much free disk space no new work is accepted. */
   minFreeBytes: number
-  /** Size of the file that is given up when the disk is full. */
+  /** Size of the reserve file that is removed when the disk is full. */
   ballastBytes: number
-  /** The program must end now with this exit code: 74 the disk, 70 ourselves. Every later call rejects. */
+  /**
+   * The program must end now with this exit code: 74 for the disk, 70 for an internal error. Every later call rejects.
+   */
   onFatal: (failure: Error, exitCode: number) => void
 }
 
 /**
- * Opens the data directory as its only server: takes the instance lock, checks the structure, migrates (with a backup
- * first), gives back what an earlier boot was running. Rejects with StoreRefusal, which carries the exit code.
+ * Opens the data directory as its only server: takes the instance lock, checks the structure, migrates (after a
+ * backup), and requeues the jobs that an earlier boot was running. Rejects with StoreRefusal, which carries the exit
+ * code.
  */
 export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   const { dataDir, log, onFatal } = options
@@ -38,25 +41,25 @@ export async function openSqliteStore(options: StoreOptions): Promise<Store> {
   prepareDirectory(dataDir)
   const lock = takeInstanceLock(dataDir)
   opened.defer(() => lock.release())
-  let watched: Space | undefined
-  opened.defer(() => watched?.close())
-  // Closed after the writer: what is answered last is still read back.
+  let openedSpace: Space | undefined
+  opened.defer(() => openedSpace?.close())
+  // Closed after the writer: callers of the last commands read their results.
   let reader: Reader | undefined
   opened.defer(() => reader?.close())
-  // Told what to do before anything is waited for: it does it while the rest of the program is read.
-  const context = openWriterThread({
+  // Started first: the thread checks and migrates while the rest of the program loads.
+  const writerStarting = openWriterThread({
     thread: options.thread ?? startThread(),
     start: { role: 'server', dataDir, boot: randomUUID(), created: lock.created },
     log,
     onFatal,
-    onFull: () => watched?.full(),
+    onFull: () => openedSpace?.full(),
   })
-  // It may be refused before the disk has been looked at; whoever waits for it below hears why.
-  context.catch(() => {})
-  opened.defer(() => context.then(opened => opened.close()).catch(() => {}))
+  // May reject before the free space is known; `await context` below reports it.
+  writerStarting.catch(() => {})
+  opened.defer(() => writerStarting.then(opened => opened.close()).catch(() => {}))
   const space = await openSpace({ ...options, directory: dataDir, ballast })
-  watched = space
-  const writer = await context
+  openedSpace = space
+  const writer = await writerStarting
   lock.markCreated()
   try {
     reader = openReader(database, failure => writer.fail(failure, 74))

@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads'
 import { workerPath } from '../../assets.ts'
 
 /**
- * A thread of the store that waits to be told what to do (`ThreadStart`). It takes a tenth of a second to come up, in
- * which others can go on: the rest of the program is read meanwhile. Until it is told, it keeps no process from ending.
+ * Starts a thread of the store that waits for its first message (`ThreadStart`). Starting takes a tenth of a second,
+ * during which the rest of the program loads. Until that message it does not keep the process alive.
  */
 export function startThread(name: 'store-writer' | 'store-copy' = 'store-writer'): Worker {
   const thread = new Worker(workerPath('store-writer'), { name })

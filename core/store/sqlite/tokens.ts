@@ -33,7 +33,7 @@ const record = (row: TokenRow, now: number): TokenRecord => ({
   createdBy: row.created_by,
 })
 
-/** What the writer does to tokens. Each function runs inside a savepoint of the writer's transaction. */
+/** The writer's commands for tokens. Each runs inside a savepoint of the writer's transaction. */
 export function tokenCommands(connection: Connection) {
   const organization = connection.prepare('SELECT 1 FROM organizations WHERE id = ?')
   const one = connection.prepare<[string, string], TokenRow>(
@@ -139,9 +139,9 @@ interface OwnerRow {
   jobs_per_minute: number | null
 }
 
-/** What is read of tokens; short statements on a read-only connection. */
+/** Reads of tokens; short statements on a read-only connection. */
 export function tokenReads(connection: Connection, now: () => number = Date.now) {
-  // Two look-ups and no join: measured 5 µs where one statement over both tables takes 22 µs.
+  // Two look-ups and no join: measured 5 µs, where one statement over both tables takes 22 µs.
   const verify = connection.prepare<[string], VerifyRow>(
     `SELECT id, organization_id, name, scopes, digest, hint, models, status, created_at, expires_at, last_used_at
      FROM tokens WHERE public_id = ?`,

@@ -12,14 +12,14 @@ interface WorkflowRow {
   updated_at: number
 }
 
-/** What is read of every workflow, apart from the graph, which may be large. */
+/** The fields read for every workflow: all but the graph, which may be large. */
 const factsOf = ({ name, description, region, timeout, onFailure, parameters }: WorkflowDefinition) =>
   JSON.stringify({ name, description, region, timeout, onFailure, parameters } satisfies Omit<
     WorkflowDefinition,
     'dag'
   >)
 
-/** What the writer does to workflows. A version once written is never changed. */
+/** The writer's commands for workflows. A stored version never changes. */
 export function workflowCommands(connection: Connection) {
   const insert = connection.prepare(
     `INSERT INTO workflows (organization_id, id, name, folded, version, created_at, updated_at)
@@ -84,20 +84,20 @@ export function workflowCommands(connection: Connection) {
 
     /** False: the organization has no such workflow. */
     'workflows.remove'({ organizationId, id }: { organizationId: string; id: string }): boolean {
-      const going = running.get(organizationId, id)!
-      if (going > 0)
+      const unfinished = running.get(organizationId, id)!
+      if (unfinished > 0)
         throw new Failure(
           'conflict',
-          `The workflow ${id} has ${going === 1 ? 'an execution' : `${going} executions`} under way. Cancel them first, or delete it with ?force=true.`,
+          `The workflow ${id} has ${unfinished === 1 ? 'an execution' : `${unfinished} executions`} under way. Cancel them first, or delete it with ?force=true.`,
         )
-      let gone = 0
-      for (const drop of drops) gone = drop.run(organizationId, id).changes
-      return gone > 0
+      let removed = 0
+      for (const drop of drops) removed = drop.run(organizationId, id).changes
+      return removed > 0
     },
   }
 }
 
-/** What is read of workflows; short statements on a read-only connection. */
+/** Reads of workflows; short statements on a read-only connection. */
 export function workflowReads(connection: Connection) {
   const columns = 'w.organization_id, w.id, v.version, w.created_at, w.updated_at'
   const from = `FROM workflows AS w JOIN workflow_versions AS v
@@ -131,7 +131,7 @@ export function workflowReads(connection: Connection) {
       const row = version === undefined ? newest.get(organizationId, id) : versioned.get(organizationId, id, version)
       return row && record(row)
     },
-    /** `after` is `<updated_at>.<id>` of the last one seen. */
+    /** `after` is `<updated_at>.<id>` of the last workflow of the page before. */
     list(
       organizationId: string,
       { limit, after, search = '' }: { limit: number; after?: string; search?: string },
@@ -140,7 +140,7 @@ export function workflowReads(connection: Connection) {
       const at = Number(time)
       if (!Number.isSafeInteger(at) || !id)
         throw new Failure('invalid_value', "'after' is not a cursor of this list.", { param: 'after' })
-      // One more than asked for tells whether there are more.
+      // One row more than the limit shows whether there is a next page.
       const rows = page.all(organizationId, at, at, id, search.toLowerCase(), limit + 1)
       const shown = rows.slice(0, limit)
       const last = shown.at(-1)

@@ -8,7 +8,7 @@ import { openJobCounts } from './job-counts.ts'
 import type { WriteContext } from './job-end.ts'
 import { openLedger } from './ledger.ts'
 
-/** What the commands of one connection share. */
+/** The state that the commands of one connection share. */
 export function openWriteContext(connection: Connection, boot: string): WriteContext {
   const own = {
     boot,
@@ -21,12 +21,12 @@ export function openWriteContext(connection: Connection, boot: string): WriteCon
   return { ...own, flow: openExecutionFlow(connection, own) }
 }
 
-/** What of it belongs to a transaction. */
+/** The part of it that is reverted with a transaction. */
 export const memoryOf = ({ ledger, jobCounts, counts, events, effects, flow }: WriteContext): TransactionMemory => ({
   mark() {
     const undo = [ledger.mark(), jobCounts.mark(), counts.mark(), events.mark(), effects.mark()]
     return () => {
-      for (const back of undo) back()
+      for (const revert of undo) revert()
       flow.forget()
     }
   },

@@ -8,11 +8,11 @@ import { received, type SentCommand } from './batch.ts'
 import { type CommandName, type Commands, growingCommands } from './commands.ts'
 import type { FromWriter, ThreadStart, ToWriter } from './protocol.ts'
 
-/** How many commands may wait. Work that is under way may use as many again, so that new work cannot shut it out. */
+/** How many commands of new work may wait. Work in progress may use as many again, so that new work cannot block it. */
 export const maxQueued = 10_000
-/** How much their texts may hold together, in characters. */
+/** How many characters their texts may hold together. */
 const maxQueuedText = 256 << 20
-/** Callers told of their answers in one turn of the event loop: about half a millisecond of their work. */
+/** How many answers are delivered in one event loop turn: their callers' work takes about half a millisecond. */
 const answersPerTurn = 32
 
 interface Waiting {
@@ -23,29 +23,29 @@ interface Waiting {
 }
 
 export interface WriterOptions {
-  /** One that is up already, see startThread. */
+  /** A running thread, see startThread. */
   thread: Worker
   start: Extract<ThreadStart, { role: 'server' | 'admin' }>
   log: Log
-  /** The database is not to be written any more; 74 for the disk, 70 when the thread itself broke. */
+  /** The database must not be written any more; 74 for the disk, 70 if the thread itself failed. */
   onFatal: (failure: Error, exitCode: 70 | 74) => void
-  /** The disk had no room for a group. */
+  /** The disk had no space for a group of commands. */
   onFull: () => void
 }
 
 /**
  * Starts the writer thread and resolves when it has checked, migrated and repaired the database. Rejects with
- * StoreRefusal. Commands of one turn travel in one message, and so do their answers.
+ * StoreRefusal. The commands of one event loop turn travel in one message, and so do their answers.
  */
 export async function openWriterThread({ thread, start, log, onFatal, onFull }: WriterOptions) {
   thread.ref()
   thread.postMessage(start, [])
   const recovery = await started(thread, log)
-  const tell = (message: ToWriter) => thread.postMessage(message, [])
+  const post = (message: ToWriter) => thread.postMessage(message, [])
 
   const waiting: Waiting[] = []
   const outgoing: SentCommand[] = []
-  const incoming: (() => void)[] = []
+  const deliveries: (() => void)[] = []
   let queued = 0
   let queuedText = 0
   let commits = 0
@@ -56,24 +56,24 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
   let closed: (() => void) | undefined
 
   thread.on('message', (message: FromWriter) => {
-    if (message.kind === 'answers') arrived(message)
+    if (message.kind === 'answers') onAnswers(message)
     else if (message.kind === 'log') log[message.level](message.message, message.fields)
     else if (message.kind === 'fatal')
-      broken(
+      failStore(
         new Error(`The database failed: ${message.message} (${message.code}).`),
         message.code === 'internal' ? 70 : 74,
       )
     else if (message.kind === 'closed') closed?.()
   })
-  thread.on('error', thrown => broken(thrown as Error, 70))
+  thread.on('error', thrown => failStore(thrown as Error, 70))
   thread.on('exit', () => {
-    if (!closed) broken(new Error('The store thread ended unexpectedly.'), 70)
+    if (!closed) failStore(new Error('The store thread ended unexpectedly.'), 70)
     closed?.()
   })
 
-  let moved: (effects: CommitEffects) => void = () => {}
+  let onCommit: (effects: CommitEffects) => void = () => {}
 
-  function broken(failure: Error, exitCode: 70 | 74): void {
+  function failStore(failure: Error, exitCode: 70 | 74): void {
     if (ended) return
     ended = new Failure('shutting_down', 'The database of this server failed and it is stopping. Retry later.', {
       cause: failure,
@@ -84,7 +84,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
     onFatal(failure, exitCode)
   }
 
-  function arrived({ answers, full, effects }: Extract<FromWriter, { kind: 'answers' }>): void {
+  function onAnswers({ answers, full, effects }: Extract<FromWriter, { kind: 'answers' }>): void {
     commits += 1
     commands += answers.values.length
     if (full) onFull()
@@ -93,38 +93,38 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
       queued -= 1
       queuedText -= weight
       const sent = failures.get(at)
-      if (!sent) incoming.push(() => resolve(answers.values[at] as never))
+      if (!sent) deliveries.push(() => resolve(answers.values[at] as never))
       else {
         const failure = received(sent)
         if (failure.code === 'internal_error') log.error('A store command failed', { command: name }, failure.cause)
-        incoming.push(() => reject(failure))
+        deliveries.push(() => reject(failure))
       }
     }
     if (!delivering) deliver()
-    if (effects) moved(effects)
+    if (effects) onCommit(effects)
   }
 
   function deliver(): void {
-    for (const tell of incoming.splice(0, answersPerTurn)) tell()
-    delivering = incoming.length > 0
+    for (const deliverOne of deliveries.splice(0, answersPerTurn)) deliverOne()
+    delivering = deliveries.length > 0
     if (delivering) setImmediate(deliver)
   }
 
   function flush(): void {
     flushing = false
-    if (outgoing.length > 0) tell({ kind: 'commands', asked: outgoing.splice(0) })
+    if (outgoing.length > 0) post({ kind: 'commands', commands: outgoing.splice(0) })
   }
 
   return {
     recovery,
-    onCommitted(listener: typeof moved): void {
-      moved = listener
+    onCommitted(listener: typeof onCommit): void {
+      onCommit = listener
     },
     /**
-     * Resolves after the commit. Rejects with the command's own Failure, with `no_capacity` when too much waits, and
-     * with `shutting_down` once the store is closed or broken. `weight` is the length of its texts.
+     * Resolves after the commit. Rejects with the command's own Failure, with `no_capacity` if too many commands wait,
+     * and with `shutting_down` once the store is closed or broken. `weight` is the length of its texts in characters.
      */
-    ask<Name extends CommandName>(
+    send<Name extends CommandName>(
       name: Name,
       argument: Parameters<Commands[Name]>[0],
       weight = 0,
@@ -132,7 +132,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
       if (ended) return Promise.reject(ended)
       if (queued >= (growingCommands.has(name) ? maxQueued : 2 * maxQueued) || queuedText + weight > maxQueuedText)
         return Promise.reject(
-          new Failure('no_capacity', 'This server has more to write than its disk can take. Retry in a moment.', {
+          new Failure('no_capacity', 'This server has more to write than its disk can take. Retry in a second.', {
             retryAfterMs: 1000,
           }),
         )
@@ -146,17 +146,17 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
       return new Promise((resolve, reject) => waiting.push({ name, weight, resolve, reject }))
     },
     stats: () => ({ queuedCommands: queued, commits, commands }),
-    /** Somebody else found the database broken: nothing is asked of it any more. */
-    fail: broken,
-    /** Answers what was asked before, then ends the thread. */
+    /** For other parts that find the database broken: rejects all commands from now on. */
+    fail: failStore,
+    /** Answers the commands sent before, then ends the thread. */
     async close(): Promise<void> {
       if (!ended) {
         ended = new Failure('shutting_down', 'This server is shutting down. Retry later.', { retryAfterMs: 5000 })
         const done = new Promise<void>(resolve => (closed = resolve))
         flush()
-        tell({ kind: 'close' })
+        post({ kind: 'close' })
         await done
-        while (incoming.length > 0) await new Promise(resolve => setImmediate(resolve))
+        while (deliveries.length > 0) await new Promise(resolve => setImmediate(resolve))
       }
       closed ??= () => {}
       await thread.terminate()
@@ -165,7 +165,7 @@ export async function openWriterThread({ thread, start, log, onFatal, onFull }: 
 }
 export type WriterThread = Awaited<ReturnType<typeof openWriterThread>>
 
-/** The first thing that the thread says apart from log lines. */
+/** Resolves at the thread's first message that is not a log line. */
 function started(thread: Worker, log: Log): Promise<Store['recovery']> {
   return new Promise((resolve, reject) => {
     const hear = (message: FromWriter) => {

@@ -14,8 +14,8 @@ import { releaseOwn } from './recovery.ts'
 import { memoryOf, openWriteContext } from './write-context.ts'
 
 /**
- * The writer thread: the one connection that writes. Whatever is queued when the commit before has ended becomes the
- * next transaction, so the duration of the fsync is the window in which a group forms, and an answer follows it.
+ * The writer thread owns the only writing connection. Commands that arrive during a commit become the next transaction,
+ * so the duration of the fsync is the window in which a group forms. Answers are sent after the commit.
  */
 const maxInGroup = 512
 const idleMs = 1000
@@ -24,24 +24,24 @@ parentPort?.once('message', (options: ThreadStart) => start(parentPort!, options
 
 function start(port: MessagePort, options: ThreadStart): void {
   if (options.role === 'copy') {
-    const tell = (message: FromCopy) => port.postMessage(message)
-    copyDatabase(options.from, options.to, (done, total) => tell({ kind: 'progress', done, total })).then(
-      ({ bytes }) => tell({ kind: 'copied', bytes }),
-      (thrown: unknown) => tell({ kind: 'refused', ...refused(thrown) }),
+    const post = (message: FromCopy) => port.postMessage(message)
+    copyDatabase(options.from, options.to, (done, total) => post({ kind: 'progress', done, total })).then(
+      ({ bytes }) => post({ kind: 'copied', bytes }),
+      (thrown: unknown) => post({ kind: 'refused', ...refused(thrown) }),
     )
     return
   }
-  const tell = (message: FromWriter) => port.postMessage(message)
+  const post = (message: FromWriter) => port.postMessage(message)
   try {
     const { connection, recovery } = bootDatabase({
       ...options,
-      say: (level, message, fields) => tell({ kind: 'log', level, message, fields }),
+      say: (level, message, fields) => post({ kind: 'log', level, message, fields }),
     })
     serve(port, connection, options)
-    tell({ kind: 'ready', recovery })
+    post({ kind: 'ready', recovery })
   } catch (thrown) {
-    // A bit that flipped in the schema itself may show only in a statement that does not fit it.
-    tell({
+    // A flipped bit in the schema itself may only show in a statement that no longer matches it.
+    post({
       kind: 'refused',
       ...refused(sqliteCode(thrown) === undefined ? thrown : refusalFor(thrown, options.dataDir)),
     })
@@ -59,7 +59,7 @@ function serve(
   connection: Connection,
   { role, dataDir, boot }: { role: 'server' | 'admin'; dataDir: string; boot: string },
 ): void {
-  const tell = (message: FromWriter) => port.postMessage(message)
+  const post = (message: FromWriter) => port.postMessage(message)
   const context = openWriteContext(connection, boot)
   const { effects } = context
   const group = openGroup(connection, openCommands(connection, context), memoryOf(context), () =>
@@ -73,14 +73,14 @@ function serve(
   const idle = setTimeout(checkpoint, idleMs)
 
   port.on('message', (message: ToWriter) => {
-    take(message)
-    // At once: what else has come meanwhile is taken along, and the rest while this one is written.
+    receive(message)
+    // At once: other messages that have arrived join this group; later ones arrive while it is being written.
     if (!scheduled) run()
   })
 
-  function take(message: ToWriter): void {
+  function receive(message: ToWriter): void {
     if (message.kind === 'close') closing = true
-    else for (const asked of message.asked) queue.push(asked)
+    else for (const commands of message.commands) queue.push(commands)
   }
 
   function schedule(): void {
@@ -92,40 +92,41 @@ function serve(
   function run(): void {
     scheduled = false
     if (ended) return
-    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) take(more.message as ToWriter)
+    for (let received = receiveMessageOnPort(port); received; received = receiveMessageOnPort(port))
+      receive(received.message as ToWriter)
     if (queue.length > 0) {
-      const asked = queue.slice(0, maxInGroup)
+      const commands = queue.slice(0, maxInGroup)
       try {
-        const outcome = group(asked)
-        queue.splice(0, asked.length)
-        tell({ kind: 'answers', ...outcome, effects: effects.take() })
+        const outcome = group(commands)
+        queue.splice(0, commands.length)
+        post({ kind: 'answers', ...outcome, effects: effects.take() })
         dirty = true
         idle.refresh()
       } catch (thrown) {
-        // Another process has held the lock for all of busy_timeout: the callers wait, they never see it.
-        if (meaningOf(thrown) !== 'busy') return die(thrown)
-        tell({ kind: 'log', level: 'warn', message: 'Another process keeps the database locked', fields: {} })
+        // Another process has held the lock for the whole busy_timeout: the callers wait and do not see this.
+        if (meaningOf(thrown) !== 'busy') return fail(thrown)
+        post({ kind: 'log', level: 'warn', message: 'Another process keeps the database locked', fields: {} })
       }
     }
     if (queue.length > 0) schedule()
     else if (closing) close()
   }
 
-  /** Runs what nobody waits for; no room and a locked database are no harm here, the next time will do. */
-  function quietly(work: () => void): void {
+  /** Runs optional work: a full disk or a locked database is harmless here, the next run will do it. */
+  function runOptional(work: () => void): void {
     try {
       work()
     } catch (thrown) {
       const meaning = meaningOf(thrown)
-      if (meaning === 'fatal' || meaning === 'command') die(thrown)
+      if (meaning === 'fatal' || meaning === 'command') fail(thrown)
     }
   }
 
-  /** Empties the WAL while nothing happens, so that it does not stay at the size of the last rush. */
+  /** Empties the WAL when idle, so that it does not keep the size of the last peak. */
   function checkpoint(): void {
     if (!dirty) return
     dirty = false
-    quietly(() => {
+    runOptional(() => {
       // A reader in another process (a backup) may hold the WAL: not worth five seconds of waiting.
       connection.pragma('busy_timeout = 0')
       connection.pragma('wal_checkpoint(TRUNCATE)')
@@ -140,25 +141,25 @@ function serve(
   }
 
   /**
-   * Fail-stop: after such an error SQLite would take the next write, and nobody could say what is on the disk.
-   * The connection is left as it is: closing it would write once more.
+   * Stops for good: after such an error SQLite would accept the next write, and the state on disk would be unknown. The
+   * connection is not closed, because closing would write once more.
    */
-  function die(thrown: unknown): void {
+  function fail(thrown: unknown): void {
     const message = thrown instanceof Error ? thrown.message : String(thrown)
-    tell({ kind: 'fatal', code: sqliteCode(thrown) ?? 'internal', message })
+    post({ kind: 'fatal', code: sqliteCode(thrown) ?? 'internal', message })
     stop()
   }
 
   function close(): void {
     try {
-      if (role === 'server') quietly(() => releaseOwn(connection, { ...context, at: Date.now() }))
+      if (role === 'server') runOptional(() => releaseOwn(connection, { ...context, at: Date.now() }))
       dirty = true
       checkpoint()
       connection.close()
-      tell({ kind: 'closed' })
+      post({ kind: 'closed' })
       stop()
     } catch (thrown) {
-      die(thrown)
+      fail(thrown)
     }
   }
 }

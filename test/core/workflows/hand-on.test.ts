@@ -87,10 +87,12 @@ test.each([
 ])('%s', async (_rule, more, status) => {
   await using opened = await openTestStore()
   const { store } = opened
-  const handedOn: string[] = []
+  const claimedSuccessors: string[] = []
   const released: string[] = []
   store.onCommitted(effects => {
-    handedOn.push(...effects.handedOn.map(({ before, job }) => `${before} ${job.id} ${job.parent?.nodeId}`))
+    claimedSuccessors.push(
+      ...effects.claimedSuccessors.map(({ before, job }) => `${before} ${job.id} ${job.parent?.nodeId}`),
+    )
     released.push(...effects.released.map(({ id }) => id))
   })
   const wanted = chain(2, name => (name === 'n1' ? more : {}))
@@ -100,7 +102,7 @@ test.each([
   expect(await store.jobs.settle(claim, completed(), 'any')).toBe(true)
   expect((await store.jobs.find(organizationId, second!.jobId))!.status).toBe(status)
   const handed = status === 'processing'
-  expect(handedOn).toEqual(handed ? [`${first!.jobId} ${second!.jobId} n1`] : [])
+  expect(claimedSuccessors).toEqual(handed ? [`${first!.jobId} ${second!.jobId} n1`] : [])
   expect(released).toEqual(handed ? [first!.jobId] : [first!.jobId, second!.jobId])
 })
 
@@ -112,8 +114,8 @@ test('an execution that is cancelled in the same commit is told to stop after it
   const [first, second] = wanted.nodes
   const claim = (await store.jobs.claim(organizationId, first!.jobId, Date.now()))!
   const told: [string[], string[]][] = []
-  store.onCommitted(({ handedOn, withdrawn }) =>
-    told.push([handedOn.map(({ job }) => job.id), withdrawn.map(({ id }) => id)]),
+  store.onCommitted(({ claimedSuccessors, withdrawn }) =>
+    told.push([claimedSuccessors.map(({ job }) => job.id), withdrawn.map(({ id }) => id)]),
   )
   await Promise.all([
     store.jobs.settle(claim, completed(), 'any'),

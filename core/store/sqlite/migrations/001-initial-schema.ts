@@ -2,28 +2,29 @@
  * SQL in a TypeScript string and not in a .sql file: the same import then works from source, in the bundle and in the
  * packed executable, with no loader and no file to find at run time. Once released it is never edited.
  *
- * `number` is the order of arrival and the key of the narrow tables; a clock that jumps cannot change it. What a job
- * says and what it answers lie in tables of their own, because an UPDATE of a row writes all of it again and a job is
- * updated at least twice. `not_before` 0 means due at once: only a delayed job depends on the clock. A start deadline
- * is over once a job has begun, hence `attempt = 0` in its index.
+ * `number` is the order of arrival and the key of the narrow tables; a clock that jumps cannot change it. Inputs,
+ * results and logs are in their own tables, because an UPDATE rewrites the whole row and a job is updated at least
+ * twice. `not_before` 0 means due at once: only a delayed job depends on the clock. A start deadline no longer matters
+ * once a job has started, hence `attempt = 0` in its index.
  *
- * A large result lies in a file, and its row has the name. When the row goes, whoever it was that forgot the job, the
- * name goes over to those whose files are to be erased, in the same transaction.
+ * A large result is in a file, and its row has the file's name. When the row is deleted, for whatever reason, a trigger
+ * adds the name to the files to be erased, in the same transaction.
  *
- * The last number of an event is kept apart, so that that of one that was swept is never given to another one;
- * AUTOINCREMENT would write it with every event, and once a commit is enough.
+ * The number of the last event has its own table, so that the number of a deleted event is never used again;
+ * AUTOINCREMENT would write it with every event, and once per commit is enough.
  *
  * The ledger has one row for each job that has ended and outlives the job. A synchronous call is never queued, so its
- * ledger row is all there is of it: as a job and a ledger row it cost the writer four times as much, on every request.
+ * ledger row is its only row: as a job and a ledger row it cost the writer four times as much, on every request.
  *
- * A node that is ready runs when its job does: whether it runs is not written down twice. Jobs of executions carry the
- * execution and the node; one whose node belongs to an execution that is gone carries the one that uses its result.
+ * A ready node runs when its job does: its status 'running' is not stored a second time. Jobs of executions have the
+ * execution and the node; a job whose execution was removed has the number of the execution that reuses its result.
  *
- * The unique index of the ledger has the kind in the middle, so that the calls of an organization are listed without
- * passing over its jobs. `folded` is the prompt in lower case: SQLite knows the case of ASCII only.
+ * The unique index of the ledger has the kind in the middle, so that listing the calls of an organization does not scan
+ * its jobs. `folded` is the prompt in lower case: SQLite only knows the case of ASCII.
  *
- * An idempotency key is kept as 128 bits of its digest. Keys are random, so every insert touches another page of their
- * index; with the digest it is a third of the size, and at 128 submits a commit a key costs 14 µs instead of 39.
+ * An idempotency key is stored as 128 bits of its digest. Keys are random, so every insert touches another page of
+ * their index; with the digest the index is a third of the size, and at 128 submits per commit a key costs 14 µs
+ * instead of 39.
  */
 export const initialSchema = `
 CREATE TABLE organizations (

@@ -1,6 +1,5 @@
 /**
- * Jobs get the priority class in which they wait. The default of the column is for the rows that are there already:
- * whoever inserts a job names its class.
+ * Adds the priority class in which a job waits. The column's default is for existing rows: an INSERT names the class.
  */
 export const jobClass = `
 ALTER TABLE jobs ADD COLUMN class TEXT NOT NULL DEFAULT 'async' CHECK (class IN ('workflow', 'async', 'batch'));

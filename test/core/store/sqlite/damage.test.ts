@@ -250,36 +250,36 @@ test.for([
     'a node that is over while its job waits',
     `UPDATE execution_nodes SET status = 'completed' WHERE node_id = 'c'`,
     [
-      '1 nodes of executions stand otherwise than their jobs.',
-      '2 nodes of executions have completed and their results are not there.',
-      '1 executions have ended with nodes that have not, or go on with nodes that all have.',
-      '2 executions count other nodes than they have.',
+      '1 nodes of executions have another status than their jobs.',
+      '2 nodes of executions have completed but their results are missing.',
+      '1 executions have ended with unfinished nodes, or are unfinished although all nodes have ended.',
+      '2 executions have wrong counts of their nodes.',
     ],
   ],
   [
     'a node that waits for a job that is not there',
     `UPDATE jobs SET node = NULL WHERE status = 'pending'`,
-    ['1 nodes of executions are to run and have no job.'],
+    ['1 nodes of executions are ready and have no job.'],
   ],
   [
     'a result that is gone',
     `DELETE FROM job_results WHERE number = (SELECT number FROM jobs WHERE status = 'completed' LIMIT 1)`,
-    ['1 nodes of executions have completed and their results are not there.'],
+    ['1 nodes of executions have completed but their results are missing.'],
   ],
   [
     'a count',
     'UPDATE executions SET running = 1 WHERE finished_at IS NULL',
-    ['1 executions count other running nodes than there are.'],
+    ['1 executions have wrong counts of running nodes.'],
   ],
   [
     'jobs of nobody',
     `UPDATE jobs SET execution = 77, node = NULL WHERE status = 'cancelled'`,
-    ['3 jobs are of executions that are not there.'],
+    ['3 jobs belong to executions that do not exist.'],
   ],
   [
     'a result for the same work that nobody has',
     `INSERT INTO cached_results VALUES ('key', 'job_none')`,
-    ['1 results are kept for the same work and are not there.'],
+    ['1 cached results name jobs that are missing or not completed.'],
   ],
 ] as const)('the check compares executions with their jobs: %s', async ([, change, findings]) => {
   using directory = temporaryDirectory()

@@ -193,7 +193,7 @@ describe('the file of a result', () => {
       .poll(() => filesIn(dataDir).sort())
       .toEqual([...namesIn(dataDir).named, `${organizationId}/notes.txt`].sort())
     expect(await textOf(await again.store.jobs.find(organizationId, kept.id))).toBe(large('k'))
-    expect(again.lines.join()).toContain('Results that no job has were removed')
+    expect(again.lines.join()).toContain('Removed results that belong to no job')
   })
 })
 
