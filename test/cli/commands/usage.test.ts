@@ -10,7 +10,7 @@ test('--version prints the version and nothing else', async () => {
   expect(await infer(['--version'])).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' })
 })
 
-test.each([[['--help']], [[]], [['help']]])('%j lists every command', async args => {
+test.each([[['--help']], [[]]])('%j lists every command', async args => {
   const { exitCode, stdout, stderr } = await infer(args)
   expect([exitCode, stderr]).toEqual([0, ''])
   for (const name of ['serve', 'chat', 'model', 'org', 'token', 'doctor', 'backup', 'restore', 'db', 'routes'])
@@ -44,7 +44,7 @@ const wrong: [args: string[], said: string][] = [
   [['srve'], "Unknown command 'srve'. Did you mean 'serve'? See: infer --help"],
   [['frobnicate'], "Unknown command 'frobnicate'. See: infer --help"],
   [['--frobnicate'], "Unknown option '--frobnicate'. See: infer --help"],
-  [['help', 'srve'], "There is no command 'srve'. See: infer --help"],
+  [['help', 'srve'], "There is no guide and no command 'srve'. Did you mean 'serve'? See: infer help"],
   [['srve', '--help'], "There is no command 'srve'. See: infer --help"],
   [['help', 'token', 'lst'], "There is no command 'token lst'. See: infer token --help"],
   [['workflow', 'nope', '--help'], "There is no command 'workflow nope'. See: infer workflow --help"],
