@@ -13,7 +13,7 @@ import type { Timings } from './timings.ts'
 export interface MetricSources {
   store: Pick<Store, 'stats' | 'jobs'>
   fleet: Pick<Fleet, 'snapshot'>
-  jobs: Pick<Jobs, 'outlook'>
+  jobs: Pick<Jobs, 'queueForecast'>
   streams: Pick<Streams, 'count'>
   reload: Pick<Reload, 'status'>
   throughput: Pick<Throughput, 'totals'>
@@ -89,7 +89,7 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
     set.set(streams.count),
   )
   gauge('infer_queue_depth', 'Requests and jobs that wait for a slot, by model.', ['model'], set => {
-    for (const model of Object.keys(fleet.snapshot().models)) set.set({ model }, jobs.outlook(model).waiting)
+    for (const model of Object.keys(fleet.snapshot().models)) set.set({ model }, jobs.queueForecast(model).waiting)
   })
   gauge('infer_leases', 'Slots in use, by engine.', ['engine', 'model'], set => {
     for (const { engineId, modelId, leases } of fleet.snapshot().residents)

@@ -1,8 +1,8 @@
 import { rankAt } from '../store/rank.ts'
 
 /**
- * Gives each job its rank: microseconds of its arrival, less the head start of its priority. No two arrivals are the
- * same and none is before an earlier one, whatever is done to the clock while the server runs.
+ * Gives each job its rank: microseconds of its arrival, minus the head start of its priority. No two arrivals are
+ * equal, and none is before an earlier one, whatever happens to the clock while the server runs.
  */
 export function openArrivals(clock: { now(): number }): (priority: number) => number {
   let last = 0

@@ -6,7 +6,7 @@ import type { RunJob, RunResult } from '../tasks/run-job.ts'
 import type { JobKey } from './live-runs.ts'
 import { metered, meteredUsage } from './metered.ts'
 
-/** How an attempt ended, besides what it came to. */
+/** The facts of an attempt's end besides its outcome. */
 export interface EndFacts {
   engineId: string | null
   at: number
@@ -14,13 +14,15 @@ export interface EndFacts {
   logs: string | null
 }
 
-/** A slot that is kept while an end is written, for what may follow at once; it goes back by `back`, unless it was used. */
+/**
+ * A slot that is kept while an end is written, for the job that follows; `returnSlot` releases it unless it was used.
+ */
 export interface KeptSlot {
   modelId: string
-  back(): void
+  returnSlot(): void
 }
 
-/** Writes the ends of attempts, each once, and takes back what came of those whose end is not wanted any more. */
+/** Writes the ends of attempts, each once, and undoes the results that were not accepted. */
 export function openAttemptEnds({
   store,
   run,
@@ -30,7 +32,7 @@ export function openAttemptEnds({
   store: Pick<Store['jobs'], 'settle' | 'release'>
   run: Pick<RunJob, 'undo' | 'written'>
   log: Log
-  /** A job has ended for good. */
+  /** Called when a job has ended for good. */
   ended: (job: JobKey) => void
 }) {
   async function settle(
@@ -39,22 +41,22 @@ export function openAttemptEnds({
     outcome: JobOutcome,
     slot?: KeptSlot,
   ): Promise<void> {
-    let kept = slot
-    // It is kept for one try: a store that has no room may have none for long.
+    let unusedSlot = slot
+    // Kept for one try only: a full store may stay full for long.
     const write = () => {
-      const first = kept
-      kept = undefined
+      const first = unusedSlot
+      unusedSlot = undefined
       return store
         .settle(job, outcome, first?.modelId)
         .then(settled => {
           if (settled && ran) run.written?.(job, ran)
           return settled
         })
-        .finally(() => first?.back())
+        .finally(() => first?.returnSlot())
     }
     const settled = await persistently(write).catch(async (thrown: unknown) => {
       if (!ran || Failure.from(thrown).code !== 'internal_error') throw thrown
-      // A result that the store cannot hold: the job ends all the same, and what it made is freed.
+      // The store cannot hold the result: the job fails instead, and its files are removed.
       log.error('A result could not be stored', { job: job.id }, thrown)
       const { at, engineId, logs } = outcome
       const instead = { ...failed(job, Failure.from(thrown)), retryAt: null, engineId, at, logs }
@@ -70,16 +72,16 @@ export function openAttemptEnds({
     if (outcome.status === 'completed' || outcome.retryAt === null) ended(job)
   }
 
-  /** What comes when nobody waits for it any more changes nothing, and is counted by the store. */
+  /** Writes a late result: the store changes nothing and counts it. */
   const late = (job: JobRecord, ran: RunResult, facts: EndFacts): Promise<void> =>
     settle(job, ran, success(ran, facts)).catch(() => undo(job, ran))
 
   const undo = (job: JobRecord, ran: RunResult): Promise<void> =>
     run
       .undo(ran, job)
-      .catch((thrown: unknown) => log.error('What a late run made was not freed', { job: job.id }, thrown))
+      .catch((thrown: unknown) => log.error('The files of a late run could not be removed', { job: job.id }, thrown))
 
-  /** What has been done is not lost to a full disk or a full queue of the store: tried until it is written. */
+  /** Repeats the write until it succeeds: a finished result is not lost to a full disk or a full command queue. */
   async function persistently<Result>(write: () => Promise<Result>): Promise<Result> {
     for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 5_000)) {
       try {
@@ -97,7 +99,7 @@ export function openAttemptEnds({
       settle(job, ran, success(ran, facts), slot),
     failed: (job: JobRecord, failure: Failure, retryAt: number | null, facts: EndFacts): Promise<void> =>
       settle(job, undefined, { ...failed(job, failure), retryAt, ...facts }),
-    /** The attempt is not charged. False: the claim does not hold any more. */
+    /** Releases the claim; the attempt is not charged. False: the claim no longer holds. */
     release: (job: JobRecord): Promise<boolean> => persistently(() => store.release(job, 0)),
     late,
   }

@@ -6,7 +6,7 @@ import { callRecordDefaults } from '../store/calls.ts'
 import type { JobRecord, Usage, WaitingJob } from '../store/store.ts'
 import type { WaitingCall } from './waiting-calls.ts'
 
-/** How an attempt of a call ended. `retry`: nothing reached the caller, so another engine may be tried. */
+/** How an attempt of a call ended. `retry`: the caller has received nothing, so another engine may be tried. */
 export type CallEnd =
   | { how: 'completed'; usage: Usage }
   | { how: 'failed'; failure: Failure; usage: Usage }
@@ -17,11 +17,11 @@ export interface CallOptions {
   admitted: Admitted
   /** Epoch milliseconds. */
   createdAt: number
-  /** How long it may wait for a slot; the model has its own bound, and the shorter one holds. */
+  /** How long it may wait for a slot, milliseconds; the model has a limit too, and the shorter one applies. */
   waitMs: number
-  /** The caller, who may disconnect; aborted as well where the call is cancelled. */
+  /** Aborted when the caller disconnects or the call is cancelled. */
   caller: AbortSource
-  /** It has its first slot, so that the head of the answer can say how it was served. */
+  /** Called when it gets its first slot, so that the response headers can say how it was served. */
   began?: (call: RunningCall, lease: Lease) => void
 }
 
@@ -29,21 +29,21 @@ export interface CallOptions {
 export interface RunningCall extends Pick<JobRecord, 'organizationId' | 'tokenId' | 'task' | 'createdAt'> {
   readonly id: string
   readonly modelId: string
-  /** When it had its first slot, epoch milliseconds. */
+  /** When it got its first slot, epoch milliseconds. */
   startedAt: number | null
   engineId: string | null
-  /** Milliseconds that it has waited for slots. */
+  /** How long it has waited for slots, milliseconds. */
   queuedMs: number
-  /** Its entry in the queue, made when it first has to wait. */
+  /** Its entry in the queue, created when it first has to wait. */
   entry: WaitingJob | undefined
   /** Set while it waits in the queue. */
   waiting: WaitingCall | undefined
-  /** Made when somebody waits for its end. */
+  /** Created when something waits for its end. */
   ended: PromiseWithResolvers<void> | undefined
   readonly caller: AbortSource
 }
 
-/** One try on one slot. Tells how it ended and never throws for an engine's fault. */
+/** Runs one attempt on one slot. Resolves with how it ended; never throws for an engine's failure. */
 export type CallAttempt = (lease: Lease, call: RunningCall) => Promise<CallEnd>
 
 /** The job record of a call that waits or runs. */
@@ -58,7 +58,7 @@ export const runningRecord = (call: RunningCall): JobRecord => ({
   startedAt: call.startedAt,
   engineId: call.engineId,
   rank: call.entry?.rank ?? 0,
-  // One whose engine broke waits again.
+  // A call whose engine failed waits again.
   status: call.startedAt === null || call.waiting ? 'pending' : 'processing',
   error: null,
   usage: null,

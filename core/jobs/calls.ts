@@ -18,8 +18,8 @@ const maxAttempts = 3
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 }
 
 /**
- * Jobs with a synchronous caller: each waits in the queue like any job, runs on the slot that it is given, and leaves
- * one finished record. An engine that breaks before the caller has seen a byte is tried again.
+ * Jobs with a synchronous caller: each waits in the queue like any job, runs on its slot, and leaves one finished
+ * record. If an engine fails before the caller has received a byte, the call is tried again.
  */
 export function openCalls({
   fleet,
@@ -27,7 +27,7 @@ export function openCalls({
   queue,
   waiting,
   recorder,
-  pace,
+  durations,
   rankOf,
   log,
 }: {
@@ -36,19 +36,22 @@ export function openCalls({
   queue: Queue
   waiting: WaitingCalls
   recorder: Recorder
-  pace: JobDurations
+  durations: JobDurations
   rankOf: (priority: number) => number
   log: Log
 }) {
   const running = new Map<string, RunningCall>()
 
-  /** How many calls may wait for the model: while it is not loaded, those besides that will have its slots. */
+  /** How many calls may wait for the model: while it is not loaded, as many more as it will have slots. */
   function maxWaiting({ id, max_queue }: Model): number {
     const { ready, planned } = fleet.slots(id)
     return max_queue + (ready > 0 ? 0 : planned)
   }
 
-  /** Waits for a slot. Rejects with Failure `queue_full`, `model_warming_up`, `no_capacity` or what the caller left with. */
+  /**
+   * Waits for a slot. Rejects with Failure `queue_full`, `model_warming_up`, `no_capacity`, or the caller's abort
+   * reason.
+   */
   function wait(call: RunningCall, model: Model, waitMs: number): Promise<CallSlot> {
     const { id } = model
     const { organizationId } = call
@@ -59,7 +62,7 @@ export function openCalls({
       let timer: NodeJS.Timeout | undefined
       const settled = () => {
         clearTimeout(timer)
-        call.caller.removeEventListener('abort', leave)
+        call.caller.removeEventListener('abort', onAbort)
         call.queuedMs += waiting.now() - since
         call.waiting = undefined
       }
@@ -80,16 +83,16 @@ export function openCalls({
         if (!waiting.withdraw(entry)) return
         settled()
         reject(why)
-        dispatch.look(id)
+        dispatch.check(id)
       }
-      const leave = () => withdraw(call.caller.reason)
-      // A call that ran already was admitted: only new ones are too many.
+      const onAbort = () => withdraw(call.caller.reason)
+      // A call that has run before was admitted: only new ones can be too many.
       const full = call.startedAt === null && queue.waiting(id).interactive >= maxWaiting(model)
       call.waiting = entry
       waiting.add(entry)
-      call.caller.addEventListener('abort', leave)
-      // The one too many counts as demand all the same: with max_queue 0 it is what gets another engine loaded.
-      dispatch.look(id)
+      call.caller.addEventListener('abort', onAbort)
+      // A call above the limit also counts as demand for a moment: with max_queue 0 it is what loads another engine.
+      dispatch.check(id)
       if (full && call.waiting) withdraw(queueFull(id, queue.waiting(id).interactive - 1, fleet.activity(id)))
       else if (waitMs <= 0 && call.waiting) withdraw(waitedTooLong(id, fleet.activity(id)))
       else if (call.waiting) timer = setTimeout(() => withdraw(waitedTooLong(id, fleet.activity(id))), waitMs)
@@ -125,15 +128,15 @@ export function openCalls({
     })
   }
 
-  const of = (organizationId: string, id: string): RunningCall | undefined => {
+  const ownCall = (organizationId: string, id: string): RunningCall | undefined => {
     const call = running.get(id)
     return call?.organizationId === organizationId ? call : undefined
   }
 
   return {
     /**
-     * Runs a call to its end and records it. Rejects with the Failure that kept it from running or that it failed with;
-     * calls that were refused before they had a slot used no compute, and are not recorded.
+     * Runs a call to its end and records it. Rejects with the Failure that prevented it from running or that it failed
+     * with. Calls that were refused before they had a slot used no compute, and are not recorded.
      */
     async run(
       options: CallOptions,
@@ -160,40 +163,40 @@ export function openCalls({
       running.set(id, call)
       let end: CallEnd | undefined
       let attempts = 1
-      // One function and no helpers around the attempt: this is the way of every request, and each costs a promise.
+      // One function without helpers around the attempt: every request passes here, and each helper costs a promise.
       try {
         for (; ; attempts++) {
           caller.throwIfAborted()
           let lease = dispatch.takeFree(model.id)
-          let turn: RunningEntry | undefined
+          let entry: RunningEntry | undefined
           if (!lease) {
-            // What it has waited before an attempt that broke counts.
+            // The wait before an attempt that failed counts.
             const slot = await wait(call, model, Math.min(model.dispatch_wait_ms, options.waitMs) - call.queuedMs)
             lease = slot.lease
-            turn = slot.turn
+            entry = slot.entry
           }
           const since = performance.now()
-          let tried: CallEnd | undefined
+          let outcome: CallEnd | undefined
           try {
             const first = call.startedAt === null
             call.startedAt ??= Date.now()
             call.engineId = lease.engineId
             if (first) options.began?.(call, lease)
-            tried = await attempt(lease, call)
+            outcome = await attempt(lease, call)
           } finally {
             const ranMs = performance.now() - since
-            const whole = tried?.how === 'completed'
-            if (whole) pace.ran(model.id, null, ranMs)
-            // Before the slot is free, so that whoever is next is chosen by what this one has had.
-            if (turn) queue.ran(turn, ranMs, whole)
+            const completed = outcome?.how === 'completed'
+            if (completed) durations.ran(model.id, null, ranMs)
+            // Before the slot is free, so that the choice of the next entry considers what this one has used.
+            if (entry) queue.ran(entry, ranMs, completed)
             lease.release()
           }
-          if (tried.how !== 'retry') {
-            end = tried
+          if (outcome.how !== 'retry') {
+            end = outcome
             break
           }
           if (attempts >= maxAttempts || caller.aborted) {
-            end = { how: 'failed', failure: tried.failure, usage: nothing }
+            end = { how: 'failed', failure: outcome.failure, usage: nothing }
             break
           }
           log.warn('An engine broke before it answered; the request is tried again', {
@@ -201,7 +204,7 @@ export function openCalls({
             model: model.id,
             engine: call.engineId,
             attempt: attempts,
-            reason: tried.failure.message,
+            reason: outcome.failure.message,
           })
         }
         if (end.how === 'failed') throw end.failure
@@ -221,33 +224,33 @@ export function openCalls({
       }
     },
 
-    /** Throws Failure `queue_full` where no more calls may wait for the model. A free slot is not looked for. */
+    /** Throws Failure `queue_full` if no more calls may wait for the model. Does not look for a free slot. */
     requireRoom(model: Model): void {
       const { interactive } = queue.waiting(model.id)
       if (interactive > 0 && interactive >= maxWaiting(model))
         throw queueFull(model.id, interactive, fleet.activity(model.id))
     },
 
-    /** Resolves when the call of that id has ended and is on record; undefined: the organization has none. */
+    /** Resolves when the call of that id has ended and is recorded; undefined: the organization has no such call. */
     ended(organizationId: string, id: string): Promise<void> | undefined {
-      const call = of(organizationId, id)
+      const call = ownCall(organizationId, id)
       return call && (call.ended ??= Promise.withResolvers<void>()).promise
     },
 
-    /** The record of a call that the store does not hold: it waits or runs, or it has ended and is being written. */
+    /** The record of a call that is not in the store: it waits, runs, or has ended and is being written. */
     find(organizationId: string, id: string): JobRecord | undefined {
       const ended = recorder.find(organizationId, id)
       if (ended) return callRecord(ended)
-      const call = of(organizationId, id)
+      const call = ownCall(organizationId, id)
       return call && runningRecord(call)
     },
 
     /**
-     * Cancels a call and resolves with its record once it has ended. Undefined: the organization has none under this id.
+     * Cancels a call and resolves with its record once it has ended. Undefined: the organization has no such call.
      * Throws Failure `job_already_finished`.
      */
     async cancel(organizationId: string, id: string): Promise<JobRecord | undefined> {
-      const call = of(organizationId, id)
+      const call = ownCall(organizationId, id)
       if (call) {
         const ended = this.ended(organizationId, id)
         call.caller.abort(new Failure('cancelled', `The job ${id} was cancelled.`))
@@ -258,7 +261,7 @@ export function openCalls({
       throw new Failure('job_already_finished', `The job ${id} has already ended: it is ${ended.status}.`)
     },
 
-    /** The calls that wait for a slot, in no order, each with the milliseconds that it has waited. */
+    /** The calls that wait for a slot, unordered, each with its waiting time in milliseconds. */
     *waiting(): Iterable<{ job: JobRecord; waitedMs: number }> {
       for (const call of running.values())
         if (call.waiting) yield { job: runningRecord(call), waitedMs: waiting.waitedMs(call.waiting) }

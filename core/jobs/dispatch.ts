@@ -7,47 +7,47 @@ import type { Refill } from './refill.ts'
 import { pauseMs } from './retry.ts'
 import type { WaitingCalls } from './waiting-calls.ts'
 
-/** Why the jobs of a model are not dispatched, and for how much longer. */
+/** Why the jobs of a model are not dispatched, and for how much longer, milliseconds. */
 export interface Pause {
   readonly failure: Failure
   readonly forMs: number
 }
 
-/** What is dispatched for one model. */
+/** The dispatch state of one model. */
 interface ModelDispatch {
   /** Slots that jobs hold. */
   held: number
-  /** Whether the jobs that are next are being read from the store. */
+  /** Whether the next jobs are being read from the store. */
   reading: boolean
   pause: { failure: Failure; byFleet: boolean; until: number; timer: NodeJS.Timeout } | undefined
 }
 
 export interface DispatchOptions {
   fleet: Pick<Fleet, 'take' | 'demandChanged' | 'connect'>
-  /** As configured now, disabled ones too. */
+  /** The current configuration, including disabled models. */
   find: (modelId: string) => Model | undefined
   queue: Queue
   calls: WaitingCalls
   refill: Refill
   log: Log
-  /** Runs the job of the turn, and calls `freed` once. Without a lease: its model is gone, and that is its end. */
-  begin: (turn: RunningEntry, lease: Lease | undefined) => void
+  /** Runs the job of the entry, and calls `freed` once. Without a lease: its model was removed, and the job fails. */
+  begin: (entry: RunningEntry, lease: Lease | undefined) => void
   /** How many jobs have run whose end is not written yet. */
   unwritten: () => number
-  /** Slots that jobs hold at once, in all and of one model. Calls are not bounded by these. */
+  /** How many slots jobs may hold at once, in total and of one model. Calls are not limited by these. */
   slots: number
   slotsPerModel: number
 }
 
 /**
- * Pairs what waits with free slots. The slot comes first: only when one is free is it decided whose turn it is, so that
- * everything waits under the fair order until the last moment. Woken by every change, by the fleet's offers included;
- * `look` may be called at any time.
+ * Pairs waiting entries with free slots. The slot comes first: only when one is free is the next entry chosen, so that
+ * the fair order holds until the last moment. Every change wakes it, including the fleet's offers; `check` may be
+ * called at any time.
  */
 export function openDispatch(options: DispatchOptions) {
   const { fleet, find, queue, calls, refill, log, begin, unwritten, slots, slotsPerModel } = options
   const models = new Map<string, ModelDispatch>()
-  /** Models whose demand the fleet was told of. */
+  /** Models whose demand was reported to the fleet. */
   const demanded = new Set<string>()
   let held = 0
   let draining = false
@@ -64,7 +64,7 @@ export function openDispatch(options: DispatchOptions) {
     return unwritten() >= slots ? 0 : Math.max(0, Math.min(slotsPerModel - (of?.held ?? 0), slots - held))
   }
 
-  /** How many jobs of the model could begin now if they had slots. */
+  /** How many jobs of the model could start now if they had slots. */
   function ready(modelId: string): number {
     const { background } = queue.waiting(modelId)
     if (background === 0 || draining || models.get(modelId)?.pause || !find(modelId)?.enabled) return 0
@@ -79,7 +79,7 @@ export function openDispatch(options: DispatchOptions) {
     return { interactive, background, oldestWaitMs, expectedWorkMs: workMs }
   }
 
-  /** Gives free slots to those whose turn it is, as long as there are both. */
+  /** Gives free slots to the next entries, as long as there are both. */
   function serve(modelId: string): void {
     for (let jobs = ready(modelId) > 0; ; jobs &&= ready(modelId) > 0) {
       const next = queue.next(modelId, { jobs })
@@ -92,18 +92,18 @@ export function openDispatch(options: DispatchOptions) {
       const call = calls.find(next.job.id)
       const lease = fleet.take(modelId, call ? calls.waitedMs(call) : undefined)
       if (!lease) return
-      const turn = queue.take(next)
-      if (call) calls.grant(call, { lease, turn })
+      const entry = queue.take(next)
+      if (call) calls.grant(call, { lease, entry })
       else {
         stateOf(modelId).held++
         held++
-        begin(turn, lease)
+        begin(entry, lease)
         refill.wake()
       }
     }
   }
 
-  /** The job that is next is in the store: it is read, and served then. Calls do not wait for that. */
+  /** Reads the next jobs from the store, then serves them. Calls do not wait for that. */
   async function readNext(modelId: string, next: Parameters<Refill['now']>[0]): Promise<void> {
     const state = stateOf(modelId)
     if (state.reading && 'reading' in next) return
@@ -115,20 +115,20 @@ export function openDispatch(options: DispatchOptions) {
     } finally {
       state.reading = false
     }
-    look(modelId)
+    check(modelId)
   }
 
-  /** Something may be possible for the model that was not before, or less is wanted of it. */
-  function look(modelId: string): void {
+  /** Call it when the model may be able to serve more, or when its demand may have decreased. */
+  function check(modelId: string): void {
     const { background } = queue.waiting(modelId)
     if (background > 0 && !draining && !find(modelId)) failRemoved(modelId)
     else if (queue.waits(modelId)) serve(modelId)
-    tellDemand(modelId)
+    reportDemand(modelId)
     const state = models.get(modelId)
     if (state && background === 0 && state.held === 0 && !state.reading && !state.pause) models.delete(modelId)
   }
 
-  function tellDemand(modelId: string): void {
+  function reportDemand(modelId: string): void {
     const before = demanded.has(modelId)
     const after = queue.waiting(modelId).interactive > 0 || ready(modelId) > 0
     if (after) demanded.add(modelId)
@@ -137,48 +137,48 @@ export function openDispatch(options: DispatchOptions) {
   }
 
   /**
-   * The jobs of the model wait and tell the reason; none has begun, so none is charged. A pause that the fleet asked for
-   * ends early when it offers a slot.
+   * Pauses the jobs of the model: they wait and show the reason; none has begun, so none is charged. A pause that the
+   * fleet requested ends early when it offers a slot.
    */
   function pauseJobs(modelId: string, failure: Failure, byFleet = false): void {
     if (failure.code === 'internal_error') log.error('A slot could not be had', { model: modelId }, failure.cause)
     const state = stateOf(modelId)
-    // The fleet says the same again whenever it looks; that must not make the pause longer.
+    // The fleet repeats its refusal on every check; that must not extend the pause.
     if (byFleet && state.pause) return void (state.pause.failure = failure)
     const forMs = pauseMs(failure)
     clearTimeout(state.pause?.timer)
-    const over = () => {
+    const resume = () => {
       state.pause = undefined
-      look(modelId)
+      check(modelId)
     }
-    const timer = setTimeout(over, forMs).unref()
+    const timer = setTimeout(resume, forMs).unref()
     state.pause = { failure, byFleet, until: performance.now() + forMs, timer }
   }
 
   function refused(modelId: string, failure: Failure): void {
     pauseJobs(modelId, failure)
-    tellDemand(modelId)
+    reportDemand(modelId)
   }
 
-  /** The model is not configured any more, and may never be again: its jobs are taken as if to run, and fail. */
+  /** Fails the jobs of a model that was removed from the configuration, because it may never return. */
   function failRemoved(modelId: string): void {
     while (room(modelId) > 0) {
       const next = queue.next(modelId)
       if (!next) return
       if (!('job' in next)) return void readNext(modelId, next)
       if (calls.find(next.job.id)) return
-      const turn = queue.take(next)
+      const entry = queue.take(next)
       stateOf(modelId).held++
       held++
-      begin(turn, undefined)
+      begin(entry, undefined)
     }
   }
 
   function checkAllModels(): void {
-    for (const modelId of new Set([...models.keys(), ...queue.models()])) look(modelId)
+    for (const modelId of new Set([...models.keys(), ...queue.models()])) check(modelId)
   }
 
-  function give(modelId: string): void {
+  function release(modelId: string): void {
     stateOf(modelId).held--
     held--
   }
@@ -199,13 +199,13 @@ export function openDispatch(options: DispatchOptions) {
       if (withinMs < Number.POSITIVE_INFINITY || draining || queue.waiting(modelId).background === 0) return
       if (find(modelId)) pauseJobs(modelId, failure(), true)
       // Not from here: the fleet is in the middle of its own decision.
-      else setImmediate(look, modelId)
+      else setImmediate(check, modelId)
     },
   })
 
   return {
-    look,
-    /** A slot for a job that is not there yet, if nothing else has a use for it. It goes back by `freed`. */
+    check,
+    /** A slot for a job that does not exist yet, if nothing else waits for it. `freed` returns it. */
     spare(modelId: string): Lease | undefined {
       if (draining || queue.waits(modelId) || !find(modelId)?.enabled) return undefined
       const lease = models.get(modelId)?.pause || room(modelId) === 0 ? undefined : fleet.take(modelId)
@@ -214,14 +214,14 @@ export function openDispatch(options: DispatchOptions) {
       held++
       return lease
     },
-    /** A slot that nothing waits for, for a call: the way of nearly every request, without a queue entry. */
+    /** A slot for a call if no entry waits: nearly every request takes this path, without a queue entry. */
     takeFree: (modelId: string): Lease | undefined => (queue.waits(modelId) ? undefined : fleet.take(modelId)),
-    /** A slot that a job held is given back. */
+    /** Call it when a job has released its slot. */
     freed(modelId: string): void {
       const full = held >= slots
-      give(modelId)
+      release(modelId)
       if (full) checkAllModels()
-      else look(modelId)
+      else check(modelId)
     },
     refused,
     pause(modelId: string): Pause | undefined {
@@ -230,7 +230,7 @@ export function openDispatch(options: DispatchOptions) {
     },
     checkAllModels,
     held: (modelId?: string): number => (modelId === undefined ? held : (models.get(modelId)?.held ?? 0)),
-    /** Begins no job any more. Calls that wait are served until the fleet refuses them. */
+    /** Starts no more jobs. Waiting calls are served until the fleet refuses them. */
     close(): void {
       draining = true
       for (const state of models.values()) clearTimeout(state.pause?.timer)

@@ -3,12 +3,12 @@ import type { Log } from '../log.ts'
 import type { JobRecord, Store, WaitingJob } from '../store/store.ts'
 
 const batchSize = 500
-/** Timers hold no more; and a clock that was set is noticed within this. */
-const longestTimerMs = 3_600_000
+/** At most an hour, so that a changed clock is noticed within this. */
+const maxTimerMs = 3_600_000
 
 /**
- * Jobs that become due with time: those that were to wait, and those that had to begin by now. One timer for the
- * earliest of them. `tick` is the net below it, for a clock that was set and a store that had no room.
+ * Watches jobs that become due: delayed jobs and start deadlines. One timer for the earliest of them. `tick` covers a
+ * changed clock and a store that was full.
  */
 export function openDueTimer({
   store,
@@ -24,26 +24,26 @@ export function openDueTimer({
   expired: (jobs: readonly JobRecord[]) => void
 }) {
   let next: { at: number; timer: NodeJS.Timeout } | undefined
-  let looking: Promise<void> | undefined
+  let checking: Promise<void> | undefined
   let closed = false
 
-  /** Something is due then. */
+  /** Sets the timer for something that is due at this time. */
   function at(time: number): void {
     if (closed || (next && next.at <= time)) return
     clearTimeout(next?.timer)
-    const inMs = Math.min(Math.max(0, time - clock.now()), longestTimerMs)
-    next = { at: time, timer: setTimeout(look, inMs).unref() }
+    const inMs = Math.min(Math.max(0, time - clock.now()), maxTimerMs)
+    next = { at: time, timer: setTimeout(check, inMs).unref() }
   }
 
-  function look(): void {
+  function check(): void {
     clearTimeout(next?.timer)
     next = undefined
-    looking ??= all().finally(() => {
-      looking = undefined
+    checking ??= processDue().finally(() => {
+      checking = undefined
     })
   }
 
-  async function all(): Promise<void> {
+  async function processDue(): Promise<void> {
     try {
       for (let more = true; more; ) {
         if (closed) return
@@ -51,32 +51,32 @@ export function openDueTimer({
         if (due === null) return
         const now = clock.now()
         if (due > now) return at(due)
-        const those = await store.wake(now, batchSize)
-        woken(those)
-        const over = await store.expire(now, batchSize)
-        expired(over)
-        more = those.length + over.length > 0
+        const dueJobs = await store.wake(now, batchSize)
+        woken(dueJobs)
+        const expiredJobs = await store.expire(now, batchSize)
+        expired(expiredJobs)
+        more = dueJobs.length + expiredJobs.length > 0
       }
     } catch (thrown) {
       if (!Failure.from(thrown).retryable) log.error('Jobs that are due could not be read', {}, thrown)
     }
-    // Looked at again with the tick: not at once, or a store that cannot write would be asked without end.
-    if (!closed) missed = true
+    // Tried again by the tick, not at once: a store that cannot write would be called in an endless loop.
+    if (!closed) retryOnTick = true
   }
-  let missed = false
+  let retryOnTick = false
 
   return {
     at,
-    look,
+    check,
     tick(): void {
-      if (!missed && !(next && next.at <= clock.now())) return
-      missed = false
-      look()
+      if (!retryOnTick && !(next && next.at <= clock.now())) return
+      retryOnTick = false
+      check()
     },
     async close(): Promise<void> {
       closed = true
       clearTimeout(next?.timer)
-      await looking
+      await checking
     },
   }
 }

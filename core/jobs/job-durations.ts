@@ -1,11 +1,11 @@
 import { movingAverage } from '../moving-average.ts'
 
-/** How long the jobs of each model take, learnt from those that have ended. Milliseconds, null while nothing is known. */
+/** How long the jobs of each model take, averaged over those that have ended. Milliseconds; null if unknown. */
 export function openJobDurations() {
   const models = new Map<string, { job: number | null; unit: number | null }>()
 
   return {
-    /** A job of so many units of work ran for so long; null: its size is not known. */
+    /** Records that a job with this many units of work ran for this long; null: its size is unknown. */
     ran(modelId: string, work: number | null, ms: number): void {
       const perUnit = work === null || work <= 0 ? null : ms / work
       let known = models.get(modelId)
@@ -13,7 +13,7 @@ export function openJobDurations() {
       known.job = movingAverage(known.job, ms)
       if (perUnit !== null) known.unit = movingAverage(known.unit, perUnit)
     },
-    /** Of a job of that size, or of a usual one where the size is not known. */
+    /** The expected duration of a job of that size, or of a typical one if the size is unknown. */
     expected(modelId: string, work: number | null): number | null {
       const known = models.get(modelId)
       if (!known) return null
@@ -23,19 +23,19 @@ export function openJobDurations() {
 }
 export type JobDurations = ReturnType<typeof openJobDurations>
 
-/** Milliseconds until a run ends. By its own progress where it tells any; null once it takes longer than was expected. */
+/** Milliseconds until a run ends, by its own progress if it reports any; null once it takes longer than expected. */
 export function untilDone(
   { progress, ranMs }: { progress: number | null; ranMs: number },
   expectedMs: number | null,
 ): number | null {
-  // The first percent is mostly preparation and says little.
+  // The first percent is mostly preparation, so it predicts little.
   if (progress !== null && progress >= 0.01) return Math.round((ranMs * (1 - progress)) / progress)
   return expectedMs === null || ranMs > expectedMs ? null : Math.round(expectedMs - ranMs)
 }
 
 /**
- * Milliseconds until a job begins: `ahead` others go first in `slots` slots that are all busy, the one that ends next
- * in `freeMs`. Null while it is not known how long jobs take.
+ * Milliseconds until a job starts: `ahead` others go first in `slots` slots that are all busy; the next one becomes
+ * free in `freeMs`. Null if the duration of jobs is unknown.
  */
 export function untilBegun(
   { ahead, slots, freeMs }: { ahead: number; slots: number; freeMs: number | null },

@@ -8,7 +8,7 @@ import type { Facts } from './job-progress.ts'
 import type { LiveRuns } from './live-runs.ts'
 import { type Queue, waitingOf } from './queue.ts'
 
-/** A snapshot of the fleet serves everybody who asks for that long. */
+/** How long a snapshot of the fleet is reused, milliseconds. */
 const snapshotMs = 100
 
 /** Collects what is known about a job besides its record. */
@@ -17,7 +17,7 @@ export function openJobFacts({
   models,
   queue,
   live,
-  pace,
+  durations,
   dispatch,
   clock,
 }: {
@@ -25,16 +25,16 @@ export function openJobFacts({
   models: { find(id: string): Model | undefined }
   queue: Queue
   live: LiveRuns
-  pace: JobDurations
+  durations: JobDurations
   dispatch: Dispatch
   clock: { now(): number }
 }) {
-  let looked: { at: number; snapshot: FleetSnapshot } | undefined
+  let cached: { at: number; snapshot: FleetSnapshot } | undefined
 
   function snapshot(): FleetSnapshot {
     const at = performance.now()
-    if (!looked || at - looked.at > snapshotMs) looked = { at, snapshot: fleet.snapshot() }
-    return looked.snapshot
+    if (!cached || at - cached.at > snapshotMs) cached = { at, snapshot: fleet.snapshot() }
+    return cached.snapshot
   }
 
   function ofModel(modelId: string) {
@@ -46,7 +46,7 @@ export function openJobFacts({
       freeSlots += Math.max(0, one.slots - one.leases)
     }
     return {
-      typicalMs: pace.expected(modelId, null),
+      typicalMs: durations.expected(modelId, null),
       model: models.find(modelId),
       activity: activities[modelId],
       slots,
@@ -62,11 +62,11 @@ export function openJobFacts({
         now: clock.now(),
         run: live.find(job.id),
         position: job.status === 'pending' ? queue.position(waitingOf(job)) : undefined,
-        expectedMs: pace.expected(modelId, workOf(job.task, job.inputs)),
+        expectedMs: durations.expected(modelId, workOf(job.task, job.inputs)),
         ...ofModel(modelId),
       }
     },
-    /** What waits for the model, and when one more job would begin. */
+    /** How many entries wait for the model, and when one more job would start. */
     ofModel(modelId: string): QueueForecast {
       const { typicalMs, activity, slots, freeSlots } = ofModel(modelId)
       const { interactive, background } = queue.waiting(modelId)
@@ -80,12 +80,12 @@ export function openJobFacts({
   }
 }
 
-/** What waits for a model, and how long one more job would. */
+/** How many entries wait for a model, and when one more job would start. */
 export interface QueueForecast {
   /** Calls and jobs. */
   waiting: number
   /** Of these, calls. */
   interactive: number
-  /** Expected milliseconds until one more would begin; null where that is not known. */
+  /** Expected milliseconds until one more job would start; null if unknown. */
   etaMs: number | null
 }

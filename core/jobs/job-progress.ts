@@ -15,15 +15,15 @@ export const waitingReasons = [
 ] as const
 export type WaitingReason = (typeof waitingReasons)[number]
 
-/** How a job is doing right now. */
+/** The current progress of a job. */
 export interface JobProgress {
-  /** 0 to 1; null where the run has not told any. */
+  /** 0 to 1; null if the run has not reported any. */
   progress: number | null
-  /** How many jobs go before it; null unless it waits and may begin. */
+  /** How many jobs go before it; null unless it waits and may start. */
   queuePosition: number | null
-  /** Expected milliseconds until its end; null where that is not known. */
+  /** Expected milliseconds until its end; null if unknown. */
   etaMs: number | null
-  /** Why it does not run, with a sentence for people and the expected milliseconds until it does; null while it runs. */
+  /** Why it is not running, as a sentence, and the expected milliseconds until it starts; null while it runs. */
   waitingFor: WaitingFor | null
 }
 
@@ -31,28 +31,28 @@ export interface WaitingFor {
   reason: WaitingReason
   detail: string
   etaMs: number | null
-  /** True where waiting does not help before something is changed here. */
+  /** True if waiting does not help until the configuration or the machine changes. */
   final?: boolean
 }
 
 /** What is known about a job besides its record. */
 export interface Facts {
   now: number
-  /** Of its run, if it runs. */
+  /** Its run, if it is running. */
   run: { progress: number | null; ranMs: number } | undefined
   position: number | undefined
-  /** How long it is expected to run, and how long a usual job of its model. */
+  /** Its expected duration, and the typical duration of a job of its model, milliseconds. */
   expectedMs: number | null
   typicalMs: number | null
   model: { enabled: boolean } | undefined
   activity: ModelActivity | undefined
-  /** Of the model's engines that are ready. */
+  /** Of the model's ready engines. */
   slots: number
   freeSlots: number
   pause: Pause | undefined
 }
 
-/** Pure: the record and the facts make the standing. */
+/** Pure: computes the progress from the record and the facts. */
 export function progressOf(job: JobRecord, facts: Facts): JobProgress {
   const none: JobProgress = { progress: null, queuePosition: null, etaMs: null, waitingFor: null }
   if (job.status === 'completed') return { ...none, progress: 1 }
@@ -80,7 +80,7 @@ function waiting(job: JobRecord, facts: Facts): WaitingFor {
           detail: `Attempt ${job.error.attempt} of ${job.maxAttempts} failed: ${job.error.message} It is tried again in ${about(etaMs)}.`,
           etaMs,
         }
-      : { reason: 'not_before', detail: `It begins in ${about(etaMs)} at the earliest, as was asked for.`, etaMs }
+      : { reason: 'not_before', detail: `It starts in ${about(etaMs)} at the earliest (not_before).`, etaMs }
   }
   if (model && !model.enabled)
     return {
@@ -102,7 +102,7 @@ function waiting(job: JobRecord, facts: Facts): WaitingFor {
     }
     case 'loading':
       return {
-        // A reason while it loads is that of the start before, which failed.
+        // A reason while loading is that of the previous start, which failed.
         reason: activity.reason ? 'engine_failing' : 'model_loading',
         detail: activity.reason
           ? `The model ${name} is being started again: ${activity.reason}`
@@ -130,7 +130,7 @@ function waiting(job: JobRecord, facts: Facts): WaitingFor {
 function waitingForFailure({ code, message, facts, final }: Failure): Omit<WaitingFor, 'etaMs'> {
   if (code === 'model_warming_up') return { reason: 'model_loading', detail: message }
   if (code === 'queue_full') return { reason: 'queue', detail: message }
-  // For callers an engine that cannot be started is missing capacity: they should come again later.
+  // Callers see an engine that cannot start as missing capacity: they should retry later.
   const failing = facts?.failed_starts !== undefined || code === 'worker_error'
   return { reason: failing ? 'engine_failing' : 'no_capacity', detail: message, ...(final ? { final } : {}) }
 }

@@ -27,28 +27,28 @@ import { openWaitingCalls } from './waiting-calls.ts'
 export interface JobsOptions {
   store: Store
   fleet: Pick<Fleet, 'take' | 'demandChanged' | 'connect' | 'activity' | 'slots' | 'snapshot'>
-  /** The models as configured now, disabled ones too. */
+  /** The current configuration, including disabled models. */
   models: { find(id: string): Model | undefined }
   run: RunJob
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
   log: Log
   clock?: { now(): number }
-  /** By which idempotency keys are kept; the clock when absent. */
+  /** The clock by which idempotency keys expire; `clock` if absent. */
   steady?: { now(): number }
-  /** How many slots are held at once, in all and of one model. */
+  /** How many slots jobs may hold at once, in total and of one model. */
   slots?: number
   slotsPerModel?: number
-  /** The net below the wake-ups. */
+  /** How often to look for work that no wake-up has announced, milliseconds. */
   tickMs?: number
 }
 
-/** A job to store, of work that was admitted. */
+/** A job to store, for admitted work. */
 export type AdmittedJob = Omit<NewJob, 'rank' | 'organizationId' | 'tokenId' | 'task' | 'modelId'> & {
   admitted: Admitted
 }
 
-/** After a drain has interrupted a run, how long it gets to end before its job is given back over its head. */
+/** How long interrupted runs may take to end in a drain before their jobs are released, milliseconds. */
 const interruptGraceMs = 2_000
 
 const shuttingDown = () =>
@@ -56,7 +56,7 @@ const shuttingDown = () =>
 
 /**
  * Durable jobs: submitted with a commit, run in a fair order when a slot is free, ended exactly once. Starts at once
- * with what the store holds.
+ * with the jobs in the store.
  */
 export function openJobs(options: JobsOptions) {
   const { store, fleet, models, run, weightOf, log, tickMs = 1_000 } = options
@@ -66,11 +66,11 @@ export function openJobs(options: JobsOptions) {
   const waiting = openWaitingCalls({ queue })
   const rankOf = openArrivals(clock)
   const recorder = openRecorder({ store, log })
-  const pace = openJobDurations()
+  const durations = openJobDurations()
   const waiters = openWaiters({ store: store.jobs, log })
   const failed = (thrown: unknown) => log.error('A follower of jobs failed', {}, thrown)
   const live = openLiveRuns({ now: () => clock.now(), failed })
-  const refill = openRefill({ store: store.jobs, queue, log, filled: modelId => dispatch.look(modelId) })
+  const refill = openRefill({ store: store.jobs, queue, log, filled: modelId => dispatch.check(modelId) })
   const due = openDueTimer({
     store: store.jobs,
     clock,
@@ -88,7 +88,7 @@ export function openJobs(options: JobsOptions) {
     run,
     queue,
     live,
-    pace,
+    durations,
     log,
     clock,
     dispatch: () => dispatch,
@@ -108,8 +108,8 @@ export function openJobs(options: JobsOptions) {
     slotsPerModel,
   })
   const sweep = openSweep({ store: store.jobs, clock, steady, log, busy: () => runs.size > 0 })
-  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, pace, rankOf, log })
-  const facts = openJobFacts({ fleet, models, queue, live, pace, dispatch, clock })
+  const calls = openCalls({ fleet, dispatch, queue, waiting, recorder, durations, rankOf, log })
+  const facts = openJobFacts({ fleet, models, queue, live, durations, dispatch, clock })
   const tick = setInterval(() => {
     due.tick()
     refill.wake()
@@ -119,28 +119,28 @@ export function openJobs(options: JobsOptions) {
   /** Adds jobs to the queue. */
   function enqueue(jobs: readonly WaitingJob[]): void {
     for (const job of jobs) queue.offer(job)
-    for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.look(modelId)
+    for (const modelId of new Set(jobs.map(job => job.modelId))) dispatch.check(modelId)
   }
 
   function ended(job: JobKey): void {
-    waiters.tell(job)
+    waiters.announce(job)
     live.moved(job)
   }
 
-  /** Settles when what waited before has been counted. */
-  const begun = refill.begin().then(() => {
-    due.look()
+  /** Resolves when the pending jobs of the store have been counted. */
+  const counted = refill.begin().then(() => {
+    due.check()
     dispatch.checkAllModels()
   })
 
   let draining = false
 
-  /** Takes up nothing more; what runs goes on. */
+  /** Starts nothing more; running jobs continue. */
   async function close(): Promise<void> {
     clearInterval(tick)
     dispatch.close()
     runs.drain()
-    await Promise.allSettled([refill.close(), begun, due.close(), sweep.close()])
+    await Promise.allSettled([refill.close(), counted, due.close(), sweep.close()])
   }
 
   return {
@@ -154,9 +154,11 @@ export function openJobs(options: JobsOptions) {
       last: () => store.events.last(),
     },
 
-    /** Resolves after the commit: from then on the job survives a crash. The same idempotency key finds the same job. */
+    /**
+     * Resolves after the commit: from then on the job survives a crash. The same idempotency key returns the same job.
+     */
     async submit({ admitted, ...wanted }: AdmittedJob): Promise<{ job: JobRecord; replayed: boolean }> {
-      await begun
+      await counted
       if (draining) throw shuttingDown()
       const { organizationId, tokenId, task, model } = admitted
       const rank = rankOf(wanted.priority)
@@ -171,28 +173,28 @@ export function openJobs(options: JobsOptions) {
     },
 
     /**
-     * Cancelled once this resolves, whatever runs on; then the run is told. Undefined: the organization has no such
-     * job. Throws Failure `job_already_finished`.
+     * Cancels a job. It is cancelled once this resolves, then its run is stopped. Undefined: the organization has no
+     * such job. Throws Failure `job_already_finished`.
      */
     async cancel(organizationId: string, id: string): Promise<JobRecord | undefined> {
-      await begun
+      await counted
       const now = clock.now()
       const job = await store.jobs.cancel(organizationId, id, now)
       if (!job) return undefined
       runs.stop(id, new Failure('cancelled', `The job ${id} was cancelled.`))
       queue.remove(waitingOf(job), job.finishedAt === now && job.startedAt === null && job.notBefore <= now)
-      dispatch.look(job.modelId)
+      dispatch.check(job.modelId)
       ended(job)
       return job
     },
 
     /**
-     * Resolves with the job when it ends in this process, with undefined when the signal aborts or the server drains.
-     * Call it before you look whether the job has ended: an end before the call is not told again.
+     * Resolves with the job when it ends in this process, or with undefined when the signal aborts or the server
+     * drains. Call it before you read whether the job has ended: an end before the call is not announced again.
      */
     wait: (id: string, signal: AbortSignal): Promise<JobRecord | undefined> => waiters.wait(id, signal),
 
-    /** Forgets a job that has ended. Undefined: no such job here. Throws Failure `conflict` while it waits or runs. */
+    /** Removes a job that has ended. Undefined: no such job. Throws Failure `conflict` while it waits or runs. */
     async remove(organizationId: string, id: string): Promise<true | undefined> {
       const removed = await store.jobs.remove(organizationId, id, clock.now())
       if (removed) live.moved({ id, organizationId })
@@ -200,22 +202,22 @@ export function openJobs(options: JobsOptions) {
     },
 
     /**
-     * Calls the listener after every change of the job, its progress and its log, at most once in a turn of the event
-     * loop, until the answer is called.
+     * Calls the listener after every change of the job, its progress and its log, at most once per event loop turn,
+     * until the returned function is called.
      */
     follow: live.follow,
     /** The same for every change of state of the organization's jobs. */
     followOrganization: live.followOrganization,
 
-    /** Jobs that the store has made by itself: from now on they wait here. */
-    queued: (those: readonly WaitingJob[]): void => void begun.then(() => enqueue(those)),
+    /** Queues jobs that the store has created itself. */
+    queued: (those: readonly WaitingJob[]): void => void counted.then(() => enqueue(those)),
 
-    /** Jobs that the store has claimed together with the end of the one before: they run from now on. */
+    /** Runs jobs that the store has claimed in the commit of their predecessor's end. */
     claimedSuccessors(those: CommitEffects['claimedSuccessors']): void {
-      for (const { before, job } of those) runs.goOn(before, job)
+      for (const { before, job } of those) runs.runSuccessor(before, job)
     },
 
-    /** Jobs that the store has ended by itself: those that run are told. */
+    /** Handles jobs that the store has ended itself: stops those that run. */
     withdrawn(those: readonly WaitingJob[]): void {
       for (const job of those) {
         const began = runs.has(job.id)
@@ -223,7 +225,7 @@ export function openJobs(options: JobsOptions) {
         queue.remove(job, !began)
         ended(job)
       }
-      for (const modelId of new Set(those.map(job => job.modelId))) dispatch.look(modelId)
+      for (const modelId of new Set(those.map(job => job.modelId))) dispatch.check(modelId)
     },
 
     /** Jobs with a synchronous caller. */
@@ -232,24 +234,24 @@ export function openJobs(options: JobsOptions) {
     recorder,
 
     /**
-     * A slot of the model that nothing waits for, to ask its engine something beside the work. Undefined: there is none
+     * Takes an unused slot of the model, for a short request to its engine besides the queue. Undefined: none is free
      * now. Loads nothing; release it soon.
      */
     idleSlot: (modelId: string): Lease | undefined => dispatch.takeFree(modelId),
 
-    /** How the job is doing, as of now. Cheap. */
+    /** The current progress of the job. Cheap. */
     progressOf: (job: JobRecord): JobProgress => progressOf(job, facts.ofJob(job)),
 
-    /** What waits for a model, and how long one more job would. Cheap. */
-    outlook: (modelId: string): QueueForecast => facts.ofModel(modelId),
+    /** How many entries wait for a model, and when one more job would start. Cheap. */
+    queueForecast: (modelId: string): QueueForecast => facts.ofModel(modelId),
 
-    /** What its runs have said, oldest first: the stored ones, and the one under way. */
+    /** The log lines of its runs, oldest first: the stored ones, and those of the current run. */
     logs: (job: JobRecord): Promise<LogLine[]> => allLines(job, { store: store.jobs, live }),
 
     stats: () => ({ running: dispatch.held(), draining, ...queue.stats() }),
 
     /**
-     * Takes no more jobs, lets those that run finish for `deadlineMs`, then interrupts them and gives them back
+     * Starts no more jobs, lets running ones finish for `deadlineMs`, then interrupts them and releases their jobs
      * uncharged.
      */
     async drain(deadlineMs: number): Promise<{ released: number }> {

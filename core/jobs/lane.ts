@@ -1,9 +1,9 @@
 import type { JobClass, WaitingJob } from '../store/store.ts'
 
 /**
- * What waits for one model of one organization and class. Of stored jobs memory holds the first, the rest is in the
- * store: the window is complete up to the rank `through`, which is infinite when there is nothing beyond it. Calls are
- * never in the store, so their lanes are complete.
+ * The waiting entries of one model, organization and class. Memory holds the first stored jobs, the rest is in the
+ * store: the window is complete up to the rank `through`, which is infinite if nothing is beyond it. Calls are never in
+ * the store, so their lanes are complete.
  */
 export interface Lane {
   readonly modelId: string
@@ -11,37 +11,40 @@ export interface Lane {
   readonly organizationId: string
   window: WaitingJob[]
   through: number
-  /** How many are believed to wait beyond the window. Corrected by every read that reaches the end of the lane. */
+  /** The estimated number of jobs beyond the window. Corrected by every read that reaches the end of the lane. */
   beyond: number
-  /** The highest rank that was left to the store. */
+  /** The highest rank that is only in the store. */
   newest: number
   /** How many of its entries were taken and have not ended. */
   underWay: number
-  /** Monotonic milliseconds since when it waits without one of its entries being served. */
+  /** Since when it waits without one of its entries being served, monotonic milliseconds. */
   waitingSince: number
-  /** Its first entry came to an empty, idle lane, and is served as if it were interactive. */
+  /** Its first entry arrived at an empty, idle lane, and competes with the highest waiting class. */
   sparse: boolean
-  /** A look into the store that is under way. */
+  /** The current read of the store. */
   reading: Reading | null
 }
 
-/** What an organization has had of a model in one class. */
+/** The usage of an organization of one model in one class. */
 export interface Account {
-  /** GPU milliseconds divided by its weight: whoever has had least is next. */
+  /** GPU milliseconds divided by its weight: the lowest is next. */
   had: number
-  /** When it was served last, counted in turns: of two that have had the same, the other one is next. */
+  /**
+   * When it was last served, as a count of taken entries: of two with the same usage, the one served longer ago is
+   * next.
+   */
   servedAt: number
   /** How many entries charged to it have not ended. */
   underWay: number
-  /** Milliseconds that its entries usually take; null before the first one has ended. */
+  /** Milliseconds that its entries typically take; null before the first one has ended. */
   typicalMs: number | null
 }
 
-/** What happened since a look into the store was begun, which it may have missed. */
+/** Changes during a read of the store, which the read may have missed. */
 export interface Reading {
-  /** The lowest rank of those that came and are only in the store. */
+  /** The lowest rank of jobs that arrived meanwhile and are only in the store. */
   came: number
-  /** Does not wait any more. */
+  /** Ids that no longer wait. */
   readonly gone: Set<string>
 }
 
@@ -61,7 +64,7 @@ export const newLane = (modelId: string, jobClass: JobClass, organizationId: str
 
 export const waitingIn = (lane: Lane): number => lane.window.length + lane.beyond
 
-/** Whether the store may have jobs of it that memory does not. */
+/** Whether the store may have jobs of it that are not in memory. */
 export const hasMore = (lane: Lane): boolean => lane.through < Number.POSITIVE_INFINITY
 
 const before = (a: WaitingJob, b: WaitingJob): boolean => a.rank < b.rank || (a.rank === b.rank && a.id < b.id)
@@ -77,7 +80,7 @@ export function indexIn({ window }: Lane, job: WaitingJob): number {
   return low
 }
 
-/** Adds an entry that waits from now on. A window of more than twice `size` leaves its end to the store. */
+/** Adds a waiting entry. A window of more than twice `size` is shortened; the removed end is only in the store. */
 export function insert(lane: Lane, job: WaitingJob, size: number): void {
   lane.reading?.gone.delete(job.id)
   if (job.rank > lane.through) {
@@ -89,17 +92,17 @@ export function insert(lane: Lane, job: WaitingJob, size: number): void {
   const at = indexIn(lane, job)
   if (lane.window[at]?.id === job.id) return
   lane.window.splice(at, 0, job)
-  // Calls are nowhere else, and bounded by max_queue.
+  // Calls exist only here, and max_queue bounds them.
   if (lane.class === 'interactive' || lane.window.length <= 2 * size) return
   lane.beyond += lane.window.length - size
   lane.newest = Math.max(lane.newest, lane.window.at(-1)!.rank)
   lane.window.length = size
   lane.through = lane.window.at(-1)!.rank
-  // A look that began at the end of the longer window would leave a gap.
+  // A read that started at the end of the longer window would leave a gap.
   lane.reading = null
 }
 
-/** Removes an entry; false where it was not in the window. */
+/** Removes an entry; false if it was not in the window. */
 export function withdraw(lane: Lane, job: WaitingJob): boolean {
   lane.reading?.gone.add(job.id)
   const at = indexIn(lane, job)
@@ -108,11 +111,11 @@ export function withdraw(lane: Lane, job: WaitingJob): boolean {
   return true
 }
 
-/** Adds what a look found from `through` on, by rank; `complete`: there was no more than that. */
+/** Adds the jobs that a read found from `through` on, by rank; `complete`: there are no more. */
 export function fill(lane: Lane, reading: Reading, found: readonly WaitingJob[], complete: boolean): void {
   if (lane.reading !== reading) return
   lane.reading = null
-  // Only up to what came meanwhile is it known to be all.
+  // The read is known to be complete only up to the lowest rank that arrived meanwhile.
   const all = found.filter(job => job.rank < reading.came)
   for (const job of all) {
     const at = indexIn(lane, job)

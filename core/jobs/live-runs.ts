@@ -2,39 +2,39 @@ import type { LogLine } from '../store/store.ts'
 import type { RunReport } from '../tasks/run-job.ts'
 import { openLogRing } from './log-ring.ts'
 
-/** A job, for those who know it by its name. */
+/** Identifies a job. */
 export interface JobKey {
   id: string
   organizationId: string
 }
 type Listener = () => void
 
-/** A run that is under way, as it tells of itself. Lost with the process; its log is stored when the attempt ends. */
+/** A current run with its reports. Lost with the process; its log is stored when the attempt ends. */
 export interface LiveRun {
   readonly report: RunReport
-  /** 0 to 1; null until it has told any. */
+  /** 0 to 1; null until the run reports any. */
   readonly progress: number | null
   readonly ranMs: number
   lines(): LogLine[]
 }
 
 /**
- * What runs tell while they go on, and those who follow them. A follower is told that something has changed, at most
- * once in a turn of the event loop, however much has.
+ * The reports of current runs, and their followers. A follower is notified that something has changed, at most once per
+ * event loop turn, however much has changed.
  */
 export function openLiveRuns({ now, failed }: { now: () => number; failed: (thrown: unknown) => void }) {
   const runs = new Map<string, LiveRun>()
   const jobs = new Map<string, Set<Listener>>()
   const organizations = new Map<string, Set<Listener>>()
   const changed = new Set<Listener>()
-  let telling: NodeJS.Immediate | undefined
+  let notifying: NodeJS.Immediate | undefined
 
-  function tell(listeners: Iterable<Listener> | undefined): void {
+  function notify(listeners: Iterable<Listener> | undefined): void {
     if (!listeners) return
     for (const listener of listeners) changed.add(listener)
     if (changed.size > 0)
-      telling ??= setImmediate(() => {
-        telling = undefined
+      notifying ??= setImmediate(() => {
+        notifying = undefined
         const those = [...changed]
         changed.clear()
         for (const listener of those)
@@ -66,10 +66,10 @@ export function openLiveRuns({ now, failed }: { now: () => number; failed: (thro
     follow: following(jobs),
     followOrganization: following(organizations),
 
-    /** The job is in another state than before. */
+    /** Notifies the followers that the state of the job has changed. */
     moved({ id, organizationId }: JobKey): void {
-      tell(jobs.get(id))
-      tell(organizations.get(organizationId))
+      notify(jobs.get(id))
+      notify(organizations.get(organizationId))
     },
 
     begin({ id }: JobKey): LiveRun {
@@ -81,11 +81,11 @@ export function openLiveRuns({ now, failed }: { now: () => number; failed: (thro
           progress(fraction) {
             if (!(fraction > (progress ?? -1))) return
             progress = Math.min(1, fraction)
-            tell(jobs.get(id))
+            notify(jobs.get(id))
           },
           log(level, message) {
             ring.add({ at: now(), level, message })
-            tell(jobs.get(id))
+            notify(jobs.get(id))
           },
         },
         get progress() {

@@ -1,24 +1,24 @@
 import type { LogLine } from '../store/store.ts'
 
-const longestLine = 4_096
+const maxLine = 4_096
 
-/** The newest lines of one run: so many, and so many characters together. */
-export function openLogRing({ lines: most = 200, characters = 65_536 } = {}) {
+/** Keeps the newest lines of one run, limited in number and in total characters. */
+export function openLogRing({ lines: maxLines = 200, characters = 65_536 } = {}) {
   const kept: LogLine[] = []
   let held = 0
   let dropped = 0
 
   return {
     add({ at, level, message }: LogLine): void {
-      const text = message.length > longestLine ? `${message.slice(0, longestLine - 1)}…` : message
+      const text = message.length > maxLine ? `${message.slice(0, maxLine - 1)}…` : message
       kept.push({ at, level, message: text })
       held += text.length
-      while (kept.length > most || held > characters) {
+      while (kept.length > maxLines || held > characters) {
         held -= kept.shift()!.message.length
         dropped++
       }
     },
-    /** Oldest first. Where some had to go, the first line says how many. */
+    /** Oldest first. If lines were dropped, the first line says how many. */
     lines(): LogLine[] {
       const [first] = kept
       if (dropped === 0 || !first) return [...kept]

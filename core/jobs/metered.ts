@@ -1,6 +1,9 @@
 import type { Usage } from '../store/store.ts'
 
-/** A whole number that a bill may hold. An engine's figures are untrusted: NaN, negative and fractions become this. */
+/**
+ * A whole number for billing. An engine's figures are untrusted: NaN becomes 0, negative and fractional numbers are
+ * corrected.
+ */
 export const metered = (amount: number): number =>
   Number.isFinite(amount) ? Math.min(Math.max(0, Math.round(amount)), Number.MAX_SAFE_INTEGER) : 0
 

@@ -2,40 +2,43 @@ import { type JobClass, jobClasses } from '../store/store.ts'
 import { hasMore, type Lane, waitingIn } from './lane.ts'
 import { accountOf, type ModelQueue } from './windows.ts'
 
-/** The lane whose turn it is. */
+/** The lane that is served next. */
 export interface Choice {
   lane: Lane
-  /** The higher class in which it goes first for being sparse, and is charged too. */
+  /** The higher class in which it competes because it is sparse, and is charged too. */
   promotedTo: JobClass | undefined
-  /** It is served for having waited too long. */
+  /** It is served because it has waited too long. */
   aged: boolean
 }
 
 export interface OrderOptions {
   /** Monotonic milliseconds. */
   now: number
-  /** A lane that has waited so long without being served goes before the others. */
+  /** A lane that has waited this long without being served goes before the others. */
   ageingMs: number
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
   /** Whether stored jobs may be served too, or calls only. */
   jobs: boolean
-  /** Milliseconds that an entry is taken to need before any has run. */
+  /** The assumed duration of an entry before any has run, milliseconds. */
   firstMs: number
 }
 
-/** Of so many turns at most one goes to a lane that has waited too long, so that a backlog cannot displace calls. */
+/**
+ * At most one in this many choices goes to a lane that has waited too long, so that a backlog cannot displace calls.
+ */
 const agedEvery = 4
 
 /**
- * Whose turn it is. No clock, no effect but that accounts are made where there are none. Strict order of the classes; inside a class deficit round robin: the organization that has
- * had least for its share, of equals the one served longer ago. Two rules keep strict order from starving anybody:
+ * Chooses the lane to serve next. Pure, except that it creates missing accounts. Strict order of the classes; inside a
+ * class deficit round robin: the organization with the lowest usage for its share is next, and among equals the one
+ * served longer ago. Two rules prevent starvation by the strict order:
  *
- * - An entry that comes to an idle lane, with nothing of its organization and class waiting or running, competes with
- *   the highest class that waits once its own class would serve it (the sparse flows of FQ-CoDel, RFC 8290). So one job
- *   is not held up by another organization's backlog of calls, and a backlog of jobs gains nothing.
+ * - An entry that arrives at an idle lane, with nothing of its organization and class waiting or running, competes with
+ *   the highest waiting class once its own class would serve it (the sparse flows of FQ-CoDel, RFC 8290). So one job is
+ *   not blocked by another organization's backlog of calls, and a backlog of jobs gains nothing.
  * - A lane that has waited longer than `ageingMs`, and twice as long as a fair round of all lanes takes, is served next,
- *   in at most one of four turns.
+ *   in at most one of four choices.
  */
 export function nextLane(queue: ModelQueue, options: OrderOptions): Choice | undefined {
   const best: Partial<Record<JobClass, Lane>> = {}
@@ -56,7 +59,7 @@ export function nextLane(queue: ModelQueue, options: OrderOptions): Choice | und
   return highest(queue, best)
 }
 
-/** The best lane of the highest class that waits, or a sparse one of a lower class that has had less there. */
+/** The best lane of the highest waiting class, or a sparse one of a lower class with less usage there. */
 function highest(queue: ModelQueue, best: Partial<Record<JobClass, Lane>>): Choice {
   const top = jobClasses.find(jobClass => best[jobClass])!
   let lane = best[top]!
@@ -67,7 +70,7 @@ function highest(queue: ModelQueue, best: Partial<Record<JobClass, Lane>>): Choi
   return { lane, promotedTo: lane.class === top ? undefined : top, aged: false }
 }
 
-/** Whether a lane goes before another by what their organizations have had in this class. */
+/** Whether a lane goes before another by the usage of their organizations in this class. */
 function precedes(queue: ModelQueue, lane: Lane, other: Lane, jobClass: JobClass): boolean {
   const [own, others] = [
     accountOf(queue.classes[jobClass], lane.organizationId),

@@ -3,8 +3,8 @@ import { indexIn, type Lane, waitingIn } from './lane.ts'
 import { accountOf, type ModelQueue } from './windows.ts'
 
 /**
- * How many of its own lane are before an entry. Exact in the window; beyond it the jobs are taken to have come evenly.
- * Undefined: it does not wait there.
+ * How many entries of its own lane are before a job. Exact in the window; beyond it, assumes that jobs arrived evenly.
+ * Undefined: the job does not wait there.
  */
 export function positionInLane(lane: Lane, job: WaitingJob): number | undefined {
   const at = indexIn(lane, job)
@@ -18,9 +18,9 @@ export function positionInLane(lane: Lane, job: WaitingJob): number | undefined 
 }
 
 /**
- * How many entries of all lanes come before the one at `index` of its lane, when each takes what is usual for its lane
- * and nothing new comes. Exact inside a class; sparse lanes of other classes are counted with one entry. `step` is what
- * one entry adds to what the account of its lane has had.
+ * How many entries of all lanes go before the one at `index` of its lane, if each takes the typical time of its lane
+ * and no new entries arrive. Exact inside a class; a sparse lane of another class counts as one entry. `step` is what
+ * one entry adds to the used time of its lane's account.
  */
 export function entriesAhead(queue: ModelQueue, own: Lane, index: number, step: (lane: Lane) => number): number {
   const sparse = own.sparse && index === 0
@@ -31,7 +31,7 @@ export function entriesAhead(queue: ModelQueue, own: Lane, index: number, step: 
     const waiting = waitingIn(other)
     if (other === own || waiting === 0) continue
     const order = rank(other.class) - rank(own.class)
-    if (order === 0) ahead += Math.min(waiting, turnsBefore(queue, { own, index, other, passed }, step))
+    if (order === 0) ahead += Math.min(waiting, entriesBefore(queue, { own, index, other, passed }, step))
     else if (order < 0 && !sparse) ahead += waiting
     else if (order < 0) ahead += hasUsedLess(queue, other, own) ? 1 : 0
     else if (order > 0 && other.sparse && !sparse) ahead++
@@ -43,12 +43,12 @@ interface Pair {
   own: Lane
   index: number
   other: Lane
-  /** Whether `own` was looked at before `other`. */
+  /** Whether `own` is before `other` in the order of the lanes. */
   passed: boolean
 }
 
-/** How many entries of `other` begin before the own one, which is of the same class, by what both accounts have had. */
-function turnsBefore(queue: ModelQueue, { own, index, other, passed }: Pair, step: (lane: Lane) => number): number {
+/** How many entries of `other` start before the own one of the same class, by what both accounts have used. */
+function entriesBefore(queue: ModelQueue, { own, index, other, passed }: Pair, step: (lane: Lane) => number): number {
   const accounts = queue.classes[own.class]
   const [account, others] = [accountOf(accounts, own.organizationId), accountOf(accounts, other.organizationId)]
   const ownStep = step(own)
@@ -58,7 +58,7 @@ function turnsBefore(queue: ModelQueue, { own, index, other, passed }: Pair, ste
   const rounds = (begins - others.had) / otherStep
   const whole = Math.ceil(rounds)
   if (!Number.isInteger(rounds)) return whole
-  // Both begin at the same point: the one that was served longer ago is first.
+  // Both start at the same point: the one that was served longer ago is first.
   const [lastOwn, lastOther] = [index > 0 ? ownStep : Infinity, rounds > 0 ? otherStep : Infinity]
   const longerAgo = lastOwn !== lastOther ? lastOther > lastOwn : rounds !== index ? rounds < index : undefined
   const otherFirst =
@@ -66,7 +66,7 @@ function turnsBefore(queue: ModelQueue, { own, index, other, passed }: Pair, ste
   return otherFirst ? whole + 1 : whole
 }
 
-/** Whether the organization of a lane has had less in its class than that of another lane. */
+/** Whether the organization of a lane has used less in its class than that of another lane. */
 const hasUsedLess = ({ classes }: ModelQueue, lane: Lane, other: Lane): boolean =>
   accountOf(classes[lane.class], lane.organizationId).had < accountOf(classes[lane.class], other.organizationId).had
 

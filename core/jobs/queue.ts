@@ -5,45 +5,45 @@ import { type Choice, classesAbove, nextLane } from './order.ts'
 import { entriesAhead, positionInLane } from './position.ts'
 import { accountOf, type ModelQueue, openWindows, type QueuedLane, type StoreRead } from './windows.ts'
 
-/** An entry that has a slot. It is charged what its like usually take, until it has ended. */
+/** An entry that has a slot. It is charged the typical duration until it ends. */
 export interface RunningEntry {
   readonly job: WaitingJob
-  /** What is charged: the account of its class, and that of the class in which it was promoted. */
+  /** The accounts charged: that of its class, and that of the class into which it was promoted. */
   readonly accounts: readonly Account[]
   readonly chargedMs: number
   readonly weight: number
 }
 
-/** The entry that is next, with what `begin` needs to know of it; or what has to be read before that can be said. */
+/** The next entry, with the choice that `take` needs; or the store read that is needed to know it. */
 export type NextEntry = { job: WaitingJob; choice: Choice } | { read: StoreRead } | { reading: true }
 
 export interface QueueOptions {
   /** The share of an organization, 1 or more. */
   weightOf: (organizationId: string) => number
-  /** How many jobs of one lane are held in memory, and about how many in all. */
+  /** How many jobs of one lane are in memory, and about how many in total. */
   window?: number
   most?: number
   /** Monotonic milliseconds. */
   now?: () => number
-  /** A lane that has waited so long without being served goes before higher classes. */
+  /** A lane that has waited this long without being served goes before higher classes. */
   ageingMs?: number
 }
 
-/** What an entry is taken to cost before any has run. */
+/** The assumed duration of an entry before any has run. */
 const firstMs = 1_000
-/** Turns between two removals of accounts that are of no use any more. */
-const forgetEvery = 64
+/** How many entries are taken between two removals of unused accounts. */
+const cleanUpEvery = 64
 
 /**
- * The fair order of everything that waits for a slot: calls, which are here alone, and jobs, of which it holds the first
- * of every organization, class and model and says what it needs from the store. In memory and bounded; it starts
- * nothing. `order.ts` decides whose turn it is.
+ * The fair order of everything that waits for a slot: calls, which exist only here, and jobs, of which it holds the
+ * first of every organization, class and model. It says which jobs it needs from the store. In memory and bounded;
+ * starts nothing. `order.ts` decides which entry is next.
  */
 export function openQueue(options: QueueOptions) {
   const { weightOf, window = 256, most = 65_536, now = () => performance.now(), ageingMs = 30_000 } = options
   const windows = openWindows({ window, most, now })
   const taken = new Map<string, RunningEntry>()
-  let turns = 0
+  let served = 0
 
   const weight = (organizationId: string): number => Math.max(1, weightOf(organizationId))
   const typical = (queue: ModelQueue, lane: Lane): number | null =>
@@ -61,8 +61,8 @@ export function openQueue(options: QueueOptions) {
     )
   }
 
-  /** Ends a turn: what was charged for it becomes what it took. */
-  function over(turn: RunningEntry, ranMs: number): QueuedLane | undefined {
+  /** Ends a running entry: replaces its typical charge with the actual duration. */
+  function endEntry(turn: RunningEntry, ranMs: number): QueuedLane | undefined {
     const { job, chargedMs, accounts } = turn
     if (taken.get(job.id) !== turn) return undefined
     taken.delete(job.id)
@@ -78,8 +78,8 @@ export function openQueue(options: QueueOptions) {
   }
 
   /**
-   * Charges an entry what its like usually take, until it has ended. `inOrder` false: it was not its organization's turn,
-   * which says nothing about where others begin.
+   * Charges an entry the typical duration, until it ends. `inOrder` false: it was chosen out of order, so it does not
+   * move the level at which idle organizations continue.
    */
   function charge(
     { queue, lane }: QueuedLane,
@@ -89,12 +89,12 @@ export function openQueue(options: QueueOptions) {
     const accounts = classes.map(name => accountOf(queue.classes[name], lane.organizationId))
     const turn: RunningEntry = { job, accounts, weight: weight(lane.organizationId), chargedMs: usual(queue, lane) }
     lane.reading?.gone.add(job.id)
-    turns++
+    served++
     for (const [at, account] of accounts.entries()) {
       const one = queue.classes[classes[at]!]
       if (inOrder) one.floor = Math.max(one.floor, account.had)
       account.had += turn.chargedMs / turn.weight
-      account.servedAt = turns
+      account.servedAt = served
       account.underWay++
     }
     lane.underWay++
@@ -102,11 +102,11 @@ export function openQueue(options: QueueOptions) {
     lane.waitingSince = now()
     queue.underWay++
     taken.set(job.id, turn)
-    if (turns % forgetEvery === 0) windows.forgetAccounts(queue)
+    if (served % cleanUpEvery === 0) windows.forgetAccounts(queue)
     return turn
   }
 
-  /** An organization that comes back begins where the others are. */
+  /** An organization that was idle continues at the level of the others. */
   function rejoin({ queue, lane }: QueuedLane, jobClass: JobClass): void {
     const one = queue.classes[jobClass]
     const account = accountOf(one, lane.organizationId)
@@ -127,14 +127,14 @@ export function openQueue(options: QueueOptions) {
       rejoin(at, lane.class)
       lane.waitingSince = now()
       lane.sparse = lane.class !== 'interactive' && lane.underWay === 0 && !hasMore(lane)
-      // It may compete with a higher class, where its organization may be away as well.
+      // A sparse lane may compete with a higher class, where its organization may have been idle too.
       if (lane.sparse) for (const higher of classesAbove(lane.class)) rejoinIfEmpty(at, higher)
     }
     windows.change(at, () => insert(lane, job, windows.size()))
   }
 
   return {
-    /** Counts what waits in the store when all begins. */
+    /** Sets the counts of jobs in the store, at the start. */
     begin(backlog: readonly (Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'> & { jobs: number })[]): void {
       for (const { jobs, ...name } of backlog) {
         const at = windows.lane(name)
@@ -145,10 +145,10 @@ export function openQueue(options: QueueOptions) {
       }
     },
 
-    /** Adds an entry that waits from now on. One that is known is passed over. */
+    /** Adds a waiting entry. Ignores an entry that has a slot. */
     offer,
 
-    /** Removes an entry that does not wait any more, by no turn of ours. `waited`: whether it was due. */
+    /** Removes a waiting entry that did not get a slot. `waited`: whether it was due. */
     remove(job: WaitingJob, waited = true): void {
       const at = windows.find(job)
       if (!at || taken.has(job.id)) return
@@ -160,7 +160,7 @@ export function openQueue(options: QueueOptions) {
       windows.rest(job.modelId)
     },
 
-    /** The entry whose turn it is, for `take`; undefined: none waits. `jobs` false: calls only. Changes no order. */
+    /** The next entry, for `take`; undefined: none waits. `jobs` false: calls only. Does not change the order. */
     next(modelId: string, { jobs = true }: { jobs?: boolean } = {}): NextEntry | undefined {
       const queue = windows.queue(modelId)
       const choice = queue && nextLane(queue, { now: now(), ageingMs, weightOf: weight, jobs, firstMs })
@@ -171,7 +171,7 @@ export function openQueue(options: QueueOptions) {
       return lane.reading ? { reading: true } : { read: read(lane) }
     },
 
-    /** Takes the entry that `next` has just named: it has a slot. */
+    /** Takes the entry that `next` has just returned: it has a slot. */
     take({ job, choice }: Extract<NextEntry, { job: WaitingJob }>): RunningEntry {
       const at = windows.lane(job)
       windows.change(at, () => at.lane.window.shift())
@@ -180,7 +180,7 @@ export function openQueue(options: QueueOptions) {
       return charge(at, job, { classes, inOrder: !choice.aged })
     },
 
-    /** Charges a job that never waited here: its turn has come with its making. */
+    /** Charges a job that never waited here: it was created together with its claim. */
     takeNew(job: WaitingJob): RunningEntry {
       const at = windows.lane(job)
       if (waitingIn(at.lane) === 0) rejoin(at, job.class)
@@ -188,11 +188,11 @@ export function openQueue(options: QueueOptions) {
     },
 
     /**
-     * The entry of the turn has run for so long, and its organization is charged that. `whole`: it was not interrupted,
-     * so that others may be expected to take as long.
+     * Ends a running entry and charges its organization for its duration. `whole`: it was not interrupted, so that its
+     * duration is typical.
      */
     ran(turn: RunningEntry, ranMs: number, whole = true): void {
-      const at = over(turn, ranMs)
+      const at = endEntry(turn, ranMs)
       if (!at) return
       const account = accountOf(at.queue.classes[turn.job.class], turn.job.organizationId)
       if (whole) account.typicalMs = movingAverage(account.typicalMs, ranMs)
@@ -201,35 +201,35 @@ export function openQueue(options: QueueOptions) {
       windows.rest(turn.job.modelId)
     },
 
-    /** The entry of the turn did not run and does not wait any more. */
+    /** Ends a running entry that did not run and no longer waits. */
     passed(turn: RunningEntry): void {
-      const at = over(turn, 0)
+      const at = endEntry(turn, 0)
       if (!at) return
       windows.forgetLane(at)
       windows.rest(turn.job.modelId)
     },
 
-    /** The job of the turn did not run and waits again. */
+    /** Returns a job that did not run to the queue. */
     putBack(turn: RunningEntry): void {
-      if (over(turn, 0)) offer(turn.job)
+      if (endEntry(turn, 0)) offer(turn.job)
     },
 
-    /** What is to be read next, so that nothing has to wait for it; undefined: nothing is. */
+    /** The store read to do next, before an entry has to wait for it; undefined: none. */
     wanted(): StoreRead | undefined {
       const lane = windows.unread()
       return lane && read(lane)
     },
 
-    /** The answer to a read. */
+    /** Adds the jobs that a read has returned. */
     found(read: StoreRead, jobs: readonly WaitingJob[]): void {
       windows.found(read, jobs)
       windows.rest(read.modelId)
     },
 
-    /** A read that could not be answered: it is asked again. */
+    /** A read has failed: it will be requested again. */
     missed: (read: StoreRead): void => windows.missed(read),
 
-    /** How many entries would be served before this one as things are; undefined: it does not wait here. */
+    /** How many entries would be served before this one in the current state; undefined: it does not wait here. */
     position(job: WaitingJob): number | undefined {
       const at = windows.find(job)
       if (!at) return undefined
@@ -251,8 +251,8 @@ export function openQueue(options: QueueOptions) {
     },
 
     /**
-     * Milliseconds for which the lane that was served longest ago has waited, of calls where any wait; and milliseconds of
-     * slot time that all entries are expected to take, null while that is not known.
+     * How long the lane that was served longest ago has waited, milliseconds (of calls if any wait); and how many
+     * milliseconds of slot time all entries are expected to take, null if unknown.
      */
     load(modelId: string, { jobs = true }: { jobs?: boolean } = {}): { oldestWaitMs: number; workMs: number | null } {
       const queue = windows.queue(modelId)
@@ -268,9 +268,9 @@ export function openQueue(options: QueueOptions) {
       return { oldestWaitMs: now() - since, workMs }
     },
 
-    /** The models for which entries wait or have run. */
+    /** The models that have waiting entries, or had running ones. */
     models: (): string[] => Array.from(windows.all(), ([modelId]) => modelId),
-    /** How many entries wait, how many of them are in memory, and in how many lanes. */
+    /** How many entries wait, how many of them are in memory, and how many lanes there are. */
     stats: () => windows.stats(),
   }
 }

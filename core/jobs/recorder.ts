@@ -7,22 +7,22 @@ import { metered, meteredUsage } from './metered.ts'
 export interface RecorderOptions {
   store: Store
   log: Log
-  /** How many records may wait; from there on no call is admitted. */
+  /** How many records may wait; at this number no call is admitted. */
   most?: number
-  /** How long a close goes on trying against a store that does not take the records. */
+  /** How long `close` tries to write to a store that fails, milliseconds. */
   closePatienceMs?: number
 }
 
-/** So many do not wait for more: what waits is copied whenever the young generation is collected. */
-const enough = 32
-/** How many a commit takes, where more have come than a slow disk could take one after another. */
+/** From this number on, records are written at once: waiting records are copied by every garbage collection. */
+const flushAt = 32
+/** How many records one commit takes at most, for a disk that is slower than the calls. */
 const maxInBatch = 256
 const everyMs = 50
-const longestBackOffMs = 5000
+const maxBackOffMs = 5000
 
 /**
- * Records of synchronous calls after their end. `record` costs a push; the records travel to the store in batches.
- * A batch that fails is sent again, which is safe because the store passes over what it has.
+ * Writes the records of synchronous calls after their end. `record` is one push; records are sent to the store in
+ * batches. A batch that fails is sent again, which is safe because the store skips records that it has.
  */
 export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_000 }: RecorderOptions) {
   let waiting: FinishedJob[] = []
@@ -35,18 +35,21 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     timer = undefined
     flushing ??= flush().finally(() => {
       flushing = undefined
-      if (waiting.length >= enough) start()
-      else if (waiting.length > 0) later()
+      if (waiting.length >= flushAt) start()
+      else if (waiting.length > 0) schedule()
     })
   }
 
-  function later(): void {
+  function schedule(): void {
     timer ??= setTimeout(start, everyMs)
   }
 
-  /** One batch, until the store takes it. What comes meanwhile waits for others again: a commit for each costs more. */
+  /**
+   * Writes one batch, until the store accepts it. Records that arrive meanwhile wait for the next: a commit each costs
+   * more.
+   */
   async function flush(): Promise<void> {
-    for (let backOffMs = everyMs; ; backOffMs = Math.min(2 * backOffMs, longestBackOffMs)) {
+    for (let backOffMs = everyMs; ; backOffMs = Math.min(2 * backOffMs, maxBackOffMs)) {
       const batch = waiting.slice(0, maxInBatch)
       try {
         await write(batch)
@@ -65,7 +68,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
       await store.jobs.record(batch)
     } catch (thrown) {
       if (Failure.from(thrown).retryable) throw thrown
-      // One that the store cannot hold must not keep the others from being billed.
+      // A record that the store cannot hold must not block the billing of the others.
       if (batch.length === 1) return log.error('A finished call could not be recorded', { job: batch[0]!.id }, thrown)
       for (const one of batch) await write([one])
     }
@@ -77,20 +80,20 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
   }
 
   return {
-    /** Takes the record of a call that has ended, for good. Never throws, never waits. */
+    /** Accepts the record of a call that has ended. Never throws, never waits. */
     record(finished: FinishedJob): void {
       finished.usage = meteredUsage(finished.usage)
       finished.cost = metered(finished.cost)
       waiting.push(finished)
-      if (waiting.length >= enough) start()
-      else if (!flushing) later()
+      if (waiting.length >= flushAt) start()
+      else if (!flushing) schedule()
     },
-    /** Throws Failure `no_capacity` where so much waits that no call may begin: one that cannot be billed is not made. */
+    /** Throws Failure `no_capacity` if too many records wait: a call that cannot be billed is not run. */
     requireRoom(): void {
       if (waiting.length >= most)
         throw new Failure(
           'no_capacity',
-          'The server cannot write its usage records fast enough. Try again in a moment.',
+          'The server cannot write its usage records fast enough. Retry in two seconds.',
           { retryAfterMs: 2_000 },
         )
     },
@@ -100,7 +103,7 @@ export function openRecorder({ store, log, most = 50_000, closePatienceMs = 10_0
     /** The record of a call that has ended and is not in the store yet. */
     find: (organizationId: string, id: string): FinishedJob | undefined =>
       waiting.find(one => one.id === id && one.organizationId === organizationId),
-    /** Writes what waits. What a broken store does not take in time is reported as lost. */
+    /** Writes the waiting records. Logs as lost what a failing store does not accept in time. */
     async close(): Promise<void> {
       closingUntil = performance.now() + closePatienceMs
       while (waiting.length > 0) {

@@ -1,11 +1,11 @@
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { Failure } from '../failure.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
 import type { NextEntry, Queue } from './queue.ts'
 import type { StoreRead } from './windows.ts'
 
-/** Brings jobs from the store into the queue, before they are needed where it can. `filled` hears for which model. */
+/** Reads jobs from the store into the queue, ahead of need where possible. Calls `filled` with the model. */
 export function openRefill({
   store,
   queue,
@@ -18,15 +18,15 @@ export function openRefill({
   filled: (modelId: string) => void
 }) {
   const reads = new Set<Promise<void>>()
-  let pumping: Promise<void> | undefined
+  let readingAll: Promise<void> | undefined
   let closed = false
 
-  function read(want: StoreRead): Promise<void> {
-    const { reading: _reading, ...query } = want
+  function read(needed: StoreRead): Promise<void> {
+    const { reading: _reading, ...query } = needed
     const one = store.waiting(query).then(
-      jobs => queue.found(want, jobs),
+      jobs => queue.found(needed, jobs),
       (thrown: unknown) => {
-        queue.missed(want)
+        queue.missed(needed)
         throw thrown
       },
     )
@@ -34,29 +34,31 @@ export function openRefill({
     return one.finally(() => reads.delete(one))
   }
 
-  async function pump(): Promise<void> {
+  async function readAll(): Promise<void> {
     try {
-      for (let want = queue.wanted(); want; want = queue.wanted()) {
-        if (closed) return queue.missed(want)
-        await read(want)
-        filled(want.modelId)
-        // A thousand organizations are a thousand looks: others have their turns in between.
-        await turn()
+      for (let needed = queue.wanted(); needed; needed = queue.wanted()) {
+        if (closed) return queue.missed(needed)
+        await read(needed)
+        filled(needed.modelId)
+        // A thousand organizations are a thousand reads: yields to the event loop between them.
+        await nextTurn()
       }
     } catch (thrown) {
       // The tick tries again.
-      if (!Failure.from(thrown).retryable) log.error('The jobs that wait could not be read', {}, thrown)
+      if (!Failure.from(thrown).retryable) log.error('Pending jobs could not be read', {}, thrown)
     }
   }
 
   function wake(): void {
-    pumping ??= pump().finally(() => {
-      pumping = undefined
+    readingAll ??= readAll().finally(() => {
+      readingAll = undefined
     })
   }
 
   return {
-    /** Counts what waits, before anything else comes: so whatever comes later is known to be new. Never rejects. */
+    /**
+     * Counts the pending jobs before any other job is accepted, so that later ones are known to be new. Never rejects.
+     */
     async begin(): Promise<void> {
       for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 5_000)) {
         if (closed) return
@@ -65,21 +67,21 @@ export function openRefill({
           return wake()
         } catch (thrown) {
           if (Failure.from(thrown).code === 'shutting_down') return
-          log.error('The jobs that wait could not be counted; it is tried again', {}, thrown)
+          log.error('Pending jobs could not be counted; this is retried', {}, thrown)
         }
         await delay(waitMs, undefined, { ref: false })
       }
     },
-    /** Reads what is wanted, in the background. */
+    /** Does the reads that the queue needs, in the background. */
     wake,
-    /** Resolves when the queue may know more. Rejects with what the store says. */
+    /** Resolves when the queue may know more. Rejects with the store's error. */
     async now(next: Exclude<NextEntry, { job: unknown }>): Promise<void> {
       if ('read' in next) await read(next.read)
       else await Promise.race(reads)
     },
     async close(): Promise<void> {
       closed = true
-      await Promise.allSettled([pumping, ...reads])
+      await Promise.allSettled([readingAll, ...reads])
     },
   }
 }

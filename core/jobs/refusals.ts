@@ -2,15 +2,13 @@ import { Failure } from '../failure.ts'
 import type { ModelActivity } from '../models/fleet.ts'
 import { retryAfter } from '../retry-after.ts'
 
-/** The failure of a call that finds the queue of its model full. */
+/** The failure of a call when the queue of its model is full. */
 export const queueFull = (modelId: string, waiting: number, { etaMs }: ModelActivity): Failure =>
-  new Failure(
-    'queue_full',
-    `${waiting} requests wait for '${modelId}' already, which is the most that may (max_queue).`,
-    { retryAfterMs: retryAfter(etaMs) },
-  )
+  new Failure('queue_full', `${waiting} requests already wait for '${modelId}', which is the limit (max_queue).`, {
+    retryAfterMs: retryAfter(etaMs),
+  })
 
-/** The failure of a call that has waited for a slot as long as it may. */
+/** The failure of a call that waited for a slot until its limit. */
 export function waitedTooLong(modelId: string, { status, reason, etaMs }: ModelActivity): Failure {
   const name = `'${modelId}'`
   const more = {

@@ -2,30 +2,32 @@ import type { Failure, FailureCode } from '../failure.ts'
 
 /** What happens to a job whose attempt failed. */
 export type RetryDecision =
-  /** Back to its place in the queue, uncharged; its model is left alone for so long. */
+  /** Back to its rank in the queue, uncharged; its model is paused. */
   | { do: 'release' }
-  /** Another attempt, not before this time. */
+  /** Another attempt, not before this time (epoch milliseconds). */
   | { do: 'retry'; at: number }
   | { do: 'fail' }
 
-/** The attempt never began: nothing is wrong with the job, and its model cannot take it now. */
+/** The attempt never began: the job is fine, but its model cannot run it now. */
 const notBegun: ReadonlySet<FailureCode> = new Set(['no_capacity', 'model_warming_up', 'queue_full', 'shutting_down'])
 
-/** Whether such a failure says that the attempt never began, so that it counts for nothing. */
+/** Whether the failure means that the attempt never began, so that it is not charged. */
 export const neverBegan = (code: FailureCode): boolean => notBegun.has(code)
 
 const firstBackOffMs = 1_000
-const longestBackOffMs = 30_000
-const longestPauseMs = 60_000
-
-/** How long a model is left alone that could not give a slot: as long as it asks for, within bounds. */
-export const pauseMs = ({ retryAfterMs }: Pick<Failure, 'retryAfterMs'>): number =>
-  Math.min(Math.max(retryAfterMs ?? firstBackOffMs, 100), longestPauseMs)
+const maxBackOffMs = 30_000
+const maxPauseMs = 60_000
 
 /**
- * Decides from the failure alone. The back-off doubles from one second to half a minute, and `random` (0 to 1) moves it
- * by up to a quarter either way, so that jobs that failed together do not come back together. `overrun`: the job was
- * stopped because its own time was up, which would be so again.
+ * How long to pause a model that could not give a slot: as long as its failure asks for, within limits. Milliseconds.
+ */
+export const pauseMs = ({ retryAfterMs }: Pick<Failure, 'retryAfterMs'>): number =>
+  Math.min(Math.max(retryAfterMs ?? firstBackOffMs, 100), maxPauseMs)
+
+/**
+ * Decides from the failure alone. The back-off doubles from one second to half a minute, and `random` (0 to 1) changes
+ * it by up to a quarter either way, so that jobs that failed together do not retry together. `overrun`: the job was
+ * stopped at its own time limit, which would happen again.
  */
 export function decideRetry(facts: {
   failure: Pick<Failure, 'code' | 'retryable' | 'retryAfterMs'>
@@ -38,6 +40,6 @@ export function decideRetry(facts: {
   const { failure, overrun = false, attempt, maxAttempts, now, random } = facts
   if (neverBegan(failure.code)) return { do: 'release' }
   if (overrun || !failure.retryable || attempt >= maxAttempts) return { do: 'fail' }
-  const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), longestBackOffMs)
+  const backOff = Math.min(firstBackOffMs * 2 ** (attempt - 1) * (0.75 + random / 2), maxBackOffMs)
   return { do: 'retry', at: now + Math.max(failure.retryAfterMs ?? 0, Math.round(backOff)) }
 }

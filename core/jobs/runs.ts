@@ -17,65 +17,68 @@ export interface RunsOptions {
   run: RunJob
   queue: Queue
   live: LiveRuns
-  pace: JobDurations
+  durations: JobDurations
   log: Log
   clock: { now(): number }
   dispatch: () => Dispatch
-  /** A job has ended for good. */
+  /** Called when a job has ended for good. */
   ended: (job: JobKey) => void
-  /** A job waits until then. */
+  /** Called when a job waits until this time, epoch milliseconds. */
   delayed: (until: number) => void
 }
 
 interface Run {
-  readonly turn: RunningEntry
+  readonly entry: RunningEntry
   readonly abort: AbortController
-  /** Once it is claimed. */
+  /** Set once it is claimed. */
   job: JobRecord | undefined
   done: Promise<void>
 }
 
-/** How long a run that was told to stop gets to end, before its job's end no longer waits for it. */
+/** How long a stopped run may take to end before its job's end no longer waits for it, milliseconds. */
 const graceMs = 10_000
 
-/** The jobs whose turn has come: each is claimed, run on its slot, and its end is written. */
-export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, ended, delayed }: RunsOptions) {
+/** Runs the jobs that were given a slot: claims each, runs it, and writes its end. */
+export function openRuns({ store, run, queue, live, durations, log, clock, dispatch, ended, delayed }: RunsOptions) {
   const running = new Map<string, Run>()
   const ends = openAttemptEnds({ store, run, log, ended })
-  /** Slots that are kept for what follows a job, by its id, while its end is written; and when that has been told. */
+  /**
+   * Slots kept for the job that follows one, by the id of the first, while its end is written; `reported`: its end is
+   * announced.
+   */
   const kept = new Map<string, { lease: Lease; reported: Promise<void> }>()
   let draining = false
 
   async function execute(one: Run, lease: Lease | undefined): Promise<void> {
-    const { turn } = one
-    const { modelId, organizationId, id } = turn.job
+    const { entry } = one
+    const { modelId, organizationId, id } = entry.job
     let job: JobRecord | undefined
     try {
       job = await store.claim(organizationId, id, clock.now())
     } catch (thrown) {
-      // No room on the disk, or the store is closing: the job keeps its place.
-      queue.putBack(turn)
-      // First, or the slot would go to the same job again.
+      // The disk is full, or the store is closing: the job keeps its rank.
+      queue.putBack(entry)
+      // Pause first, or the slot would go to the same job again.
       if (!draining) dispatch().refused(modelId, Failure.from(thrown))
       return free(modelId, lease)
     }
     if (!job) {
-      // It does not wait any more: the slot goes to another one.
-      queue.passed(turn)
+      // The job no longer waits: the slot goes to another one.
+      queue.passed(entry)
       running.delete(id)
       return free(modelId, lease)
     }
     await carryOut(one, job, lease)
   }
 
-  /** A job that is claimed, on the slot that it has. */
+  /** Runs a claimed job on its slot. */
   async function carryOut(one: Run, job: JobRecord, lease: Lease | undefined): Promise<void> {
-    const { turn } = one
+    const { entry } = one
     const { modelId, id } = job
     one.job = job
     if (draining) {
       free(modelId, lease)
-      queue.passed(turn)
+      queue.passed(entry)
       return void (await store.release(job, 0))
     }
     live.moved(job)
@@ -91,62 +94,62 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     }
   }
 
-  /** The attempt itself. From its end on the slot is free: no engine waits for a commit. */
-  async function runOn({ turn, abort }: Run, job: JobRecord, lease: Lease | undefined, report: RunReport) {
+  /** Runs the attempt. The slot is free as soon as it ends: no engine waits for a commit. */
+  async function runOn({ entry, abort }: Run, job: JobRecord, lease: Lease | undefined, report: RunReport) {
     const since = performance.now()
-    const came = lease
+    const outcome = lease
       ? await attempt(job, lease, { run, abort, report, graceMs })
-      : { end: gone(job.modelId), unresponsive: undefined }
-    const { end, unresponsive } = came
+      : { end: modelRemoved(job.modelId), unresponsive: undefined }
+    const { end, unresponsive } = outcome
     const ranMs = performance.now() - since
-    if (lease && unresponsive) void outlived(job, lease, unresponsive)
-    // First, so that whoever is next is chosen by what this one has had.
-    queue.ran(turn, ranMs, lease !== undefined && !abort.signal.aborted)
+    if (lease && unresponsive) void settleLate(job, lease, unresponsive)
+    // First, so that the choice of the next entry considers what this one has used.
+    queue.ran(entry, ranMs, lease !== undefined && !abort.signal.aborted)
     free(job.modelId, unresponsive ? undefined : lease)
-    if (!(end instanceof Failure)) pace.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
+    if (!(end instanceof Failure)) durations.ran(job.modelId, workOf(job.task, job.inputs), ranMs)
     else if (end.engineText)
       log.warn('An engine failed a request', { job: job.id, model: job.modelId, engine_error: end.engineText })
     else if (end.code === 'internal_error') log.error('A job failed inside infer', { job: job.id }, end.cause)
     return { end, engineId: lease?.engineId ?? null }
   }
 
-  /** A run that was told to stop and did not holds its slot for as long as it goes on. */
-  async function outlived(job: JobRecord, lease: Lease, work: Promise<RunResult>): Promise<void> {
+  /** A stopped run that does not end holds its slot until it does. */
+  async function settleLate(job: JobRecord, lease: Lease, work: Promise<RunResult>): Promise<void> {
     try {
       await ends.late(job, await work, { engineId: lease.engineId, at: clock.now(), logs: null })
     } catch {
-      // It stopped at last, or the store is closed: either way its end is written already.
+      // It ended with an error, or the store is closed: either way its end is written already.
     } finally {
       lease.release()
     }
   }
 
-  /** The next node of an execution may go on where this one has ended, with one commit instead of two. */
-  function keep({ id, modelId }: JobRecord): KeptSlot | undefined {
+  /** Keeps a slot, so that the next node of the execution can be claimed in the commit of this end. */
+  function keepSlot({ id, modelId }: JobRecord): KeptSlot | undefined {
     const lease = draining ? undefined : dispatch().spare(modelId)
     if (!lease) return undefined
     const { promise: reported, resolve } = Promise.withResolvers<void>()
     kept.set(id, { lease, reported })
-    const back = () => {
+    const returnSlot = () => {
       resolve()
       if (kept.delete(id)) free(modelId, lease)
     }
-    return { modelId, back }
+    return { modelId, returnSlot }
   }
 
-  function start(turn: RunningEntry, work: (one: Run) => Promise<void>): void {
-    const one: Run = { turn, abort: new AbortController(), job: undefined, done: Promise.resolve() }
-    running.set(turn.job.id, one)
+  function start(entry: RunningEntry, work: (one: Run) => Promise<void>): void {
+    const one: Run = { entry, abort: new AbortController(), job: undefined, done: Promise.resolve() }
+    running.set(entry.job.id, one)
     one.done = work(one)
       .catch((thrown: unknown) => {
-        // The claim stays: the store gives it back when it closes or starts.
+        // The claim stays: the store releases it when it closes or starts.
         const level = Failure.from(thrown).code === 'shutting_down' ? 'warn' : 'error'
-        log[level]('A job could not be ended', { job: turn.job.id }, thrown)
+        log[level]('A job could not be ended', { job: entry.job.id }, thrown)
       })
       .finally(() => {
-        // A job that was given back may be running again by now.
-        if (running.get(turn.job.id) === one) running.delete(turn.job.id)
-        dispatch().look(turn.job.modelId)
+        // A job that was released may be running again by now.
+        if (running.get(entry.job.id) === one) running.delete(entry.job.id)
+        dispatch().check(entry.job.modelId)
       })
   }
 
@@ -156,8 +159,8 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
   }
 
   async function write({ abort }: Run, job: JobRecord, end: RunResult | Failure, facts: EndFacts): Promise<void> {
-    if (!(end instanceof Failure)) return ends.completed(job, end, facts, job.parent ? keep(job) : undefined)
-    // Cancelled is already committed: there is nothing left to say about this attempt.
+    if (!(end instanceof Failure)) return ends.completed(job, end, facts, job.parent ? keepSlot(job) : undefined)
+    // The cancellation is already committed: this attempt has nothing to write.
     if (abort.signal.aborted && end.code === 'cancelled') return
     const { attempt, maxAttempts } = job
     const overrun = end instanceof AttemptTimeout
@@ -166,7 +169,7 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
       if (!draining) dispatch().refused(job.modelId, end)
       if (!(await ends.release(job)) || draining) return
       queue.offer(waitingOf(job))
-      // Its deadline was not looked for while it ran, and counts again.
+      // Its start deadline was not watched while it ran, and applies again.
       if (job.startBy !== null) delayed(job.startBy)
       return
     }
@@ -176,21 +179,24 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
   }
 
   return {
-    begin: (turn: RunningEntry, lease: Lease | undefined): void => start(turn, one => execute(one, lease)),
-    /** A job was claimed with the end of the one before, for the slot that was kept. Call it before that end is told. */
-    goOn(before: string, job: JobRecord): void {
+    begin: (entry: RunningEntry, lease: Lease | undefined): void => start(entry, one => execute(one, lease)),
+    /**
+     * Runs a job that was claimed in the commit of its predecessor's end, on the kept slot. Call it before that end is
+     * announced.
+     */
+    runSuccessor(before: string, job: JobRecord): void {
       const { lease, reported } = kept.get(before)!
       kept.delete(before)
-      // It may be stopped from now on, and begins when what came before it is known to be done.
+      // It may be stopped from now on, and starts when the end of its predecessor is announced.
       start(queue.takeNew(waitingOf(job)), one => reported.then(() => carryOut(one, job, lease)))
     },
-    /** Tells the run to stop, if there is one. */
+    /** Stops the run of the job, if there is one. */
     stop: (id: string, why: Failure): void => running.get(id)?.abort.abort(why),
     has: (id: string): boolean => running.has(id),
     get size(): number {
       return running.size
     },
-    /** From now on what is claimed goes back. */
+    /** From now on claimed jobs are released. */
     drain(): void {
       draining = true
     },
@@ -198,11 +204,11 @@ export function openRuns({ store, run, queue, live, pace, log, clock, dispatch, 
     stopAll(why: Failure): void {
       for (const { abort } of running.values()) abort.abort(why)
     },
-    /** Whoever does not listen is overtaken: its result will come late and change nothing. */
+    /** Releases jobs whose runs have not stopped: their late results will change nothing. */
     giveBackAll: async (): Promise<void> =>
       void (await Promise.allSettled([...running.values()].flatMap(({ job }) => (job ? [store.release(job, 0)] : [])))),
   }
 }
 
-const gone = (modelId: string): Failure =>
+const modelRemoved = (modelId: string): Failure =>
   new Failure('model_not_found', `The model '${modelId}' is no longer offered here. Submit the job for another model.`)

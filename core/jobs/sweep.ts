@@ -5,11 +5,11 @@ import type { Store } from '../store/store.ts'
 
 const everyMs = 60_000
 const batchSize = 100
-/** Between two bites: nearly nothing while nothing runs, and others go first while something does. */
+/** Pause between two batches: short while idle; longer while jobs run, so that they go first. */
 const idlePauseMs = 20
 const busyPauseMs = 1_000
 
-/** Forgets jobs whose time is over, a few at a time, mostly when there is nothing else to do. */
+/** Removes expired jobs, a few at a time, mostly when the server is idle. */
 export function openSweep({
   store,
   clock,
@@ -19,16 +19,16 @@ export function openSweep({
 }: {
   store: Pick<Store['jobs'], 'sweep'>
   clock: { now(): number }
-  /** By which idempotency keys are kept. */
+  /** The clock by which idempotency keys expire. */
   steady: { now(): number }
   log: Log
   busy: () => boolean
 }) {
-  const over = new AbortController()
-  const { signal } = over
+  const closed = new AbortController()
+  const { signal } = closed
   const pause = (ms: number) => delay(ms, undefined, { ref: false, signal })
 
-  async function go(): Promise<void> {
+  async function run(): Promise<void> {
     while (!signal.aborted) {
       await pause(everyMs)
       try {
@@ -36,16 +36,16 @@ export function openSweep({
           await pause(busy() ? busyPauseMs : idlePauseMs)
       } catch (thrown) {
         if (signal.aborted) return
-        if (!Failure.from(thrown).retryable) log.error('What is over could not be forgotten', {}, thrown)
+        if (!Failure.from(thrown).retryable) log.error('Expired jobs could not be removed', {}, thrown)
       }
     }
   }
-  const going = go().catch(() => {})
+  const running = run().catch(() => {})
 
   return {
     async close(): Promise<void> {
-      over.abort()
-      await going
+      closed.abort()
+      await running
     },
   }
 }

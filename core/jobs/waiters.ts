@@ -2,42 +2,45 @@ import type { Log } from '../log.ts'
 import type { JobRecord, Store } from '../store/store.ts'
 import type { JobKey } from './live-runs.ts'
 
-/** Those who wait for the end of a job in this process. */
+/** Waits for the end of jobs in this process. */
 export function openWaiters({ store, log }: { store: Pick<Store['jobs'], 'find'>; log: Log }) {
   const waiting = new Map<string, Set<(job?: JobRecord) => void>>()
 
   return {
-    /** Resolves with the job when its end is told, with undefined when the signal aborts or everyone is let go. */
+    /**
+     * Resolves with the job when its end is announced, or with undefined when the signal aborts or `releaseAll` is
+     * called.
+     */
     wait(id: string, signal: AbortSignal): Promise<JobRecord | undefined> {
       if (signal.aborted) return Promise.resolve(undefined)
       return new Promise(resolve => {
-        const those = waiting.get(id) ?? new Set()
-        waiting.set(id, those)
+        const waiters = waiting.get(id) ?? new Set()
+        waiting.set(id, waiters)
         const settle = (job?: JobRecord) => {
-          those.delete(settle)
-          if (those.size === 0) waiting.delete(id)
+          waiters.delete(settle)
+          if (waiters.size === 0) waiting.delete(id)
           signal.removeEventListener('abort', giveUp)
           resolve(job)
         }
         const giveUp = () => settle()
-        those.add(settle)
+        waiters.add(settle)
         signal.addEventListener('abort', giveUp)
       })
     },
-    /** The job has ended. It is read only where somebody waits for it. */
-    tell({ id, organizationId }: JobKey): void {
-      const those = waiting.get(id)
-      if (!those) return
-      const all = (job?: JobRecord) => {
-        for (const settle of those) settle(job)
+    /** Announces that the job has ended. The job is read only if something waits for it. */
+    announce({ id, organizationId }: JobKey): void {
+      const waiters = waiting.get(id)
+      if (!waiters) return
+      const settleAll = (job?: JobRecord) => {
+        for (const settle of waiters) settle(job)
       }
-      store.find(organizationId, id).then(all, (thrown: unknown) => {
+      store.find(organizationId, id).then(settleAll, (thrown: unknown) => {
         log.warn('A job that has ended could not be read', { job: id }, thrown)
-        all()
+        settleAll()
       })
     },
     releaseAll(): void {
-      for (const those of waiting.values()) for (const settle of those) settle()
+      for (const waiters of waiting.values()) for (const settle of waiters) settle()
     },
   }
 }

@@ -3,10 +3,10 @@ import type { Lease } from '../models/fleet.ts'
 import type { WaitingJob } from '../store/store.ts'
 import type { Queue, RunningEntry } from './queue.ts'
 
-/** A slot that was given to a call that waited; the turn is ended with the slot. */
+/** The slot of a call that waited; the running entry ends with the slot. */
 export interface CallSlot {
   lease: Lease
-  turn: RunningEntry
+  entry: RunningEntry
 }
 
 /** A call in the queue. Times are monotonic milliseconds. */
@@ -23,7 +23,7 @@ export function openWaitingCalls({ queue, now = () => performance.now() }: { que
   const models = new Map<string, Map<string, WaitingCall>>()
   const calls = new Map<string, WaitingCall>()
 
-  function forget({ job }: WaitingCall): void {
+  function remove({ job }: WaitingCall): void {
     calls.delete(job.id)
     const own = models.get(job.modelId)
     own?.delete(job.id)
@@ -40,19 +40,19 @@ export function openWaitingCalls({ queue, now = () => performance.now() }: { que
     },
     find: (id: string): WaitingCall | undefined => calls.get(id),
     waitedMs: ({ since }: WaitingCall): number => now() - since,
-    /** Its turn has come; the queue has taken it out already. */
+    /** Gives the call its slot; the queue has removed it already. */
     grant(call: WaitingCall, slot: CallSlot): void {
-      forget(call)
+      remove(call)
       call.granted(slot)
     },
-    /** Takes the call out of the queue; false where it does not wait any more. */
+    /** Removes the call from the queue; false if it is not waiting. */
     withdraw(call: WaitingCall): boolean {
       if (calls.get(call.job.id) !== call) return false
-      forget(call)
+      remove(call)
       queue.remove(call.job)
       return true
     },
-    /** Refuses the calls of a model whose time ends within so many milliseconds. */
+    /** Refuses the calls of a model whose wait ends within this many milliseconds. */
     refuse(modelId: string, failure: () => Failure, withinMs: number): void {
       const before = now() + withinMs
       const calls = Array.from(models.get(modelId)?.values() ?? []).filter(({ deadline }) => deadline <= before)

@@ -6,19 +6,19 @@ export interface ModelQueue {
   /** By class and organization. */
   readonly lanes: Map<string, Lane>
   readonly classes: Record<JobClass, ClassState>
-  /** Milliseconds that its entries usually take; null before the first one has ended. */
+  /** Milliseconds that its entries typically take; null before the first one has ended. */
   typicalMs: number | null
   interactive: number
   background: number
   underWay: number
-  /** Turns since a lane was last served for having waited too long. */
+  /** Entries taken since a lane was last served for having waited too long. */
   turnsSinceAged: number
 }
 
 /** The accounts of one class. */
 export interface ClassState {
   readonly accounts: Map<string, Account>
-  /** What the account served last had had before that: whoever comes back begins here, with no savings. */
+  /** What the account served last had used before: an idle organization continues here, without savings. */
   floor: number
 }
 
@@ -28,7 +28,7 @@ export interface QueuedLane {
   lane: Lane
 }
 
-/** A look into the store that is needed: `found` or `missed` is the answer to it. */
+/** A read of the store that is needed; answer it with `found` or `missed`. */
 export interface StoreRead {
   readonly modelId: string
   readonly class: JobClass
@@ -38,11 +38,11 @@ export interface StoreRead {
   readonly reading: Reading
 }
 
-const smallestWindow = 8
+const minWindow = 8
 const newClass = (): ClassState => ({ accounts: new Map(), floor: 0 })
 const keyOf = (jobClass: JobClass, organizationId: string): string => `${jobClass} ${organizationId}`
 
-/** The account of an organization in a class, made at the floor where there is none. */
+/** The account of an organization in a class, created at the floor if missing. */
 export function accountOf({ accounts, floor }: ClassState, organizationId: string): Account {
   let account = accounts.get(organizationId)
   if (!account) accounts.set(organizationId, (account = { had: floor, servedAt: 0, underWay: 0, typicalMs: null }))
@@ -50,16 +50,16 @@ export function accountOf({ accounts, floor }: ClassState, organizationId: strin
 }
 
 /**
- * What is in memory of what waits: for each model, class and organization the first entries, and what is to be read
- * from the store next. Bounded: the more lanes there are, the less is held of each.
+ * The part of the queue that is in memory: for each model, class and organization the first entries, and which store
+ * read is needed next. Bounded: the more lanes there are, the fewer entries each holds.
  */
 export function openWindows({ window, most, now }: { window: number; most: number; now: () => number }) {
   const queues = new Map<string, ModelQueue>()
-  /** Lanes that should be read from the store. */
+  /** Lanes to read from the store. */
   const unread = new Set<Lane>()
   let lanes = 0
 
-  const size = () => Math.min(window, Math.max(smallestWindow, Math.floor(most / Math.max(1, lanes))))
+  const size = () => Math.min(window, Math.max(minWindow, Math.floor(most / Math.max(1, lanes))))
 
   function find({ modelId, class: jobClass, organizationId }: LaneName): QueuedLane | undefined {
     const queue = queues.get(modelId)
@@ -80,7 +80,7 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
     queue: (modelId: string): ModelQueue | undefined => queues.get(modelId),
     all: (): Iterable<[string, ModelQueue]> => queues,
 
-    /** Changes a lane by `how`, and keeps the counts of its queue. */
+    /** Changes a lane by `how`, and updates the counts of its queue. */
     change({ queue, lane }: QueuedLane, how: () => void): void {
       const before = waitingIn(lane)
       how()
@@ -90,7 +90,7 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
       if (hasMore(lane) && !lane.reading && lane.window.length < size() / 2) unread.add(lane)
     },
 
-    /** The lane of that name, made where there is none. */
+    /** The lane of that name, created if missing. */
     lane({ modelId, class: jobClass, organizationId }: LaneName): QueuedLane {
       let queue = queues.get(modelId)
       if (!queue) {
@@ -115,12 +115,12 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
       return { queue, lane }
     },
 
-    /** Forgets a lane in which nothing waits and of which nothing runs. What its organization has had is kept. */
+    /** Removes a lane without waiting and running entries. The account of its organization is kept. */
     forgetLane({ queue, lane }: QueuedLane): void {
       if (waitingIn(lane) === 0 && !hasMore(lane) && lane.underWay === 0 && !lane.reading) drop(queue, lane)
     },
 
-    /** Forgets the accounts of organizations for which nothing waits, nothing runs and nothing is owed. */
+    /** Removes the accounts of organizations that have no waiting and no running entries and no debt. */
     forgetAccounts(queue: ModelQueue): void {
       for (const jobClass of jobClasses) {
         const { accounts, floor } = queue.classes[jobClass]
@@ -129,7 +129,7 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
       }
     },
 
-    /** Where nothing waits and nothing runs, all accounts begin anew. How long entries take stays known. */
+    /** Resets all accounts of a model without waiting and running entries. Typical durations are kept. */
     rest(modelId: string): void {
       const queue = queues.get(modelId)
       if (!queue || queue.interactive + queue.background + queue.underWay > 0) return
@@ -142,7 +142,7 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
       if (queue.typicalMs === null) queues.delete(modelId)
     },
 
-    /** Begins a look at what comes after the window; `underWay`: ids that may be found although they do not wait. */
+    /** Starts a read of the jobs after the window; `underWay`: ids that may be found although they do not wait. */
     read(lane: Lane, underWay: Iterable<string>): StoreRead {
       unread.delete(lane)
       lane.reading = { came: Number.POSITIVE_INFINITY, gone: new Set(underWay) }
@@ -151,13 +151,13 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
         class: lane.class,
         organizationId: lane.organizationId,
         from: Math.max(lane.through, Number.MIN_SAFE_INTEGER),
-        // Those at the end of the window are found again.
+        // The read returns the jobs at the end of the window again.
         limit: Math.max(1, size() - lane.window.length) + lane.window.filter(job => job.rank >= lane.through).length,
         reading: lane.reading,
       }
     },
 
-    /** A lane that should be read before anything has to wait for it. */
+    /** A lane to read before an entry has to wait for it. */
     unread: (): Lane | undefined => unread.values().next().value,
 
     found(read: StoreRead, jobs: readonly WaitingJob[]): void {
@@ -184,5 +184,5 @@ export function openWindows({ window, most, now }: { window: number; most: numbe
 }
 export type Windows = ReturnType<typeof openWindows>
 
-/** What names a lane: every waiting entry has it. */
+/** Identifies a lane: every waiting entry has these fields. */
 export type LaneName = Pick<WaitingJob, 'modelId' | 'class' | 'organizationId'>

@@ -78,7 +78,7 @@ export function statusOf(
 ): z.input<typeof ModelStatus> {
   const activity = models[model.id]
   const own = residents.filter(resident => resident.modelId === model.id)
-  const outlook = jobs.outlook(model.id)
+  const outlook = jobs.queueForecast(model.id)
   const etaMs = outlook.waiting > 0 ? (outlook.etaMs ?? activity?.etaMs) : activity?.etaMs
   const bySlug = slugsOf(model)
   const slugs = Object.fromEntries(bySlug)

@@ -101,7 +101,7 @@ function loadOf(
   const activity = models[model.id]
   const ready = residents.filter(({ modelId, state }) => modelId === model.id && state === 'ready')
   const rate = throughput.rate(model.id)
-  const { waiting, interactive } = jobs.outlook(model.id)
+  const { waiting, interactive } = jobs.queueForecast(model.id)
   const mean = (kind: Timing) => {
     const ms = timings.mean(kind, model.id)
     return ms === null ? null : Math.round(ms * 100) / 100

@@ -46,7 +46,7 @@ export function leasing(fleet: Fleet, models: readonly Model[]): LeasingFleet {
     queue,
     waiting,
     recorder,
-    pace: openJobDurations(),
+    durations: openJobDurations(),
     rankOf: () => ++came,
     log,
   })

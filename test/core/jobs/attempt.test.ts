@@ -56,7 +56,7 @@ test('what was stopped before it began never begins', async () => {
 test('its time is measured from when it begins, and said in the message', async () => {
   const { end } = await begin(obedient, { timeoutMs: 100 })
   expect(end).toMatchObject({ code: 'timeout', retryable: false })
-  expect((end as Failure).message).toBe('The job job_x ran for 0.1 s, which is all that it was given (timeout).')
+  expect((end as Failure).message).toBe('The job job_x ran for 0.1 s, which is its time limit (timeout).')
 })
 
 test('a run that does not stop is left behind after the grace, and what it brings is not lost', async () => {

@@ -87,7 +87,7 @@ test("a call waits behind another one's, and one of another organization does no
   await first.began
   const backlog = Array.from({ length: 10 }, () => call())
   const other = call({ organization: 'org_other' })
-  expect(jobs.outlook('m')).toMatchObject({ waiting: 11, interactive: 11 })
+  expect(jobs.queueForecast('m')).toMatchObject({ waiting: 11, interactive: 11 })
   const order: string[] = []
   backlog.forEach((one, at) => void one.began.then(() => order.push(`a${at}`)))
   void other.began.then(() => order.push('b'))
@@ -142,7 +142,7 @@ describe('the bound of the queue', () => {
     await first.began
     const waiting = [call({ of }), call({ of })]
     await expect(call({ of }).result).rejects.toMatchObject({ code: 'queue_full' })
-    expect(() => jobs.calls.requireRoom(of)).toThrow(/2 requests wait for 'm' already/)
+    expect(() => jobs.calls.requireRoom(of)).toThrow(/2 requests already wait for 'm'/)
     waiting[1]!.leave()
     await expect(waiting[1]!.result).rejects.toMatchObject({ code: 'cancelled' })
     expect(() => jobs.calls.requireRoom(of)).not.toThrow()
@@ -219,7 +219,7 @@ describe('a wait ends', () => {
     const second = call()
     second.leave()
     await expect(second.result).rejects.toMatchObject({ code: 'cancelled' })
-    expect(jobs.outlook('m').waiting).toBe(0)
+    expect(jobs.queueForecast('m').waiting).toBe(0)
     first.leave()
     await expect(first.result).rejects.toMatchObject({ code: 'cancelled' })
     expect(slots.held('m')).toBe(0)

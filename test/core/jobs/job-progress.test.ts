@@ -105,7 +105,7 @@ test.each<[rule: string, job: Partial<JobRecord>, facts: Partial<Facts>, expecte
       etaMs: 124_000,
       waitingFor: {
         reason: 'not_before',
-        detail: 'It begins in about 2 min at the earliest, as was asked for.',
+        detail: 'It starts in about 2 min at the earliest (not_before).',
         etaMs: 120_000,
       },
     },

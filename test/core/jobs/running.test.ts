@@ -45,7 +45,7 @@ test('nothing is claimed before a slot is held', async () => {
   const jobs = open(hand.run)
   const { job } = await jobs.submit(newJob())
   const urgent = (await jobs.submit(newJob({ priority: 10 }))).job
-  expect(jobs.outlook('tiny-chat').waiting).toBe(2)
+  expect(jobs.queueForecast('tiny-chat').waiting).toBe(2)
   expect((await find(job.id)).status).toBe('pending')
   // What came last and is urgent still goes first: the order is decided now.
   slots.setSlots('tiny-chat', 1)
@@ -57,9 +57,9 @@ test('what is cancelled while it waits leaves nothing in the queue', async () =>
   slots.setSlots('tiny-chat', 0)
   const jobs = open(byHand().run)
   const ids = await Promise.all(Array.from({ length: 20 }, async () => (await jobs.submit(newJob())).job.id))
-  expect(jobs.outlook('tiny-chat').waiting).toBe(20)
+  expect(jobs.queueForecast('tiny-chat').waiting).toBe(20)
   for (const id of ids) await jobs.cancel(organizationId, id)
-  expect(jobs.outlook('tiny-chat').waiting).toBe(0)
+  expect(jobs.queueForecast('tiny-chat').waiting).toBe(0)
   expect(slots.held()).toBe(0)
   await jobs.drain(0)
 })

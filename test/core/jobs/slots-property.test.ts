@@ -73,9 +73,9 @@ test('no slot is lost or given twice, and each entry ends once, whatever comes, 
             job: waiting(id, organizations[one.organization]!, came, 'm', 'interactive'),
             since: 0,
             deadline: Number.POSITIVE_INFINITY,
-            granted({ lease, turn }) {
+            granted({ lease, entry }) {
               waits.delete(id)
-              hold(id, lease, turn, () => {})
+              hold(id, lease, entry, () => {})
             },
             refused() {
               waits.delete(id)
@@ -84,27 +84,27 @@ test('no slot is lost or given twice, and each entry ends once, whatever comes, 
           }
           waits.set(id, call)
           calls.add(call)
-          dispatch.look('m')
+          dispatch.check('m')
         } else if (one.do === 'job') {
           const id = `job${++came}`
           const job = waiting(id, organizations[one.organization]!, came, 'm', stored[one.jobClass])
           jobs.set(id, job)
           queue.offer(job)
-          dispatch.look('m')
+          dispatch.check('m')
         } else if (one.do === 'end' && held.length > 0) held.splice(one.which % held.length, 1)[0]!.end()
         else if (one.do === 'leave' && waits.size > 0) {
           const [id, call] = [...waits][one.which % waits.size]!
           expect(calls.withdraw(call)).toBe(true)
           waits.delete(id)
           ended.push(id)
-          dispatch.look('m')
+          dispatch.check('m')
         } else if (one.do === 'cancel') {
           const pending = [...jobs].filter(([id]) => !ended.includes(id) && !held.some(other => other.id === id))
           const [id, job] = pending[one.which % Math.max(1, pending.length)] ?? []
           if (!id || !job) continue
           queue.remove(job)
           ended.push(id)
-          dispatch.look('m')
+          dispatch.check('m')
         } else if (one.do === 'slots') slots.setSlots('m', one.count)
         else if (one.do === 'refuse') {
           slots.refuse('m', new Failure('worker_error', 'It broke.', { retryAfterMs: 100 }))
