@@ -16,7 +16,7 @@ import type { Keys } from './keys.ts'
 import { planLimits } from './plan.ts'
 import { digestMatches, digestOf, hintOf, mintSecret, parseSecret } from './secret.ts'
 
-/** Who asks: one token of one organization. */
+/** The authenticated caller: one token of one organization. */
 export interface Caller {
   tokenId: string
   token: VerifiableToken
@@ -39,20 +39,20 @@ export interface TokenOptions {
 
 const day = 86_400_000
 /**
- * How long a verified secret is taken at its word. Changes made through this server count at once; what another process
- * writes (the command line beside it) counts within this time. The digest and the look cost 10 µs of every request
- * otherwise, a tenth of what the gateway does for a chat.
+ * How long a verified secret is cached. Changes through this server take effect at once; changes by another process
+ * (the CLI beside it) within this time. Otherwise the digest and the look-up would cost 10 µs of every request, a tenth
+ * of the gateway's work for a chat.
  */
-const trustMs = 50
-const maxTrusted = 4_096
-/** The longest that a rotated secret may go on working beside its successor. */
-export const longestOverlapMs = day
+const cacheMs = 50
+const maxCached = 4_096
+/** The maximum time that a rotated secret still works beside its successor, milliseconds. */
+export const maxOverlapMs = day
 
-/** The status a token has now: what is stored, or `expired` once its time has passed. */
+/** The current status of a token: the stored one, or `expired` once its time has passed. */
 export const statusAt = (token: { status: TokenStatus; expiresAt: number | null }, now: number): TokenStatus =>
   token.status === 'active' && token.expiresAt !== null && token.expiresAt <= now ? 'expired' : token.status
 
-/** A pattern such as `qwen/*` against a model id; `*` stands for any characters. */
+/** Matches a model id against patterns such as `qwen/*`; `*` stands for any characters. */
 export const modelAllowed = (patterns: readonly string[] | null, modelId: string): boolean =>
   patterns === null ||
   patterns.some(pattern => {
@@ -71,8 +71,8 @@ export const modelAllowed = (patterns: readonly string[] | null, modelId: string
   })
 
 /**
- * Organizations and their tokens: creation, verification, the ends of a token's life. Secrets are returned once, by
- * `issue` and `rotate`; only their digests are stored.
+ * Organizations and their tokens: creation, verification, change and revocation. `issue` and `rotate` return a secret
+ * once; only its digest is stored.
  */
 export function openAccounts({
   store,
@@ -86,21 +86,21 @@ export function openAccounts({
   now?: () => number
 }) {
   const uses = new Map<string, number>()
-  const trusted = new Map<string, VerifiableToken>()
-  let trustedUntil = 0
+  const cached = new Map<string, VerifiableToken>()
+  let cachedUntil = 0
   let lastChange: Promise<unknown> = Promise.resolve()
 
   /**
-   * Runs a change of tokens, one after the other: two that end each other's tokens must not both find that one is left.
-   * From its end on nobody is judged by an earlier look.
+   * Runs changes of tokens one after the other: two changes that each disable the other's token must not both find
+   * another active one. Clears the cache afterwards.
    */
-  function changing<T>(change: () => Promise<T>): Promise<T> {
-    const done = lastChange.then(change).finally(() => trusted.clear())
+  function inOrder<T>(change: () => Promise<T>): Promise<T> {
+    const done = lastChange.then(change).finally(() => cached.clear())
     lastChange = done.catch(() => {})
     return done
   }
 
-  /** Refuses with `conflict` to end the last active token that can manage tokens; nobody could let one in again. */
+  /** Throws `conflict` for the last active token that can manage tokens; without it nobody could create another one. */
   async function requireOtherAdmin(token: TokenRecord): Promise<void> {
     if (statusAt(token, now()) !== 'active' || !token.scopes.includes('admin:write')) return
     if ((await store.tokens.countActive(token.organizationId, 'admin:write', now())) > 1) return
@@ -132,28 +132,28 @@ export function openAccounts({
     }
   }
 
-  /** The token whose secret this is, whatever its state; undefined for any other text. Also used by the leak scan. */
+  /** The token of this secret, in any state; undefined for any other text. The leak scan uses it too. */
   function find(secret: string): VerifiableToken | undefined {
     const at = performance.now()
-    if (at >= trustedUntil || trusted.size >= maxTrusted) {
-      trusted.clear()
-      trustedUntil = at + trustMs
+    if (at >= cachedUntil || cached.size >= maxCached) {
+      cached.clear()
+      cachedUntil = at + cacheMs
     }
-    // A hit needs the whole secret. What is not one takes the slow way, whose comparison takes the same time for all.
-    const known = trusted.get(secret)
+    // Only the whole secret hits the cache. Anything else takes the slow path, whose comparison takes constant time.
+    const known = cached.get(secret)
     if (known) return known
     const publicId = parseSecret(secret)
     const row = publicId === undefined ? undefined : store.tokens.verify(publicId)
     if (!digestMatches(row?.digest, digestOf(keys.tokenPepper, secret))) return undefined
-    trusted.set(secret, row!)
+    cached.set(secret, row!)
     return row
   }
 
   return {
     /**
-     * The caller behind a secret. Throws Failure `missing_api_key`, `invalid_api_key`, `token_revoked`,
-     * `token_expired`, `organization_disabled`. Synchronous; about 10 µs at first sight of a secret, nothing worth
-     * counting after that.
+     * Returns the caller of a secret. Throws Failure `missing_api_key`, `invalid_api_key`, `token_revoked`,
+     * `token_expired`, `organization_disabled`. Synchronous; about 10 µs for a secret that is not cached, negligible
+     * otherwise.
      */
     authenticate(secret: string | undefined): Caller {
       if (!secret)
@@ -162,7 +162,7 @@ export function openAccounts({
       if (!token)
         throw new Failure(
           'invalid_api_key',
-          `Incorrect API key provided: ${shown(secret)}. Create one with "infer token create".`,
+          `Incorrect API key provided: ${maskSecret(secret)}. Create one with "infer token create".`,
         )
       if (token.status === 'revoked' || token.status === 'disabled')
         throw new Failure('token_revoked', `The token '${token.name}' (${token.hint}) is ${token.status}.`)
@@ -213,9 +213,12 @@ export function openAccounts({
     list: (organizationId: string, page: { limit: number; after?: string; status?: TokenStatus }) =>
       store.tokens.list(organizationId, page),
     token: (organizationId: string, id: string) => store.tokens.find(organizationId, id),
-    /** Undefined: no such token. `conflict` for a revoked one, and for the last that can manage tokens unless forced. */
+    /**
+     * Undefined: no such token. `conflict` for a revoked token, and for the last one that can manage tokens unless
+     * forced.
+     */
     update: (organizationId: string, id: string, change: TokenChange, force = false) =>
-      changing(async (): Promise<TokenRecord | undefined> => {
+      inOrder(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)
         const ends =
           change.status === 'disabled' ||
@@ -225,15 +228,18 @@ export function openAccounts({
         return store.tokens.update(organizationId, id, change)
       }),
 
-    /** Undefined: no such token. `conflict` for the last that can manage tokens unless forced. */
+    /** Undefined: no such token. `conflict` for the last one that can manage tokens unless forced. */
     revoke: (organizationId: string, id: string, force = false) =>
-      changing(async (): Promise<TokenRecord | undefined> => {
+      inOrder(async (): Promise<TokenRecord | undefined> => {
         const token = await store.tokens.find(organizationId, id)
         if (token && !force) await requireOtherAdmin(token)
         return token && store.tokens.revoke(organizationId, id, now())
       }),
 
-    /** A new secret under a new id with the same rights; the old one works until `overlapMs` from now (at most a day). */
+    /**
+     * Creates a new secret under a new id with the same rights; the old one works for `overlapMs` from now (at most a
+     * day).
+     */
     async rotate(
       organizationId: string,
       id: string,
@@ -249,14 +255,14 @@ export function openAccounts({
       const lifetime = old.expiresAt === null ? null : now() + (old.expiresAt - old.createdAt)
       const { token, secret } = draft({ ...old, expiresAt: lifetime, createdBy: old.id })
       const previousValidUntil = Math.min(
-        now() + Math.min(overlapMs, longestOverlapMs),
+        now() + Math.min(overlapMs, maxOverlapMs),
         old.expiresAt ?? Number.POSITIVE_INFINITY,
       )
-      const created = await changing(() => store.tokens.rotate(organizationId, id, token, previousValidUntil))
+      const created = await inOrder(() => store.tokens.rotate(organizationId, id, token, previousValidUntil))
       return created && { token: created, secret, previousValidUntil }
     },
 
-    /** Writes what `authenticate` has gathered about last uses; called now and then and at the end. */
+    /** Writes the last-used times that `authenticate` has collected; called regularly and at shutdown. */
     async flushUses(): Promise<void> {
       if (uses.size === 0) return
       const batch = [...uses].map(([id, at]) => ({ id, at }))
@@ -269,4 +275,4 @@ export function openAccounts({
 }
 export type Accounts = ReturnType<typeof openAccounts>
 
-const shown = (secret: string): string => (secret.length > 8 ? `${secret.slice(0, 3)}…${secret.slice(-4)}` : '…')
+const maskSecret = (secret: string): string => (secret.length > 8 ? `${secret.slice(0, 3)}…${secret.slice(-4)}` : '…')

@@ -3,10 +3,10 @@ import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs
 import { join } from 'node:path'
 import { Failure } from '../failure.ts'
 
-/** Keys derived from the master key, one for each use, so that none can stand in for another. */
+/** Keys derived from the master key, one for each use, so that none can be used in place of another. */
 export interface Keys {
   tokenPepper: KeyObject
-  /** Signs the addresses of files. */
+  /** Signs the URLs of files. */
   links: KeyObject
 }
 
@@ -14,9 +14,9 @@ const derive = (master: Uint8Array, use: string): KeyObject =>
   createSecretKey(Buffer.from(hkdfSync('sha256', master, '', `infer/${use}/v1`, 32)))
 
 /**
- * The keys of this installation, from 32 bytes of base64: given (`INFER_MASTER_KEY`, already removed from the
- * environment) or the file `master-key` in the data directory, which is created 0600 when it is missing.
- * Losing the key makes every token worthless, so a backup of the data directory includes it.
+ * The keys of this installation, derived from 32 bytes in base64: `given` (`INFER_MASTER_KEY`, already removed from the
+ * environment), or the file `master-key` in the data directory, which is created with mode 0600 if missing. Without the
+ * key no token works, so a backup of the data directory must include it.
  */
 export function openKeys(dataDir: string, given?: string): Keys {
   const master = Buffer.from(given ?? readOrCreate(join(dataDir, 'master-key')), 'base64')

@@ -1,13 +1,13 @@
 import type { Bucket } from './plan.ts'
 
-/** What one request found in its bucket. Absent limits give `limit: 0` and are always allowed. */
+/** The result of one request's check. Without a limit, `limit` is 0 and every request is allowed. */
 export interface Allowance {
   allowed: boolean
   limit: number
   remaining: number
   /** Milliseconds until the bucket is full again. */
   resetMs: number
-  /** Milliseconds until the next request is allowed; 0 when this one was. */
+  /** Milliseconds until the next request is allowed; 0 if this one was. */
   retryAfterMs: number
 }
 
@@ -16,21 +16,21 @@ interface Level {
   at: number
 }
 
-/** A token bucket that holds `perMinute` and refills evenly: the minute's figure also bounds a burst. Pure. */
+/** A token bucket that holds `perMinute` and refills evenly: the limit per minute also limits a burst. Pure. */
 export function take(level: Level | undefined, perMinute: number, now: number): { level: Level; allowance: Allowance } {
   const perMs = perMinute / 60_000
   const tokens = Math.min(perMinute, level ? level.tokens + Math.max(0, now - level.at) * perMs : perMinute)
-  // Sums of fractions miss whole numbers by a hair; a millionth of a request is not a reason to refuse one.
+  // Sums of fractions miss whole numbers by rounding; a millionth of a request is no reason to refuse one.
   const allowed = tokens >= 1 - 1e-6
-  const left = allowed ? Math.max(0, tokens - 1) : tokens
+  const remaining = allowed ? Math.max(0, tokens - 1) : tokens
   return {
-    level: { tokens: left, at: now },
+    level: { tokens: remaining, at: now },
     allowance: {
       allowed,
       limit: perMinute,
-      remaining: Math.floor(left),
-      resetMs: Math.ceil((perMinute - left) / perMs),
-      retryAfterMs: allowed ? 0 : Math.ceil((1 - left) / perMs - 1e-6),
+      remaining: Math.floor(remaining),
+      resetMs: Math.ceil((perMinute - remaining) / perMs),
+      retryAfterMs: allowed ? 0 : Math.ceil((1 - remaining) / perMs - 1e-6),
     },
   }
 }
@@ -39,7 +39,7 @@ const unlimited: Allowance = { allowed: true, limit: 0, remaining: 0, resetMs: 0
 
 /**
  * Rate limits by organization and bucket, in memory, on the monotonic clock. Holds one small entry for every
- * organization seen in the last minutes; full buckets are forgotten, so it cannot grow without bound.
+ * organization seen in the last minutes; full buckets are removed, so memory is bounded.
  */
 export function openLimiter(now: () => number = () => performance.now()) {
   const levels: Record<Bucket, Map<string, Level>> = { api: new Map(), jobs: new Map() }
@@ -65,13 +65,17 @@ export function openLimiter(now: () => number = () => performance.now()) {
 export type Limiter = ReturnType<typeof openLimiter>
 
 /**
- * Counts wrong credentials by client address, so that guessing is slowed while right tokens are never delayed.
- * Bounded: past `most` addresses the oldest is forgotten.
+ * Counts wrong credentials by client address, so that guessing is slowed down while valid tokens are never delayed.
+ * Bounded: beyond `maxAddresses`, the oldest is removed.
  */
-export function openWrongTokenLimiter(perMinute: number, now: () => number = () => performance.now(), most = 10_000) {
+export function openWrongTokenLimiter(
+  perMinute: number,
+  now: () => number = () => performance.now(),
+  maxAddresses = 10_000,
+) {
   const levels = new Map<string, Level>()
   return {
-    /** Milliseconds to wait when this address has used up its failures, else 0. Does not count. */
+    /** Milliseconds to wait if this address has too many failures, else 0. Does not count. */
     blockedFor(address: string): number {
       const level = levels.get(address)
       if (!level) return 0
@@ -82,7 +86,7 @@ export function openWrongTokenLimiter(perMinute: number, now: () => number = () 
       const { level } = take(levels.get(address), perMinute, now())
       levels.delete(address)
       levels.set(address, level)
-      if (levels.size > most) levels.delete(levels.keys().next().value!)
+      if (levels.size > maxAddresses) levels.delete(levels.keys().next().value!)
     },
   }
 }

@@ -2,15 +2,15 @@ import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:c
 import { crc32 } from 'node:zlib'
 
 /**
- * The form of a token's secret: `sk-infer-` + 12 characters by which its row is found + `-` + 43 random characters
- * (256 bits) + 6 characters of CRC32, all base62. The checksum lets a typo or a forged scanner hit be refused without
- * a query; the prefix lets one pattern find leaks.
+ * The format of a token's secret: `sk-infer-` + 12 characters that identify its row + `-` + 43 random characters (256
+ * bits) + 6 characters of CRC32, all base62. The checksum rejects typos and false matches of secret scanners without a
+ * query; the prefix lets one pattern find leaks.
  */
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const form = /^sk-infer-([0-9A-Za-z]{12})-([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/
 const length = 9 + 12 + 1 + 43 + 6
 
-/** Finds secrets in any text; global, so for `matchAll`. A match is well formed only if `parseSecret` takes it too. */
+/** Finds secrets in any text; global, for `matchAll`. A match is well formed only if `parseSecret` accepts it too. */
 export const secretPattern = /sk-infer-[0-9A-Za-z]{12}-[0-9A-Za-z]{49}/g
 
 function base62(count: number): string {
@@ -27,34 +27,34 @@ function checksum(text: string): string {
   return out
 }
 
-/** A new secret and the public id inside it. */
+/** Creates a secret, and returns it with its public id. */
 export function mintSecret(): { secret: string; publicId: string } {
   const publicId = base62(12)
   const body = `sk-infer-${publicId}-${base62(43)}`
   return { secret: body + checksum(body), publicId }
 }
 
-/** The public id of a well-formed secret; undefined for anything else. Never asks the store. */
+/** The public id of a well-formed secret; undefined for anything else. Does not query the store. */
 export function parseSecret(text: string): string | undefined {
   if (text.length !== length) return undefined
   const match = form.exec(text)
   return match && checksum(text.slice(0, -6)) === match[3] ? match[1] : undefined
 }
 
-/** What may be shown of a secret afterwards: its last four characters. */
+/** The part of a secret that may be shown later: its last four characters. */
 export const hintOf = (secret: string): string => `…${secret.slice(-4)}`
 
 /**
- * What is stored: HMAC-SHA256(pepper, secret). A stolen database alone cannot verify a guess. The pepper is a prepared
- * key because making one from bytes costs 11 µs a request, five times the digest itself.
+ * The stored digest: HMAC-SHA256(pepper, secret). A stolen database alone cannot verify a guess. The pepper is a
+ * KeyObject because creating one from bytes costs 11 µs per request, five times the digest itself.
  */
 export const digestOf = (pepper: KeyObject, secret: string): Buffer =>
   createHmac('sha256', pepper).update(secret).digest()
 
-const nobody = randomBytes(32)
+const randomDigest = randomBytes(32)
 
 /** Compares in constant time; a missing row costs the same as a wrong secret. */
 export function digestMatches(stored: Uint8Array | undefined, given: Uint8Array): boolean {
-  const equal = timingSafeEqual(stored ?? nobody, given)
+  const equal = timingSafeEqual(stored ?? randomDigest, given)
   return equal && stored !== undefined
 }

@@ -2,12 +2,12 @@ import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
 import { planShares } from './plan.ts'
 
-/** How long a plan is taken at its word: a change of it counts within this time. */
-const trustMs = 60_000
+/** How long the plans are cached: a change takes effect within this time. */
+const cacheMs = 60_000
 
 /**
- * The share of the GPUs that each organization has, by its plan. Answered from memory; an organization that is not
- * known yet counts as one of the smallest plan until it has been looked up.
+ * The share of GPU time of each organization, by its plan. Answered from memory; an unknown organization has the
+ * smallest plan until the plans have been read again.
  */
 export function openShares({ store, log }: { store: Pick<Store['organizations'], 'list'>; log: Log }) {
   let shares = new Map<string, number>()
@@ -30,13 +30,13 @@ export function openShares({ store, log }: { store: Pick<Store['organizations'],
   }
 
   return {
-    /** Resolves when they are known. */
+    /** Reads the plans; resolves when they are known. */
     read,
     of(organizationId: string): number {
       const known = shares.get(organizationId)
       const age = performance.now() - readAt
-      // One that was made a moment ago is looked for at once, but not again and again.
-      if (age > trustMs || (known === undefined && age > 1_000)) void read()
+      // An organization that was just created is looked up at once, but at most once a second.
+      if (age > cacheMs || (known === undefined && age > 1_000)) void read()
       return known ?? planShares.free
     },
   }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { TokenRecord } from '../store/store.ts'
 import { statusAt } from './accounts.ts'
 
-/** A token as the API and the command line show it: times in epoch seconds, never a secret. */
+/** A token as the API and the CLI show it: times in epoch seconds, never a secret. */
 export const TokenView = z
   .object({
     id: z.string().describe('Id of the token: `tok_…`.'),

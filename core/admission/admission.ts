@@ -8,24 +8,24 @@ import { modelFor } from '../tasks/catalog.ts'
 import { taskRecord } from '../tasks/registry.ts'
 import type { BodyMemory, BodySize } from './body-memory.ts'
 
-/** Who asks for work. */
+/** The caller who requests work. */
 export type Requester = Pick<Caller, 'organizationId' | 'tokenId' | 'token'>
 
-/** The work that is asked for. */
+/** The requested work. */
 export interface WorkRequest {
-  /** `call`: a synchronous caller waits for it. `job`: it is stored. `node`: a workflow will come to it. */
+  /** `call`: a synchronous caller waits for it. `job`: it is stored. `node`: it is a node of a new execution. */
   kind: 'call' | 'job' | 'node'
   task: Task
   modelId: string
-  /** The field of the request that names the model; null where its address does. */
+  /** The field of the request that names the model; null if its URL does. */
   param?: string | null
 }
 
 declare const admitted: unique symbol
 
 /**
- * Work that may begin. Calls, jobs and executions are begun with one of these and nothing else, and only admission makes
- * them, so that no way leads past it.
+ * Work that may begin. Calls, jobs and executions can only be started with an `Admitted`, and only admission creates
+ * one, so no code can bypass it.
  */
 export interface Admitted {
   readonly [admitted]: true
@@ -35,19 +35,19 @@ export interface Admitted {
   readonly model: Model
 }
 
-/** Whether there is room for more work. Each throws a Failure that says when to try again. */
+/** Checks for capacity. Each throws a Failure that says when to retry. */
 export interface CapacityChecks {
-  /** Usage records that are not written yet are bounded: work that cannot be billed is not begun. */
+  /** Limits the usage records that are not written yet: work that cannot be billed is not started. */
   records(): void
-  /** The calls that wait for a model are bounded. */
+  /** Limits the calls that wait for a model. */
   queue(model: Model): void
-  /** What this machine lacks for the task is no reason to wait: such work is not begun. */
+  /** Refuses work for which this machine lacks something: waiting would not help. */
   machine(model: Model, task: Task): void
 }
 
 /**
- * The one gate before all work: synchronous requests, stored jobs, executions with each of their nodes, retries. It
- * answers with what may begin, or throws the Failure that the requester gets: `model_not_found`, `unsupported_task`,
+ * The only admission of work: synchronous requests, stored jobs, executions with each of their nodes, retries. Returns
+ * the work that may begin, or throws the Failure for the caller: `model_not_found`, `unsupported_task`,
  * `model_not_allowed`, `queue_full`, `no_capacity`.
  */
 export function openAdmission({
@@ -61,7 +61,7 @@ export function openAdmission({
 }) {
   const allowed = ({ token }: Requester, modelId: string): boolean => modelAllowed(token.models, modelId)
 
-  /** Throws Failure `model_not_allowed` where the token is not for this model. */
+  /** Throws Failure `model_not_allowed` if the token may not use this model. */
   function requireAllowed(requester: Requester, modelId: string, param: string | null): void {
     if (allowed(requester, modelId)) return
     const { name } = requester.token
@@ -71,22 +71,22 @@ export function openAdmission({
   }
 
   return {
-    /** Whether any work may begin now. Asked before a request is read. Throws Failure `no_capacity`. */
+    /** Checks whether any work may begin now, before a request is read. Throws Failure `no_capacity`. */
     requireRoom: (): void => room.records(),
 
     /**
-     * Whether one more call may wait for the model. Asked before media are fetched, and after an idempotency key was looked
-     * up: what was answered before is answered again however full the queue is. Throws Failure `queue_full`.
+     * Checks whether one more call may wait for the model. Call it before media are fetched, and after an idempotency
+     * key was looked up: a stored reply is returned again however full the queue is. Throws Failure `queue_full`.
      */
     requireQueueRoom: ({ model }: Admitted): void => room.queue(model),
 
-    /** Counts the memory of a body; see `hold` of the body room. Throws Failure `no_capacity`. */
+    /** Counts the memory of a body; see `hold` of BodyMemory. Throws Failure `no_capacity`. */
     holdBody: (size: BodySize): ((keep?: number) => void) => bodies.hold(size),
 
-    /** Whether the requester may use a model, as far as its token says. */
+    /** Whether the requester's token may use a model. */
     allowed,
 
-    /** Admits work of a requester, or throws the Failure that says what is wrong with it. */
+    /** Admits work of a requester, or throws the Failure that says why not. */
     admit(requester: Requester, { kind, task, modelId, param = 'model' }: WorkRequest): Admitted {
       modelFor(taskRecord(task), modelId, registry.catalog())
       const model = registry.find(modelId)!
@@ -98,14 +98,14 @@ export function openAdmission({
     },
 
     /**
-     * Admits an attempt of a job that was admitted before: its model must still be offered for its task. The token is not
-     * looked at again: what it began is carried out.
+     * Admits an attempt of a job that was admitted before: its model must still be offered for its task. The token is
+     * not checked again: work that it started is finished.
      */
     readmit({ task, modelId }: Pick<JobRecord, 'task' | 'modelId'>): Model {
       const model = registry.find(modelId)
       if (!model)
         throw new Failure('model_not_found', `The model '${modelId}' is no longer offered here.`, { param: 'model' })
-      // Whoever disables a model means to enable it again: the attempt never began, and the job waits.
+      // A disabled model is expected to be enabled again: the attempt never began, and the job waits.
       if (!model.enabled) throw new Failure('no_capacity', `The model '${modelId}' is disabled here.`)
       modelFor(taskRecord(task), modelId, registry.catalog())
       return model

@@ -1,27 +1,27 @@
 import { Failure } from '../failure.ts'
 
-/** So much at a time leaves garbage that is worth collecting, when no body has been held for so long after it. */
+/** From this many bytes on, garbage collection pays, once no body has been held for `quietMs`. */
 const largeBodyBytes = 16 << 20
 const quietMs = 5_000
 
-/** What a body takes of memory, bytes. */
+/** How much memory a body needs, bytes. */
 export interface BodySize {
-  /** For as long as it is held. */
+  /** While it is held. */
   kept: number
-  /** Beside that while it is read. Large bodies are read one at a time, so only the largest of these counts. */
+  /** Additionally while it is read. Large bodies are read one at a time, so only the largest of these counts. */
   whileRead: number
 }
 
 /**
- * Bounds what the bodies of all requests hold together, from before they are read until their answer. Large bodies
- * wait for slots and threads like small ones do, and a few hundred of them would be the memory of the machine. Calls
- * `collect` when it is quiet after much was held.
+ * Limits the memory of all request bodies together, from before they are read until they are answered. Large bodies
+ * wait for slots and threads like small ones, and a few hundred of them would fill the machine's memory. Calls
+ * `collect` when idle after large bodies were held.
  */
 export function openBodyMemory(maxBytes: number, collect: () => void = () => {}) {
-  /** Those that have not been read and take more while they are. */
+  /** Bodies that have not been read yet and need more memory while they are. */
   const unread = new Set<BodySize>()
   let held = 0
-  let most = 0
+  let peak = 0
   let quiet: NodeJS.Timeout | undefined
 
   function reading(): number {
@@ -31,26 +31,27 @@ export function openBodyMemory(maxBytes: number, collect: () => void = () => {})
   }
 
   function changed(): void {
-    most = Math.max(most, held)
+    peak = Math.max(peak, held)
     clearTimeout(quiet)
-    if (most < largeBodyBytes || held > 0) return
+    if (peak < largeBodyBytes || held > 0) return
     quiet = setTimeout(() => {
-      most = 0
+      peak = 0
       collect()
     }, quietMs).unref()
   }
 
   return {
     /**
-     * Counts a body. The function that it returns is called when the body has been read or is not needed any more: it
-     * reduces what is kept to so many bytes, 0 by default. Throws Failure `no_capacity` when there is no room.
+     * Reserves memory for a body. Call the returned function when the body has been read or is no longer needed: it
+     * reduces the reservation to `keep` bytes, 0 by default. Throws Failure `no_capacity` if there is not enough
+     * memory.
      */
     hold(size: BodySize): (keep?: number) => void {
       let bytes = size.kept
       if (held > 0 && held + bytes + Math.max(size.whileRead, reading()) > maxBytes)
         throw new Failure(
           'no_capacity',
-          'The requests under way hold all the memory there is for them. Try again in a moment.',
+          'Current requests use all the memory that is reserved for request bodies. Retry in a second.',
           { retryAfterMs: 1_000 },
         )
       held += bytes
