@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { longestOverlapMs } from '../../core/accounts/accounts.ts'
+import { maxOverlapMs } from '../../core/accounts/accounts.ts'
 import type { TokenView } from '../../core/accounts/token-view.ts'
 import { dataDirectory, remote } from '../../core/config.ts'
 import type { Scope, TokenStatus } from '../../core/store/store.ts'
@@ -100,7 +100,7 @@ export function define(command: Command, terminal: Terminal): void {
         .default(0, '0s'),
     )
     .action(async (id: string, { org, json, dataDir, overlap }: Common & { overlap: number }) => {
-      if (overlap > longestOverlapMs) throw usage('--overlap is at most 24h.')
+      if (overlap > maxOverlapMs) throw usage('--overlap is at most 24h.')
       await withTokenClient(dataDir, async client => {
         const rotated = await client.rotate(id, { organization: org, overlapMs: overlap })
         if (json) terminal.json(rotated)

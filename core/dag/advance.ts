@@ -1,8 +1,8 @@
 /**
- * The state machine of an execution: what follows from an event, as plain data for a store to write down. Pure: the
+ * The state machine of an execution: returns what follows from an event, as plain data for a store to write. Pure: the
  * time is in the event. Nodes are numbered in the order of the definition.
  *
- * A node is `pending` until all before it have ended well, `ready` while its job waits, `running` while it runs.
+ * A node is `pending` until all its predecessors have ended well, `ready` while its job waits, `running` while it runs.
  */
 export const nodeStatuses = [
   'pending',
@@ -20,30 +20,30 @@ export const executionStatuses = ['pending', 'running', 'completed', 'failed', '
 export type ExecutionStatus = (typeof executionStatuses)[number]
 export type EndStatus = Exclude<ExecutionStatus, 'pending' | 'running'>
 
-/** What of an execution never changes. */
+/** The part of an execution that never changes. */
 export interface Plan {
   nodes: readonly PlannedNode[]
-  /** Whether the first failure ends what has not begun, or only what comes after it. */
+  /** Whether the first failure skips all nodes that have not started, or only those that come after it. */
   onFailure: 'fail_fast' | 'continue'
-  /** Milliseconds from when its first node begins. */
+  /** Milliseconds from the start of its first node. */
   timeoutMs: number
 }
 export interface PlannedNode {
   modelId: string
   successors: readonly number[]
-  /** How many nodes must end well before it. */
+  /** How many nodes must end well before it starts. */
   predecessors: number
-  /** With `continue` its failure is taken for an end like any other. */
+  /** With `continue`, its failure counts as an end like any other. */
   onError: 'fail' | 'continue'
-  /** Its job may begin at once: no result of the same work has to be looked for before. */
+  /** Its job may start at once: no cached result has to be looked up before. */
   direct: boolean
 }
 
-/** How an execution is doing: read by `advance`, changed by `applyWrites` alone (see execution-state.ts). */
+/** The state of an execution: read by `advance`, changed only by `applyWrites` (see execution-state.ts). */
 export interface ExecutionState {
   status: ExecutionStatus
   nodes: NodeStatus[]
-  /** Of each node, how many before it have not ended well yet. */
+  /** For each node, how many predecessors have not ended well yet. */
   missing: number[]
   /** How many nodes have not ended. */
   open: number
@@ -51,7 +51,7 @@ export interface ExecutionState {
   firstFailure: { node: number; at: number } | null
 }
 
-/** What happens to an execution, with its time in epoch milliseconds. */
+/** An event of an execution, with its time in epoch milliseconds. */
 export type ExecutionInput = { at: number } & (
   | { type: 'created' | 'cancelled' | 'timed_out' }
   | { type: 'job_started' | 'job_requeued'; node: number }
@@ -62,10 +62,10 @@ export type ExecutionInput = { at: number } & (
       /** Whether the job was running until now. */
       ran: boolean
       spent?: Spent
-      /** The model of the slot that is kept for a job that follows; absent where none is kept. */
+      /** The model of the slot that is kept for a following job; absent if none is kept. */
       slotOf?: string | undefined
     }
-  /** The node takes over the result of another job; `ran`: its own job was running until now. */
+  /** The node reuses the result of another job; `ran`: its own job was running until now. */
   | { type: 'result_reused'; node: number; ran: boolean }
 )
 export interface Spent {
@@ -74,38 +74,44 @@ export interface Spent {
   cost: number
 }
 
-/** How many nodes more, or fewer, are in each group, and what was spent. Skipped ones include the cancelled, failed ones the timed out. */
+/**
+ * Changes of the node counts, which may be negative, and the usage. Skipped includes cancelled, failed includes timed
+ * out.
+ */
 export type CountChange = Partial<Record<'running' | 'completed' | 'failed' | 'skipped', number>> & Partial<Spent>
 
-/** One thing to write down, in the order in which the writes are given. */
+/** One write for the store; apply them in the given order. */
 export type ExecutionWrite =
-  /** The first node begins: the time of the execution counts from now on. */
+  /** The first node starts: the time limit of the execution counts from now on. */
   | { write: 'start'; timeoutAt: number }
   | { write: 'end'; status: EndStatus; failure: FailedNodes | null }
   | { write: 'node'; node: number; status: Exclude<NodeStatus, 'pending'> }
-  /** The job of a ready node: it waits, or runs at once on the slot that the job of another node has kept for it. */
+  /** The job of a ready node: it waits, or runs at once on the slot that another node's job has kept for it. */
   | { write: 'create_job'; node: number; takesSlotOf: number | null }
-  /** The job of the node is not to run any more. */
+  /** The job of the node must no longer run. */
   | { write: 'withdraw_job'; node: number }
   | { write: 'count'; by: CountChange }
   | { write: 'event'; event: ExecutionEventName; node: number | null }
-  /** What others are told after the commit. */
+  /** What is announced after the commit. */
   | { write: 'announce'; ended: boolean; timeoutAt?: number | undefined }
 
 export type ExecutionEventName = 'created' | 'started' | EndStatus | 'node.skipped' | 'node.cached'
 
-/** What an execution has failed of: the first failure, and all nodes that have failed or were skipped. */
+/** Why an execution has failed: the first failure, and all nodes that have failed or were skipped. */
 export interface FailedNodes {
   node: number
   failed: number[]
   skipped: number[]
 }
 
-const over: ReadonlySet<NodeStatus> = new Set(['completed', 'failed', 'skipped', 'cancelled', 'timed_out'])
-/** Whether a node has ended, however. */
-export const isOver = (status: NodeStatus): boolean => over.has(status)
+const endedStatuses: ReadonlySet<NodeStatus> = new Set(['completed', 'failed', 'skipped', 'cancelled', 'timed_out'])
+/** Whether a node has ended, in any way. */
+export const isOver = (status: NodeStatus): boolean => endedStatuses.has(status)
 
-/** What follows from an input, in the order in which it is written. The state is not changed; nothing follows twice. */
+/**
+ * Returns what follows from an event, in the order of the writes. Does not change the state; a repeated end has no
+ * effect.
+ */
 export function advance(plan: Plan, state: ExecutionState, input: ExecutionInput): ExecutionWrite[] {
   switch (input.type) {
     case 'created':
@@ -141,7 +147,7 @@ function created(plan: Plan, state: ExecutionState, at: number): ExecutionWrite[
   const jobs = [...plan.nodes.keys()].filter(node => state.nodes[node] === 'pending' && state.missing[node] === 0)
   const first = jobs.map((node): ExecutionWrite => ({ write: 'create_job', node, takesSlotOf: null }))
   if (state.open > 0) return [event('created'), ...first, announce()]
-  // Every result was there already.
+  // All results are reused.
   const start = started(plan, state, at)
   return [event('created'), ...start, end('completed'), event('completed'), announce(start, true)]
 }
@@ -160,7 +166,9 @@ function jobEnded(
   ]
 }
 
-/** What follows from the end of a node: jobs of its successors, or what is skipped, and perhaps the end of all. */
+/**
+ * What follows from the end of a node: jobs of its successors, or skipped nodes, and perhaps the end of the execution.
+ */
 function following(
   plan: Plan,
   state: ExecutionState,
@@ -178,7 +186,7 @@ function following(
       if (after === next) writes.push({ write: 'create_job', node: after, takesSlotOf: node }, count({ running: 1 }))
       else writes.push({ write: 'create_job', node: after, takesSlotOf: null })
   } else {
-    skipped = plan.onFailure === 'fail_fast' ? unbegun(state, node) : descendants(plan, state, node)
+    skipped = plan.onFailure === 'fail_fast' ? notStarted(state, node) : descendants(plan, state, node)
     if (skipped.length > 0) writes.push(count({ skipped: skipped.length }))
     for (const one of skipped) {
       writes.push(nodeWrite(one, 'skipped'), event('node.skipped', one))
@@ -209,7 +217,7 @@ function stopped(state: ExecutionState, how: 'cancelled' | 'timed_out'): Executi
   return [...writes, count(by), end(how), event(how), announce([], true)]
 }
 
-/** The first node begins. */
+/** The start of the execution, if this is its first node. */
 const started = ({ timeoutMs }: Plan, { status }: ExecutionState, at: number): ExecutionWrite[] =>
   status === 'pending' ? [{ write: 'start', timeoutAt: at + timeoutMs }, event('started')] : []
 
@@ -233,7 +241,7 @@ function announce([start]: readonly ExecutionWrite[] = [], ended = false): Execu
   return { write: 'announce', ended, timeoutAt: start?.write === 'start' ? start.timeoutAt : undefined }
 }
 
-/** The earlier of two failures; of two of the same time the one of the lower node. */
+/** The earlier of two failures; of two at the same time, that of the lower node number. */
 export function earlierFailure(
   a: ExecutionState['firstFailure'],
   b: ExecutionState['firstFailure'],
@@ -244,19 +252,19 @@ export function earlierFailure(
 
 function failedNodes(state: ExecutionState, first: number, last: number | null, skipped: readonly number[]) {
   const now = new Set(skipped)
-  const those = (status: NodeStatus, also: (node: number) => boolean): number[] =>
+  const select = (status: NodeStatus, also: (node: number) => boolean): number[] =>
     [...state.nodes.keys()].filter(node => state.nodes[node] === status || also(node))
   return {
     node: first,
-    failed: those('failed', node => node === last),
-    skipped: those('skipped', node => now.has(node)),
+    failed: select('failed', node => node === last),
+    skipped: select('skipped', node => now.has(node)),
   }
 }
 
-const unbegun = ({ nodes }: ExecutionState, except: number): number[] =>
+const notStarted = ({ nodes }: ExecutionState, except: number): number[] =>
   [...nodes.keys()].filter(node => node !== except && (nodes[node] === 'pending' || nodes[node] === 'ready'))
 
-/** What can only run after the node: none of it has begun. */
+/** The nodes that can only run after the node: none of them has started. */
 function descendants(plan: Plan, { nodes }: ExecutionState, from: number): number[] {
   const found = new Set<number>()
   const open = [from]

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 
-/** Of a definition that somebody sends; what carries them out knows no such bounds. Source: the API contract, 1.7.3. */
+/** Limits for definitions in requests; executions have no such limits. Source: the API contract, 1.7.3. */
 const maxNodes = 500
 const maxEdges = 1_000
-/** What JSON of a workflow of that size may have in members. */
+/** The maximum number of JSON members of a workflow of that size. */
 export const maxMembers = 30_000
 
-/** A node's name in references: what may follow a dot there, and a little more that has to be quoted. */
+/** A node's name, as references write it after a dot, or quoted if it has other characters. */
 const NodeId = z
   .string()
   .min(1, 'a name must not be empty.')
@@ -17,7 +17,7 @@ const NodeId = z
     'a name holds no quotes, backslashes, line breaks or control characters.',
   )
 
-/** Members that every object has: JSON drops a node `__proto__`, and references never read the others. */
+/** Inherited members: JSON drops a node `__proto__`, and references never read the others. */
 const reserved = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** Refuses reserved names before the record is read, because a record leaves `__proto__` out. */
@@ -35,7 +35,7 @@ const Retries = z.strictObject({
   backoff_ms: z.int().min(0).max(3_600_000).optional().describe('Shortest time between two attempts in milliseconds.'),
 })
 
-/** One task of a workflow. What is not known is kept and warned of, so that an editor may keep things of its own. */
+/** One task of a workflow. Unknown fields are kept with a warning, so that editors may store their own. */
 export const WorkflowNode = z
   .looseObject({
     model_id: z
@@ -82,7 +82,7 @@ export const WorkflowNode = z
   .meta({ id: 'WorkflowNode', description: 'One step of a workflow: a task, its model and its inputs.' })
 export type WorkflowNode = z.output<typeof WorkflowNode>
 
-/** Nodes by their ids, and what must be done before what. Whether the graph makes sense is another question (diagnose). */
+/** Nodes by id, and the edges between them. `diagnose` checks whether the graph makes sense. */
 export const Dag = z
   .strictObject({
     nodes: withoutReserved(
@@ -119,7 +119,7 @@ export const parameterTypes = [
 ] as const
 export type ParameterType = (typeof parameterTypes)[number]
 
-/** What a workflow may be given when it is run. */
+/** A parameter of a workflow. */
 export const Parameter = z
   .strictObject({
     type: z
@@ -139,5 +139,5 @@ export const Parameter = z
 export type Parameter = z.output<typeof Parameter>
 export type Parameters = Readonly<Record<string, Parameter>>
 
-/** Parameters by their names. */
+/** Parameters by name. */
 export const ParameterRecord = withoutReserved(z.record(z.string().max(64), Parameter))

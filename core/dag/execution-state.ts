@@ -7,7 +7,7 @@ import {
   type Plan,
 } from './advance.ts'
 
-/** The state of an execution before anything has happened. `reused`: nodes whose results another execution has already. */
+/** The initial state of an execution. `reused`: nodes that reuse the results of another execution. */
 export function newState(plan: Plan, reused: ReadonlySet<number> = new Set()): ExecutionState {
   return restoredState(plan, {
     status: 'pending',
@@ -15,25 +15,25 @@ export function newState(plan: Plan, reused: ReadonlySet<number> = new Set()): E
   })
 }
 
-/** The state of an execution from what a store has kept of it: the status of each node and when it came about. */
+/** The state of an execution from stored rows: the status of each node and when it was set. */
 export function restoredState(
   plan: Plan,
-  kept: { status: ExecutionState['status']; nodes: readonly { status: NodeStatus; at: number }[] },
+  stored: { status: ExecutionState['status']; nodes: readonly { status: NodeStatus; at: number }[] },
 ): ExecutionState {
   const state: ExecutionState = {
-    status: kept.status,
-    nodes: kept.nodes.map(({ status }) => status),
+    status: stored.status,
+    nodes: stored.nodes.map(({ status }) => status),
     missing: plan.nodes.map(({ predecessors }) => predecessors),
     open: 0,
     firstFailure: null,
   }
-  for (const [node, { status, at }] of kept.nodes.entries())
+  for (const [node, { status, at }] of stored.nodes.entries())
     if (isOver(status)) ended(plan, state, node, at)
     else state.open++
   return state
 }
 
-/** Changes the state by what `advance` has said, so that it is what the store now holds. */
+/** Applies the writes of `advance` to the state, so that it equals what the store now holds. */
 export function applyWrites(plan: Plan, state: ExecutionState, writes: readonly ExecutionWrite[], at: number): void {
   for (const one of writes)
     if (one.write === 'start') state.status = 'running'
@@ -47,7 +47,7 @@ export function applyWrites(plan: Plan, state: ExecutionState, writes: readonly 
     }
 }
 
-/** Counts the end of a node for those after it. */
+/** Counts the end of a node for its successors. */
 function ended(plan: Plan, state: ExecutionState, node: number, at: number): void {
   const status = state.nodes[node]
   const { onError, successors } = plan.nodes[node]!

@@ -58,7 +58,7 @@ export function openDueTimer({
         more = dueJobs.length + expiredJobs.length > 0
       }
     } catch (thrown) {
-      if (!Failure.from(thrown).retryable) log.error('Jobs that are due could not be read', {}, thrown)
+      if (!Failure.from(thrown).retryable) log.error('Due jobs could not be processed', {}, thrown)
     }
     // Tried again by the tick, not at once: a store that cannot write would be called in an endless loop.
     if (!closed) retryOnTick = true

@@ -1,31 +1,34 @@
 import { placeOf } from '../schemas/issues.ts'
 import { parseTemplate, type Reference, ReferenceFault, type Segment } from './references.ts'
 
-/** What references are replaced by. */
+/** The values that replace references. */
 export interface Bindings {
   input: Readonly<Record<string, unknown>>
-  /** By node id. A node that has not ended is not among them; one whose failure is borne is null. */
+  /** By node id. A node that has not ended is absent; a node whose failure is tolerated is null. */
   nodes: Readonly<Record<string, unknown>>
   execution: Readonly<Record<string, unknown>>
-  /** Parameters that need not be given and have not been: null, and nothing within a text. */
+  /** Optional parameters without a value: null as a whole value, and empty within a text. */
   absent?: ReadonlySet<string>
-  /** What references into large results come to, by their source: those were looked up elsewhere, and are nobody else's. */
+  /**
+   * The values of references into large results, by reference source: a thread has looked them up, and they are not
+   * shared.
+   */
   large?: ReadonlyMap<string, LargeValue>
 }
 export type LargeValue = { value: unknown } | { missing: string }
 
-/** What all texts that references make may be long together, in characters. */
+/** The maximum length of all texts with inserted values together, in characters. */
 export const maxText = 1 << 20
 
-/** A reference that points at nothing. Its message is the node's error, code `unresolved_reference`. */
+/** A reference to something that does not exist. Its message is the node's error, code `unresolved_reference`. */
 export class Unresolved extends Error {
   override readonly name = 'Unresolved'
 }
 
 /**
- * The inputs with every reference in their texts replaced. A text that is one reference becomes the value itself, of
- * whatever type; otherwise values are written into the text, objects and lists as JSON. What a value says is never
- * looked at for references again. Throws Unresolved, or ReferenceFault for one that cannot be read.
+ * Returns the inputs with every reference in their texts replaced. A text that is a single reference becomes the value
+ * itself, of any type; otherwise values are inserted into the text, objects and lists as JSON. References inside a
+ * value are never read. Throws Unresolved, or ReferenceFault for a reference with wrong syntax.
  */
 export function bind(inputs: unknown, bindings: Bindings): unknown {
   let length = 0
@@ -38,12 +41,12 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
   const text = (template: string): unknown => {
     const parts = parseTemplate(template)
     if (parts.length === 1 && typeof parts[0] === 'object') {
-      const value = look(parts[0], bindings) ?? null
+      const value = resolve(parts[0], bindings) ?? null
       return bindings.large?.has(parts[0].source) ? value : structuredClone(value)
     }
     return parts
       .map(part => {
-        const partText = typeof part === 'string' ? part : written(look(part, bindings))
+        const partText = typeof part === 'string' ? part : textOf(resolve(part, bindings))
         length += partText.length
         if (length > maxText) throw new ReferenceFault('The references of this node make more than 1 MiB of text.')
         return partText
@@ -53,20 +56,20 @@ export function bind(inputs: unknown, bindings: Bindings): unknown {
   return fill(inputs)
 }
 
-export const written = (value: unknown): string =>
+export const textOf = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value)
 
 /**
- * The value that a reference points at; undefined for a parameter that was not given and need not be. Own members only:
- * what every object has is nobody's output.
+ * Returns the value of a reference; undefined for an optional parameter without a value. Reads own members only, never
+ * inherited ones.
  */
-export function look({ source, root, path }: Reference, bindings: Bindings): unknown {
+export function resolve({ source, root, path }: Reference, bindings: Bindings): unknown {
   const large = bindings.large?.get(source)
   if (large && 'missing' in large) throw new Unresolved(large.missing)
   if (large) return large.value
   let value: unknown = bindings[root]
   let before: Segment = root
-  // Its failure is borne, so whoever refers to it gets nothing instead of failing as well.
+  // Its failure is tolerated, so a reference to it gives null instead of failing as well.
   if (root === 'nodes' && Object.hasOwn(bindings.nodes, path[0]!) && bindings.nodes[path[0]!] === null) return null
   if (root === 'input' && bindings.absent?.has(String(path[0]))) return undefined
   for (const step of path) {
@@ -78,10 +81,10 @@ export function look({ source, root, path }: Reference, bindings: Bindings): unk
   return value
 }
 
-/** Where somebody has put such a member into a value, it leads to no good. */
-const neverRead: ReadonlySet<Segment> = new Set(['__proto__', 'constructor', 'prototype'])
+/** Never read, even as own members, because they would be dangerous in a prototype. */
+const unsafeNames: ReadonlySet<Segment> = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** Why there is no such member, or undefined when there is. */
+/** Why the member does not exist, or undefined if it does. */
 function absence(value: unknown, step: Segment, before: Segment): string | undefined {
   if (value === null || typeof value !== 'object') return `'${before}' is ${kindOf(value)}, so it has no '${step}'.`
   if (Array.isArray(value)) {
@@ -89,7 +92,7 @@ function absence(value: unknown, step: Segment, before: Segment): string | undef
     if (step < value.length) return undefined
     return `index ${step} not found ('${before}' has ${value.length} ${value.length === 1 ? 'item' : 'items'}).`
   }
-  return Object.hasOwn(value, step) && !neverRead.has(step)
+  return Object.hasOwn(value, step) && !unsafeNames.has(step)
     ? undefined
     : `'${step}' not found in '${before}'${known(value)}.`
 }
@@ -102,25 +105,25 @@ function known(value: object): string {
   return names.length === 0 ? '' : ` (it has ${names.slice(0, 8).join(', ')}${names.length > 8 ? ', …' : ''})`
 }
 
-/** A reference, or what is wrong with it, and where in the inputs it stands. */
+/** A reference or its fault, and its position in the inputs. */
 export interface FoundReference {
   at: readonly Segment[]
-  /** The same for people: `inputs.messages[0].content`. */
+  /** The position as text: `inputs.messages[0].content`. */
   path: string
-  /** Whether it is the whole text there, so that the type of its value is kept. */
+  /** Whether it is the whole text, so that the value keeps its type. */
   whole: boolean
   reference: Reference | ReferenceFault
 }
 
-const alreadyFound = new WeakMap<object, FoundReference[]>()
+const cachedReferences = new WeakMap<object, FoundReference[]>()
 
-/** Every reference in the texts of the inputs, which must not be changed afterwards: they are read once, and asked for often. */
+/** All references in the texts of the inputs. Cached by object, so the inputs must not be changed afterwards. */
 export function referencesIn(inputs: unknown): readonly FoundReference[] {
   if (typeof inputs !== 'object' || inputs === null) return findReferences(inputs)
-  const before = alreadyFound.get(inputs)
+  const before = cachedReferences.get(inputs)
   if (before) return before
   const found = findReferences(inputs)
-  alreadyFound.set(inputs, found)
+  cachedReferences.set(inputs, found)
   return found
 }
 
@@ -130,7 +133,7 @@ function findReferences(inputs: unknown): FoundReference[] {
   return found
 }
 
-/** `at` is where the value stands, and the same afterwards. */
+/** `at` is the position of the value; it is restored before returning. */
 function visit(value: unknown, at: Segment[], found: FoundReference[]): void {
   if (typeof value === 'string') {
     if (value.includes('${')) for (const one of referencesOf(value, [...at])) found.push(one)
@@ -148,7 +151,7 @@ function visit(value: unknown, at: Segment[], found: FoundReference[]): void {
     }
 }
 
-/** Those of one text, each once however often it stands there, or the first fault in it. */
+/** The references of one text, each once however often it occurs, or the first fault in it. */
 function referencesOf(text: string, at: readonly Segment[]): FoundReference[] {
   const path = placeOf(['inputs', ...at])
   try {

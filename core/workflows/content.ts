@@ -2,23 +2,23 @@ import type { Files } from '../files/files.ts'
 import { readSource } from '../media/source.ts'
 import type { Store } from '../store/store.ts'
 
-/** Whose inputs they are, and what our own addresses in them begin with. */
+/** The organization of the inputs, and what this server's own URLs in them begin with. */
 export interface InputsOwner {
   organizationId: string
   origin: string
 }
 
 export interface Content {
-  /** The inputs with the hash of its content in the place of every file that is named. */
+  /** The inputs with every file replaced by the hash of its content. */
   inputs: unknown
-  /** Whether something is named that is not here: what it holds may be another thing every time. */
+  /** Whether a URL of another server is named: its content may change. */
   foreign: boolean
 }
 
-/** Where an address is that of a picture, a video or a sound. */
+/** Names of fields that hold URLs of images, videos or audio. */
 const mediaField = /^(url|file)$|(^|_)(image|mask|video|audio)s?(_urls?)?$/
 
-/** Tells by what is in them whether inputs are the same: one file may have many ids and addresses. */
+/** Makes inputs comparable by content, because one file may have many ids and URLs. */
 export function openContent({
   files,
   store,
@@ -38,7 +38,7 @@ export function openContent({
       }
       if (!isMedia || !/^https?:/i.test(text) || !URL.canParse(text) || text.length > 2048) return text
       const source = readSource(text, '', [origin, publicUrl ?? ''])
-      // Who may not read a file learns nothing of its content either.
+      // An invalid signature must not reveal the hash of a file.
       const own = source.from === 'link' && files.verify(source.id, source.exp, source.sig)
       const file = own ? await store.find(source.id) : undefined
       if (source.from === 'http') foreign = true

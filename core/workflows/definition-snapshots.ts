@@ -1,23 +1,23 @@
 import type { Store } from '../store/store.ts'
 import type { ExecutionRecord, NodeResult, WorkflowDefinition } from '../store/workflows.ts'
 
-/** What of an execution its nodes refer to. It never changes. */
+/** The parts of an execution that its nodes refer to. They never change. */
 export interface DefinitionSnapshot {
   id: string
   organizationId: string
   definition: WorkflowDefinition
   inputParams: Record<string, unknown>
-  /** What our own addresses begin with where they stand in its inputs. */
+  /** What this server's own URLs in its inputs begin with. */
   origin: string
   /** Epoch milliseconds. */
   createdAt: number
 }
 
 const maxKept = 256
-/** Characters in all of them together: inputs may hold whole pictures. */
+/** Characters of all of them together: inputs may contain whole images. */
 const maxText = 64 << 20
-/** A result that is longer is read when it is needed. */
-const longestResult = 1 << 16
+/** Longer results are read from the store when needed, in characters. */
+const maxResultLength = 1 << 16
 
 interface Entry {
   snapshot: DefinitionSnapshot
@@ -26,7 +26,7 @@ interface Entry {
   length: number
 }
 
-/** About how many characters the texts of a value have, and eight for anything else. */
+/** Approximate number of characters in the texts of a value; any other value counts as eight. */
 export function lengthOf(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (value === null || typeof value !== 'object') return 8
@@ -36,8 +36,8 @@ export function lengthOf(value: unknown): number {
 }
 
 /**
- * What of executions under way never changes, and is needed whenever a node of them starts: their definitions of up to
- * thousands of nodes, and what their nodes gave.
+ * Caches the unchanging data of running executions, which every starting node needs: definitions of up to thousands of
+ * nodes, and the results of their nodes.
  */
 export function openDefinitionSnapshots(store: Pick<Store['executions'], 'find' | 'results'>) {
   const kept = new Map<string, Entry>()
@@ -71,26 +71,26 @@ export function openDefinitionSnapshots(store: Pick<Store['executions'], 'find' 
 
   return {
     keep,
-    /** It has ended: what comes after that is asked for once, if at all. */
+    /** Call it when the execution has ended: later reads are rare. */
     drop,
     known: (id: string): DefinitionSnapshot | undefined => kept.get(id)?.snapshot,
-    /** Undefined: there is no such execution any more. */
+    /** Undefined: the execution no longer exists. */
     async of(organizationId: string, id: string): Promise<DefinitionSnapshot | undefined> {
       const known = kept.get(id)
       if (known) return known.snapshot
       const execution = await store.find(organizationId, id)
       return execution && keep(execution)
     },
-    /** A node has completed, and that is written. */
+    /** Call it after a node's completion is committed. */
     keepResult(id: string, nodeId: string, result: string): void {
       const entry = kept.get(id)
-      if (!entry || result.length > longestResult || entry.results.has(nodeId)) return
+      if (!entry || result.length > maxResultLength || entry.results.has(nodeId)) return
       entry.results.set(nodeId, result)
       entry.length += result.length
       text += result.length
       shrink()
     },
-    /** How these nodes have ended, and what they gave. Those that have not are not among them. */
+    /** The status and result of these nodes; without nodes that have not ended. */
     async results(
       { id, organizationId }: DefinitionSnapshot,
       nodeIds: readonly string[],

@@ -10,27 +10,30 @@ import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
 import { checkRequest } from './request-check.ts'
 
-/** So many references or fields are one step: each takes some microseconds, and so does it to begin a step. */
-export const atOneStep = 16
+/** How many references or fields one step of the generator handles: each takes microseconds, and so does a step. */
+export const stepSize = 16
 
-/** What a reference that is a whole text gives, and where. */
+/** The types of a reference that is a whole text, and its position. */
 export interface Given {
   at: readonly Segment[]
   path: string
   kinds: Kinds
-  /** As it is written. */
+  /** The reference as text. */
   reference: string
 }
 
 /** The references in the inputs of a node. */
 export interface InputReferences {
-  /** Those that are a whole text, whose values keep their types. */
+  /** References that are a whole text, whose values keep their types. */
   given: readonly Given[]
-  /** Places of texts that contain references, whose content is not known yet. */
+  /** Positions of texts that contain references, whose content is not known yet. */
   templates: readonly string[]
 }
 
-/** The literal values by the task's own schema; what references give by its type. A step for some references or fields. */
+/**
+ * Checks literal values with the task's own schema, and references by type. Yields after every few references or
+ * fields.
+ */
 export function* diagnoseInputs(
   id: string,
   node: WorkflowNode,
@@ -40,7 +43,7 @@ export function* diagnoseInputs(
 ): Generator<void, void> {
   const { issue, warn, offer } = context
   const model = node.model_id ? offer.model(node.model_id) : undefined
-  let looked = 0
+  let checked = 0
   for (const { at, path, kinds, reference } of given) {
     const expected = walk(type.request, at)
     if (type.isMediaPath(at) && isCoerced(kinds, expected)) {
@@ -61,16 +64,16 @@ export function* diagnoseInputs(
         actual: kindsText(kinds),
         reference,
       })
-    if (++looked % atOneStep === 0) yield
+    if (++checked % stepSize === 0) yield
   }
   const fields = requestFields(type, model?.extraParams ?? [])
   const known = new Set(fields)
-  /** Fields that are there under another name, right or misspelt. */
+  /** Fields that are present under another name, an alias or a misspelling. */
   const named = new Set<string>()
   for (const field of Object.keys(node.inputs)) {
-    const stands = type.otherFields[field]
-    if (stands) named.add(stands)
-    // A model that is not known may be configured to take the field.
+    const meantField = type.otherFields[field]
+    if (meantField) named.add(meantField)
+    // An unknown model may be configured to accept the field.
     if (!known.has(field) && (model || !node.model_id)) {
       const meant = suggested(field, fields)
       if (meant.suggestion !== undefined) named.add(meant.suggestion)
@@ -82,12 +85,12 @@ export function* diagnoseInputs(
         ...meant,
       })
     }
-    if (++looked % atOneStep === 0) yield
+    if (++checked % stepSize === 0) yield
   }
   if (Object.hasOwn(node.inputs, 'model') && node.inputs.model !== node.model_id)
     warn({
       code: 'unknown_field',
-      message: `Node '${id}': its model is '${node.model_id}'; 'model' in the inputs is not looked at.`,
+      message: `Node '${id}': its model is '${node.model_id}'; 'model' in the inputs is ignored.`,
       node_id: id,
       path: 'inputs.model',
     })
@@ -108,7 +111,7 @@ export function* diagnoseInputs(
   }
   for (const detail of found) {
     const path = `inputs.${detail.path}`
-    // Whether it is right depends on what the reference gives.
+    // The referenced value decides whether it is valid.
     if (given.some(one => isWithin(one.path, path) || isWithin(path, one.path))) continue
     if (detail.code !== 'invalid_type' && templates.includes(path)) continue
     if (detail.code === 'missing_required_parameter' && named.has(detail.path)) continue
@@ -122,7 +125,7 @@ export function* diagnoseInputs(
   }
 }
 
-/** What is expected at a place, and what is there. */
+/** The expected and the actual type at a position. */
 function typesAt(path: string, { inputs }: WorkflowNode, type: TaskType): { expected?: string; actual?: string } {
   const at = outputPath(path)
   const kinds = at && kindsOf(walk(type.request, at))
@@ -139,6 +142,6 @@ const issueOf: Readonly<Record<string, TypeIssue['code']>> = {
 const isWithin = (place: string, outer: string): boolean =>
   place === outer || place.startsWith(`${outer}.`) || place.startsWith(`${outer}[`)
 
-/** Whether an object or a list stands where the address of a file is expected. */
+/** Whether an object or a list is given where the URL of a file is expected. */
 const isCoerced = (given: Kinds, expected: Found): boolean =>
   given !== 'anything' && (given.has('object') || given.has('array')) && !mayFit(given, kindsOf(expected))

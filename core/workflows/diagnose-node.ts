@@ -3,27 +3,27 @@ import type { Dag, Parameters, WorkflowNode } from '../dag/definition.ts'
 import { type Kinds, kindsOf, membersAt, walk } from '../schemas/schema-walk.ts'
 import type { ModelFacts, TaskRecord } from '../tasks/task.ts'
 import { referencesIn } from './bind.ts'
-import { atOneStep, diagnoseInputs, type Given } from './diagnose-inputs.ts'
+import { diagnoseInputs, type Given, stepSize } from './diagnose-inputs.ts'
 import type { Finding, TypeIssue, Warning } from './diagnostics.ts'
 import { suggested } from './diagnostics.ts'
 import { outputPath } from './output-path.ts'
 import { kindsOfParameter } from './parameters.ts'
 import { type Reference, ReferenceFault, type Segment } from './references.ts'
 
-/** What a task takes and gives, as far as a diagnosis has to know. */
+/** The part of a task record that the validation uses. */
 export type TaskType = Pick<TaskRecord, 'request' | 'result' | 'isMediaPath' | 'otherFields' | 'modelFaults'>
 
-/** A model, as far as a diagnosis has to know. */
+/** The part of a model's configuration that the validation uses. */
 export interface OfferedModel extends ModelFacts {
   enabled: boolean
   tasks: readonly string[]
-  /** Further request fields that it is configured to take. */
+  /** Additional request fields that its configuration accepts. */
   extraParams: readonly string[]
 }
 
-/** What workflows may be made of. */
+/** The tasks and models that workflows may use. */
 export interface Offer {
-  /** By its name or an alias of it; undefined: there is no such task. */
+  /** By its name or an alias; undefined: there is no such task. */
   task(name: string): { name: string; type: TaskType } | undefined
   taskNames(): readonly string[]
   model(id: string): OfferedModel | undefined
@@ -42,7 +42,7 @@ const known = new Set([
   'cache',
   'position',
 ])
-const ofNode = new Set(['result', 'outputs', 'status', 'error'])
+const nodeMembers = new Set(['result', 'outputs', 'status', 'error'])
 
 export interface NodeContext {
   dag: Dag
@@ -53,7 +53,7 @@ export interface NodeContext {
   issue: (issue: Finding<TypeIssue>) => void
 }
 
-/** A step for some references or fields. */
+/** Validates one node. Yields after every few references or fields. */
 export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeContext): Generator<void, void> {
   const { offer, warn, issue } = context
   const task = offer.task(node.task)
@@ -78,7 +78,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
 
   const given: Given[] = []
   const templates: string[] = []
-  let looked = 0
+  let checked = 0
   for (const { at, path, whole, reference } of referencesIn(node.inputs)) {
     if (reference instanceof ReferenceFault)
       warn({ code: reference.code, message: `Node '${id}': ${reference.message}`, node_id: id, path })
@@ -87,7 +87,7 @@ export function* diagnoseNode(id: string, node: WorkflowNode, context: NodeConte
       if (whole) given.push({ at, path, kinds, reference: `\${${reference.source}}` })
       else templates.push(path)
     }
-    if (++looked % atOneStep === 0) yield
+    if (++checked % stepSize === 0) yield
   }
   if (!task) return
   yield* diagnoseInputs(id, node, task.type, { given, templates }, context)
@@ -137,7 +137,7 @@ function memberMeant(schema: z.ZodType, path: readonly Segment[]): { suggestion?
   return wrong < 0 ? {} : suggested(String(path[wrong]), membersAt(schema, path.slice(0, wrong)))
 }
 
-/** What a reference gives, as far as it can be known. */
+/** The types that a reference may have, as far as known. */
 function diagnoseReference(id: string, path: string, reference: Reference, context: NodeContext): Kinds {
   const { dag, parameters, offer, used, warn, issue } = context
   const { root, source } = reference
@@ -158,7 +158,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
     const parameter = parameters && Object.hasOwn(parameters, String(first)) ? parameters[String(first)] : undefined
     if (parameters && !parameter) {
       const meant = suggested(String(first), Object.keys(parameters))
-      // The parameter that was meant is not reported as unused as well.
+      // The suggested parameter is not also reported as unused.
       if (meant.suggestion !== undefined) used.add(meant.suggestion)
       warn({ code: 'undeclared_input', ...say(`no parameter '${String(first)}' is declared`), ...meant })
     }
@@ -170,7 +170,7 @@ function diagnoseReference(id: string, path: string, reference: Reference, conte
       ? 'a node cannot use its own result'
       : !target
         ? `there is no node '${String(first)}'`
-        : !ofNode.has(String(what))
+        : !nodeMembers.has(String(what))
           ? "after the node comes 'result', 'status' or 'error'"
           : undefined
   if (wrong !== undefined) {

@@ -6,29 +6,29 @@ import { type Diagnostics, type Finding, severityOf, suggested, type TypeIssue, 
 import { graphOf, impliedEdges, nodeReferences, ranksOf, shortestCycle } from './graph.ts'
 import { misfit } from './parameters.ts'
 
-/** Looks a definition over. Pure; says everything at once, in the order of the nodes. */
+/** Validates a definition. Pure; reports all findings, in the order of the nodes. */
 export function diagnose(dag: Dag, parameters: Parameters | undefined, offer: Offer): Diagnostics {
-  return runSteps(diagnosing(dag, parameters, offer)).diagnostics
+  return runSteps(diagnosis(dag, parameters, offer)).diagnostics
 }
 
-/** The same, for a loop that has others to serve as well: a large definition takes many milliseconds. */
+/** The same in time slices, for the event loop: a large definition takes many milliseconds. */
 export const diagnoseInTimeSlices = async (
   dag: Dag,
   parameters: Parameters | undefined,
   offer: Offer,
 ): Promise<Diagnostics> => (await surveyInTimeSlices(dag, parameters, offer)).diagnostics
 
-/** What is found, and which nodes can be done side by side, in order; that is missing where the graph has a cycle. */
+/** The findings, and the nodes in ranks that can run in parallel; `order` is undefined if the graph has a cycle. */
 export interface Survey {
   diagnostics: Diagnostics
   order: readonly string[][] | undefined
 }
 
-/** The diagnosis in time slices, and the order that was found on the way. */
+/** The validation in time slices, with the order of the nodes. */
 export const surveyInTimeSlices = (dag: Dag, parameters: Parameters | undefined, offer: Offer): Promise<Survey> =>
-  inTimeSlices(diagnosing(dag, parameters, offer))
+  inTimeSlices(diagnosis(dag, parameters, offer))
 
-function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Survey> {
+function* diagnosis(dag: Dag, parameters: Parameters | undefined, offer: Offer): Generator<void, Survey> {
   const found: Diagnostics = { type_issues: [], warnings: [] }
   const warn = ({ code, ...more }: Finding<Warning>) =>
     void found.warnings.push({ code, severity: severityOf(code), ...withSuggestion(more) })
@@ -61,19 +61,19 @@ function* diagnosing(dag: Dag, parameters: Parameters | undefined, offer: Offer)
   return { diagnostics: found, order }
 }
 
-/** Ends the sentence of a finding with the name that was probably meant. */
+/** Appends the suggested name to the message of a finding. */
 const withSuggestion = <F extends { message: string; suggestion?: string }>(found: F): F =>
   found.suggestion === undefined ? found : { ...found, message: `${found.message} Did you mean '${found.suggestion}'?` }
 
 function* diagnoseGraph(dag: Dag, warn: (warning: Finding<Warning>) => void): Generator<void, Survey['order']> {
   const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
   yield
-  // Where the graph has all of them, there is nothing to say of any.
+  // If the graph has all edges, no edge is wrong.
   let taken = 0
   for (const those of drawn.successors.values()) taken += those.length
   if (taken < dag.edges.length) diagnoseEdges(dag, warn)
   yield
-  // What is found is remembered.
+  // Fills the cache of `referencesIn`, one node per step.
   for (const { inputs } of Object.values(dag.nodes)) {
     referencesIn(inputs)
     yield
@@ -100,7 +100,7 @@ function diagnoseEdges(dag: Dag, warn: (warning: Finding<Warning>) => void): voi
   const seen = new Set<string>()
   for (const edge of dag.edges) {
     const { from, to } = edge
-    // Names of nodes hold no line breaks.
+    // Node names contain no line breaks.
     const key = `${from}\n${to}`
     const missing = [from, to].find(id => !Object.hasOwn(dag.nodes, id))
     if (missing !== undefined)
@@ -112,7 +112,7 @@ function diagnoseEdges(dag: Dag, warn: (warning: Finding<Warning>) => void): voi
       })
     else if (from === to)
       warn({ code: 'self_edge', message: `Node '${from}' has an edge to itself.`, node_id: from, edge })
-    else if (seen.has(key)) warn({ code: 'duplicate_edge', message: `Edge ${from} → ${to} is there twice.`, edge })
+    else if (seen.has(key)) warn({ code: 'duplicate_edge', message: `Edge ${from} → ${to} exists twice.`, edge })
     seen.add(key)
   }
 }

@@ -1,6 +1,6 @@
 import { nearest } from '../nearest.ts'
 
-/** What is wrong, or odd, about a workflow. Source of the codes: the API contract, 2.4. */
+/** Codes of the findings of a validation. Source: the API contract, 2.4. */
 export const typeIssueCodes = [
   'type_mismatch',
   'missing_input',
@@ -31,24 +31,24 @@ export const warningCodes = [
 
 export interface Diagnostic<Code extends string = string> {
   code: Code
-  /** Whether it keeps the workflow from being executed. */
+  /** Whether it prevents the execution of the workflow. */
   severity: 'error' | 'warning'
   /** A sentence that names the node. */
   message: string
   node_id?: string
-  /** Where in the node: `inputs.prompt`. */
+  /** The position in the node: `inputs.prompt`. */
   path?: string
   edge?: { from: string; to: string }
   nodes?: string[]
   expected?: string
   actual?: string
   reference?: string
-  /** The name that was meant, as far as that can be guessed. */
+  /** The name that was probably meant. */
   suggestion?: string
 }
 export type TypeIssue = Diagnostic<(typeof typeIssueCodes)[number]>
 export type Warning = Diagnostic<(typeof warningCodes)[number]>
-/** As it is found: how severe it is follows from its code. */
+/** A diagnostic without its severity, which follows from its code. */
 export type Finding<Of extends Diagnostic> = Omit<Of, 'severity'>
 
 export interface Diagnostics {
@@ -56,7 +56,7 @@ export interface Diagnostics {
   warnings: Warning[]
 }
 
-/** Findings with which an execution is certain to fail, or to do something else than what is written. */
+/** Findings with which an execution would certainly fail, or do something else than intended. */
 const blocking: ReadonlySet<string> = new Set([
   'cycle',
   'edge_unknown_node',
@@ -81,11 +81,11 @@ const blocking: ReadonlySet<string> = new Set([
 
 export const severityOf = (code: string): Diagnostic['severity'] => (blocking.has(code) ? 'error' : 'warning')
 
-/** Those for which a run is refused, before anything of it exists. */
+/** The diagnostics that prevent execution. */
 export const blockingOf = ({ type_issues, warnings }: Diagnostics): Diagnostic[] =>
   [...warnings, ...type_issues].filter(({ severity }) => severity === 'error')
 
-/** The member of a diagnostic that guesses what was meant; nothing where no name is near. */
+/** The `suggestion` member of a diagnostic; empty if no name is similar. */
 export function suggested(name: string, names: Iterable<string>): { suggestion?: string } {
   const suggestion = nearest(name.slice(0, 64), names)
   return suggestion === undefined ? {} : { suggestion }

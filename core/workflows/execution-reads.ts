@@ -1,6 +1,6 @@
 import type { Store } from '../store/store.ts'
 
-/** What is read of executions and of their events, as the store has it. */
+/** Reads of executions and their events, straight from the store. */
 export function openExecutionReads({
   executions,
   events,
@@ -14,10 +14,10 @@ export function openExecutionReads({
     list: (organizationId, filter) => executions.list(organizationId, filter),
     nodes: (organizationId, id) => executions.nodes(organizationId, id),
     results: (organizationId, id, nodeIds) => executions.results(organizationId, id, nodeIds),
-    inputs: (organizationId, id, longest) => executions.inputs(organizationId, id, longest),
+    inputs: (organizationId, id, maxLength) => executions.inputs(organizationId, id, maxLength),
     events: {
-      ofExecution: (organizationId, want) => events.ofExecution(organizationId, want),
-      ofOrganization: (organizationId, want) => events.ofOrganization(organizationId, want),
+      ofExecution: (organizationId, query) => events.ofExecution(organizationId, query),
+      ofOrganization: (organizationId, query) => events.ofOrganization(organizationId, query),
     },
   }
 }

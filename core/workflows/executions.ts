@@ -19,7 +19,7 @@ import { planOf, reusable, usedParameters } from './plan.ts'
 import type { SingleFlight } from './single-flight.ts'
 import { openTimeouts } from './timeouts.ts'
 
-/** What somebody wants to have executed. */
+/** A request to execute a workflow. */
 export interface ExecutionOptions {
   workflow: { id: string; version: number } | null
   definition: WorkflowDefinition
@@ -32,18 +32,18 @@ export interface ExecutionOptions {
   /** JSON text. */
   metadata: string | null
   idempotency: NewExecution['idempotency']
-  /** What our own addresses begin with for the caller: he may have given some. */
+  /** What this server's own URLs begin with for the caller, whose inputs may contain some. */
   origin: string
-  /** Whose work its nodes are. */
+  /** The token for which its nodes run. */
   requester: Requester
-  /** What the caller may make workflows of. */
+  /** The tasks and models that the caller may use. */
   offer: Offer
 }
 
-/** Hears whether that was the end. */
+/** Called after a change; `ended`: whether the execution has ended. */
 export type Follower = (ended: boolean) => void
 
-/** Executions of workflows: created with a commit, moved on by the ends of their jobs, ended exactly once. */
+/** Executions of workflows: created with a commit, moved forward by the ends of their jobs, ended exactly once. */
 export function openExecutions({
   store,
   jobs,
@@ -63,17 +63,17 @@ export function openExecutions({
   log: Log
   clock?: { now(): number }
 }) {
-  /** By the id of an execution, and by that of an organization. */
+  /** By execution id and by organization id. */
   const followers = new Map<string, Set<Follower>>()
   const queueing = openNodeQueueing({ store: store.jobs, works, flight, queue: jobs.queued, ended: jobs.wait, log })
   const timeouts = openTimeouts({ store: store.executions, clock, log })
 
   store.onCommitted(({ released, claimedSuccessors, withdrawn, executions }) => {
-    // Begun before they may be stopped.
+    // First, because jobs must be started before they can be stopped.
     if (claimedSuccessors.length > 0) jobs.claimedSuccessors(claimedSuccessors)
     if (withdrawn.length > 0) jobs.withdrawn(withdrawn)
     if (released.length > 0) queueing.released(released)
-    // Many nodes of one may have moved in one commit.
+    // One commit may have changed many nodes of an execution.
     const changed = new Map<string, boolean>()
     const organizations = new Set<string>()
     for (const { id, organizationId, ended, timeoutAt } of executions) {
@@ -83,12 +83,12 @@ export function openExecutions({
     }
     for (const [id, ended] of changed) {
       if (ended) snapshots.drop(id)
-      tell(id, ended)
+      notify(id, ended)
     }
-    for (const id of organizations) tell(id, false)
+    for (const id of organizations) notify(id, false)
   })
 
-  function tell(id: string, ended: boolean): void {
+  function notify(id: string, ended: boolean): void {
     for (const listener of followers.get(id) ?? [])
       try {
         listener(ended)
@@ -102,7 +102,7 @@ export function openExecutions({
     more: { parentExecutionId: string | null; reuse?: ReadonlyMap<string, string> },
   ): Promise<{ execution: ExecutionRecord; replayed: boolean }> {
     const { definition, requester, offer, workflow, timeout, inputParams, ...execution } = options
-    refuseBroken(blockingOf(await diagnoseInTimeSlices(definition.dag, definition.parameters ?? undefined, offer)))
+    requireRunnable(blockingOf(await diagnoseInTimeSlices(definition.dag, definition.parameters ?? undefined, offer)))
     const references = Object.values(definition.dag.nodes).flatMap(({ inputs }) =>
       referencesIn(inputs).flatMap(({ reference }) => ('root' in reference ? [reference] : [])),
     )
@@ -138,13 +138,14 @@ export function openExecutions({
 
     /**
      * Resolves after the commit: from then on the execution survives a crash. Throws Failure `invalid_graph` with the
-     * diagnostics that keep it from running, `missing_required_parameter` and the like for its input.
+     * diagnostics that prevent execution; `missing_required_parameter` and the like for its input.
      */
     execute: (options: ExecutionOptions) => create(options, { parentExecutionId: null }),
 
     /**
-     * An execution that has ended, done again: from the nodes that have not completed, from the start, or from a node.
-     * Results of the others are taken over. Throws as `execute`, `conflict` while it goes on, `not_found` for a node.
+     * Executes an ended execution again: the nodes that have not completed, all nodes, or those from a given node on.
+     * Reuses the results of the other nodes. Throws like `execute`, `conflict` while it is unfinished, `not_found` for
+     * an unknown node.
      */
     async retry(
       before: ExecutionRecord,
@@ -163,27 +164,36 @@ export function openExecutions({
       return create(options, { parentExecutionId: id, reuse: reusable(definition.dag, completed, from) })
     },
 
-    /** What the inputs of a node come to, also of one that runs or has failed; null where that cannot be said. */
+    /** The bound inputs of a node, also while it runs or after a failure; null if they cannot be determined. */
     async inputsOf(job: JobRecord): Promise<unknown> {
       if (job.inputs !== 'null' || !job.parent) return JSON.parse(job.inputs)
       return (await works.of(job).catch(() => undefined))?.inputs ?? null
     },
 
-    /** Cancelled once this resolves; what runs is told. Undefined: no such one. Throws `execution_already_finished`. */
+    /**
+     * Cancels an execution; running jobs are stopped. Undefined: no such execution. Throws
+     * `execution_already_finished`.
+     */
     cancel: (organizationId: string, id: string): Promise<ExecutionRecord | undefined> =>
       store.executions.cancel(organizationId, id, clock.now()),
 
-    /** Forgets one that has ended, with its jobs and files. Undefined: no such one. Throws `conflict` while it goes on. */
+    /**
+     * Removes an ended execution with its jobs and files. Undefined: no such execution. Throws `conflict` while
+     * unfinished.
+     */
     remove: (organizationId: string, id: string): Promise<true | undefined> =>
       store.executions.remove(organizationId, id, clock.now()),
 
-    /** Calls the listener after every commit that changed the execution, or any of the organization, until the answer is called. */
+    /**
+     * Calls the listener after every commit that changed the execution, or any of the organization, until the returned
+     * function is called.
+     */
     follow(id: string, listener: Follower): () => void {
-      const those = followers.get(id) ?? new Set()
-      followers.set(id, those.add(listener))
+      const listeners = followers.get(id) ?? new Set()
+      followers.set(id, listeners.add(listener))
       return () => {
-        those.delete(listener)
-        if (those.size === 0 && followers.get(id) === those) followers.delete(id)
+        listeners.delete(listener)
+        if (listeners.size === 0 && followers.get(id) === listeners) followers.delete(id)
       }
     },
 
@@ -192,11 +202,11 @@ export function openExecutions({
 }
 export type Executions = ReturnType<typeof openExecutions>
 
-/** Where there is no such model the reason has the name that it has for every other request. */
+/** For a missing or disabled model the failure has the same code as for every other request. */
 const withoutModel: ReadonlySet<string> = new Set(['unknown_model', 'model_disabled'])
 
-/** Throws Failure `invalid_graph` when anything keeps the definition from being run. */
-export function refuseBroken(blocking: readonly Diagnostic[]): void {
+/** Throws Failure `invalid_graph` if any diagnostic prevents execution. */
+export function requireRunnable(blocking: readonly Diagnostic[]): void {
   const [first] = blocking
   if (!first) return
   const others = blocking.length > 1 ? ` ${blocking.length - 1} more: see details.` : ''

@@ -8,18 +8,18 @@ export interface Edge {
   to: string
 }
 
-/** A reference of a node to another one, and where it stands. */
+/** A reference of a node to another one, and its position. */
 export interface NodeReference {
   node: string
   path: string
   reference: Reference
-  /** The node that is meant. */
+  /** The node that it names. */
   target: string
 }
 
 /**
- * What must be done before what: the edges that were drawn, and those that a reference implies. Edges to nodes that are
- * not there, from a node to itself, and doubled ones are left out.
+ * The dependencies of the nodes: drawn edges and those that references imply. Without edges to missing nodes, edges of
+ * a node to itself, and duplicates.
  */
 export interface Graph {
   /** In the order of the definition. */
@@ -51,7 +51,7 @@ export function graphOf(nodes: readonly string[], edges: readonly Edge[]): Graph
   return { nodes, successors, predecessors }
 }
 
-/** Every reference from one node to another; those that cannot be read are left out. */
+/** Every reference from one node to another, without those that cannot be parsed. */
 export function nodeReferences({ nodes }: Dag): NodeReference[] {
   const found: NodeReference[] = []
   for (const [node, { inputs }] of Object.entries(nodes))
@@ -64,8 +64,7 @@ export function nodeReferences({ nodes }: Dag): NodeReference[] {
 const knownRanks = new WeakMap<Graph, string[][] | 'cyclic'>()
 
 /**
- * The nodes in ranks: each after all that must be done before it, and as early as that allows. Undefined when the graph
- * has a cycle.
+ * The nodes in ranks: each node after all its predecessors, as early as possible. Undefined if the graph has a cycle.
  */
 export function ranksOf(graph: Graph): readonly string[][] | undefined {
   const before = knownRanks.get(graph)
@@ -100,7 +99,7 @@ function findRanks({ nodes, successors, predecessors }: Graph): string[][] | und
   return placed === nodes.length ? ranks : undefined
 }
 
-/** One of the shortest cycles, its first node again at its end; undefined when there is none. */
+/** One of the shortest cycles, with its first node repeated at the end; undefined if there is none. */
 export function shortestCycle(graph: Graph): string[] | undefined {
   if (ranksOf(graph)) return undefined
   const { nodes } = graph
@@ -110,8 +109,8 @@ export function shortestCycle(graph: Graph): string[] | undefined {
   let best: number[] | undefined
   for (let start = 0; start < nodes.length; start++) {
     before.fill(-1)
-    const most: number = best ? best.length - 2 : nodes.length
-    for (let ring = [start], length = 1; ring.length > 0 && before[start] === -1 && length <= most; length++) {
+    const maxLength: number = best ? best.length - 2 : nodes.length
+    for (let ring = [start], length = 1; ring.length > 0 && before[start] === -1 && length <= maxLength; length++) {
       const next: number[] = []
       for (const node of ring)
         for (const one of after[node]!)
@@ -130,28 +129,28 @@ export function shortestCycle(graph: Graph): string[] | undefined {
 }
 
 /**
- * The edges that references imply beyond those that are drawn, each with its reference, the references that would
- * close a circle and so can never be had, and the graph with what is implied.
+ * Returns the edges that references imply beyond the drawn ones, each with its reference; the references that would
+ * close a cycle and can never be resolved; and the graph with the implied edges.
  */
 export function impliedEdges(
   drawn: Graph,
   references: readonly NodeReference[],
 ): { implied: (Edge & { by: NodeReference })[]; circular: NodeReference[]; whole: Graph } {
   const isDirect = directly(drawn)
-  const asked = new Map<string, Edge & { by: NodeReference }>()
-  // Most references go along an edge, and then nobody has to know more.
+  const candidates = new Map<string, Edge & { by: NodeReference }>()
+  // Most references follow a drawn edge; the table of reachable nodes is then not needed.
   let reach: Reach | undefined
   for (const by of references) {
     const { target: from, node: to } = by
     if (from === to || !drawn.successors.has(from) || isDirect(from, to)) continue
     reach ??= reachOf(drawn)
     if (reach.has(from, to)) continue
-    // Names of nodes hold no line breaks.
+    // Node names contain no line breaks.
     const key = `${from}\n${to}`
-    if (!asked.has(key)) asked.set(key, { from, to, by })
+    if (!candidates.has(key)) candidates.set(key, { from, to, by })
   }
-  if (!reach || asked.size === 0) return { implied: [], circular: [], whole: drawn }
-  const all = [...asked.values()]
+  if (!reach || candidates.size === 0) return { implied: [], circular: [], whole: drawn }
+  const all = [...candidates.values()]
   const own = edgesOf(drawn)
   const whole = graphOf(drawn.nodes, [...own, ...all])
   if (ranksOf(whole)) return { implied: all, circular: [], whole }
@@ -167,17 +166,17 @@ export function impliedEdges(
   return { implied, circular, whole: graphOf(drawn.nodes, [...own, ...implied]) }
 }
 
-/** Whether an edge goes from one node to another; asked of the same node again and again, it must not search each time. */
+/** Whether an edge goes from one node to another; indexed, because the same node is queried many times. */
 function directly({ successors }: Graph): (from: string, to: string) => boolean {
-  const many = new Map<string, Set<string>>()
+  const indexed = new Map<string, Set<string>>()
   return (from, to) => {
-    const those = successors.get(from)!
-    if (those.length <= 16) return those.includes(to)
-    let known = many.get(from)
-    if (!known) many.set(from, (known = new Set(those)))
+    const targets = successors.get(from)!
+    if (targets.length <= 16) return targets.includes(to)
+    let known = indexed.get(from)
+    if (!known) indexed.set(from, (known = new Set(targets)))
     return known.has(to)
   }
 }
 
 export const edgesOf = ({ successors }: Graph): Edge[] =>
-  [...successors].flatMap(([from, those]) => those.map(to => ({ from, to })))
+  [...successors].flatMap(([from, targets]) => targets.map(to => ({ from, to })))

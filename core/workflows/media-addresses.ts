@@ -1,6 +1,6 @@
 import type { Segment } from './references.ts'
 
-/** Returns inputs in which an object that stands at a media path, or a list of such objects, is replaced by its address. */
+/** Returns inputs in which an object at a media path, or a list of such objects, is replaced by its URL. */
 export function withMediaAddresses(
   value: unknown,
   isMediaPath: (path: readonly Segment[]) => boolean,
@@ -17,7 +17,7 @@ export function withMediaAddresses(
 function addressOf(value: object): unknown {
   const first: unknown = Array.isArray(value) ? value[0] : value
   if (first === null || typeof first !== 'object') return value
-  // What says a text names its file beside other facts of it.
+  // A speech result has its file's URL in `audio_url`.
   const url = 'url' in first ? first.url : 'audio_url' in first ? first.audio_url : undefined
   return typeof url === 'string' ? url : value
 }

@@ -10,19 +10,19 @@ import type { DefinitionSnapshot, DefinitionSnapshots } from './definition-snaps
 import { withMediaAddresses } from './media-addresses.ts'
 import { absentParameters } from './parameters.ts'
 import { type Reference, ReferenceFault } from './references.ts'
-import { largestNodeResult } from './result-cap.ts'
+import { maxNodeResultBytes } from './result-cap.ts'
 import type { ResultLookup } from './result-lookup.ts'
 
-/** A node and what its inputs come to. */
+/** A node and its bound inputs. */
 export interface BoundNode {
   node: WorkflowNode
   inputs: Record<string, unknown>
 }
 
 /**
- * What the inputs of a node come to, from the parameters and the results of the nodes before it. Files are referred to
- * by their ids: an address ends, and begins with where somebody reads it. Throws Failure `unresolved_reference` for a
- * reference that points at nothing, `invalid_value` for one that cannot be read.
+ * Binds the inputs of a node to the parameters and the results of the nodes before it. Files are named by id, because a
+ * URL expires and begins with the host name of its reader. Throws Failure `unresolved_reference` for a reference to
+ * something that does not exist, `invalid_value` for one with wrong syntax.
  */
 export async function boundInputs(
   snapshot: DefinitionSnapshot,
@@ -52,20 +52,20 @@ export async function boundInputs(
   }
 }
 
-/** What references to a node see. */
+/** The value that references to a node read. */
 function valueOf({ task, on_error }: WorkflowNode, { status, result, error }: NodeResult): object | null {
   if (status !== 'completed') return on_error === 'continue' ? null : { status, error }
-  // Its parts are looked up elsewhere.
+  // The parts of a large result are looked up in a thread.
   if (typeof result === 'object' && result !== null) return { status, error: null }
   const stored = result === null ? null : (JSON.parse(result) as unknown)
   const shown = shownResult(task, stored, ({ id }) => id)
   return { status, error: null, result: shown, outputs: shown }
 }
 
-/** What a node may be given of large results, bytes of JSON: as much as one node may give. */
-const maxLarge = largestNodeResult
+/** The maximum size of values from large results per node, bytes of JSON: the same as of one result. */
+const maxLarge = maxNodeResultBytes
 
-/** What references into large results come to: those are read and looked through in a thread. */
+/** The values of references into large results, which a thread reads and searches. */
 async function largeValues(
   references: readonly FoundReference[],
   ended: Readonly<Record<string, NodeResult>>,
@@ -91,7 +91,7 @@ async function largeValues(
     if ((sum += bytes) > maxLarge)
       throw new Failure(
         'invalid_value',
-        'The references of this node come to more than 16 MiB. Refer to smaller parts.',
+        'The referenced values of this node are larger than 16 MiB. Refer to smaller parts.',
       )
     large ??= new Map()
     for (const [source, value] of found) large.set(source, value)
@@ -101,7 +101,7 @@ async function largeValues(
 
 const intoResult = ({ path }: Reference): boolean => path[1] === 'result' || path[1] === 'outputs'
 
-/** Whether a node's result may be taken from one like it, and whether it may serve others. */
+/** Whether a node may reuse a stored result, and whether its own result may be reused. */
 export function cacheUse(
   node: WorkflowNode,
   task: Task,
@@ -111,6 +111,9 @@ export function cacheUse(
   return { read: cacheMode === 'use', write: cacheMode !== 'off' }
 }
 
-/** The same organization, task, model and inputs have the same key. `model` is all of its configuration that counts. */
+/**
+ * The key is the same for the same organization, task, model and inputs. `model` is the part of its configuration that
+ * matters.
+ */
 export const cacheKeyOf = (organizationId: string, task: string, model: unknown, inputs: unknown): string =>
   canonicalHash([organizationId, task, model, inputs])

@@ -14,21 +14,21 @@ import { oversize } from './result-cap.ts'
 import type { ResultLookup } from './result-lookup.ts'
 import type { SingleFlight } from './single-flight.ts'
 
-/** What a node's job runs with. */
+/** The work of a node's job. */
 export interface NodeWork extends BoundNode {
   model: Model
-  /** Whether its result may be taken from one before, and under which key it is found by others; null: by none. */
+  /** Whether it may reuse a stored result, and the cache key of its own result; null: it is not cached. */
   read: boolean
   key: string | null
-  /** What our own addresses in the inputs begin with. */
+  /** What this server's own URLs in the inputs begin with. */
   origin: string
 }
 
-/** The work of so many jobs is kept between queue and run, where its inputs have at most so many characters. */
+/** How many jobs' work is kept between queue and run, and the maximum length of its inputs in characters. */
 const maxKept = 1_000
-const longestKept = 1 << 14
+const maxKeptLength = 1 << 14
 
-/** Finds out what the jobs of nodes have to do, once the nodes before them have ended. */
+/** Determines the work of node jobs, once the nodes before them have ended. */
 export function openNodeWorks({
   snapshots,
   admission,
@@ -40,50 +40,50 @@ export function openNodeWorks({
   cpu: Pick<ResultLookup, 'referred'>
   content: ContentOf
 }) {
-  /** By job id. Results never change, so that the inputs of a job stay what they are. */
+  /** By job id. Results never change, so the inputs of a job never change either. */
   const kept = new Map<string, NodeWork>()
 
   async function bound({ parent, organizationId, modelId, task }: JobRecord, model: Model): Promise<NodeWork> {
     const execution = await snapshots.of(organizationId, parent!.executionId)
-    if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} is not there any more.`)
+    if (!execution) throw new Failure('not_found', `The execution ${parent!.executionId} no longer exists.`)
     const node = await boundInputs(execution, parent!.nodeId, { snapshots, cpu })
     const { read, write } = cacheUse(node.node, task, node.inputs)
     const { origin } = execution
     const own = { ...node, model, read: false, key: null, origin }
     if (!write) return own
     const { inputs, foreign } = await content(node.inputs, execution)
-    // What a foreign address holds may be another thing every time, so that has to be wished for.
+    // The content at a foreign URL may change, so caching it has to be requested.
     if (foreign && node.node.cache === undefined) return own
     const { engine, source, upstream_id, url, command, args } = model
     const configured = { modelId, engine, source, upstream_id, url, command, args }
     return { ...own, read, key: cacheKeyOf(organizationId, task, configured, inputs) }
   }
 
-  /** Throws Failure for references that point at nothing and a model that is not offered any more. */
+  /** Throws Failure for references to something that does not exist, and for a model that is no longer offered. */
   async function of(job: JobRecord): Promise<NodeWork> {
     const model = admission.readmit(job)
     const before = kept.get(job.id)
-    // A model that was configured anew gives other results.
+    // A model whose configuration was changed gives other results.
     return before?.model === model ? before : bound(job, model)
   }
 
   return {
     of,
-    /** The same for a job that is queued next: what was found is kept for its run. */
-    async ahead(job: JobRecord): Promise<NodeWork> {
+    /** The same for a job that is about to be queued: its work is kept for its run. */
+    async prepare(job: JobRecord): Promise<NodeWork> {
       const found = await of(job)
-      if (kept.size < maxKept && lengthOf(found.inputs) <= longestKept) kept.set(job.id, found)
+      if (kept.size < maxKept && lengthOf(found.inputs) <= maxKeptLength) kept.set(job.id, found)
       return found
     },
-    /** The job has its work, or will not run. */
+    /** Call it when the job has started or will not run. */
     forget: (jobId: string): void => void kept.delete(jobId),
   }
 }
 export type NodeWorks = ReturnType<typeof openNodeWorks>
 
 /**
- * Runs jobs of nodes with the inputs that their references come to, and all others as they are. What a node comes to
- * is kept with its job, so that a run can be understood afterwards.
+ * Runs node jobs with their bound inputs, and all other jobs unchanged. The bound inputs are stored with the job, so
+ * that a run can be understood afterwards.
  */
 export function openNodeRunner({
   run,
@@ -117,8 +117,8 @@ export function openNodeRunner({
   }
 
   /**
-   * Resolves when this job is the one that does the work. Rejects with the reason of the signal: also where its node has
-   * taken over a result, because then there is nothing left to run.
+   * Resolves when this job is the one that does the work. Rejects with the signal's reason; also if its node reuses a
+   * stored result, because then there is nothing to run.
    */
   async function begin(job: JobRecord, key: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
@@ -154,7 +154,7 @@ export function openNodeRunner({
       await run.undo(ran, job)
       throw tooLarge
     }
-    // What is large is not written down twice: it is found out again from the results that it came from.
+    // Large inputs are not stored: they can be bound again from the results they came from.
     const text = JSON.stringify(inputs)
     const known = text.length <= largeResultBytes ? { inputs: text } : {}
     return { ...ran, ...known, ...(key === null ? {} : { cacheKey: key }) }
@@ -167,20 +167,20 @@ export function openNodeRunner({
     },
     written({ id, parent }: JobRecord, { result }: RunResult) {
       flight.end(id, 'running')
-      // What is large is read by its parts.
+      // Large results are read in parts.
       if (parent && typeof result === 'string') snapshots.keepResult(parent.executionId, parent.nodeId, result)
     },
   })
 }
 
-/** The failure of an attempt, with the least time that the node wants between it and the next. */
+/** The failure of an attempt, with the node's minimum time until the next attempt. */
 function backingOff(thrown: unknown, backOffMs = 0): unknown {
   if (!(thrown instanceof Failure) || neverBegan(thrown.code) || backOffMs <= (thrown.retryAfterMs ?? 0)) return thrown
   const { code, message, param, facts, details, validation } = thrown
   return new Failure(code, message, { param, facts, details, validation, cause: thrown, retryAfterMs: backOffMs })
 }
 
-/** The same for every attempt of a job, so that a second one makes what the first would have made. */
+/** The same for every attempt of a job, so that a second attempt produces the same result. */
 function seedOf(jobId: string): number {
   let seed = 0
   for (const character of jobId) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0

@@ -10,7 +10,7 @@ export interface Models {
   catalog(): Catalog
 }
 
-/** Returns what workflows may be made of. Models that `allowed` refuses do not exist for the caller. */
+/** The tasks and models that workflows may use. Models that `allowed` refuses do not exist for the caller. */
 export const offerOf = (models: Models, allowed: (modelId: string) => boolean): Offer => ({
   task(name) {
     const task = taskNamed(name)

@@ -1,6 +1,6 @@
 import { parseReference, type Segment } from './references.ts'
 
-/** A path of a node's `outputs`, which may begin with `result.`; undefined when it cannot be read. */
+/** Parses a path of a node's `outputs`, which may begin with `result.`; undefined if it is invalid. */
 export function outputPath(text: string): readonly Segment[] | undefined {
   try {
     const { path } = parseReference(`nodes.${text}`)

@@ -3,10 +3,10 @@ import { Failure, type FailureCode, type FailureDetail } from '../failure.ts'
 import { jsonType, type Kinds, mayFit } from '../schemas/schema-walk.ts'
 
 const media: ReadonlySet<ParameterType> = new Set(['image', 'audio', 'video', 'file'])
-/** What a parameter of the type holds, as JSON types: media come as addresses or ids of files. */
+/** The JSON types of a parameter type: media are URLs or file ids. */
 export const kindsOfParameter = (type: ParameterType): Kinds => new Set([media.has(type) ? 'string' : type])
 
-/** What a value is, where it is not of the type; undefined where it is. */
+/** The actual type of a value that does not have the type; undefined if it has. */
 export function misfit(value: unknown, type: ParameterType): string | undefined {
   const kind = jsonType(value)
   return mayFit(new Set([kind]), kindsOfParameter(type)) && (type !== 'integer' || kind === 'integer')
@@ -15,9 +15,9 @@ export function misfit(value: unknown, type: ParameterType): string | undefined 
 }
 
 /**
- * What a run is given, with the defaults where nothing is. `used` are the parameters that references name: one that is
- * not declared must be given all the same. Throws Failure `missing_required_parameter`, `invalid_type` or
- * `invalid_value`, whose `param` is `input_params.<name>`.
+ * Returns the parameters of an execution, with defaults for missing ones. `used`: the parameters that references name;
+ * an undeclared one must be given. Throws Failure `missing_required_parameter`, `invalid_type` or `invalid_value`,
+ * whose `param` is `input_params.<name>`.
  */
 export function fillParameters(
   given: Readonly<Record<string, unknown>>,
@@ -26,14 +26,14 @@ export function fillParameters(
 ): Record<string, unknown> {
   const filled: Record<string, unknown> = { ...given }
   const wrong: FailureDetail<FailureCode>[] = []
-  const say = (code: FailureCode, name: string, message: string) =>
+  const report = (code: FailureCode, name: string, message: string) =>
     void wrong.push({ code, path: `input_params.${name}`, message })
   const missing = (name: string) =>
-    say('missing_required_parameter', name, `Missing required parameter: 'input_params.${name}'.`)
+    report('missing_required_parameter', name, `Missing required parameter: 'input_params.${name}'.`)
   for (const [name, parameter] of Object.entries(declared ?? {})) {
     if (Object.hasOwn(given, name)) {
       const fault = faultOf(given[name], parameter)
-      if (fault) say(fault.code, name, `'input_params.${name}' ${fault.message}`)
+      if (fault) report(fault.code, name, `'input_params.${name}' ${fault.message}`)
     } else if (parameter.default !== undefined) filled[name] = parameter.default
     else if (parameter.required !== false) missing(name)
   }
@@ -43,7 +43,7 @@ export function fillParameters(
   throw new Failure(first.code, first.message, { param: first.path, details: wrong.length > 1 ? wrong : undefined })
 }
 
-/** Those that need not be given and have not been: who refers to them gets nothing. */
+/** Optional parameters without a value: references to them give null or an empty text. */
 export const absentParameters = (given: Readonly<Record<string, unknown>>, declared: Parameters | null): Set<string> =>
   new Set(Object.keys(declared ?? {}).filter(name => !Object.hasOwn(given, name)))
 
@@ -53,7 +53,7 @@ function faultOf(
 ): { code: FailureCode; message: string } | undefined {
   if (value === null && required === false) return undefined
   const kind = misfit(value, type)
-  if (kind !== undefined) return { code: 'invalid_type', message: `is of type ${kind}, and ${type} is expected.` }
+  if (kind !== undefined) return { code: 'invalid_type', message: `is of type ${kind}; expected ${type}.` }
   const invalid = (message: string) => ({ code: 'invalid_value' as const, message })
   if (values && !values.some(one => JSON.stringify(one) === JSON.stringify(value)))
     return invalid(`must be one of ${values.map(one => JSON.stringify(one)).join(', ')}.`)

@@ -4,23 +4,23 @@ import type { NewExecutionNode } from '../store/workflows.ts'
 import { taskNamed } from '../tasks/registry.ts'
 import { type Graph, graphOf, impliedEdges, nodeReferences } from './graph.ts'
 
-/** What must be done before what: what is drawn and what references imply. */
+/** The dependencies of the nodes: drawn edges and those that references imply. */
 export function dependencies(dag: Dag): Graph {
   const drawn = graphOf(Object.keys(dag.nodes), dag.edges)
   return impliedEdges(drawn, nodeReferences(dag)).whole
 }
 
-/** The parameters that references name. */
+/** The parameters that the references name. */
 export const usedParameters = (
   references: Iterable<{ root: string; path: readonly (string | number)[] }>,
 ): Set<string> => new Set([...references].flatMap(({ root, path }) => (root === 'input' ? [String(path[0])] : [])))
 
-/** How often a node is tried where it does not say. */
+/** How many retries a node has by default. */
 const defaultRetries = 2
 
 /**
- * The nodes of an execution, in the order of the definition. `reuse` gives the job whose result a node takes over.
- * The definition must have no blocking diagnostics.
+ * The nodes of an execution, in the order of the definition. `reuse` has the job whose result a node reuses. The
+ * definition must have no blocking diagnostics.
  */
 export function planOf(dag: Dag, reuse: ReadonlyMap<string, string> = new Map()): NewExecutionNode[] {
   const { successors, predecessors, nodes } = dependencies(dag)
@@ -34,7 +34,7 @@ export function planOf(dag: Dag, reuse: ReadonlyMap<string, string> = new Map())
       successors: successors.get(nodeId)!.map(after => numbers.get(after)!),
       predecessors: predecessors.get(nodeId)!.length,
       onError: on_error,
-      direct: isItsOwn(dag.nodes[nodeId]!),
+      direct: neverUsesCache(dag.nodes[nodeId]!),
       maxAttempts: 1 + (retries?.max ?? defaultRetries),
       timeoutMs: timeout === undefined ? null : Math.round(timeout * 1000),
       jobId: newId('job'),
@@ -43,10 +43,10 @@ export function planOf(dag: Dag, reuse: ReadonlyMap<string, string> = new Map())
   })
 }
 
-/** Whether it can be told beforehand that no result of another can serve it. */
-function isItsOwn({ task, cache, inputs }: WorkflowNode): boolean {
+/** Whether it is certain in advance that the node cannot use the cache. */
+function neverUsesCache({ task, cache, inputs }: WorkflowNode): boolean {
   if (cache !== undefined) return cache !== 'use'
-  // A seed or a temperature may come from a reference; then it is looked at when it is known.
+  // A seed or a temperature may come from a reference; then this is decided when its value is known.
   const { seed, temperature } = inputs
   const likely = {
     ...(typeof seed === 'string' ? { seed: 0 } : { seed }),
@@ -56,8 +56,8 @@ function isItsOwn({ task, cache, inputs }: WorkflowNode): boolean {
 }
 
 /**
- * Of an execution that is to be done again: the nodes whose results stay. From `failed` all that are completed, from
- * `start` none, from a node all that are completed and do not come after it.
+ * The nodes of an ended execution whose results stay when it is retried. From `failed`: all completed nodes; from
+ * `start`: none; from a node: all completed nodes that do not come after it.
  */
 export function reusable(
   dag: Dag,
@@ -66,12 +66,12 @@ export function reusable(
 ): Map<string, string> {
   if (from === 'start') return new Map()
   const { successors } = dependencies(dag)
-  const again = new Set<string>()
+  const rerun = new Set<string>()
   const open = from === 'failed' ? Object.keys(dag.nodes).filter(node => !completed.has(node)) : [from.node]
   for (let node = open.pop(); node !== undefined; node = open.pop())
-    if (!again.has(node)) {
-      again.add(node)
+    if (!rerun.has(node)) {
+      rerun.add(node)
       open.push(...successors.get(node)!)
     }
-  return new Map([...completed].filter(([node]) => !again.has(node)))
+  return new Map([...completed].filter(([node]) => !rerun.has(node)))
 }

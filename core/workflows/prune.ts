@@ -1,16 +1,18 @@
 import { outputPath } from './output-path.ts'
 import type { Segment } from './references.ts'
 
-/** What of a result a node keeps: the parts that its `outputs` name, in their places, and each by its path. */
+/**
+ * The part of a result that a node keeps: the members that its `outputs` name, in their positions, and each by its
+ * path.
+ */
 export interface KeptResult {
   result: unknown
   values: Record<string, unknown>
 }
 
 /**
- * Cuts a result down to what the paths name. Objects keep the members on the way, lists keep their length up to the
- * last place that is named, with null where nothing is. Without paths it is kept whole. A path that leads nowhere has
- * the value null.
+ * Reduces a result to the paths. Objects keep the members on a path; lists keep their length up to the last position on
+ * a path, with null elsewhere. Without paths the whole result is kept. A path that does not exist has the value null.
  */
 export function prune(result: unknown, outputs: readonly string[]): KeptResult {
   if (outputs.length === 0) return { result, values: {} }
@@ -35,7 +37,7 @@ function reach(value: unknown, path: readonly Segment[]): unknown {
   return now
 }
 
-/** What is kept so far, with one more value in the place that it has in the result. */
+/** Adds one more value to the kept part, at its position in the result. */
 function graft(kept: unknown, result: unknown, path: readonly Segment[], value: unknown): unknown {
   const [step, ...rest] = path
   if (step === undefined) return value

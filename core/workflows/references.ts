@@ -1,30 +1,30 @@
 /**
- * References in the inputs of a node: `${input.topic}`, `${nodes.write.result.choices[0].message.content}`,
- * `${execution.id}`. A reference is access to data and never code: own members only, no expressions. `$${` is a `${`
- * that is meant as text. Source of the grammar: the API contract, 2.1.
+ * A reference in the inputs of a node: `${input.topic}`, `${nodes.write.result.choices[0].message.content}`,
+ * `${execution.id}`. A reference is data access, never code: own members only, no expressions. `$${` is a literal `${`.
+ * Source of the grammar: the API contract, 2.1.
  */
 export interface Reference {
-  /** As it was written, between the braces and without the spaces around it. */
+  /** The text between the braces, without surrounding spaces. */
   source: string
   root: (typeof roots)[number]
-  /** What follows the root: names of members, and numbers for places in lists. */
+  /** What follows the root: member names, and numbers for list positions. */
   path: readonly Segment[]
 }
 export type Segment = string | number
 
-/** Text that stays, and references that are replaced, in order. */
+/** Literal text and references, in order. */
 export type Template = readonly (string | Reference)[]
 
 const roots = ['input', 'nodes', 'execution'] as const
-const longestReference = 512
+const maxReferenceLength = 512
 const maxSegments = 32
-/** In one text: four times as many as a workflow has nodes. */
+/** Per text: four times as many as a workflow has nodes. */
 const maxReferences = 2_000
 
-/** A reference that cannot be read. The message says which and why. */
+/** A reference with wrong syntax or an unknown root. The message names it and the reason. */
 export class ReferenceFault extends Error {
   override readonly name = 'ReferenceFault'
-  /** The code of its diagnostic: it is written as references are, or it is not. */
+  /** The code of its diagnostic. */
   readonly code: 'unknown_reference' | 'invalid_reference_syntax'
 
   constructor(message: string, code: ReferenceFault['code'] = 'invalid_reference_syntax') {
@@ -37,8 +37,8 @@ const fault = (source: string, why: string, code?: ReferenceFault['code']): Refe
   new ReferenceFault(`\${${source.length > 80 ? `${source.slice(0, 80)}…` : source}}: ${why}`, code)
 
 /**
- * Takes a text apart. Linear in its length, whatever it holds: each `${` is looked at for 512 characters at most, and
- * the first that is no reference ends the work, as do more than 2,000. Throws ReferenceFault.
+ * Splits a text into literal text and references. Linear in the length of any text: each `${` is read for at most 512
+ * characters, and the first invalid reference ends the parsing, as does the 2,001st. Throws ReferenceFault.
  */
 export function parseTemplate(text: string): Template {
   const parts: (string | Reference)[] = []
@@ -65,9 +65,9 @@ export function parseTemplate(text: string): Template {
   return parts
 }
 
-/** Where the closing brace is; one inside quotes closes nothing. */
+/** The index of the closing brace; braces inside quotes do not count. */
 function endOf(text: string, from: number): number {
-  const last = Math.min(text.length, from + longestReference)
+  const last = Math.min(text.length, from + maxReferenceLength)
   const first = text.indexOf('}', from)
   if (first >= 0 && first < last && !/["']/.test(text.slice(from, first))) return first
   let quote = ''
@@ -80,18 +80,21 @@ function endOf(text: string, from: number): number {
     else if (character === '}') return at
   }
   const start = text.slice(from, from + 40)
-  throw fault(start, last < text.length ? `it is longer than ${longestReference} characters.` : 'it is never closed.')
+  throw fault(
+    start,
+    last < text.length ? `it is longer than ${maxReferenceLength} characters.` : "its closing '}' is missing.",
+  )
 }
 
 const name = /[A-Za-z_$][A-Za-z0-9_$-]*|[0-9]+/y
 const index = /\[([0-9]{1,9})\]/y
 const quoted = /\[(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\]/y
 
-/** Many nodes refer to the same: what was read last, by how it is written. */
+/** A cache of parsed references by source, because many nodes use the same ones. */
 const cached = new Map<string, Reference>()
 const maxCached = 512
 
-/** Reads what stands between the braces. Throws ReferenceFault. */
+/** Parses the text between the braces. Throws ReferenceFault. */
 export function parseReference(source: string): Reference {
   const before = cached.get(source)
   if (before) return before
@@ -138,6 +141,6 @@ function readReference(source: string): Reference {
       `it begins with '${root}', and references begin with 'input', 'nodes' or 'execution'.`,
       'unknown_reference',
     )
-  if (rest.length === 0) throw fault(source, `say what of '${root}' is meant.`)
+  if (rest.length === 0) throw fault(source, `it names no member of '${root}'.`)
   return { source, root: root as Reference['root'], path: rest }
 }

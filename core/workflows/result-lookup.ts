@@ -2,7 +2,7 @@ import type { Cpu } from '../cpu/cpu.ts'
 import type { JobRecord, LargeResult } from '../store/store.ts'
 import type { FoundValues, LargeReference, resultWork } from './result-work.ts'
 
-/** Reads large results in a thread, so that only the parts that are referred to reach the event loop. */
+/** Reads large results in a thread, so that only the referenced parts reach the event loop. */
 export function openResultLookup({ calling }: Pick<Cpu, 'calling'>) {
   const call = calling<typeof resultWork>()
 
@@ -17,7 +17,10 @@ export function openResultLookup({ calling }: Pick<Cpu, 'calling'>) {
       await using file = await result.localFile()
       return await call('results', 'referredIn', { path: file.path, nodeId, references, task })
     },
-    /** What a node keeps of its result, as JSON in UTF-8: `{result, values}`, or the result alone. Throws Failure `output_expired`. */
+    /**
+     * The part of its result that a node keeps, as JSON in UTF-8: `{result, values}`, or the result alone. Throws
+     * Failure `output_expired`.
+     */
     async pruned(result: LargeResult, outputs: readonly string[], what: 'kept' | 'result'): Promise<Uint8Array> {
       await using file = await result.localFile()
       return await call('results', 'prunedResult', { path: file.path, outputs, what })

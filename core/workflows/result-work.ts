@@ -3,11 +3,11 @@ import type { Done, ThreadWork } from '../cpu/thread-work.ts'
 import type { Task } from '../schemas/task.ts'
 import { resultExpired } from '../store/large-result.ts'
 import { shownResult } from '../tasks/registry.ts'
-import { type LargeValue, look, maxText, Unresolved, written } from './bind.ts'
+import { type LargeValue, maxText, resolve, textOf, Unresolved } from './bind.ts'
 import { prune } from './prune.ts'
 import { parseReference } from './references.ts'
 
-/** A reference into the result of a node, and whether its value is wanted as it is or as text. */
+/** A reference into the result of a node, and whether its value is needed as it is or as text. */
 export interface LargeReference {
   source: string
   whole: boolean
@@ -16,13 +16,13 @@ export interface LargeReference {
 export interface FoundValues {
   /** By the source of the reference. */
   found: Map<string, LargeValue>
-  /** About how large the values are together, bytes of JSON. */
+  /** Approximate size of all values together, bytes of JSON. */
   bytes: number
 }
 
 /** Thread work on large results of nodes. */
 export const resultWork = {
-  /** The values of references into a result of a task; its files are named by their ids. */
+  /** The values of references into a result of a task; its files are named by id. */
   referredIn({
     path,
     nodeId,
@@ -40,9 +40,9 @@ export const resultWork = {
     let bytes = 0
     for (const { source, whole } of references) {
       try {
-        const value = look(parseReference(source), { input: {}, nodes: { [nodeId]: node }, execution: {} })
-        // Of a text that is too long it is enough to see that it is.
-        const text = written(value).slice(0, whole ? undefined : maxText + 1)
+        const value = resolve(parseReference(source), { input: {}, nodes: { [nodeId]: node }, execution: {} })
+        // A text over the limit is cut: it only needs to be found too long.
+        const text = textOf(value).slice(0, whole ? undefined : maxText + 1)
         bytes += text.length
         found.set(source, { value: whole ? value : text })
       } catch (thrown) {
@@ -52,7 +52,7 @@ export const resultWork = {
     }
     return { value: { found, bytes } }
   },
-  /** What a node keeps of a result, as JSON in UTF-8: `{result, values}`, or the result alone. */
+  /** The part of a result that a node keeps, as JSON in UTF-8: `{result, values}`, or the result alone. */
   prunedResult({
     path,
     outputs,
@@ -69,8 +69,8 @@ export const resultWork = {
 } satisfies ThreadWork
 
 /**
- * The result that was read last: what comes after a node comes all at once. Files of results never change, and the
- * thread that remembers it ends when it has had nothing to do for half a minute.
+ * The result that was read last, because all successors of a node start at once. Result files never change, and the
+ * thread that caches it ends after half a minute without work.
  */
 let last: { path: string; value: unknown } | undefined
 

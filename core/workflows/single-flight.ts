@@ -1,10 +1,12 @@
 import type { JobClaim, JobRecord } from '../store/store.ts'
 import type { ExecutionStore } from '../store/workflows.ts'
 
-/** When a job asked: before it was queued, or when it began to run. Whoever began a flight at a stage ends it there. */
+/**
+ * When a job checked the cache: before it was queued, or when it started. A flight is ended at the stage that began it.
+ */
 export type Stage = 'queued' | 'running'
 
-/** The job that does some work, until its result is stored or will not be. */
+/** The job that does the work of a key, until its result is stored or it has ended without one. */
 interface Flight {
   jobId: string
   stage: Stage
@@ -12,9 +14,9 @@ interface Flight {
 }
 
 /**
- * Has work with the same key done once at a time, and takes its result from the store where it has been done before.
- * Both before a job is queued (node-queueing.ts) and before it runs (node-run.ts), over the same flights: what waits in
- * the store, after a restart for example, reaches the queue without being asked.
+ * Lets only one job at a time do the work of a key, and reuses a stored result if there is one. Used both before a job
+ * is queued (node-queueing.ts) and before it runs (node-run.ts), with the same flights: jobs read from the store, for
+ * example after a restart, enter the queue without the first check.
  */
 export function openSingleFlight(store: Pick<ExecutionStore, 'cached' | 'reuse'>) {
   const flights = new Map<string, Flight>()
@@ -30,16 +32,17 @@ export function openSingleFlight(store: Pick<ExecutionStore, 'cached' | 'reuse'>
   }
 
   return {
-    /** Resolves when the other job that does this work has ended; undefined where there is none. */
+    /** Resolves when the other job that does this work has ended; undefined if there is none. */
     other(jobId: string, key: string): Promise<void> | undefined {
       const flight = flights.get(key)
       return flight?.jobId === jobId ? undefined : flight?.ended.promise
     },
 
     /**
-     * Makes the job the one that does the work; call it in the same turn of the event loop in which `other` is undefined,
-     * and `end` when the job has ended. Resolves with false where its node has taken over a stored result instead:
-     * nothing is left to do, nor to end. Rejects with what the store throws; then there is nothing to end either.
+     * Makes the job the one that does the work. Call it in the same event loop turn in which `other` returned
+     * undefined, and call `end` when the job has ended. Resolves with false if its node reuses a stored result instead:
+     * then there is no work, and no `end` to call. Rejects with the store's error; then there is no `end` to call
+     * either.
      */
     async begin(
       { id, organizationId }: JobRecord,
@@ -47,24 +50,27 @@ export function openSingleFlight(store: Pick<ExecutionStore, 'cached' | 'reuse'>
       stage: Stage,
       claim?: Pick<JobClaim, 'boot' | 'claims'>,
     ): Promise<boolean> {
-      // It began before it was queued, and since then nobody else can have done the work.
+      // The flight began before the job was queued, and no other job can have done the work since then.
       if (flights.get(key)?.jobId === id) return true
       flights.set(key, { jobId: id, stage, ended: Promise.withResolvers() })
       keys.set(`${stage} ${id}`, key)
-      let taken = false
+      let reused = false
       try {
         const before = await store.cached(organizationId, key)
         const from = before === undefined ? undefined : { jobId: before, at: Date.now(), ...(claim ? { claim } : {}) }
-        taken = from !== undefined && (await store.reuse(organizationId, id, from))
+        reused = from !== undefined && (await store.reuse(organizationId, id, from))
       } catch (thrown) {
         end(id, stage)
         throw thrown
       }
-      if (taken) end(id, stage)
-      return !taken
+      if (reused) end(id, stage)
+      return !reused
     },
 
-    /** The result of the job is stored, or there will be none. Does nothing where the job began no flight at this stage. */
+    /**
+     * Call it when the result of the job is stored, or it has ended without one. Ignored if the job began no flight at
+     * this stage.
+     */
     end,
   }
 }

@@ -4,11 +4,11 @@ import type { Log } from '../log.ts'
 import type { Store } from '../store/store.ts'
 
 const batchSize = 100
-/** Timers hold no more; and a clock that was set is noticed within this. */
-const longestTimerMs = 60_000
+/** At most a minute, so that a changed clock is noticed within this. */
+const maxTimerMs = 60_000
 const sweepEveryMs = 60_000
 
-/** Ends executions whose time is over, and forgets those that have been kept for long enough. */
+/** Ends executions that have reached their time limit, and removes expired ones. */
 export function openTimeouts({
   store,
   clock,
@@ -18,67 +18,67 @@ export function openTimeouts({
   clock: { now(): number }
   log: Log
 }) {
-  const over = new AbortController()
+  const closed = new AbortController()
   let next: { at: number; timer: NodeJS.Timeout } | undefined
-  let looking: Promise<void> | undefined
-  let again = false
+  let checking: Promise<void> | undefined
+  let pending = false
 
-  /** The time of one is over then. */
+  /** Sets the timer for an execution that times out then. */
   function at(due: number): void {
-    if (over.signal.aborted || (next && next.at <= due)) return
+    if (closed.signal.aborted || (next && next.at <= due)) return
     clearTimeout(next?.timer)
-    const inMs = Math.min(Math.max(0, due - clock.now()), longestTimerMs)
-    next = { at: due, timer: setTimeout(look, inMs).unref() }
+    const inMs = Math.min(Math.max(0, due - clock.now()), maxTimerMs)
+    next = { at: due, timer: setTimeout(check, inMs).unref() }
   }
 
-  function look(): void {
+  function check(): void {
     clearTimeout(next?.timer)
     next = undefined
-    again = true
-    looking ??= all().finally(() => {
-      looking = undefined
+    pending = true
+    checking ??= expireDue().finally(() => {
+      checking = undefined
     })
   }
 
-  async function all(): Promise<void> {
-    while (again && !over.signal.aborted) {
-      again = false
+  async function expireDue(): Promise<void> {
+    while (pending && !closed.signal.aborted) {
+      pending = false
       try {
         const due = await store.nextDue()
         if (due === null) continue
         if (due <= clock.now()) {
           await store.expire(clock.now(), batchSize)
-          again = true
+          pending = true
         } else at(due)
       } catch (thrown) {
-        if (!Failure.from(thrown).retryable) log.error('Executions that are due could not be ended', {}, thrown)
+        if (!Failure.from(thrown).retryable) log.error('Executions could not be timed out', {}, thrown)
         at(clock.now() + 1_000)
       }
     }
   }
 
   async function sweep(): Promise<void> {
-    const { signal } = over
+    const { signal } = closed
     while (!signal.aborted) {
       await delay(sweepEveryMs, undefined, { ref: false, signal })
       try {
         while ((await store.sweep(clock.now(), batchSize)) > 0) await delay(20, undefined, { ref: false, signal })
       } catch (thrown) {
         if (!signal.aborted && !Failure.from(thrown).retryable)
-          log.error('Executions that are over could not be forgotten', {}, thrown)
+          log.error('Expired executions could not be removed', {}, thrown)
       }
     }
   }
 
-  look()
+  check()
   const sweeping = sweep().catch(() => {})
 
   return {
     at,
     async close(): Promise<void> {
-      over.abort()
+      closed.abort()
       clearTimeout(next?.timer)
-      await Promise.all([looking, sweeping])
+      await Promise.all([checking, sweeping])
     },
   }
 }

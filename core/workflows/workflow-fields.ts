@@ -6,7 +6,7 @@ const ignored = z
   .unknown()
   .optional()
   .describe('Set by the server. Ignored in requests, so that a workflow that was read can be sent back.')
-/** Members of a stored workflow that no request changes. */
+/** Fields of a stored workflow that requests cannot change. */
 const readOnly = {
   id: ignored,
   object: ignored,
@@ -16,15 +16,15 @@ const readOnly = {
   updated_at: ignored,
 }
 
-const longestTimeout = 86_400
+const maxTimeout = 86_400
 
-/** What a workflow is made of, as it is sent; every field but the name and the graph has a default. */
+/** A workflow as clients send it; every field but the name and the graph has a default. */
 export const WorkflowFields = z
   .strictObject({
     name: z.string().trim().min(1).max(256).describe('Name of the workflow.'),
     description: z.string().max(4096).nullish().describe('What the workflow is for.'),
     region: z.enum(regions).optional().describe('A label without effect. Default: `Global`.'),
-    timeout: z.int().min(1).max(longestTimeout).optional().describe('Most seconds of an execution. Default: 3600.'),
+    timeout: z.int().min(1).max(maxTimeout).optional().describe('Most seconds of an execution. Default: 3600.'),
     on_failure: z
       .enum(['fail_fast', 'continue'])
       .optional()

@@ -10,12 +10,12 @@ export interface WorkflowsOptions {
   clock?: { now(): number }
 }
 
-/** Executions that are looked up at once. */
+/** How many executions are read at once. */
 const pageSize = 100
 
-/** Workflows: every change is a version, and executions keep the one that they began with. */
+/** Workflows: every change is a new version, and executions keep the version they started with. */
 export function openWorkflows({ store: { workflows }, executions, clock = { now: Date.now } }: WorkflowsOptions) {
-  /** Cancels every execution of the workflow that has not ended. */
+  /** Cancels every unfinished execution of the workflow. */
   async function cancelExecutions(organizationId: string, workflowId: string): Promise<void> {
     for (const status of ['running', 'pending'] as const)
       for (let after: string | undefined, more = true; more; ) {
@@ -38,13 +38,15 @@ export function openWorkflows({ store: { workflows }, executions, clock = { now:
     create: (organizationId: string, definition: WorkflowDefinition): Promise<WorkflowRecord> =>
       workflows.create({ ...definition, id: newId('wf'), organizationId, createdAt: clock.now() }),
 
-    /** The newest version, or the one that is named. Undefined: the organization has no such workflow or version. */
+    /** The newest or the given version. Undefined: the organization has no such workflow or version. */
     find: (organizationId: string, id: string, version?: number): Promise<WorkflowRecord | undefined> =>
       workflows.find(organizationId, id, version),
 
     list: (...[organizationId, filter]: Parameters<WorkflowStore['list']>) => workflows.list(organizationId, filter),
 
-    /** Makes a new version. Undefined: no such workflow. Throws Failure `conflict` where another version is expected. */
+    /**
+     * Adds a version. Undefined: no such workflow. Throws Failure `conflict` if `expected` is not the current version.
+     */
     update: (
       organizationId: string,
       id: string,
@@ -54,8 +56,8 @@ export function openWorkflows({ store: { workflows }, executions, clock = { now:
       workflows.update(organizationId, id, change, { expected, at: clock.now() }),
 
     /**
-     * Removes the workflow; its executions stay. Throws Failure `conflict` while one of them has not ended, unless
-     * `cancel` says that they are cancelled first.
+     * Removes the workflow; its executions stay. Throws Failure `conflict` while one of them is unfinished, unless
+     * `cancel` is set: then they are cancelled first.
      */
     async remove(organizationId: string, id: string, { cancel }: { cancel: boolean }) {
       if (cancel) await cancelExecutions(organizationId, id)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { longestOverlapMs } from '../../core/accounts/accounts.ts'
+import { maxOverlapMs } from '../../core/accounts/accounts.ts'
 import { notImplemented } from '../../core/schemas/not-implemented.ts'
 
 const name = z.string().min(1).max(128).describe('Name of the token.')
@@ -43,7 +43,7 @@ export const TokenRotate = z
     overlap_seconds: z
       .int()
       .min(0)
-      .max(longestOverlapMs / 1000)
+      .max(maxOverlapMs / 1000)
       .default(0)
       .describe('Seconds for which the old secret stays valid, 86400 at most.'),
   })

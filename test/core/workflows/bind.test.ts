@@ -74,7 +74,7 @@ test.for([
   ['${input.own.constructor}', /'constructor' not found in 'own'/],
   ['${input.own.prototype}', /'prototype' not found in 'own'/],
   ['${input.tags.length}', /is a list/],
-  ['${input.x', '${input.x}: it is never closed.'],
+  ['${input.x', "${input.x}: its closing '}' is missing."],
   ['${}', '${}: it names nothing. Write ${input.name} or ${nodes.id.result.…}.'],
   ['${input..x}', "${input..x}: '.' cannot stand at character 7."],
   ['${input.x + 1}', "${input.x + 1}: ' ' cannot stand at character 8."],
@@ -83,7 +83,7 @@ test.for([
   ['${input.tags[-1]}', /'\[' cannot stand/],
   ['${input[x]}', /'\[' cannot stand/],
   ['${env.HOME}', "${env.HOME}: it begins with 'env', and references begin with 'input', 'nodes' or 'execution'."],
-  ['${input}', "${input}: say what of 'input' is meant."],
+  ['${input}', "${input}: it names no member of 'input'."],
   [`\${input.${'a'.repeat(600)}}`, /it is longer than 512 characters/],
   [`\${input${'.a'.repeat(40)}}`, /more than 32 steps deep/],
   ['${input.x}'.repeat(2_001), '${input.x}: a text holds at most 2000 references, and this is one more.'],
@@ -105,7 +105,7 @@ test('references are found where they stand, each once, those that cannot be rea
   ).toEqual([
     ['inputs.prompt', 'input.x'],
     ['inputs.prompt', 'nodes.a.result.text'],
-    ['inputs.messages[0].content', '${input.y}: it is never closed.'],
+    ['inputs.messages[0].content', "${input.y}: its closing '}' is missing."],
   ])
 })
 

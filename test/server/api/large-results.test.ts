@@ -267,7 +267,7 @@ test('a node gives 16 MiB at most: more fails at once, and leaves nothing', asyn
   expect(nodeOf(done, 'a')).toMatchObject({ status: 'failed', attempts: 1 })
   expect(nodeOf(done, 'a').error).toMatchObject({
     code: 'payload_too_large',
-    message: expect.stringMatching(/^The result of node 'a' has 16\.\d MiB, and a node may give 16 MiB\./),
+    message: expect.stringMatching(/^The result of node 'a' has 16\.\d MiB; the limit is 16 MiB\./),
   })
   expect(nodeOf(done, 'b').status).toBe('skipped')
   expect(files()).toHaveLength(before + 1)
