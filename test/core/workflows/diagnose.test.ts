@@ -113,7 +113,7 @@ describe('codes', () => {
       { a: write('n: ${nodes.b.result.count}'), b: write('y') },
       ['a>b'],
     ],
-    ['invalid_reference_syntax', 'never closed', { a: write('${input.x') }],
+    ['invalid_reference_syntax', 'is missing', { a: write('${input.x') }],
     ['undeclared_input', "'topic'", { a: write('${input.topic}') }, [], {}],
     ['unused_parameter', "'topic'", { a: write('x') }, [], { topic: { type: 'string' } }],
     ['input_param_type', 'is string', { a: write('n: ${input.n}') }, [], { n: { type: 'integer', default: 'three' } }],
