@@ -22,7 +22,9 @@ export type Step =
   | { do: 'nothing' }
   /** A load is in progress, or no further engine is allowed. */
   | { do: 'continue' }
-  /** Its starts fail: no attempt before `until`. Refuses all requests, those that would time out before then, or none. */
+  /**
+   * Its starts fail: no attempt before `until`. Refuses all requests, those that would time out before then, or none.
+   */
   | { do: 'back off'; until: number; refuse: 'late' | 'all' | 'none' }
   /** It cannot be placed with the current devices, configuration and pinned engines. */
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
@@ -33,8 +35,8 @@ export type Step =
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
 
 /**
- * Decides whether and when a model is loaded; `place` decides where. Pure. `demand` describes its requests in the queue;
- * undefined when there are none.
+ * Decides whether and when a model is loaded; `place` decides where. Pure. `demand` describes its requests in the
+ * queue; undefined when there are none.
  */
 export function nextStep(
   state: ModelState,
@@ -78,7 +80,9 @@ export function waitingSince({ loadWaiters }: ModelState, demand: Demand | undef
   return load === null ? queued : Math.min(load, queued)
 }
 
-/** The residents as `place` sees them. Stopping ones are left out, because their memory is already booked for others. */
+/**
+ * The residents as `place` sees them. Stopping ones are left out, because their memory is already booked for others.
+ */
 export const occupantsOf = (residents: Iterable<Resident>): Occupant[] =>
   [...residents]
     .filter(resident => resident.state !== 'stopping')

@@ -3,7 +3,7 @@ export interface BackoffRules {
   /** Milliseconds before the second attempt. The delay doubles with each further attempt. */
   firstMs: number
   maxMs: number
-  /** After this many failures in a row the circuitState opens: requests are refused at once instead of waiting. */
+  /** After this many failures in a row the circuit opens: requests are refused at once instead of waiting. */
   openAfter: number
 }
 
@@ -26,8 +26,9 @@ export function addFailure(before: Failures | null, reason: string, now: number,
 }
 
 /**
- * `closed`: start now. `waiting`: start at `retryAt`; requests may wait until then. `open`: start at `retryAt`; requests
- * are refused until then. From `retryAt` on the circuitState is closed for one attempt, and its result decides.
+ * `closed`: start now. `waiting`: start at `retryAt`; requests may wait until then. `open`: start at `retryAt`;
+ * requests are refused until then. From `retryAt` on the circuit is closed for one attempt, and its result
+ * decides.
  */
 export function circuitState(
   failures: Failures | null,

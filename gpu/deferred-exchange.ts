@@ -3,7 +3,9 @@ import type { EngineListener, Exchange } from '../core/models/fleet.ts'
 import type { EngineLease } from './lease.ts'
 import type { AdaptedCall } from './presets/adapter.ts'
 
-/** A request that is adapted to its engine before it is sent. A pause or abort before that takes effect when it is sent. */
+/**
+ * A request that is adapted to its engine before it is sent. A pause or abort before that takes effect when it is sent.
+ */
 export class DeferredExchange implements Exchange {
   #exchange: Exchange | undefined
   #paused = false

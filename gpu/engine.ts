@@ -111,7 +111,9 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
     }
   }
 
-  /** Starts one process. Resolves with undefined when it is ready, else with the reason why it is not, as a sentence. */
+  /**
+   * Starts one process. Resolves with undefined when it is ready, else with the reason why it is not, as a sentence.
+   */
   async #launch(abort: AbortSignal): Promise<string | undefined> {
     this.#launches++
     const launched = await this.#launcher.start({ ...this.options, launchId: this.#launchId })

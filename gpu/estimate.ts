@@ -32,9 +32,9 @@ export type Layout = Pick<Model, 'tasks' | 'context_length'> &
   Partial<Pick<Model, 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>>
 
 /**
- * Estimates the device memory that a model needs, in bytes: the configured value; for a GGUF file the weights, cache and
- * buffers by its header, computed as the engine does at its start; else by the size of its files. Null when the size is
- * unknown, for example for a name on a hub: the model then gets a device of its own.
+ * Estimates the device memory that a model needs, in bytes: the configured value; for a GGUF file the weights, cache
+ * and buffers by its header, computed as the engine does at its start; else by the size of its files. Null when the
+ * size is unknown, for example for a name on a hub: the model then gets a device of its own.
  */
 export async function estimate(model: Sized, target: PlacementTarget): Promise<number | null> {
   if (model.memory !== undefined) return model.memory

@@ -38,8 +38,8 @@ function describe(error: Error & { code?: string }, requesting: boolean): string
 }
 
 /**
- * One request to an engine. On the hot path: it implements undici's handler, so that between the socket and the listener
- * there is one call, no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
+ * One request to an engine. On the hot path: it implements undici's handler, so that between the socket and the
+ * listener there is one call, no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
  */
 export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.DispatchHandler {
   /** Its index in `Link.open`. */
@@ -253,7 +253,9 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
     }
   }
 
-  /** Ends the request after a listener threw. `failed` is called all the same, because its caller still holds a slot. */
+  /**
+   * Ends the request after a listener threw. `failed` is called all the same, because its caller still holds a slot.
+   */
   #listenerThrew(thrown: unknown): void {
     this.#link.options.listenerThrew(thrown)
     if (this.#phase === 'ended') return

@@ -39,7 +39,6 @@ export interface FleetOptions {
   environment?: Readonly<Record<string, string | undefined>>
   /** Files outside the data directory that no engine may read: the configuration, keys of certificates. */
   secrets?: readonly string[]
-  /** Probed by default. */
   machine?: Machine
 }
 
@@ -106,7 +105,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { release, find, residents } = residency
   const deviceProcesses = openDeviceProcesses({ source, devices: memory.devices, residents, pidOf: engines.pid })
   let closing: Promise<void> | undefined
-  /** Called when the last lease is released while the fleet closes. */
   let notifyIdle: (() => void) | undefined
 
   /**
@@ -134,9 +132,8 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       else {
         const target = placementTargetFor(placement, slots, memory.capacities())
         const sized = { ...model, memory: model.memory ?? preset.memory }
-        placement.bytes = target
-          ? ((await estimate(sized, target)) ?? bytesOfUnknown(placement, memory.capacities()))
-          : 0
+        const bytes = target ? await estimate(sized, target) : 0
+        placement.bytes = bytes ?? bytesOfUnknown(placement, memory.capacities())
       }
       // The configuration may have changed while the files were read.
       if (configured() === model) return residency.upsert(model, placement, slots)
@@ -255,7 +252,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
     load({ id }) {
       if (closing) return Promise.reject(shuttingDown())
-      // Repeated calls wait for the same load.
       const load = loads.get(id) ?? loadNow(id).finally(() => loads.delete(id))
       loads.set(id, load)
       return load

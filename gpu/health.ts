@@ -1,7 +1,9 @@
 import { Client } from 'undici'
 import type { Endpoint } from './launcher/launcher.ts'
 
-/** An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of any other answer. */
+/**
+ * An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of any other answer.
+ */
 export type Health = 'ready' | 'loading' | { status: number }
 
 /**

@@ -24,7 +24,9 @@ const settleStepMs = 250
 /** Bytes by which the driver's own use may differ between two measurements. */
 const releaseMargin = 64 * 2 ** 20
 
-/** Milliseconds between two measurements: normally, while a fault keeps the cards from being used, and after a sweep. */
+/**
+ * Milliseconds between two measurements: normally, while a fault keeps the cards from being used, and after a sweep.
+ */
 const pollMs = 5_000
 const brokenPollMs = 60_000
 const sweptPollMs = 1_500
@@ -130,7 +132,9 @@ export async function openMemory({
       cardsOf(resident)
         .map(card => card.cudaId)
         .join(','),
-    /** Waits until the resident's cards show enough free memory, at most 5 s, and not at all when it cannot be measured. */
+    /**
+     * Waits until the resident's cards show enough free memory, at most 5 s, and not at all when it cannot be measured.
+     */
     async settle(resident: Resident): Promise<void> {
       const deadline = performance.now() + settleMs
       while (performance.now() < deadline) {

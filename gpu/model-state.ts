@@ -7,7 +7,9 @@ import { circuitState } from './backoff.ts'
 import { type ExpectedDurations, untilFree, untilReady } from './expected-durations.ts'
 import type { PlacementRequest } from './place.ts'
 
-/** One engine, from the decision to start it until its process has ended. Times are on the residency's monotonic clock. */
+/**
+ * One engine, from the decision to start it until its process has ended. Times are on the residency's monotonic clock.
+ */
 export interface Resident {
   readonly engineId: string
   readonly serves: ModelState
@@ -17,7 +19,9 @@ export interface Resident {
   /** Booked memory: the estimate, or the measurement when that is higher. */
   bytes: number
   state: ResidentState
-  /** While starting, it waits for: evicted engines to end, the card to show their memory as free, or its own process. */
+  /**
+   * While starting, it waits for: evicted engines to end, the card to show their memory as free, or its own process.
+   */
   phase: 'clearing' | 'settling' | 'launching'
   leases: number
   /** Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests. */
@@ -187,7 +191,9 @@ export const notStarted = (state: ModelState, failures: Failures, now: number): 
     facts: { failed_starts: failures.count },
   })
 
-/** Failure of a request whose model cannot be placed with the current devices. Stored jobs are retried after a minute. */
+/**
+ * Failure of a request whose model cannot be placed with the current devices. Stored jobs are retried after a minute.
+ */
 export const unplaceable = (reason: string): Failure =>
   new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
 

@@ -43,8 +43,8 @@ export async function openNeededPrograms(
   }
 
   /**
-   * Returns which program is missing for the task, as a sentence that says what to install; null when none is missing. A
-   * changed program counts as usable until its check has ended.
+   * Returns which program is missing for the task, as a sentence that says what to install; null when none is missing.
+   * A changed program counts as usable until its check has ended.
    */
   function missing(model: Model, task: Task): string | null {
     for (const program of presetOf(model).programs?.(model, task) ?? []) {

@@ -169,7 +169,9 @@ export function openResidency(
     begin(resident)
   }
 
-  /** Starts the engine in phases: first stopping engines on its devices must end, then the card must show free memory. */
+  /**
+   * Starts the engine in phases: first stopping engines on its devices must end, then the card must show free memory.
+   */
   function begin(resident: Resident): void {
     const stopping = [...residents.values()].some(
       other => other.state === 'stopping' && other.devices.some(id => resident.devices.includes(id)),

@@ -4,8 +4,8 @@ import type { Slice } from './mig.ts'
 import type { Run } from './nvidia-smi.ts'
 
 /**
- * The queried fields, in this order. An old driver that does not know one of them exits with 2; `fewFields` are known to
- * every driver since 2013. Source: `nvidia-smi --help-query-gpu`; the exit codes from its manual page.
+ * The queried fields, in this order. An old driver that does not know one of them exits with 2; `fewFields` are known
+ * to every driver since 2013. Source: `nvidia-smi --help-query-gpu`; the exit codes from its manual page.
  */
 export const fields = [
   'index',

@@ -39,7 +39,8 @@ export const gguf: Preset = {
         model.tasks.flatMap(task => ['--task', task]),
         ['--socket', '{socket}', '--threads', String(model.threads ?? threads), '--parallel', String(slots)],
         gpus > 0 && backend ? ['--gpu', backend.gpu, '--backends', backend.folder] : ['--gpu', 'off'],
-        // The engine computes its layout with the function that made the booking, so it needs the same amount of memory.
+        // The engine computes its layout with the function that made the booking, so it needs the same amount of
+        // memory.
         option('--memory', model.memory ?? Math.max(0, Math.floor(bytes) - own)),
         option('--context', model.context_length),
         option('--gpu-layers', model.gpu_layers),

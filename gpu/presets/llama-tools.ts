@@ -18,9 +18,10 @@ interface Props {
 }
 
 /**
- * Returns the adapter of a llama-server by its answer at /props; undefined when its chat template supports tools. Without
- * that it would answer every request with plain text, also with `tool_choice: required`. The adapter describes the tools
- * in the prompt, constrains the answer with a grammar and parses the calls from the text, as the built-in engine does.
+ * Returns the adapter of a llama-server by its answer at /props; undefined when its chat template supports tools.
+ * Without that it would answer every request with plain text, also with `tool_choice: required`. The adapter describes
+ * the tools in the prompt, constrains the answer with a grammar and parses the calls from the text, as the built-in
+ * engine does.
  */
 export function toolAdapter(props: unknown): Adapter | undefined {
   const caps = (props as Props | null)?.chat_template_caps

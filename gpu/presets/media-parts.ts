@@ -9,8 +9,8 @@ type Part = Exclude<Content, string | null | undefined>[number]
 export type MessageWithMedia = Omit<Message, 'content'> & { content: string | null | Part[] }
 
 /**
- * Replaces the images and audio in the messages of one request by marks, so that the messages can be changed as text, and
- * restores them afterwards. The marks are random, so that no sender can guess them.
+ * Replaces the images and audio in the messages of one request by marks, so that the messages can be changed as text,
+ * and restores them afterwards. The marks are random, so that no sender can guess them.
  */
 export function openMediaParts() {
   const kept: Part[] = []

@@ -9,8 +9,8 @@ const unknownModel =
   /\bmodel\b.*\b(not found|not exist|unknown|no such)|\b(no such|unknown) model\b|model_not_found|NotFoundError/i
 
 /**
- * Returns the failure of a request that the engine answered with 404 or 405; undefined for other answers. A retry does not
- * help: the engine has no route for the task, or does not know the model by its upstream name.
+ * Returns the failure of a request that the engine answered with 404 or 405; undefined for other answers. A retry does
+ * not help: the engine has no route for the task, or does not know the model by its upstream name.
  */
 export function missingRoute(model: Model, path: string, status: number, body: string): Failure | undefined {
   if (status !== 404 && status !== 405) return undefined

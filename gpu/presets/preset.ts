@@ -83,11 +83,13 @@ export interface Preset {
   key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
   /** Its origin when it runs on another machine. */
   address(model: Model): string | undefined
-  /** Path that answers 2xx when it can work and 503 or nothing before; null for an engine that counts as always ready. */
+  /**
+   * Path that answers 2xx when it can work and 503 or nothing before; null for an engine that counts as always ready.
+   */
   healthPath(model: Model): string | null
   /**
-   * True when its health is JSON with `running`, the number of requests that it works on. The slot of a cancelled request
-   * is then free only when the engine reports that it has stopped, and an engine that does not stop is killed.
+   * True when its health is JSON with `running`, the number of requests that it works on. The slot of a cancelled
+   * request is then free only when the engine reports that it has stopped, and an engine that does not stop is killed.
    */
   reportsRunning?(model: Model): boolean
   /** Path of a list of slots with `is_processing`, for an engine that reports running requests there. */

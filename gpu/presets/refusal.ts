@@ -8,7 +8,9 @@ export interface Quirk {
   code: FailureCode
 }
 
-/** Converts an engine's answer that is not 2xx to a Failure: by the first matching quirk, else by its status and text. */
+/**
+ * Converts an engine's answer that is not 2xx to a Failure: by the first matching quirk, else by its status and text.
+ */
 export function refusal(status: number, body: string, quirks: readonly Quirk[] = []): Failure {
   const error = engineErrorIn(body)
   const text = `${error.code ?? ''} ${error.type} ${error.message}`

@@ -13,9 +13,9 @@ const path = openaiAudio.paths['std/audio-transcription']!
 const route = { protocol: openaiAudio.name, path }
 
 /**
- * The server of whisper.cpp, installed by the operator. It opens its port when the model is loaded, processes one request
- * at a time, sends nothing while it works, and stops when the client disconnects. It reads neither M4A nor WebM; infer
- * always sends WAV.
+ * The server of whisper.cpp, installed by the operator. It opens its port when the model is loaded, processes one
+ * request at a time, sends nothing while it works, and stops when the client disconnects. It reads neither M4A nor
+ * WebM; infer always sends WAV.
  */
 export const whisperServer: Preset = {
   name: 'whisper-server',

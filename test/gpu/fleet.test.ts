@@ -112,7 +112,7 @@ describe('engines', () => {
     expect(log.lines.some(line => line.startsWith('warn An engine could not be started'))).toBe(true)
   })
 
-  test('a crash loop opens the circuitState after five starts: told at once, with the reason', async () => {
+  test('a crash loop opens the circuit after five starts: told at once, with the reason', async () => {
     const model = fake('a', ['--exit', '3'])
     const { fleet } = await fleetOf([model])
     const starts = () => fleet.snapshot().models.a!.engineStarts

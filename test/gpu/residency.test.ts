@@ -387,7 +387,7 @@ describe('failure', () => {
     expect(ask(state, 500).failure).toMatchObject({ code: 'no_capacity', retryAfterMs: 1_000 })
   })
 
-  test('five starts without a success open the circuitState; after the pause one attempt decides', () => {
+  test('five starts without a success open the circuit; after the pause one attempt decides', () => {
     const state = stateOf('a')
     for (let attempt = 1; attempt <= 5; attempt++) {
       const { id } = start(state)
@@ -413,7 +413,7 @@ describe('failure', () => {
     expect(state.failures).toBeNull()
   })
 
-  test('getting ready is no success: an engine that dies of every request opens the circuitState too', () => {
+  test('getting ready is no success: an engine that dies of every request opens the circuit too', () => {
     const state = stateOf('a')
     for (let attempt = 1; attempt <= 5; attempt++) {
       const asked = ask(state)
