@@ -1,72 +1,78 @@
 import type { Demand } from '../core/models/fleet.ts'
-import { type BackoffRules, circuit } from './backoff.ts'
+import { type BackoffRules, circuitState } from './backoff.ts'
 import { liveResidents, type ModelState, type Resident, shortage } from './model-state.ts'
 import { type DeviceCapacity, type Occupant, place } from './place.ts'
 
 export interface Rules {
   backoff: BackoffRules
   /**
-   * How long a model whose memory is busy waits before the engines there stop taking requests for its sake. Shorter
-   * is fairer, longer loads less often.
+   * Milliseconds that a model waits for memory in use by busy engines before these stop accepting requests. Shorter is
+   * fairer, longer loads less often.
    */
   holdMs: number
-  /** An engine that lived this long after its start was no failure, whatever ended it. */
+  /** An engine that ran this many milliseconds after its start does not count as a failed start, however it ended. */
   provenMs: number
-  /** How long a model with background work alone lets models with interactive requests go first. */
+  /** Milliseconds for which models with interactive requests are loaded before a model with only background work. */
   promoteAfterMs: number
 }
 
-/** What comes next for a model. Free slots have been handed out before. */
+/** The next step for a model, after its free slots have been offered to the queue. */
 export type Step =
-  /** Nothing is wanted. */
-  | { do: 'rest' }
-  /** All that can be done is under way. */
-  | { do: 'stay' }
-  /** Its starts fail: not before `until`. Refuses all requests, those whose time ends before that, or none. */
+  /** Nothing waits for it and it is not kept loaded. */
+  | { do: 'nothing' }
+  /** A load is in progress, or no further engine is allowed. */
+  | { do: 'continue' }
+  /**
+   * Its starts fail: no attempt before `until`. Refuses all requests, those that would time out before then, or none.
+   */
   | { do: 'back off'; until: number; refuse: 'late' | 'all' | 'none' }
-  /** It can never be placed as things are. */
+  /** It cannot be placed with the current devices, configuration and pinned engines. */
   | { do: 'refuse'; reason: string; refuse: 'all' | 'none' }
-  /** Its room is busy; looked at again at `until`. */
+  /** Its memory is in use by busy engines; decided again at `until`. */
   | { do: 'wait'; reason: string; until: number | null }
-  /** Its room has been busy for so long that the engines there must let it have its turn. */
-  | { do: 'take turns'; reason: string; drain: readonly string[] }
+  /** It has waited for `holdMs`: the engines in `drain` accept no more requests until it is loaded. */
+  | { do: 'drain'; reason: string; drain: readonly string[] }
   | { do: 'load'; devices: readonly string[]; evict: readonly string[] }
 
 /**
- * Decides the next step of a model: whether and when; `place` decides where. Pure. `demand` is what waits in the queue
- * for it, undefined where nothing does.
+ * Decides whether and when a model is loaded; `place` decides where. Pure. `demand` describes its requests in the
+ * queue; undefined when there are none.
  */
 export function nextStep(
-  of: ModelState,
+  state: ModelState,
   demand: Demand | undefined,
   now: number,
   occupants: readonly Occupant[],
   capacities: readonly DeviceCapacity[],
   rules: Rules,
 ): Step {
-  const short = shortage(of)
-  const since = waitingSince(of, demand, now)
-  if (since === null && short === 0) return { do: 'rest' }
-  const there = liveResidents(of)
-  if (there.some(resident => resident.state === 'starting')) return { do: 'stay' }
-  const { min, max } = of.model.replicas
-  if (there.length >= Math.max(min, max)) return { do: 'stay' }
-  const served = there.length > 0
+  const missing = shortage(state)
+  const since = waitingSince(state, demand, now)
+  if (since === null && missing === 0) return { do: 'nothing' }
+  const live = liveResidents(state)
+  if (live.some(resident => resident.state === 'starting')) return { do: 'continue' }
+  const { min, max } = state.model.replicas
+  if (live.length >= Math.max(min, max)) return { do: 'continue' }
+  const served = live.length > 0
 
-  const gate = circuit(of.failures, now, rules.backoff)
-  if (gate !== 'closed')
-    return { do: 'back off', until: of.failures!.retryAt, refuse: served ? 'none' : gate === 'open' ? 'all' : 'late' }
+  const startCircuit = circuitState(state.failures, now, rules.backoff)
+  if (startCircuit !== 'closed')
+    return {
+      do: 'back off',
+      until: state.failures!.retryAt,
+      refuse: served ? 'none' : startCircuit === 'open' ? 'all' : 'late',
+    }
 
-  const decision = place({ ...of.wanted, mayEvict: !served || short > 0 }, occupants, capacities)
+  const decision = place({ ...state.placement, mayEvict: !served || missing > 0 }, occupants, capacities)
   if (decision.do === 'load') return decision
   const { reason } = decision
   if (decision.do === 'refuse') return { do: 'refuse', reason, refuse: served ? 'none' : 'all' }
   if (since === null || decision.for.length === 0) return { do: 'wait', reason, until: null }
-  const turnAt = since + rules.holdMs
-  return now < turnAt ? { do: 'wait', reason, until: turnAt } : { do: 'take turns', reason, drain: decision.for }
+  const drainAt = since + rules.holdMs
+  return now < drainAt ? { do: 'wait', reason, until: drainAt } : { do: 'drain', reason, drain: decision.for }
 }
 
-/** Since when something waits for the model, in a slot's queue or for a load; null when nothing does. */
+/** Start time of the longest wait for the model, for a slot or for a load; null when nothing waits for it. */
 export function waitingSince({ loadWaiters }: ModelState, demand: Demand | undefined, now: number): number | null {
   const load = loadWaiters[0]?.since ?? null
   if (!demand) return load
@@ -74,7 +80,9 @@ export function waitingSince({ loadWaiters }: ModelState, demand: Demand | undef
   return load === null ? queued : Math.min(load, queued)
 }
 
-/** The residents as `place` sees them. One that is leaving is not among them: its room is promised already. */
+/**
+ * The residents as `place` sees them. Stopping ones are left out, because their memory is already booked for others.
+ */
 export const occupantsOf = (residents: Iterable<Resident>): Occupant[] =>
   [...residents]
     .filter(resident => resident.state !== 'stopping')
@@ -91,21 +99,21 @@ export const occupantsOf = (residents: Iterable<Resident>): Occupant[] =>
     }))
 
 /**
- * The models that want something in the order in which they are looked at: those with interactive requests or a load
- * asked for by hand first, and with them what has waited `promoteAfterMs`; of these, whoever has waited longest.
+ * Sorts the models in the order in which they are placed: first those with interactive requests, with a manual load, or
+ * whose requests have waited `promoteAfterMs`; within both groups the longest wait first.
  */
 export function byUrgency(
   states: Iterable<ModelState>,
-  demandOf: (of: ModelState) => Demand | undefined,
+  demandOf: (state: ModelState) => Demand | undefined,
   now: number,
   { promoteAfterMs }: Pick<Rules, 'promoteAfterMs'>,
 ): ModelState[] {
-  const ordered = Array.from(states, of => {
-    const demand = demandOf(of)
-    const since = waitingSince(of, demand, now) ?? now
-    const first = of.loadWaiters.length > 0 || (demand?.interactive ?? 0) > 0 || now - since >= promoteAfterMs
-    return { of, since, first }
+  const ordered = Array.from(states, state => {
+    const demand = demandOf(state)
+    const since = waitingSince(state, demand, now) ?? now
+    const first = state.loadWaiters.length > 0 || (demand?.interactive ?? 0) > 0 || now - since >= promoteAfterMs
+    return { state, since, first }
   })
   ordered.sort((a, b) => Number(b.first) - Number(a.first) || a.since - b.since)
-  return ordered.map(({ of }) => of)
+  return ordered.map(({ state }) => state)
 }

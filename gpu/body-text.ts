@@ -1,6 +1,6 @@
 import type { EngineCall } from '../core/models/fleet.ts'
 
-/** The text of a body of JSON; undefined for one that is read as it is sent. */
+/** Returns the text of a JSON body; undefined for a streamed body. */
 export function textIn(body: EngineCall['body']): string | undefined {
   if (typeof body === 'string') return body
   if (!(body instanceof Uint8Array)) return undefined

@@ -8,8 +8,8 @@ import type { Memory } from './memory.ts'
 import type { Backend } from './presets/preset.ts'
 
 /**
- * What the built-in engine can use the cards of this machine with. Found out by trying, once for each thing that a
- * model may ask for, when a model first may get a card; what was found out by an earlier run is believed.
+ * Finds the backend (CUDA or Vulkan) by which the built-in engine can use the cards. Each value of the model's `gpu`
+ * setting is tried once, when the first such model may get a card; results of earlier runs are reused.
  */
 export function openCardBackends({
   dataDir,
@@ -29,7 +29,7 @@ export function openCardBackends({
 
   async function search(use: 'auto' | 'cuda' | 'vulkan'): Promise<Backend | null> {
     const cards = memory.devices().filter(({ kind }) => kind === 'nvidia')
-    // Vulkan cannot be held to one of several cards, and an engine on cards of another engine ends both.
+    // Vulkan cannot be restricted to one of several cards, and an engine that uses another engine's card ends both.
     const usable = (name: BackendName) => name !== 'cpu' && (name !== 'vulkan' || cards.length === 1)
     const names = backendNames.filter(name => usable(name) && (use === 'auto' || useOf[name] === use))
     const folder = backendsFolder(dataDir, environment)
@@ -45,24 +45,21 @@ export function openCardBackends({
         log.info('The built-in engine can use the GPUs', { backend: name, detail })
         return { gpu, folder: at, linked: folder }
       }
-      if (state === 'fails') log.warn('A backend does not work here', { backend: name, reason: detail, advice })
+      if (state === 'fails')
+        log.warn('A backend for GPUs does not work on this machine', { backend: name, reason: detail, advice })
     }
     return null
   }
 
   return {
-    /** Resolves with null where the model has to be computed on the processor. May take minutes the first time. */
+    /** Resolves with null when the model must run on the processor. May take minutes the first time. */
     async of({ gpu = 'auto' }: Pick<Model, 'gpu'>): Promise<Backend | null> {
       if (gpu === 'off' || !memory.devices().some(({ kind }) => kind === 'nvidia')) return null
       let searching = searches.get(gpu)
       if (!searching) {
         searching = search(gpu).catch((thrown: unknown) => {
-          // No room in the cache, say: that must not keep a model from being computed at all.
-          log.warn(
-            'The backends for GPUs cannot be tried, so the built-in engine computes on the processor',
-            {},
-            thrown,
-          )
+          // For example a full disk: the model can still run on the processor.
+          log.warn('The backends for GPUs cannot be tried, so the built-in engine runs on the processor', {}, thrown)
           return null
         })
         searches.set(gpu, searching)
@@ -70,7 +67,7 @@ export function openCardBackends({
       }
       return searching
     },
-    /** What has been found out before. */
+    /** The result of a finished search; null before. */
     known: ({ gpu = 'auto' }: Pick<Model, 'gpu'>): Backend | null => found.get(gpu) ?? null,
   }
 }

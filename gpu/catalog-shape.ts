@@ -22,13 +22,15 @@ const outputBits = (quantization: string): number =>
 
 const bitsOf = (quantization: string | null): number => bitsPerWeight[quantization ?? 'BF16'] ?? 16
 
-/** Bytes of the weights: of the file where it is known, else from the parameters. Null when neither is known. */
+/**
+ * Bytes of the weights: the file size when it is known, else computed from the parameters; null when neither is known.
+ */
 export function weightBytes({ parameters }: CatalogModel, { bytes, quantization }: CatalogBuild): number | null {
   if (bytes !== null) return bytes
   return parameters === null ? null : Math.round((parameters * bitsOf(quantization)) / 8)
 }
 
-/** What the header of a build's GGUF file will say, as far as memory depends on it. Null when that is not known. */
+/** Predicts the fields of a build's GGUF header that decide its memory; null when the catalog does not know them. */
 export function catalogShape(model: CatalogModel, build: CatalogBuild): Shape | null {
   const figures = model.architecture
   const tensorBytes = weightBytes(model, build)

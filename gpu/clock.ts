@@ -1,14 +1,14 @@
-/** Time as the residency rules see it: monotonic, so that a jump of the wall clock loads and unloads nothing. */
+/** The clock of the residency rules. Monotonic, so that a jump of the wall clock neither loads nor unloads a model. */
 export interface Clock {
   /** Milliseconds from an arbitrary start; never goes back. */
   now: () => number
-  /** Epoch milliseconds, for showing. */
+  /** Epoch milliseconds, for display only. */
   epoch: () => number
-  /** Calls `run` once after `ms`; the answer cancels it. */
+  /** Calls `run` once after `ms`. Returns a function that cancels the call. */
   after(ms: number, run: () => void): () => void
 }
 
-/** The machine's own time. Its timers do not keep the process alive. */
+/** The system's clock. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   epoch: () => Date.now(),

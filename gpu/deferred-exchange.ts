@@ -3,17 +3,19 @@ import type { EngineListener, Exchange } from '../core/models/fleet.ts'
 import type { EngineLease } from './lease.ts'
 import type { AdaptedCall } from './presets/adapter.ts'
 
-/** A request that is changed for its engine before it is sent. What is asked of it meanwhile holds when it is. */
+/**
+ * A request that is adapted to its engine before it is sent. A pause or abort before that takes effect when it is sent.
+ */
 export class DeferredExchange implements Exchange {
   #exchange: Exchange | undefined
   #paused = false
   #aborted = false
 
-  constructor(adapting: Promise<AdaptedCall>, lease: Pick<EngineLease, 'openAsIs'>, listener: EngineListener) {
-    adapting.then(
-      adapted => {
+  constructor(adapted: Promise<AdaptedCall>, lease: Pick<EngineLease, 'openAsIs'>, listener: EngineListener) {
+    adapted.then(
+      ready => {
         if (this.#aborted) return
-        this.#exchange = lease.openAsIs(adapted.call, adapted.listener)
+        this.#exchange = lease.openAsIs(ready.call, ready.listener)
         if (this.#paused) this.#exchange.pause()
       },
       (thrown: unknown) => {

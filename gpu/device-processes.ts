@@ -5,12 +5,12 @@ import { parentOf } from './launcher/processes.ts'
 import type { DeviceSource } from './memory.ts'
 import type { Resident } from './model-state.ts'
 
-/** How long an answer is reused: `infer status` asks every second, and each query starts a program. */
+/** How long a result is reused: `infer status` asks every second, and each query starts a program. */
 const freshMs = 2_000
-/** How long a caller waits for a driver that hangs; after that it gets the answer before. */
+/** How long a caller waits for a driver that hangs; after that it gets the previous result. */
 const waitMs = 1_000
 
-/** Queries the compute processes on each card, when it is called and at no other time. */
+/** Queries the compute processes on each card, only when the returned function is called. */
 export function openDeviceProcesses({
   source,
   devices,
@@ -23,18 +23,20 @@ export function openDeviceProcesses({
   pidOf: (engineId: string) => number | null
 }) {
   let latest: ReadonlyMap<string, readonly DeviceProcess[]> = new Map()
-  let askedAt = Number.NEGATIVE_INFINITY
-  /** The engines and their states at the last query. An engine that has started or ended makes the answer outdated. */
-  let askedWith = ''
-  let asking: Promise<void> | undefined
+  let queriedAt = Number.NEGATIVE_INFINITY
+  /**
+   * The engines and their states at the last query. The result is outdated when an engine has started or ended since.
+   */
+  let queriedStates = ''
+  let querying: Promise<void> | undefined
 
   const engineStates = () =>
     residents()
       .map(({ engineId, state }) => `${engineId} ${state}`)
       .join()
 
-  async function ask(): Promise<void> {
-    askedWith = engineStates()
+  async function query(): Promise<void> {
+    queriedStates = engineStates()
     const found = await source.processes()
     const next = new Map<string, DeviceProcess[]>()
     for (const { id, uuid } of devices()) {
@@ -44,10 +46,10 @@ export function openDeviceProcesses({
       next.set(id, await Promise.all(rows.map(async row => ({ ...row, engineId: await engineOf(row.pid, engines) }))))
     }
     latest = next
-    askedAt = performance.now()
+    queriedAt = performance.now()
   }
 
-  /** Engines on this card only: in a container a PID of the host may by chance equal the PID of another engine. */
+  /** PIDs of engines on this card only: in a container a PID of the host may equal the PID of an engine elsewhere. */
   function enginesOn(deviceId: string): Map<number, string> {
     const engines = new Map<number, string>()
     for (const resident of residents()) {
@@ -59,11 +61,11 @@ export function openDeviceProcesses({
 
   return async (): Promise<ReadonlyMap<string, readonly DeviceProcess[]>> => {
     if (devices().every(({ uuid }) => uuid === null)) return new Map()
-    if (performance.now() - askedAt > freshMs || askedWith !== engineStates()) {
-      asking ??= ask().finally(() => {
-        asking = undefined
+    if (performance.now() - queriedAt > freshMs || queriedStates !== engineStates()) {
+      querying ??= query().finally(() => {
+        querying = undefined
       })
-      await Promise.race([asking, pause(waitMs, undefined, { ref: false })])
+      await Promise.race([querying, pause(waitMs, undefined, { ref: false })])
     }
     return latest
   }

@@ -3,25 +3,25 @@ import { defaultBackoff } from './backoff.ts'
 import type { Resident } from './model-state.ts'
 
 /**
- * What the residency has done for it. Nothing here answers at once: each is answered later by an event, also when it
- * has nothing to do. `start`: `ready` or `startFailed`. `settle`: `settled`. `stop`: `gone`. `wake`: `tick`.
+ * The effects that the residency calls. Each returns at once and is answered later by an event, also when there was
+ * nothing to do: `start` by `ready` or `startFailed`, `settle` by `settled`, `stop` by `exited`, `wake` by `tick`.
  */
 export interface Effects {
   now: () => number
   /** Starts the engine of a resident. */
   start(resident: Resident): void
-  /** Waits until the devices show what the engines before it have given back. */
+  /** Waits until the devices show the memory of the evicted engines as free. */
   settle(resident: Resident): void
-  /** Ends the engine, whatever state it is in; `kill` gives it no grace. */
+  /** Ends the engine in any state; `kill` ends it without the grace period. */
   stop(resident: Resident, reason: string, kill: boolean): void
-  /** Calls `tick` at this time instead of any asked for before. */
+  /** Calls `tick` at this time, and not at a time that was set before. */
   wake(at: number): void
   newEngineId(): string
-  /** An engine got ready after this long. */
+  /** Called when an engine is ready, with the milliseconds that it took. */
   loaded?(modelId: string, ms: number): void
 }
 
-/** What holds unless a test says otherwise. */
+/** The default rules. */
 export const defaultRules: Rules = {
   backoff: defaultBackoff,
   holdMs: 10_000,

@@ -7,28 +7,28 @@ export type EngineState = 'stopped' | 'starting' | 'ready' | 'stopping'
 
 export interface EngineOptions extends Omit<LaunchOptions, 'launchId'> {
   engineId: string
-  /** Answers 2xx once the engine can work; null for one that is taken to be ready at once. */
+  /** Path that answers 2xx once the engine can work; null for an engine that counts as ready at once. */
   healthPath: string | null
-  /** Headers that go with every request to it, as names and values in turn. */
+  /** Headers of every request to it, names and values alternating. */
   headers: readonly string[]
-  /** A load that shows nothing new for this long has failed; one that goes on for ten times as long, too. */
+  /** A load without progress for this many milliseconds has failed, and so has one that takes ten times as long. */
   loadStallMs: number
-  /** Between asking it to end and killing it. */
+  /** Milliseconds between SIGTERM and SIGKILL. */
   graceMs: number
 }
 
-/** A port is looked up before the engine binds it; somebody may be faster, this often at most. */
-const portRaces = 3
+/** Attempts to start on a free port: another program may bind the chosen port before the engine does. */
+const maxPortAttempts = 3
 const portTaken = /EADDRINUSE|address already in use|bind.*failed|failed to bind|couldn't bind/i
 
-/** Servers put up their routes one after the other, so a 404 right after the start means nothing yet. */
-const longestWrongAnswer = 10_000
+/** Milliseconds: servers register their routes one by one, so a 404 right after the start is no failure yet. */
+const maxWrongAnswerMs = 10_000
 
 /**
- * One engine and the only code that changes its state. Callers never read the state to decide: they ask for `ready()`
- * or `stop()` and the engine decides, because by the time a caller acts on what it read, a crash or an unload has
- * changed it. `exit` is emitted when a ready engine ends without having been asked to: with the reason as a sentence for
- * callers, and the last words of its output for the log.
+ * One engine, and the only code that changes its state. Callers do not read the state to decide: they call `ready()` or
+ * `stop()` and the engine decides, because a crash or an unload can change the state before the caller acts. `exit` is
+ * emitted when a ready engine ends unexpectedly: with the reason as a sentence for callers, and with the end of its
+ * output for the log.
  */
 export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: string] }> {
   readonly options: EngineOptions
@@ -45,14 +45,14 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
     this.#launcher = launcher
   }
 
-  /** For showing. Never branch a start or a stop on it. */
+  /** For display only. Never decide on a start or a stop by it. */
   get state(): EngineState {
     return this.#state
   }
   get pid(): number | null {
     return this.#launched?.pid() ?? null
   }
-  /** Where it answers; undefined while it is stopped. */
+  /** Its address; undefined while it is stopped. */
   get endpoint(): Endpoint | undefined {
     return this.#launched?.endpoint
   }
@@ -65,11 +65,11 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
   }
 
   /**
-   * Resolves when the engine serves: at once, after joining a start under way, or after starting it. Rejects with
-   * Failure `worker_error` that says why it does not; nothing of it is left running then.
+   * Resolves when the engine is ready: at once, after a start in progress, or after a new start. Rejects with Failure
+   * `worker_error` that says why it is not; then none of its processes is left.
    */
   async ready(): Promise<void> {
-    // No await when there is nothing to wait for: a stop in the same tick must find the start.
+    // No await without a reason: a stop in the same tick must see the start.
     while (this.#stopping) await this.#stopping
     if (this.#state === 'ready') return
     if (!this.#starting) {
@@ -82,7 +82,7 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
     return this.#starting.done
   }
 
-  /** Resolves when the process and everything it started are gone. Safe in any state; `graceMs` 0 kills at once. */
+  /** Resolves when the process and all its children have ended. Safe in any state; `graceMs` 0 kills at once. */
   stop(reason: string, graceMs = this.options.graceMs): Promise<void> {
     if (this.#stopping && graceMs === 0 && this.#launched) void this.#launcher.stop(this.#launched.launchId, 0)
     this.#stopping ??= this.#end(reason, graceMs).finally(() => {
@@ -94,15 +94,15 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
   async #start(abort: AbortSignal): Promise<void> {
     this.#state = 'starting'
     try {
-      for (let race = 1; ; race++) {
-        const why = await this.#launch(abort)
-        if (why === undefined) return
-        const raced =
+      for (let attempt = 1; ; attempt++) {
+        const reason = await this.#launch(abort)
+        if (reason === undefined) return
+        const lostPort =
           this.options.channel === 'port' &&
           this.logs()
             .slice(-40)
             .some(line => portTaken.test(line))
-        if (!raced || race === portRaces || abort.aborted) throw new Failure('worker_error', why)
+        if (!lostPort || attempt === maxPortAttempts || abort.aborted) throw new Failure('worker_error', reason)
       }
     } catch (thrown) {
       this.#state = 'stopped'
@@ -111,7 +111,9 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
     }
   }
 
-  /** One process, until it serves or is gone. Resolves with why it does not serve, as a sentence. */
+  /**
+   * Starts one process. Resolves with undefined when it is ready, else with the reason why it is not, as a sentence.
+   */
   async #launch(abort: AbortSignal): Promise<string | undefined> {
     this.#launches++
     const launched = await this.#launcher.start({ ...this.options, launchId: this.#launchId })
@@ -119,12 +121,12 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
     const exited = launched.exited.then(exitReason)
     const polling = new AbortController()
     const signal = AbortSignal.any([abort, polling.signal])
-    const why = await Promise.race([exited, this.#poll(launched, signal)])
+    const reason = await Promise.race([exited, this.#poll(launched, signal)])
     polling.abort()
-    if (why !== undefined) {
-      // No grace: one that is still loading has nothing to bring to an end, and may not listen to signals yet.
+    if (reason !== undefined) {
+      // Without grace: a loading engine has no requests to finish, and may not handle signals yet.
       await this.#launcher.stop(launched.launchId, 0)
-      return why
+      return reason
     }
     this.#state = 'ready'
     void launched.exited.then(exit => {
@@ -141,22 +143,22 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
     const { healthPath, headers, loadStallMs } = this.options
     if (healthPath === null) return undefined
     const startedAt = performance.now()
-    let answered = ''
-    let answeredAt = startedAt
+    let lastBody = ''
+    let lastBodyAt = startedAt
     let failingSince = Number.POSITIVE_INFINITY
-    const { askHealth } = await import('./health.ts')
+    const { fetchHealth } = await import('./health.ts')
     for (let pause = 20; !signal.aborted; pause = Math.min(pause * 1.3, 500)) {
-      const { health, body } = await askHealth(launched.endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
+      const { health, body } = await fetchHealth(launched.endpoint, healthPath, headers, Math.min(2_000, loadStallMs))
       if (signal.aborted) break
       if (health === 'ready') return undefined
       const now = performance.now()
       failingSince = typeof health === 'object' ? Math.min(failingSince, now) : Number.POSITIVE_INFINITY
-      if (body !== answered) {
-        answered = body
-        answeredAt = now
+      if (body !== lastBody) {
+        lastBody = body
+        lastBodyAt = now
       }
-      const stalled = now - Math.max(answeredAt, launched.lastOutputAt()) > loadStallMs
-      if (typeof health === 'object' && (stalled || now - failingSince > longestWrongAnswer))
+      const stalled = now - Math.max(lastBodyAt, launched.lastOutputAt()) > loadStallMs
+      if (typeof health === 'object' && (stalled || now - failingSince > maxWrongAnswerMs))
         return `Engine answered ${health.status} at ${healthPath}, where it should say whether it is ready.`
       if (stalled) return `Engine made no progress in loading for ${seconds(loadStallMs)}.`
       if (now - startedAt > 10 * loadStallMs) return `Engine was still not ready after ${seconds(10 * loadStallMs)}.`
@@ -181,12 +183,12 @@ export class Engine extends EventEmitter<{ exit: [reason: string, lastWords: str
 }
 
 /**
- * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no line of the output,
- * which may be about the request of somebody else; after a signal the last line has nothing to do with the end.
+ * How an engine ended, as a sentence for callers: `Engine exited (3): out of memory`. It quotes no output, which may
+ * contain another caller's request. After a signal the output does not explain the end, so no class is added.
  */
 export function exitReason({ status, lastWords, hint }: Exit): string {
-  const why = status.startsWith('SIG') ? undefined : faultClass(lastWords)
-  return `Engine exited (${status})${why ? `: ${why}` : ''}${hint ? `. ${hint}` : ''}`
+  const fault = status.startsWith('SIG') ? undefined : faultClass(lastWords)
+  return `Engine exited (${status})${fault ? `: ${fault}` : ''}${hint ? `. ${hint}` : ''}`
 }
 
 const seconds = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`)

@@ -6,55 +6,55 @@ import { type Sizing, sizing } from './engines/gguf/sizing.ts'
 import type { Shape } from './engines/gguf/sizing-need.ts'
 import { SizingRefusal } from './engines/gguf/sizing-text.ts'
 
-/** What an engine takes besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
+/** Bytes that an engine uses besides the weights: its runtime (a CUDA context alone is half a gigabyte) and buffers. */
 export const overhead = { cpu: 256 * 2 ** 20, nvidia: 2 ** 30 }
 
-/** Weights take a fifth more than their files: padding, dequantised parts, the cache of a few requests. */
+/** Weights use a fifth more memory than their files: padding, dequantised parts, the cache of a few requests. */
 const factor = 1.2
 
-/** A folder with more entries than this is no model; what was counted by then is taken. */
+/** A folder with more entries is not a model; then the files counted so far are used. */
 const maxEntries = 10_000
 
 /** Where a model is to be placed. */
 export interface PlacementTarget {
   kind: 'nvidia' | 'cpu'
-  /** How many devices it is spread over, and the bytes that may be booked on each of them. */
+  /** How many devices it is spread over. `capacity`: bytes that may be booked on each of them. */
   devices: number
   capacity: number
-  /** Requests that its engine works on at once. */
+  /** Concurrent requests on its engine. */
   slots: number
 }
 
-/** What the configuration says about a model's memory, and where its files are. */
+/** The fields of a model that decide its memory. */
 export type Sized = Pick<Model, 'memory' | 'source'> & Layout
-/** What of it decides how a GGUF model is laid out. */
+/** The fields that decide the memory layout of a GGUF model. */
 export type Layout = Pick<Model, 'tasks' | 'context_length'> &
   Partial<Pick<Model, 'gpu_layers' | 'flash_attention' | 'kv_type' | 'batch_size'>>
 
 /**
- * The device memory that a model will need, in bytes: what its configuration says; of a GGUF file what its header
- * says about weights, cache and buffers, by the same decision that the engine takes when it starts; else from the size
- * of its files. Null when nothing is known (a name on a hub, say): whoever places it then gives it a device of its own.
+ * Estimates the device memory that a model needs, in bytes: the configured value; for a GGUF file the weights, cache
+ * and buffers by its header, computed as the engine does at its start; else by the size of its files. Null when the
+ * size is unknown, for example for a name on a hub: the model then gets a device of its own.
  */
-export async function estimate(model: Sized, room: PlacementTarget): Promise<number | null> {
+export async function estimate(model: Sized, target: PlacementTarget): Promise<number | null> {
   if (model.memory !== undefined) return model.memory
-  if (model.source === undefined) return overhead[room.kind]
+  if (model.source === undefined) return overhead[target.kind]
   if (/\.gguf$/i.test(model.source)) {
-    // A file that cannot be read is refused by the engine, with its own words.
+    // For an unreadable file the engine reports the error when it starts.
     const header = await readGgufHeader(model.source).catch(() => null)
-    if (header) return ggufNeed(header, model, room).bytes
+    if (header) return ggufNeed(header, model, target).bytes
   }
   const files = await sizeOf(model.source, { left: maxEntries })
-  return files === null ? null : filesNeed(files, room.kind)
+  return files === null ? null : filesNeed(files, target.kind)
 }
 
-/** What a model takes of which only the size of its files is known, in bytes. */
+/** Estimates the bytes that a model needs when only the size of its files is known. */
 export const filesNeed = (bytes: number, kind: PlacementTarget['kind']): number =>
   Math.ceil(bytes * factor) + overhead[kind]
 
 /**
- * What a GGUF model takes in this room, in bytes with the engine itself, and how it is laid out there; null where it
- * does not fit in any way, and then the bytes are what it takes at the least.
+ * Computes the bytes that a GGUF model and its engine need on this target, and the layout of the model there. When it
+ * does not fit in any layout, `sizing` is null and `bytes` is the minimum that it needs.
  */
 export function ggufNeed(
   header: Shape,
@@ -83,7 +83,7 @@ export function ggufNeed(
   }
 }
 
-/** Bytes of a file, or of all files below a folder; links are followed, for hub caches are made of them. */
+/** Bytes of a file, or of all files below a folder. Links are followed, because hub caches consist of them. */
 async function sizeOf(path: string, budget: { left: number }): Promise<number | null> {
   if (budget.left-- <= 0) return 0
   const found = await stat(path).catch(() => null)

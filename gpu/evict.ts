@@ -1,6 +1,6 @@
 import type { Occupant } from './place.ts'
 
-/** An engine that may be evicted, and the bytes that its end frees on one device. */
+/** An engine that may be evicted, and the bytes that evicting it frees on one device. */
 export interface Candidate {
   occupant: Occupant
   frees: number
@@ -10,13 +10,13 @@ export interface Candidate {
 interface Cost {
   busy: number
   bytes: number
-  /** When the most recently used of them was used. */
+  /** Last use of the most recently used of them. */
   lastUsedAt: number
 }
 
-/** Sets of engines whose bytes differ by less than this share count as equal: reloading them takes about as long. */
+/** Sets of engines whose sizes differ by less than this share count as equal: reloading them takes about as long. */
 const equalShare = 1 / 8
-/** Every set of so many engines is compared: 256 sets, a tenth of a millisecond. */
+/** Up to this many engines, every subset is compared: 256 subsets, 0.1 ms. */
 const maxCompared = 8
 
 export const costOf = (occupants: readonly Occupant[]): Cost => ({
@@ -26,16 +26,16 @@ export const costOf = (occupants: readonly Occupant[]): Cost => ({
 })
 
 /**
- * Returns the option that costs least: the fewest busy engines, then the fewest bytes, then what was used least
- * recently. Of options that are equal in all of that, the first.
+ * Returns the option with the lowest cost: fewest busy engines, then fewest bytes, then least recently used, then the
+ * first.
  */
 export function cheapest<Option>(options: readonly Option[], cost: (option: Option) => Cost): Option | undefined {
   const costs = options.map(option => ({ option, ...cost(option) }))
   const busy = Math.min(...costs.map(one => one.busy))
-  const calmest = costs.filter(one => one.busy === busy)
-  const most = Math.min(...calmest.map(one => one.bytes)) * (1 + equalShare)
-  return calmest
-    .filter(one => one.bytes <= most)
+  const leastBusy = costs.filter(one => one.busy === busy)
+  const maxBytes = Math.min(...leastBusy.map(one => one.bytes)) * (1 + equalShare)
+  return leastBusy
+    .filter(one => one.bytes <= maxBytes)
     .reduce<(typeof costs)[number] | undefined>(
       (best, one) =>
         best && (best.lastUsedAt < one.lastUsedAt || (best.lastUsedAt === one.lastUsedAt && best.bytes <= one.bytes))
@@ -46,9 +46,9 @@ export function cheapest<Option>(options: readonly Option[], cost: (option: Opti
 }
 
 /**
- * Chooses the engines whose end frees at least `bytes`: by `cheapest`, without one that need not leave, least recently
- * used first. Returns undefined where all of them together do not suffice. Up to `maxCompared` candidates are compared
- * exactly; with more, those that are idle and least recently used are.
+ * Chooses the engines to evict so that at least `bytes` become free: the cheapest set (see `cheapest`) without
+ * unnecessary members, least recently used first. Returns undefined when all of them together do not suffice. Up to
+ * `maxCompared` candidates are compared exactly; of more, only the idle and least recently used ones.
  */
 export function evictionFor(bytes: number, candidates: readonly Candidate[]): Occupant[] | undefined {
   if (bytes <= 0) return []
@@ -68,7 +68,7 @@ export function evictionFor(bytes: number, candidates: readonly Candidate[]): Oc
   return cheapest(options, chosen => costOf(chosen.map(({ occupant }) => occupant)))!.map(({ occupant }) => occupant)
 }
 
-/** Leaves out what need not be among the chosen: the busy and most recently used, which come last, before the others. */
+/** Removes unnecessary members, from the end: busy and most recently used engines come last and are removed first. */
 export function minimalChoice<One>(chosen: readonly One[], suffices: (chosen: readonly One[]) => boolean): One[] {
   let rest = [...chosen]
   for (const one of chosen.toReversed()) {

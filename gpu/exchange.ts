@@ -6,61 +6,68 @@ import type { SwapSetMember } from '../core/swap-set.ts'
 import { fitAnswer } from './fit-answer.ts'
 import type { Link } from './link.ts'
 
-/** An engine's refusal is a short text; one that is not is cut here. */
-const longestRefusal = 64 << 10
+/** Bytes of an engine's error answer that are read; the rest is dropped. */
+const maxRefusalBytes = 64 << 10
 
-/** Set while undici's parser is on the stack: resuming another connection from inside it would trip an assertion. */
+/** Greater than 0 while undici's parser is on the stack: resuming another connection inside it fails an assertion. */
 let parsing = 0
 
 class Aborted extends Error {}
 
-/** The headers of every request, for a body that is no JSON. */
-const typed = (headers: readonly string[], contentType: string): string[] =>
+/** Returns the headers with another content type, for a body that is not JSON. */
+const withContentType = (headers: readonly string[], contentType: string): string[] =>
   headers.map((text, at) => (at % 2 === 1 && headers[at - 1] === 'content-type' ? contentType : text))
 
-/** A larger body is written in pieces: a whole one would be kept by the connection until the answer has ended. */
+/** A larger body is written in pieces: the connection would keep a whole one in memory until the answer has ended. */
 const pieceBytes = 1 << 20
 
 function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes)
 }
 
-const streamed = (body: EngineCall['body']): body is StreamedBody =>
+const isStreamed = (body: EngineCall['body']): body is StreamedBody =>
   typeof body !== 'string' && !(body instanceof Uint8Array)
 
-/** A connection that was up and went away. */
-const brokenOff: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+/** Error codes of an established connection that was closed. */
+const connectionClosed: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
-function whatHappened(error: Error & { code?: string }, asking: boolean): string {
+function describe(error: Error & { code?: string }, requesting: boolean): string {
   if (error.name === 'HTTPParserError') return 'did not answer in HTTP'
-  if (!asking) return 'broke off its answer'
-  return brokenOff.has(error.code ?? '') ? 'closed the connection without an answer' : 'cannot be reached'
+  if (!requesting) return 'broke off its answer'
+  return connectionClosed.has(error.code ?? '') ? 'closed the connection without an answer' : 'cannot be reached'
 }
 
 /**
- * One request to an engine. The hot path: it is undici's handler itself, so that between the socket and the listener
- * there is one call and no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
+ * One request to an engine. On the hot path: it implements undici's handler, so that between the socket and the
+ * listener there is one call, no promise, no stream and no copy. It ends exactly once: finished, failed, or aborted.
  */
 export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.DispatchHandler {
-  /** Among those of its link that are on their way. */
+  /** Its index in `Link.open`. */
   setIndex = -1
   #link: Link
   #client: Client
   #call: EngineCall
   #listener: EngineListener
-  /** Called when it ends; true when the engine did what it was asked to. */
-  #onEnd: (well: boolean) => void
+  /** Called when it ends; true when the engine answered the request completely. */
+  #onEnd: (succeeded: boolean) => void
   #controller: Dispatcher.DispatchController | undefined
-  #phase: 'asking' | 'relaying' | 'refused' | 'ended' = 'asking'
+  #phase: 'requesting' | 'relaying' | 'refused' | 'ended' = 'requesting'
   #status = 0
   #received = 0
   #refusal: Buffer[] = []
   #paused = false
-  #again = false
-  /** Whether it was sent again with fewer tokens for its answer. */
+  /** Whether it was sent again after the engine had closed the connection. */
+  #resent = false
+  /** Whether it was sent again with a smaller token limit. */
   #fitted = false
 
-  constructor(link: Link, client: Client, call: EngineCall, listener: EngineListener, onEnd: (well: boolean) => void) {
+  constructor(
+    link: Link,
+    client: Client,
+    call: EngineCall,
+    listener: EngineListener,
+    onEnd: (succeeded: boolean) => void,
+  ) {
     this.#link = link
     this.#client = client
     this.#call = call
@@ -68,21 +75,20 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
     this.#onEnd = onEnd
   }
 
-  /** Sends it. */
   start(): void {
     const { engineFailure, open } = this.#link
     open.add(this)
-    // Later, so that the caller holds the exchange before it hears of its end.
-    if (engineFailure) queueMicrotask(() => this.cut(engineFailure()))
+    // In a microtask, so that the caller holds the exchange before its listener is called.
+    if (engineFailure) queueMicrotask(() => this.terminate(engineFailure()))
     else this.#send()
   }
 
   #send(): void {
     const { method = 'POST', path, body, contentType, patienceMs } = this.#call
     const { headers } = this.#link.options
-    const silenceMs = patienceMs === undefined ? undefined : this.#silenceMs
-    const ofBody = contentType === undefined ? headers : typed(headers, contentType)
-    const stream = streamed(body)
+    const timeoutMs = patienceMs === undefined ? undefined : this.#timeoutMs
+    const bodyHeaders = contentType === undefined ? headers : withContentType(headers, contentType)
+    const stream = isStreamed(body)
     const pieces = body instanceof Uint8Array && body.length > pieceBytes
     const bytes = stream ? body.bytes : pieces ? body.length : undefined
     this.#controller = undefined
@@ -90,7 +96,7 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
       {
         method,
         path,
-        headers: bytes === undefined ? ofBody : [...ofBody, 'content-length', String(bytes)],
+        headers: bytes === undefined ? bodyHeaders : [...bodyHeaders, 'content-length', String(bytes)],
         body:
           method === 'GET'
             ? null
@@ -99,14 +105,14 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
               : pieces
                 ? Readable.from(piecesOf(body), { objectMode: false })
                 : body,
-        headersTimeout: silenceMs,
-        bodyTimeout: silenceMs,
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
       },
       this,
     )
   }
 
-  get #silenceMs(): number {
+  get #timeoutMs(): number {
     return this.#link.options.noProgressMs + (this.#call.patienceMs ?? 0)
   }
 
@@ -128,8 +134,8 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
     this.#disconnect()
   }
 
-  /** The engine is gone: ends with this failure and nothing else. */
-  cut(failure: Failure): void {
+  /** Ends the request with this failure, because the engine has ended. */
+  terminate(failure: Failure): void {
     if (this.#phase === 'ended') return
     this.#fail(failure)
     this.#disconnect()
@@ -151,15 +157,15 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
     if (status >= 300) {
       this.#phase = 'refused'
       this.#status = status
-      // A refusal is for us: a reader who is not ready for an answer must not hold it up.
+      // The error answer is read here, so a paused client must not delay it.
       controller.resume()
       return
     }
     this.#phase = 'relaying'
-    // It is not sent again, and a stream may take minutes.
+    // Free the body: it is not sent again, and a stream may take minutes.
     if (this.#call.stream) this.#call = { ...this.#call, body: '' }
     const type = headers['content-type']
-    this.#tell(() => this.#listener.accepted(typeof type === 'string' ? type : ''))
+    this.#notify(() => this.#listener.accepted(typeof type === 'string' ? type : ''))
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -171,25 +177,25 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
       try {
         this.#listener.chunk(chunk)
       } catch (thrown) {
-        this.#broken(thrown)
+        this.#listenerThrew(thrown)
       } finally {
         parsing--
       }
-    } else if (this.#phase === 'refused' && this.#received <= longestRefusal) this.#refusal.push(chunk)
+    } else if (this.#phase === 'refused' && this.#received <= maxRefusalBytes) this.#refusal.push(chunk)
   }
 
   onResponseEnd(): void {
     if (this.#phase === 'relaying') {
       this.#end(true)
-      this.#tell(() => this.#listener.finished())
+      this.#notify(() => this.#listener.finished())
     } else if (this.#phase === 'refused') {
       const { failureOf } = this.#link.options
       const failure = failureOf(this.#status, Buffer.concat(this.#refusal).toString('utf8'), this.#call.path)
-      const fitting = this.#fitted ? undefined : fitAnswer(this.#call.body, failure)
-      if (fitting === undefined) return this.#fail(failure)
+      const fittedBody = this.#fitted ? undefined : fitAnswer(this.#call.body, failure)
+      if (fittedBody === undefined) return this.#fail(failure)
       this.#fitted = true
-      this.#call = { ...this.#call, body: fitting }
-      this.#phase = 'asking'
+      this.#call = { ...this.#call, body: fittedBody }
+      this.#phase = 'requesting'
       this.#received = 0
       this.#refusal = []
       this.#send()
@@ -198,78 +204,80 @@ export class EngineExchange implements Exchange, SwapSetMember, Dispatcher.Dispa
 
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error & { code?: string }): void {
     if (this.#phase === 'ended') return
-    // Without a controller it is the answer to the sending itself, of which the caller does not hold the exchange yet.
-    if (controller) this.#failed(error)
-    else queueMicrotask(() => this.#failed(error))
+    // Without a controller, `dispatch` is still on the stack and the caller does not hold the exchange yet.
+    if (controller) this.#handleError(error)
+    else queueMicrotask(() => this.#handleError(error))
   }
 
-  #failed(error: Error & { code?: string }): void {
+  #handleError(error: Error & { code?: string }): void {
     if (this.#phase === 'ended') return
     if (error instanceof Failure) return this.#fail(error)
     const link = this.#link
     if (error.code === 'UND_ERR_HEADERS_TIMEOUT' || error.code === 'UND_ERR_BODY_TIMEOUT') {
-      this.#fail(this.#fault(`made no progress for ${this.#silenceMs / 1000} s`, error, 'timeout'))
+      this.#fail(this.#failure(`made no progress for ${this.#timeoutMs / 1000} s`, error, 'timeout'))
       link.stalled()
       return
     }
-    // A connection breaks a moment before its engine is known to have died, and that is the better reason.
+    // The connection breaks shortly before the exit status of the engine is known, and the status explains more.
     link.afterExit(engineFailure => {
       if (this.#phase === 'ended') return
       if (engineFailure) return this.#fail(engineFailure())
-      // The engine may have closed an idle connection in the very moment it was used again: once more, on a new one.
-      if (this.#phase === 'asking' && !this.#again && brokenOff.has(error.code ?? '')) {
-        this.#again = true
+      // The engine may have closed the idle connection just as the request was sent: retry once on a new connection.
+      if (this.#phase === 'requesting' && !this.#resent && connectionClosed.has(error.code ?? '')) {
+        this.#resent = true
         return this.#send()
       }
-      this.#fail(this.#fault(whatHappened(error, this.#phase === 'asking'), error))
+      this.#fail(this.#failure(describe(error, this.#phase === 'requesting'), error))
     })
   }
 
   #tooLong(): void {
-    this.#fail(this.#fault(`answered with more than ${this.#call.maxBytes} bytes`))
+    this.#fail(this.#failure(`answered with more than ${this.#call.maxBytes} bytes`))
     this.#disconnect()
   }
 
-  #fault(what: string, cause?: unknown, code: 'worker_error' | 'timeout' = 'worker_error'): Failure {
+  #failure(what: string, cause?: unknown, code: 'worker_error' | 'timeout' = 'worker_error'): Failure {
     const { modelId } = this.#link.options
     return new Failure(code, `The engine of '${modelId}' ${what}. Trying again may help.`, { cause })
   }
 
-  /** Calls the listener outside undici's reach: it would take an exception of ours for a fault of the engine. */
-  #tell(say: () => void): void {
+  /** Calls the listener and catches what it throws: undici would treat the exception as an error of the engine. */
+  #notify(call: () => void): void {
     parsing++
     try {
-      say()
+      call()
     } catch (thrown) {
-      this.#broken(thrown)
+      this.#listenerThrew(thrown)
     } finally {
       parsing--
     }
   }
 
-  /** A listener threw. It hears of the end all the same: whoever waits for it holds a slot. */
-  #broken(thrown: unknown): void {
-    this.#link.options.fault(thrown)
+  /**
+   * Ends the request after a listener threw. `failed` is called all the same, because its caller still holds a slot.
+   */
+  #listenerThrew(thrown: unknown): void {
+    this.#link.options.listenerThrew(thrown)
     if (this.#phase === 'ended') return
     this.#end(false)
     this.#disconnect()
     try {
       this.#listener.failed(Failure.from(thrown))
-    } catch (again) {
-      this.#link.options.fault(again)
+    } catch (second) {
+      this.#link.options.listenerThrew(second)
     }
   }
 
   #fail(failure: Failure): void {
     this.#end(false)
-    this.#tell(() => this.#listener.failed(failure))
+    this.#notify(() => this.#listener.failed(failure))
   }
 
-  #end(well: boolean): void {
+  #end(succeeded: boolean): void {
     this.#phase = 'ended'
     this.#refusal = []
     this.#link.open.delete(this)
-    this.#onEnd(well)
+    this.#onEnd(succeeded)
   }
 
   #disconnect(): void {

@@ -2,12 +2,12 @@ import type { Failure } from '../core/failure.ts'
 import type { EngineCall } from '../core/models/fleet.ts'
 import { textIn } from './body-text.ts'
 
-const limits = ['max_tokens', 'max_completion_tokens'] as const
+const limitFields = ['max_tokens', 'max_completion_tokens'] as const
 
 /**
- * Returns the body of a refused request with as many tokens for the answer as fit in the context; undefined where that
- * is not why it was refused. vLLM and SGLang refuse a request that asks for more, llama-server and the built-in engine
- * cut it: clients see the same of all.
+ * Returns the body of a refused request with the token limit of its answer reduced to what fits in the context;
+ * undefined when the request was refused for another reason. vLLM and SGLang refuse such requests, llama-server and the
+ * built-in engine reduce the limit themselves; with this, clients see the same behaviour from all of them.
  */
 export function fitAnswer(body: EngineCall['body'], { code, facts }: Failure): string | undefined {
   const text = code === 'context_length_exceeded' ? textIn(body) : undefined
@@ -20,8 +20,8 @@ export function fitAnswer(body: EngineCall['body'], { code, facts }: Failure): s
   } catch {
     return undefined
   }
-  const room = context - prompt
-  const over = limits.filter(name => typeof request[name] === 'number' && request[name] > room)
-  if (over.length === 0) return undefined
-  return JSON.stringify({ ...request, ...Object.fromEntries(over.map(name => [name, room])) })
+  const remaining = context - prompt
+  const tooLarge = limitFields.filter(name => typeof request[name] === 'number' && request[name] > remaining)
+  if (tooLarge.length === 0) return undefined
+  return JSON.stringify({ ...request, ...Object.fromEntries(tooLarge.map(name => [name, remaining])) })
 }

@@ -16,7 +16,7 @@ import { EngineLease } from './lease.ts'
 import { openMemory } from './memory.ts'
 import { type ModelState, notOffered, type Resident, shuttingDown } from './model-state.ts'
 import { openNeededPrograms } from './needed-programs.ts'
-import { ofUnknownSize, placementTargetFor, whereFor } from './placement-target.ts'
+import { bytesOfUnknown, devicesFor, placementTargetFor } from './placement-target.ts'
 import { presetOf, traitsOf } from './presets/presets.ts'
 import { wantedLevel } from './presets/sandbox-requirements.ts'
 import { type Machine, probeMachine } from './probe-machine.ts'
@@ -25,27 +25,26 @@ import { openRunning } from './running.ts'
 import { sandboxRefusal, sandboxWarning } from './sandbox/level.ts'
 
 export interface FleetOptions {
-  /** The models as they are configured now; asked again whenever it matters. */
+  /** Returns the currently configured models. */
   models: () => readonly Model[]
   dataDir: string
-  /** Of this run of the server; processes of other runs in the same directory are ended. */
+  /** Identifies this run of the server; processes of earlier runs in the same directory are ended. */
   bootId: string
   log: Log
   limits: Pick<Limits, 'engine_backoff' | 'engine_turn' | 'cancel_grace'>
-  /** Hears how long each engine took until it was ready. */
+  /** Called when an engine is ready, with the milliseconds that it took. */
   onLoaded?: (modelId: string, ms: number) => void
   clock?: Clock
-  /** What an engine's environment is built from; this process's own where not given. */
+  /** The environment from which the engines' environments are built; by default that of this process. */
   environment?: Readonly<Record<string, string | undefined>>
-  /** Files outside of the data directory that no engine may read: the configuration, keys of certificates. */
+  /** Files outside the data directory that no engine may read: the configuration, keys of certificates. */
   secrets?: readonly string[]
-  /** Found out where not given. */
   machine?: Machine
 }
 
 /**
- * Opens the GPU side: ends what earlier runs left, finds the devices, starts loading what is kept loaded, and hands
- * out slots of engines. Resolves before anything is loaded.
+ * Opens the fleet: ends processes that earlier runs left, finds the devices, starts loading the models that are kept
+ * loaded, and leases slots of engines. Resolves before any model is loaded.
  */
 export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { models, log, limits, clock = systemClock, environment = hostEnvironment() } = options
@@ -55,7 +54,7 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     openLocalLauncher({ ...options, ...host }),
     openNeededPrograms(models(), environment),
   ])
-  // The three below need each other: the residency decides, the engines do, the memory knows what there is.
+  // `residency`, `engines` and `memory` need each other, so two of them get functions that are called later.
   let opened: Residency | undefined
   const memory = await openMemory({
     source,
@@ -106,11 +105,11 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
   const { release, find, residents } = residency
   const deviceProcesses = openDeviceProcesses({ source, devices: memory.devices, residents, pidOf: engines.pid })
   let closing: Promise<void> | undefined
-  let idle: (() => void) | undefined
+  let notifyIdle: (() => void) | undefined
 
   /**
-   * The state of a model with what it needs now; its size is looked up only while it may have to be placed. Throws
-   * Failure `model_not_found` when it is not offered any more.
+   * Returns the state of a model, updated to its configuration. Its memory is estimated only while it has no engine.
+   * Throws Failure `model_not_found` when it is no longer offered.
    */
   async function stateOf(modelId: string): Promise<ModelState> {
     const configured = () => {
@@ -123,27 +122,28 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
       const slots = model.concurrency ?? preset.slots
       const known = find(modelId)
       const runsOn = preset.needsBackend && !(await backends.of(model)) ? 'cpu' : preset.runsOn
-      const wanted: ModelState['wanted'] = {
+      const placement: ModelState['placement'] = {
         modelId,
         bytes: 0,
-        ...whereFor(model, runsOn, memory.devices()),
+        ...devicesFor(model, runsOn, memory.devices()),
         impossible: sandboxRefusal(modelId, wantedLevel(model, preset), sandbox),
       }
-      if (known && known.residents.length > 0 && sameEngine(known.model, model)) wanted.bytes = known.wanted.bytes
+      if (known && known.residents.length > 0 && sameEngine(known.model, model)) placement.bytes = known.placement.bytes
       else {
-        const room = placementTargetFor(wanted, slots, memory.capacities())
+        const target = placementTargetFor(placement, slots, memory.capacities())
         const sized = { ...model, memory: model.memory ?? preset.memory }
-        wanted.bytes = room ? ((await estimate(sized, room)) ?? ofUnknownSize(wanted, memory.capacities())) : 0
+        const bytes = target ? await estimate(sized, target) : 0
+        placement.bytes = bytes ?? bytesOfUnknown(placement, memory.capacities())
       }
-      // The files took a moment to look at, in which the configuration may have changed again.
-      if (configured() === model) return residency.of(model, wanted, slots)
+      // The configuration may have changed while the files were read.
+      if (configured() === model) return residency.upsert(model, placement, slots)
     }
   }
 
-  /** States for what is kept loaded or was changed; none for what is not offered any more. */
-  async function adopt(): Promise<void> {
+  /** Applies the current configuration: updates the states of changed and kept loaded models, removes the others. */
+  async function applyConfiguration(): Promise<void> {
     const offered = new Map(models().flatMap(model => (model.enabled ? [[model.id, model]] : [])))
-    for (const id of residency.known()) if (!offered.has(id)) residency.drop(id)
+    for (const id of residency.known()) if (!offered.has(id)) residency.removeModel(id)
     for (const model of offered.values()) {
       const known = find(model.id)
       if (known ? known.model !== model : model.replicas.min > 0)
@@ -155,9 +155,9 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     residency.refresh()
   }
 
-  const returned = (resident: Resident, ranMs: number | null): void => {
+  const onReleased = (resident: Resident, ranMs: number | null): void => {
     release(resident, ranMs)
-    if (idle && !busy()) idle()
+    if (notifyIdle && !busy()) notifyIdle()
   }
   const busy = () => residents().some(resident => resident.leases > 0)
 
@@ -165,19 +165,19 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     const resident = closing ? undefined : residency.take(modelId)
     if (!resident) return undefined
     const loadedMs = waitedMs > 0 ? residency.loadedMs(resident, waitedMs) : 0
-    return new EngineLease(resident, engines.link(resident.engineId), returned, waitedMs, loadedMs)
+    return new EngineLease(resident, engines.link(resident.engineId), onReleased, waitedMs, loadedMs)
   }
 
-  /** Models whose size and backend are being found out, which may take minutes the first time. */
+  /** Models whose memory and backend are being determined, which may take minutes the first time. */
   const sizing = new Set<string>()
-  async function size(modelId: string): Promise<void> {
+  async function sizeAndLoad(modelId: string): Promise<void> {
     if (sizing.has(modelId)) return
     sizing.add(modelId)
     try {
       const state = await stateOf(modelId)
       sizing.delete(modelId)
       if (queue?.waits(modelId)) residency.demandChanged(state)
-      // Whoever asked has given up meanwhile: one try, so that it is loaded for those who ask next.
+      // The requests were aborted meanwhile: start one load anyway, so that the model is ready for the next ones.
       else residency.load(state, { loaded() {}, refuse() {} })()
     } catch (thrown) {
       sizing.delete(modelId)
@@ -189,17 +189,17 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     if (closing) return queue?.refuse(modelId, shuttingDown, Number.POSITIVE_INFINITY)
     const state = find(modelId)
     const waits = queue?.waits(modelId) ?? false
-    // Its size and place are looked up anew while it has no engine: files and configuration may have changed.
-    if (waits && (state?.residents.length ?? 0) === 0) void size(modelId)
+    // Without an engine its memory is estimated again: files and configuration may have changed.
+    if (waits && (state?.residents.length ?? 0) === 0) void sizeAndLoad(modelId)
     else if (state) residency.demandChanged(state)
   }
 
   function activity(model: Model): ModelActivity {
     const state = find(model.id)
-    const known = state ? residency.activity({ ...state, model }) : untouched(model)
+    const known = state ? residency.activity({ ...state, model }) : initialActivity(model)
     const missing = model.enabled ? programs.missingForAll(model) : null
     if (missing !== null) return { ...known, status: 'unavailable', reason: missing }
-    // What it needs is being looked up, and then it is loaded.
+    // It is loaded as soon as its memory is estimated.
     return sizing.has(model.id) && known.status === 'cold' ? { ...known, status: 'loading' } : known
   }
 
@@ -215,35 +215,35 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     residency.close()
     if (busy() && deadlineMs > 0)
       await new Promise<void>(done => {
-        idle = done
+        notifyIdle = done
         clock.after(deadlineMs, done)
       })
-    engines.end(shuttingDown)
+    engines.failAll(shuttingDown)
     residency.stopAll('the server is shutting down')
-    await engines.allGone()
+    await engines.allExited()
     cancelWake()
     memory.close()
     launcher.close()
   }
 
-  // Not waited for: what a model can run on may have to be tried first, and the server answers meanwhile.
-  void adopt()
+  // Not awaited: trying the backends of a model may take minutes, and the server must answer meanwhile.
+  void applyConfiguration()
 
   return {
     traits: traitsOf,
     missing: programs.missing,
-    reconfigured: adopt,
+    reconfigured: applyConfiguration,
     take,
     demandChanged,
     connect: connected => void (queue = connected),
     activity(modelId) {
       const model = models().find(({ id }) => id === modelId)
-      return model ? activity(model) : { ...gone }
+      return model ? activity(model) : { ...noActivity }
     },
     slots(modelId) {
       const model = models().find(({ id }) => id === modelId)
       if (!model) return { ready: 0, planned: 0 }
-      // Engines that take no new request give none of their slots.
+      // Slots of engines that accept no new requests do not count.
       const takesRequests = ({ serves, state, draining }: Resident) =>
         serves.model.id === modelId && state === 'ready' && draining !== 'unload' && !serves.retired
       const own = residents().filter(takesRequests)
@@ -252,7 +252,6 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     },
     load({ id }) {
       if (closing) return Promise.reject(shuttingDown())
-      // Whoever asks again, to see how far it is, waits for the same.
       const load = loads.get(id) ?? loadNow(id).finally(() => loads.delete(id))
       loads.set(id, load)
       return load
@@ -286,13 +285,16 @@ export async function openFleet(options: FleetOptions): Promise<Fleet> {
     deviceProcesses,
     output: launcher.outputs,
     close(deadlineMs) {
-      // Who asks a second time and has no more patience does not wait out the first one's.
-      if (deadlineMs <= 0) idle?.()
+      // A second call without a deadline also ends the wait of the first call.
+      if (deadlineMs <= 0) notifyIdle?.()
       return (closing ??= close(deadlineMs))
     },
   }
 }
 
-const gone: ModelActivity = { status: 'cold', reason: null, etaMs: null, engineStarts: 0, engineFailures: 0 }
+const noActivity: ModelActivity = { status: 'cold', reason: null, etaMs: null, engineStarts: 0, engineFailures: 0 }
 
-const untouched = (model: Model): ModelActivity => ({ ...gone, status: model.enabled ? 'cold' : 'disabled' })
+const initialActivity = (model: Model): ModelActivity => ({
+  ...noActivity,
+  status: model.enabled ? 'cold' : 'disabled',
+})

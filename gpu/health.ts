@@ -1,12 +1,17 @@
 import { Client } from 'undici'
 import type { Endpoint } from './launcher/launcher.ts'
 
-/** What an engine says of itself: `ready`, `loading` (nobody listens yet, or 503), or another answer with its status. */
+/**
+ * An engine's health: `ready`, `loading` (it does not listen yet, or answers 503), or the status of any other answer.
+ */
 export type Health = 'ready' | 'loading' | { status: number }
 
-/** How many requests an engine works on; one that does not answer may work on any number, one that does not say on none. */
-export async function stillRunning(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<number> {
-  const { body } = await askHealth(endpoint, path, headers, 1_000)
+/**
+ * Returns how many requests an engine works on: infinitely many when it does not answer, because it may work on any
+ * number; 0 when its answer contains no number.
+ */
+export async function runningRequests(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<number> {
+  const { body } = await fetchHealth(endpoint, path, headers, 1_000)
   if (body === '') return Number.POSITIVE_INFINITY
   try {
     const runningStatus = JSON.parse(body) as { running?: unknown } | { is_processing?: unknown }[]
@@ -17,9 +22,9 @@ export async function stillRunning(endpoint: Endpoint, path: string, headers: re
   }
 }
 
-/** What an engine describes itself with, as JSON; null where it does not. Never throws. */
-export async function askDescription(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<unknown> {
-  const { health, body } = await askHealth(endpoint, path, headers, 5_000)
+/** Fetches the JSON description of an engine; null when it has none. Never throws. */
+export async function fetchDescription(endpoint: Endpoint, path: string, headers: readonly string[]): Promise<unknown> {
+  const { health, body } = await fetchHealth(endpoint, path, headers, 5_000)
   if (health !== 'ready') return null
   try {
     return JSON.parse(body) as unknown
@@ -28,8 +33,8 @@ export async function askDescription(endpoint: Endpoint, path: string, headers: 
   }
 }
 
-/** Asks an engine for its health once. Never throws; an engine that does not answer in time is `loading`. */
-export async function askHealth(
+/** Requests an engine's health once. Never throws; an engine that does not answer in time is `loading`. */
+export async function fetchHealth(
   endpoint: Endpoint,
   path: string,
   headers: readonly string[],

@@ -5,10 +5,10 @@ import { EngineExchange } from './exchange.ts'
 import type { Link } from './link.ts'
 import type { Resident } from './model-state.ts'
 
-/** What a lease tells when it is given back. `ranMs` is null unless a request of it ended well. */
-export type Returned = (resident: Resident, ranMs: number | null) => void
+/** Called when a lease is released. `ranMs` is null unless one of its requests succeeded. */
+export type OnReleased = (resident: Resident, ranMs: number | null) => void
 
-/** One slot of one engine, with the connection that belongs to it. */
+/** One slot of one engine, with its connection. */
 export class EngineLease implements Lease {
   readonly engineId: string
   readonly modelId: string
@@ -17,15 +17,15 @@ export class EngineLease implements Lease {
   #link: Link
   #resident: Resident
   #client: Client
-  #returned: Returned
+  #onReleased: OnReleased
   #since = performance.now()
-  #well = false
-  /** Whether its last request ended well, or there was none: the engine then does nothing for it any more. */
-  #wellAtLast = true
+  #succeeded = false
+  /** True when its last request succeeded or there was none: the engine is then not working for this slot any more. */
+  #lastSucceeded = true
   #released = false
   #open: EngineExchange | undefined
 
-  constructor(resident: Resident, link: Link, returned: Returned, waitedMs: number, loadedMs: number) {
+  constructor(resident: Resident, link: Link, onReleased: OnReleased, waitedMs: number, loadedMs: number) {
     this.engineId = resident.engineId
     this.modelId = resident.serves.model.id
     this.waitedMs = waitedMs
@@ -33,19 +33,19 @@ export class EngineLease implements Lease {
     this.#resident = resident
     this.#link = link
     this.#client = link.take()
-    this.#returned = returned
+    this.#onReleased = onReleased
   }
 
   open(call: EngineCall, listener: EngineListener): Exchange {
-    const adapting = this.#link.options.adapt?.(call, listener)
-    return adapting ? new DeferredExchange(adapting, this, listener) : this.openAsIs(call, listener)
+    const adapted = this.#link.options.adapt?.(call, listener)
+    return adapted ? new DeferredExchange(adapted, this, listener) : this.openAsIs(call, listener)
   }
 
-  /** Opens a request that the engine takes as it is. */
+  /** Opens a request without adapting it. */
   openAsIs(call: EngineCall, listener: EngineListener): Exchange {
-    const exchange = new EngineExchange(this.#link, this.#client, call, listener, well => {
-      if (well) this.#well = true
-      this.#wellAtLast = well
+    const exchange = new EngineExchange(this.#link, this.#client, call, listener, succeeded => {
+      if (succeeded) this.#succeeded = true
+      this.#lastSucceeded = succeeded
       if (this.#open === exchange) this.#open = undefined
     })
     this.#open = exchange
@@ -57,13 +57,13 @@ export class EngineLease implements Lease {
   release(): void {
     if (this.#released) return
     this.#released = true
-    // A slot that is given back is free: what still ran in it would run beside the next one's request.
+    // Otherwise a request that is still running would share the slot with the next one.
     this.#open?.abort()
     this.#link.give(this.#client)
-    const ranMs = this.#well ? performance.now() - this.#since : null
-    const back = () => this.#returned(this.#resident, ranMs)
-    if (this.#wellAtLast) back()
-    else void this.#link.untilReleased().then(back)
+    const ranMs = this.#succeeded ? performance.now() - this.#since : null
+    const notify = () => this.#onReleased(this.#resident, ranMs)
+    if (this.#lastSucceeded) notify()
+    else void this.#link.untilReleased().then(notify)
   }
 
   [Symbol.dispose](): void {

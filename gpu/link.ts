@@ -3,7 +3,7 @@ import { Client } from 'undici'
 import type { Failure } from '../core/failure.ts'
 import { SwapSet } from '../core/swap-set.ts'
 import type { EngineExchange } from './exchange.ts'
-import { stillRunning } from './health.ts'
+import { runningRequests } from './health.ts'
 import type { Endpoint } from './launcher/launcher.ts'
 import type { Adapter } from './presets/adapter.ts'
 
@@ -11,42 +11,46 @@ export interface LinkOptions {
   engineId: string
   modelId: string
   endpoint: Endpoint
-  /** Headers of every request, names and values in turn. */
+  /** Headers of every request, names and values alternating. */
   headers: string[]
-  /** An engine that sends nothing for this long on any request is stuck. */
+  /** An engine that sends nothing on any request for this long is stuck. */
   noProgressMs: number
   keepAliveMs: number
-  /** True for a process of ours, of whose end we hear; a broken connection then waits a moment to say why. */
-  watched: boolean
+  /** True for a process that infer started: a broken connection then waits for its exit status. */
+  isOwnProcess: boolean
   failureOf: (status: number, body: string, path: string) => Failure
-  /** Puts requests in another way that this engine cannot take as they are. */
+  /** Changes requests that this engine cannot process as they are. */
   adapt?: Adapter | undefined
-  /** Where it says how many requests it works on; null for an engine that does not, and is taken to stop at once. */
+  /**
+   * Path that reports how many requests it works on; null for an engine that is assumed to stop cancelled ones at once.
+   */
   healthPath: string | null
-  /** How long it may go on with a request that was given up. */
+  /** How long it may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
-  /** It went on for longer than that. */
+  /** Called when it continued a cancelled request for longer than `cancelGraceMs`. */
   unresponsive(): void
-  /** Nothing has come from the engine for as long as `noProgressMs`, on no request at all. */
+  /** Called when the engine has sent nothing on any request for `noProgressMs`. */
   stuck(): void
-  /** A listener threw: a fault of ours, to be logged. */
-  fault(thrown: unknown): void
+  /** Called when a listener threw, which is a bug in infer and must be logged. */
+  listenerThrew(thrown: unknown): void
 }
 
-/** How many bytes a connection reads ahead of a client that does not read. undici's types lack this option of net.connect. */
+/** Bytes that a connection buffers for a client that does not read. undici's types lack this option of net.connect. */
 const readAhead: object = { highWaterMark: 16 << 10 }
 
-/** How long a broken connection waits for the exit status of its engine, which makes the better message. */
+/**
+ * How long a broken connection waits for the exit status of its engine, which explains more than 'connection reset'.
+ */
 const exitWaitMs = 750
 
 /**
- * One ready engine as requests see it. It owns the connections: one for each slot and used by nobody else, so that a
- * request never waits behind another and there is no pool to search. Connections are made when first needed and the
- * one used last is used next, which keeps few of them busy at low load.
+ * The connections to one ready engine. Each slot has its own connection, so a request never waits for another and there
+ * is no pool to search. Connections are opened on first use, and the one used last is reused first, so that low load
+ * needs few of them.
  */
 export class Link {
   readonly options: LinkOptions
-  /** Requests on their way. */
+  /** Requests in progress. */
   readonly open = new SwapSet<EngineExchange>()
   /** When the engine last sent anything, on the monotonic clock. */
   lastProgressAt = performance.now()
@@ -59,7 +63,7 @@ export class Link {
     this.options = options
   }
 
-  /** A connection of one's own, until it is given back. */
+  /** Takes a connection that no other request uses until it is returned with `give`. */
   take(): Client {
     return this.#free.pop() ?? this.#connect()
   }
@@ -68,48 +72,52 @@ export class Link {
     this.#free.push(client)
   }
 
-  /** Makes the failure of every request from here on; undefined while the engine lives. */
+  /** Creates the failure of every further request; undefined while the engine runs. */
   get engineFailure(): (() => Failure) | undefined {
     return this.#engineFailure
   }
 
-  /** Ends every request at once with the reason, and refuses those that come. */
+  /** Fails every request at once, and every later one. */
   fail(engineFailure: () => Failure): void {
     this.#engineFailure ??= engineFailure
     for (const waiter of this.#waiters) waiter(engineFailure)
     this.#waiters.clear()
-    for (const exchange of this.open) exchange.cut(engineFailure())
+    for (const exchange of this.open) exchange.terminate(engineFailure())
     this.close()
   }
 
-  /** Calls back once with how the engine died, or with undefined when it seems to live on. */
-  afterExit(tell: (engineFailure: (() => Failure) | undefined) => void): void {
-    if (this.#engineFailure || !this.options.watched) return tell(this.#engineFailure)
+  /**
+   * Calls back once: with the engine's failure when it has ended, or with undefined when it seems to be still running.
+   */
+  afterExit(callback: (engineFailure: (() => Failure) | undefined) => void): void {
+    if (this.#engineFailure || !this.options.isOwnProcess) return callback(this.#engineFailure)
     const waiter = (engineFailure: (() => Failure) | undefined) => {
       clearTimeout(timer)
       this.#waiters.delete(waiter)
-      tell(engineFailure)
+      callback(engineFailure)
     }
     const timer = setTimeout(waiter, exitWaitMs, undefined)
     this.#waiters.add(waiter)
   }
 
-  /** A request has waited in vain. It condemns the engine only if nobody else has heard from it either. */
+  /**
+   * A request received nothing in time. The engine counts as stuck only if no other request received anything either.
+   */
   stalled(): void {
-    // Timers are a little coarse, and one that fires early must not let a frozen engine off.
+    // 10 % tolerance: a timer that fires slightly early must not keep a frozen engine running.
     if (performance.now() - this.lastProgressAt >= this.options.noProgressMs * 0.9) this.options.stuck()
   }
 
   /**
-   * Resolves when the engine has stopped the requests that were cancelled: as soon as it works on no more than what is
-   * open. An engine that goes on after `cancelGraceMs` is reported as unresponsive.
+   * Resolves when the engine has stopped the cancelled requests, that is, when it works on no more requests than are
+   * open. An engine that continues them after `cancelGraceMs` is reported as unresponsive.
    */
   async untilReleased(): Promise<void> {
     const { healthPath, cancelGraceMs, endpoint, headers } = this.options
     if (healthPath === null) return
     const until = performance.now() + cancelGraceMs
     for (let pauseMs = 20; !this.#engineFailure; pauseMs = Math.min(2 * pauseMs, 250)) {
-      const running = await stillRunning(endpoint, healthPath, headers)
+      const running = await runningRequests(endpoint, healthPath, headers)
       if (running <= this.open.size || this.#engineFailure) return
       if (performance.now() >= until) return this.options.unresponsive()
       await delay(pauseMs)
@@ -132,7 +140,6 @@ export class Link {
       bodyTimeout: noProgressMs,
       connectTimeout: Math.max(1_000, Math.min(noProgressMs, 5_000)),
       allowH2: false,
-      // Read ahead of a client that does not read.
       connect: readAhead,
     })
     this.#all.add(client)

@@ -6,7 +6,7 @@ import { type Device, type Discovery, noReadings } from './devices/device.ts'
 import type { Resident } from './model-state.ts'
 import type { DeviceCapacity } from './place.ts'
 
-/** Where devices are learnt from; tests bring their own. */
+/** The source of the devices; tests pass their own. */
 export interface DeviceSource {
   /** The cards; never throws. */
   cards(): Promise<Discovery>
@@ -15,27 +15,29 @@ export interface DeviceSource {
   cpu: Device
 }
 
-/** How much of a device may be booked: drivers and the rest of the machine need some, and estimates err. */
+/** Share of a device that may be booked: drivers and other programs need some, and estimates are not exact. */
 export const bookable = { nvidia: 0.97, cpu: 0.8 }
 
-/** A freed card shows it 0.5 to 1.5 s after the process is gone; one that does not by then will not. */
+/** A card shows freed memory 0.5 to 1.5 s after the process has ended; after 5 s it will not any more. */
 const settleMs = 5_000
 const settleStepMs = 250
-/** What the driver itself may take more or less from one look to the next. */
+/** Bytes by which the driver's own use may differ between two measurements. */
 const releaseMargin = 64 * 2 ** 20
 
-/** Cards are looked at this often while there are any; when a fault keeps them from us, this seldom. */
+/**
+ * Milliseconds between two measurements: normally, while a fault keeps the cards from being used, and after a sweep.
+ */
 const pollMs = 5_000
 const brokenPollMs = 60_000
 const sweptPollMs = 1_500
 
-/** What of a resident's bytes lies on one of its devices. */
+/** The resident's bytes on each of its devices. */
 export const shareOf = (resident: Resident): number =>
   resident.devices.length > 0 ? resident.bytes / resident.devices.length : 0
 
 /**
- * The devices and what is known of their memory. Measured figures are for waiting and for showing; what is decided by
- * is our own book, because two engines that start at once both see an empty card.
+ * The devices and their memory. Placement decides by booked memory, because two engines that start at once both measure
+ * an empty card. Measured memory is used for waiting and for display.
  */
 export async function openMemory({
   source,
@@ -46,46 +48,46 @@ export async function openMemory({
 }: {
   source: Pick<DeviceSource, 'cards' | 'cpu'>
   residents: () => readonly Resident[]
-  /** Whether engines of an earlier run were ended just now, whose memory the cards may still show. */
+  /** Whether engines of an earlier run were just ended: the cards may still show their memory as used. */
   swept: boolean
   log: Log
-  /** Called when there are other devices, or other amounts that may be booked, than before. */
+  /** Called when the devices or their bookable memory have changed. */
   changed: () => void
 }) {
   let cards: Device[] = []
   let reason: string | null = null
-  /** What others use of a card: what was measured there while nobody of ours was on it. */
+  /** Bytes that other programs use on each card, measured while no engine was on it. */
   const foreign = new Map<string, number>()
-  /** The measurement before, of the cards that nobody of ours was on then. */
-  let empty = new Map<string, number>()
+  /** The previous measurement of the cards without an engine. */
+  let withoutEngines = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   let nextPollMs = swept ? sweptPollMs : pollMs
   let closed = false
 
-  const on = (id: string) => residents().filter(resident => resident.devices.includes(id))
+  const residentsOn = (id: string) => residents().filter(resident => resident.devices.includes(id))
 
-  /** Learns what the cards show now. */
-  async function look(): Promise<Discovery> {
+  /** Reads the cards. */
+  async function readCards(): Promise<Discovery> {
     const found = await source.cards()
     if (found.reason !== reason && found.broken) log.warn('The GPUs cannot be used', { reason: found.reason })
     reason = found.reason
-    // That the driver does not answer says nothing about the cards that were there a moment ago.
+    // When the driver does not answer, the cards that it reported before are kept, without readings.
     cards = found.broken ? cards.map(card => ({ ...card, ...noReadings })) : found.devices
     return found
   }
 
   async function measure(): Promise<void> {
     const before = new Set(residents().flatMap(resident => resident.devices))
-    const found = await look()
+    const found = await readCards()
     const now = new Map<string, number>()
     for (const { id, usedBytes } of cards) {
-      if (usedBytes === null || before.has(id) || on(id).length > 0) continue
+      if (usedBytes === null || before.has(id) || residentsOn(id).length > 0) continue
       now.set(id, usedBytes)
-      // A card shows for a second what an engine of ours has left behind; only what stays belongs to others.
+      // For about a second a card still shows the memory of an ended engine, so the lower of two measurements counts.
       if (!foreign.has(id)) foreign.set(id, usedBytes)
-      else foreign.set(id, Math.min(usedBytes, empty.get(id) ?? foreign.get(id)!))
+      else foreign.set(id, Math.min(usedBytes, withoutEngines.get(id) ?? foreign.get(id)!))
     }
-    empty = now
+    withoutEngines = now
     if (closed || (cards.length === 0 && !found.broken)) return
     clearTimeout(timer)
     timer = setTimeout(poll, found.broken ? brokenPollMs : nextPollMs)
@@ -117,20 +119,22 @@ export async function openMemory({
     capacities,
     cardsOf,
     measure,
-    /** Why there are no cards, or none that can be used; null when there are some. */
+    /** Why there is no usable card, as a sentence; null when there is one. */
     reason: (): string | null => reason,
     cores: source.cpu.cores ?? 1,
-    /** The part of each of its cards that belongs to a resident, what others use there included: 0 to 1. */
+    /** Share of each of its cards that a resident may fill up to, other programs' use included: 0 to 1. */
     shareOfCard(resident: Resident): number {
       const parts = cardsOf(resident).map(card => (shareOf(resident) + (foreign.get(card.id) ?? 0)) / card.totalBytes)
       return parts.length > 0 ? Math.max(...parts) : 1
     },
-    /** What CUDA_VISIBLE_DEVICES says for it. */
+    /** The value of CUDA_VISIBLE_DEVICES for a resident. */
     visibleTo: (resident: Resident): string =>
       cardsOf(resident)
         .map(card => card.cudaId)
         .join(','),
-    /** Waits until the resident's cards have the room that others have left, as far as that can be measured. */
+    /**
+     * Waits until the resident's cards show enough free memory, at most 5 s, and not at all when it cannot be measured.
+     */
     async settle(resident: Resident): Promise<void> {
       const deadline = performance.now() + settleMs
       while (performance.now() < deadline) {
@@ -142,27 +146,28 @@ export async function openMemory({
       }
     },
     /**
-     * Waits until the cards show the memory of engines that have ended as free: no more in use than others had before and
-     * than is booked there now. At most 5 s, and not at all where it cannot be measured.
+     * Waits until the cards show the memory of ended engines as free: they use no more than other programs and the
+     * current bookings. At most 5 s, and not at all when it cannot be measured.
      */
     async released(ids: readonly string[]): Promise<void> {
       const deadline = performance.now() + settleMs
       const inUse = ({ id, usedBytes }: Device): boolean => {
-        const expected = on(id).reduce((sum, resident) => sum + shareOf(resident), foreign.get(id) ?? 0)
+        const expected = residentsOn(id).reduce((sum, resident) => sum + shareOf(resident), foreign.get(id) ?? 0)
         return ids.includes(id) && usedBytes !== null && usedBytes > expected + releaseMargin
       }
       if (!cards.some(({ id }) => ids.includes(id))) return
-      // Not `measure`: at this rate it would take what is not free yet for the memory of others.
-      for (await look(); cards.some(inUse) && performance.now() < deadline; await look()) await pause(settleStepMs)
+      // Not `measure`: polled this often, it would count memory that is not free yet as used by other programs.
+      for (await readCards(); cards.some(inUse) && performance.now() < deadline; await readCards())
+        await pause(settleStepMs)
     },
-    /** What a resident takes on its cards as they show it now, in bytes; null where that cannot be told. */
-    async taken(resident: Resident): Promise<number | null> {
+    /** Measures the bytes that a resident uses on its cards; null when that is not possible. */
+    async measuredUse(resident: Resident): Promise<number | null> {
       if (cardsOf(resident).length === 0) return null
       await measure()
       let sum = 0
       for (const card of cardsOf(resident)) {
-        const others = on(card.id).filter(other => other !== resident)
-        // Another one that is loading or leaving beside it makes every difference meaningless.
+        const others = residentsOn(card.id).filter(other => other !== resident)
+        // While another engine on the card starts or stops, the difference says nothing about this one.
         if (card.usedBytes === null || others.some(other => other.state !== 'ready')) return null
         sum += card.usedBytes - (foreign.get(card.id) ?? 0) - others.reduce((all, other) => all + shareOf(other), 0)
       }
@@ -175,7 +180,7 @@ export async function openMemory({
         kind: device.kind,
         totalBytes: device.totalBytes,
         usedBytes: device.usedBytes,
-        bookedBytes: Math.round(on(device.id).reduce((sum, resident) => sum + shareOf(resident), 0)),
+        bookedBytes: Math.round(residentsOn(device.id).reduce((sum, resident) => sum + shareOf(resident), 0)),
         utilization: device.utilization,
         temperatureCelsius: device.temperatureCelsius,
         powerWatts: device.powerWatts,

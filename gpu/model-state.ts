@@ -3,70 +3,74 @@ import type { Demand, ModelActivity, ResidentState } from '../core/models/fleet.
 import type { Model } from '../core/models/model.ts'
 import { retryAfter } from '../core/retry-after.ts'
 import type { BackoffRules, Failures } from './backoff.ts'
-import { circuit } from './backoff.ts'
+import { circuitState } from './backoff.ts'
 import { type ExpectedDurations, untilFree, untilReady } from './expected-durations.ts'
 import type { PlacementRequest } from './place.ts'
 
-/** One engine that holds, is about to hold, or still holds memory. Times are on the residency's monotonic clock. */
+/**
+ * One engine, from the decision to start it until its process has ended. Times are on the residency's monotonic clock.
+ */
 export interface Resident {
   readonly engineId: string
   readonly serves: ModelState
   readonly devices: readonly string[]
   readonly slots: number
   readonly startedAt: number
-  /** Booked for it: the estimate, and what was measured where that is more. */
+  /** Booked memory: the estimate, or the measurement when that is higher. */
   bytes: number
   state: ResidentState
-  /** Of a starting one: waiting for others to leave, for the card to show it, or for the engine itself. */
+  /**
+   * While starting, it waits for: evicted engines to end, the card to show their memory as free, or its own process.
+   */
   phase: 'clearing' | 'settling' | 'launching'
   leases: number
-  /** Takes no new requests: it is another model's turn, or it is to be unloaded once its requests have ended. */
+  /** Why it accepts no new requests: another model is loaded first, or it will be unloaded after its requests. */
   draining: 'turn' | 'unload' | null
   readyAt: number | null
   lastUsedAt: number
-  /** Whether it has done what it is for at least once. */
-  useful: boolean
+  /** Whether it has completed at least one request. */
+  hasSucceeded: boolean
 }
 
-/** Somebody who waits for the model to be loaded, and takes no slot of it. */
+/** A caller that waits until the model is loaded and takes no slot. */
 export interface LoadWaiter {
   readonly since: number
   loaded(resident: Resident): void
   refuse(failure: Failure): void
 }
 
-/** One model as the residency sees it: its engines, who waits for it to be loaded, and how its starts have gone. */
+/** The residency's state of one model: its engines, the callers that wait for a load, and its failed starts. */
 export interface ModelState {
   model: Model
-  wanted: Omit<PlacementRequest, 'mayEvict'>
+  placement: Omit<PlacementRequest, 'mayEvict'>
   slots: number
   residents: Resident[]
-  /** Those who wait for a load. Requests that wait for a slot are in the queue, which tells their demand. */
+  /** Callers that wait for a load. Requests that wait for a slot are in the queue, which reports their demand. */
   loadWaiters: LoadWaiter[]
   failures: Failures | null
-  pace: ExpectedDurations
-  /** Why it has no engine although one is wanted, as a sentence. */
+  durations: ExpectedDurations
+  /** Why it has no engine although one is needed, as a sentence. */
   reason: string | null
-  /** It can never be placed as things are. */
-  refused: boolean
-  /** Unloaded by hand: not kept loaded until somebody asks for it again. */
+  /** It cannot be placed with the current devices and configuration. */
+  isUnplaceable: boolean
+  /** Unloaded by hand: `replicas.min` does not apply until the next request or load. */
   unloaded: boolean
-  /** Its model was changed or taken away: it only holds the engines that still have requests. */
+  /** Its model was changed or removed: it only holds engines that still have requests. */
   retired: boolean
   engineStarts: number
   engineFailures: number
 }
 
-export const newModelState = (model: Model, wanted: ModelState['wanted'], slots: number): ModelState => ({
+export const newModelState = (model: Model, placement: ModelState['placement'], slots: number): ModelState => ({
   model,
-  wanted,
+  placement,
   slots,
   residents: [],
   loadWaiters: [],
   failures: null,
-  pace: { loadMs: null, runMs: null },
+  durations: { loadMs: null, runMs: null },
   reason: null,
-  refused: false,
+  isUnplaceable: false,
   unloaded: false,
   retired: false,
   engineStarts: 0,
@@ -74,12 +78,12 @@ export const newModelState = (model: Model, wanted: ModelState['wanted'], slots:
 })
 
 /**
- * Replaces the state of a model whose configuration was changed. Whoever waited for the old one to be loaded waits for
- * the new one, which is loaded if the old one was. Failures are forgotten: the change may be the cure.
+ * Replaces the state of a model whose configuration was changed. Callers that waited for a load now wait for the new
+ * engine, which is loaded if the old one was. Failures are reset, because the change may have fixed them.
  */
 export function replaceState(before: ModelState, after: ModelState, now: number): void {
   after.loadWaiters = before.loadWaiters.splice(0)
-  after.pace = { ...before.pace }
+  after.durations = { ...before.durations }
   after.unloaded = before.unloaded
   after.engineStarts = before.engineStarts
   after.engineFailures = before.engineFailures
@@ -98,20 +102,20 @@ export const newResident = (
   devices,
   slots: serves.slots,
   startedAt: now,
-  bytes: serves.wanted.bytes,
+  bytes: serves.placement.bytes,
   state: 'starting',
   phase: 'launching',
   leases: 0,
   draining: null,
   readyAt: null,
   lastUsedAt: now,
-  useful: false,
+  hasSucceeded: false,
 })
 
 export const liveResidents = (state: ModelState): Resident[] =>
   state.residents.filter(resident => resident.state !== 'stopping')
 
-/** The resident that takes the next request: ready, not draining, with a free slot, the least busy of those. */
+/** The least busy resident that is ready, not draining and has a free slot: it gets the next request. */
 export function freeResident(state: ModelState): Resident | undefined {
   let best: Resident | undefined
   for (const resident of state.residents)
@@ -123,29 +127,31 @@ export function freeResident(state: ModelState): Resident | undefined {
 export const readyResident = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'ready' && resident.draining !== 'unload')
 
-/** How many engines it is short of what its configuration keeps loaded. */
+/** How many engines there are fewer than `replicas.min`. */
 export const shortage = (state: ModelState): number =>
   state.unloaded || state.retired || !state.model.enabled
     ? 0
     : Math.max(0, state.model.replicas.min - liveResidents(state).length)
 
-/** Its engine that is on its way. */
+/** Its engine that is starting. */
 export const loading = (state: ModelState): Resident | undefined =>
   state.residents.find(resident => resident.state === 'starting')
 
-/** Expected milliseconds until the last request that waits is served; null when nothing is known yet. */
+/** Expected milliseconds until the last waiting request gets a slot; null before the first load or request. */
 export function etaOf(state: ModelState, demand: Demand | undefined, now: number): number | null {
   const starting = loading(state)
-  if (starting) return untilReady(state.pace, now - starting.startedAt)
+  if (starting) return untilReady(state.durations, now - starting.startedAt)
   const slots = liveResidents(state).reduce((sum, resident) => sum + resident.slots, 0)
-  return slots > 0 ? untilFree(state.pace, Math.max(0, (demand?.interactive ?? 0) - 1), slots) : state.pace.loadMs
+  return slots > 0
+    ? untilFree(state.durations, Math.max(0, (demand?.interactive ?? 0) - 1), slots)
+    : state.durations.loadMs
 }
 
-/** Whether an engine has done what it is for, or has lived so long that its end says nothing about its start. */
-export const provedItself = (resident: Resident, now: number, { provenMs }: { provenMs: number }): boolean =>
-  resident.useful || (resident.readyAt !== null && now - resident.readyAt >= provenMs)
+/** True when an engine has completed a request, or ran so long that its end does not count as a failed start. */
+export const isProven = (resident: Resident, now: number, { provenMs }: { provenMs: number }): boolean =>
+  resident.hasSucceeded || (resident.readyAt !== null && now - resident.readyAt >= provenMs)
 
-/** When a resident that does nothing may be unloaded; null for one that is busy, kept loaded, or never is. */
+/** When an idle resident may be unloaded; null when it is busy, kept loaded, or has no `idle_ttl`. */
 export function idleUntil(resident: Resident): number | null {
   const { model, unloaded } = resident.serves
   if (resident.state !== 'ready' || resident.leases > 0 || model.idle_ttl === 0) return null
@@ -153,57 +159,59 @@ export function idleUntil(resident: Resident): number | null {
   return resident.lastUsedAt + model.idle_ttl
 }
 
-/** Resolves the load of everybody who waits for one, where the model is ready. */
+/** Resolves all waiting loads when the model is ready. */
 export function resolveLoads(state: ModelState): void {
   const ready = readyResident(state)
   if (ready) for (const waiter of state.loadWaiters.splice(0)) waiter.loaded(ready)
 }
 
-/** Refuses everybody who waits for the model to be loaded. */
+/** Refuses all waiting loads. */
 export function refuseLoads(state: ModelState, failure: () => Failure): void {
   for (const waiter of state.loadWaiters.splice(0)) waiter.refuse(failure())
 }
 
-/** The failure of a request whose model was removed from the configuration. */
+/** Failure of a request whose model was removed from the configuration. */
 export const notOffered = (modelId: string): Failure =>
   new Failure(
     'model_not_found',
-    `The model '${modelId}' is no longer offered here. GET /std/v1/models lists those that are.`,
+    `The model '${modelId}' is no longer offered here. GET /std/v1/models lists the available models.`,
     {
       param: 'model',
     },
   )
 
-/** The failure of a load whose model is unloaded before it is ready. */
-export const unloadedFirst = (modelId: string): Failure =>
-  new Failure('conflict', `The model '${modelId}' was unloaded before it was loaded. Load it again if it is wanted.`)
+/** Failure of a load whose model is unloaded before it is ready. */
+export const loadCancelled = (modelId: string): Failure =>
+  new Failure('conflict', `The model '${modelId}' was unloaded before it was loaded. Load it again if you need it.`)
 
-/** The failure of a request whose model could not be started the last time. */
+/** Failure of a request whose model failed to start. */
 export const notStarted = (state: ModelState, failures: Failures, now: number): Failure =>
   new Failure('no_capacity', `Model '${state.model.id}' cannot be started: ${failures.reason}`, {
     retryAfterMs: retryAfter(failures.retryAt - now),
     facts: { failed_starts: failures.count },
   })
 
-/** The failure of a request whose model can never be placed as things are. Stored jobs look again after a minute. */
+/**
+ * Failure of a request whose model cannot be placed with the current devices. Stored jobs are retried after a minute.
+ */
 export const unplaceable = (reason: string): Failure =>
   new Failure('no_capacity', reason, { retryAfterMs: 60_000, final: true })
 
 export const shuttingDown = (): Failure =>
   new Failure('shutting_down', 'The server is shutting down.', { retryAfterMs: 5_000 })
 
-/** The part of a wait, `from` to `now`, that went into loading this resident. */
+/** Milliseconds of the wait from `from` to `now` in which this resident was loading. */
 export const loadedDuring = (resident: Resident, from: number, now: number): number =>
   resident.readyAt === null ? 0 : Math.max(0, Math.min(resident.readyAt, now) - Math.max(resident.startedAt, from))
 
-/** A model's status for people and for the queue. */
+/** A model's status for users and for the queue. */
 export function activityOf(
   state: ModelState,
   demand: Demand | undefined,
   now: number,
   rules: BackoffRules,
 ): ModelActivity {
-  const open = circuit(state.failures, now, rules) === 'open'
+  const open = circuitState(state.failures, now, rules) === 'open'
   const ready = state.residents.some(resident => resident.state === 'ready')
   const status = !state.model.enabled
     ? 'disabled'
@@ -211,7 +219,7 @@ export function activityOf(
       ? 'warm'
       : loading(state)
         ? 'loading'
-        : open || state.refused
+        : open || state.isUnplaceable
           ? 'unavailable'
           : 'cold'
   return {

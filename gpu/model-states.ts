@@ -3,8 +3,8 @@ import type { Model } from '../core/models/model.ts'
 import { type ModelState, newModelState, notOffered, refuseLoads, replaceState } from './model-state.ts'
 
 /**
- * The state of every model that was asked for or is kept loaded. States of removed configurations are not among them.
- * `retired` is called with a state that was replaced or removed.
+ * The state of every model that was requested or is kept loaded, in its current configuration. `retired` is called with
+ * a state that was replaced or removed.
  */
 export function openModelStates({ now, retired }: { now: () => number; retired: (state: ModelState) => void }) {
   const all = new Map<string, ModelState>()
@@ -15,25 +15,25 @@ export function openModelStates({ now, retired }: { now: () => number; retired: 
   }
 
   /**
-   * The state of a model, made or updated to its configuration. Where that needs another engine there is a new state,
-   * which is loaded if the old one was; the engines of the old one end after their requests.
+   * Creates the state of a model, or updates it to its configuration. A change that needs another engine creates a new
+   * state, which is loaded if the old one was; engines of the old state end after their requests.
    */
-  function of(model: Model, wanted: ModelState['wanted'], slots: number): ModelState {
+  function upsert(model: Model, placement: ModelState['placement'], slots: number): ModelState {
     const known = all.get(model.id)
-    if (known && sameEngine(known.model, model)) return Object.assign(known, { model, wanted, slots })
-    const made = newModelState(model, wanted, slots)
-    all.set(model.id, made)
+    if (known && sameEngine(known.model, model)) return Object.assign(known, { model, placement, slots })
+    const created = newModelState(model, placement, slots)
+    all.set(model.id, created)
     if (known) {
-      replaceState(known, made, now())
+      replaceState(known, created, now())
       retire(known)
     }
-    return made
+    return created
   }
 
   return {
-    of,
-    /** The model is not offered any more: waiting loads are refused, and its engines end after their requests. */
-    drop(modelId: string): void {
+    upsert,
+    /** Removes a model that is no longer offered: refuses its waiting loads; its engines end after their requests. */
+    remove(modelId: string): void {
       const state = all.get(modelId)
       if (!state) return
       all.delete(modelId)

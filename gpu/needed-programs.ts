@@ -6,16 +6,16 @@ import type { NeededProgram } from './presets/preset.ts'
 import { presetOf } from './presets/presets.ts'
 
 interface Checked {
-  /** Which version of the file was checked. */
+  /** Version of the checked file: inode, modification time and size. */
   version: string
-  /** Why it cannot be used; null while the check goes on. */
+  /** Why it cannot be used; null when it can, and until the check has ended. */
   fault: string | null
   done: Promise<void>
 }
 
 /**
- * Opens the knowledge of what this machine lacks for its models. Resolves when the programs of these models were
- * checked. Files are looked at each time, so programs that are installed or replaced later are found.
+ * Finds out which programs that models need are missing on this machine. Resolves when the programs of these models are
+ * checked. Every later call checks the files again, so programs that are installed or replaced later are found.
  */
 export async function openNeededPrograms(
   models: readonly Model[],
@@ -23,7 +23,7 @@ export async function openNeededPrograms(
 ) {
   const checked = new Map<string, Checked>()
 
-  /** Checks a file again when it has changed. */
+  /** Runs the test of a file if it has changed since the last test. */
   function check(file: string, test: NonNullable<NeededProgram['test']>): Checked {
     const { ino, mtimeMs, size } = statSync(file, { throwIfNoEntry: false }) ?? {}
     const version = `${ino} ${mtimeMs} ${size}`
@@ -43,8 +43,8 @@ export async function openNeededPrograms(
   }
 
   /**
-   * Returns what this machine lacks for the task, as a sentence with what to install; null when nothing is missing. A
-   * program that has changed counts as usable until its check has ended.
+   * Returns which program is missing for the task, as a sentence that says what to install; null when none is missing.
+   * A changed program counts as usable until its check has ended.
    */
   function missing(model: Model, task: Task): string | null {
     for (const program of presetOf(model).programs?.(model, task) ?? []) {
@@ -56,7 +56,7 @@ export async function openNeededPrograms(
     return null
   }
 
-  /** The same for a model that can do none of its tasks; null where it can do one. */
+  /** Returns the first such sentence when the model can do none of its tasks; null when it can do at least one. */
   function missingForAll(model: Model): string | null {
     let reason: string | null = null
     for (const task of model.tasks) {

@@ -1,37 +1,37 @@
 import { cheapest, costOf, evictionFor, minimalChoice } from './evict.ts'
 
-/** What `place` must know of a device: how much of it may be booked. */
+/** How much memory of a device may be booked. */
 export interface DeviceCapacity {
   id: string
   kind: 'nvidia' | 'cpu'
-  /** Bytes that models may fill: the whole of it less what others use. */
+  /** Bytes for models: the bookable part of the memory minus what other programs use. */
   capacity: number
 }
 
-/** One engine that holds, or is about to hold, memory. One that is being stopped is not among them any more. */
+/** An engine that uses or will use memory. Engines that are being stopped are left out. */
 export interface Occupant {
   engineId: string
   modelId: string
   devices: readonly string[]
-  /** In all, spread evenly over its devices. */
+  /** Total, spread evenly over its devices. */
   bytes: number
-  /** Has requests running, or is still loading: waited for, never stopped for another. */
+  /** Runs requests or is still loading: never stopped for another model. */
   busy: boolean
   /** Kept loaded by its configuration. */
   pinned: boolean
-  /** Milliseconds on any clock that all of them share. */
+  /** Milliseconds on a clock that all occupants share. */
   lastUsedAt: number
 }
 
 export interface PlacementRequest {
   modelId: string
   bytes: number
-  /** How many devices of the kind it spreads over; `none` is for engines that run elsewhere. */
+  /** How many devices of `kind` it is spread over. `none`: the engine runs on another machine. */
   devices: number
   kind: 'nvidia' | 'cpu' | 'none'
   /** Why it cannot run on this machine at all, as a sentence. */
   impossible?: string | undefined
-  /** False for a further replica: that takes room nobody uses and stops nobody. */
+  /** False for an additional replica: it uses free memory only. */
   mayEvict: boolean
 }
 
@@ -42,15 +42,15 @@ export type Decision =
 
 interface Option {
   device: DeviceCapacity
-  /** Bytes beyond what is wanted, once the engines in `evict` have left. */
+  /** Free bytes that remain on the device after the evictions and the load. */
   spare: number
   evict: Occupant[]
 }
 
 /**
- * Decides where a model goes. Pure: reads no clock, starts nothing, logs nothing, because it is asked again for every
- * waiting model on every change. Idle engines leave, as few bytes as suffice, least recently used first; a busy one is
- * waited for, never killed; a pinned one stays. A model that spreads over several devices takes an even share of each.
+ * Decides where a model is loaded. Pure: reads no clock, starts nothing, logs nothing, because it is called for every
+ * waiting model on every change. Idle engines are evicted, as few bytes as suffice, least recently used first; busy
+ * ones are waited for, never killed; pinned ones stay. A model on several devices takes an equal share of each.
  */
 export function place(
   request: PlacementRequest,
@@ -59,17 +59,19 @@ export function place(
 ): Decision {
   if (request.impossible !== undefined) return { do: 'refuse', reason: request.impossible }
   if (request.kind === 'none') return { do: 'load', devices: [], evict: [] }
-  const of = capacities.filter(device => device.kind === request.kind)
+  const candidates = capacities.filter(device => device.kind === request.kind)
   const name = `'${request.modelId}'`
-  if (of.length < request.devices) return { do: 'refuse', reason: tooFew(name, request, of.length) }
+  if (candidates.length < request.devices)
+    return { do: 'refuse', reason: tooFewDevices(name, request, candidates.length) }
   const share = request.bytes / request.devices
-  const able = of.filter(device => device.capacity >= share)
-  if (able.length < request.devices) return { do: 'refuse', reason: tooBig(name, request, share, of) }
+  const largeEnough = candidates.filter(device => device.capacity >= share)
+  if (largeEnough.length < request.devices) return { do: 'refuse', reason: tooLarge(name, request, share, candidates) }
 
-  const options = able.flatMap(device => optionAt(device, share, occupants, request.mayEvict) ?? [])
+  const options = largeEnough.flatMap(device => optionOn(device, share, occupants, request.mayEvict) ?? [])
   if (options.length < request.devices) {
-    if (!request.mayEvict) return { do: 'wait', for: [], reason: `There is no room for another engine of ${name}.` }
-    return { do: 'refuse', reason: beside(name, request, share, occupants, able) }
+    if (!request.mayEvict)
+      return { do: 'wait', for: [], reason: `There is no free memory for another engine of ${name}.` }
+    return { do: 'refuse', reason: noRoomBesidePinned(name, request, share, occupants, largeEnough) }
   }
   const chosen = choose(options, request.devices)
   const evicted = evictedFrom(chosen, share, occupants)
@@ -78,7 +80,7 @@ export function place(
     return {
       do: 'wait',
       for: busy.map(other => other.engineId),
-      reason: `${name} waits for ${names(busy)} to finish, whose memory it needs.`,
+      reason: `${name} waits for ${names(busy)} to become idle, because it needs the memory.`,
     }
   return { do: 'load', devices: chosen.map(option => option.device.id), evict: evicted.map(other => other.engineId) }
 }
@@ -89,8 +91,8 @@ const on = (device: DeviceCapacity, occupants: readonly Occupant[]): Occupant[] 
 const freeOn = (device: DeviceCapacity, occupants: readonly Occupant[]): number =>
   device.capacity - on(device, occupants).reduce((sum, other) => sum + shareOf(other), 0)
 
-/** What it takes to have `share` bytes here; undefined where it cannot be had. */
-function optionAt(
+/** Which engines to evict so that `share` bytes are free on this device; undefined when that is not possible. */
+function optionOn(
   device: DeviceCapacity,
   share: number,
   occupants: readonly Occupant[],
@@ -104,17 +106,17 @@ function optionAt(
   return evict && { device, evict, spare: free + evict.reduce((sum, other) => sum + shareOf(other), 0) - share }
 }
 
-/** The devices on which least must leave; of those that are equal in that, the tightest fit. */
+/** Chooses the devices with the cheapest evictions; of equal ones, those with the least spare memory. */
 function choose(options: readonly Option[], devices: number): Option[] {
-  const rest = options.toSorted((a, b) => a.spare - b.spare)
+  const remaining = options.toSorted((a, b) => a.spare - b.spare)
   return Array.from({ length: devices }, () => {
-    const best = cheapest(rest, ({ evict }) => costOf(evict))!
-    rest.splice(rest.indexOf(best), 1)
+    const best = cheapest(remaining, ({ evict }) => costOf(evict))!
+    remaining.splice(remaining.indexOf(best), 1)
     return best
   })
 }
 
-/** The engines that leave the chosen devices, once each: one that spreads over several may make another's leaving needless. */
+/** The engines to evict, each once. Evicting one that spans several devices may make another eviction unnecessary. */
 function evictedFrom(chosen: readonly Option[], share: number, occupants: readonly Occupant[]): Occupant[] {
   const all = [...new Set(chosen.flatMap(option => option.evict))]
   if (chosen.length < 2) return all
@@ -124,37 +126,42 @@ function evictedFrom(chosen: readonly Option[], share: number, occupants: readon
   })
 }
 
-const word = (kind: PlacementRequest['kind'], many = false): string =>
-  kind === 'cpu' ? 'processor' : many ? 'GPUs' : 'GPU'
+const deviceNoun = (kind: PlacementRequest['kind'], plural = false): string =>
+  kind === 'cpu' ? 'processor' : plural ? 'GPUs' : 'GPU'
 
-function tooFew(name: string, request: PlacementRequest, there: number): string {
-  if (there === 0) return `${name} needs a ${word(request.kind)}, and this server has found none.`
-  return `${name} needs ${request.devices} ${word(request.kind, true)}; this server has ${there}.`
+function tooFewDevices(name: string, request: PlacementRequest, found: number): string {
+  if (found === 0) return `${name} needs a ${deviceNoun(request.kind)}, and this server has found none.`
+  return `${name} needs ${request.devices} ${deviceNoun(request.kind, true)}; this server has ${found}.`
 }
 
-function tooBig(name: string, request: PlacementRequest, share: number, of: readonly DeviceCapacity[]): string {
-  const largest = Math.max(...of.map(device => device.capacity))
-  const each = request.devices > 1 ? ` on each of ${request.devices} ${word(request.kind, true)}` : ''
-  return `${name} needs ${size(share)} of memory${each}; the most that one ${word(request.kind)} here has is ${size(largest)}.`
+function tooLarge(
+  name: string,
+  request: PlacementRequest,
+  share: number,
+  candidates: readonly DeviceCapacity[],
+): string {
+  const largest = Math.max(...candidates.map(device => device.capacity))
+  const each = request.devices > 1 ? ` on each of ${request.devices} ${deviceNoun(request.kind, true)}` : ''
+  return `${name} needs ${formatBytes(share)} of memory${each}; the most that one ${deviceNoun(request.kind)} here has is ${formatBytes(largest)}.`
 }
 
-function beside(
+function noRoomBesidePinned(
   name: string,
   request: PlacementRequest,
   share: number,
   occupants: readonly Occupant[],
-  able: readonly DeviceCapacity[],
+  largeEnough: readonly DeviceCapacity[],
 ): string {
   const pinned = occupants.filter(other => other.pinned)
-  const most = Math.max(...able.map(device => freeOn(device, pinned)))
-  const each = request.devices > 1 ? ` on each of ${request.devices} ${word(request.kind, true)}` : ''
-  const kept = pinned.filter(other => able.some(device => other.devices.includes(device.id)))
-  return `${name} needs ${size(share)} of memory${each}; beside ${names(kept)}, which is kept loaded (replicas.min), one ${word(request.kind)} here has at most ${size(Math.max(0, most))}.`
+  const maxFree = Math.max(...largeEnough.map(device => freeOn(device, pinned)))
+  const each = request.devices > 1 ? ` on each of ${request.devices} ${deviceNoun(request.kind, true)}` : ''
+  const kept = pinned.filter(other => largeEnough.some(device => other.devices.includes(device.id)))
+  return `${name} needs ${formatBytes(share)} of memory${each}; beside ${names(kept)}, which is kept loaded (replicas.min), one ${deviceNoun(request.kind)} here has at most ${formatBytes(Math.max(0, maxFree))}.`
 }
 
 const names = (occupants: readonly Occupant[]): string =>
   [...new Set(occupants.map(other => `'${other.modelId}'`))].join(' and ') || 'another model'
 
-/** Bytes for a sentence. */
-export const size = (bytes: number): string =>
+/** Formats bytes for a sentence, in MiB or GiB. */
+export const formatBytes = (bytes: number): string =>
   bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`

@@ -4,8 +4,8 @@ import type { DeviceCapacity, PlacementRequest } from './place.ts'
 
 type Where = Pick<PlacementRequest, 'kind' | 'devices'>
 
-/** What kind of device a model goes to, and how many of it. */
-export function whereFor(model: Model, runsOn: string, devices: readonly { kind: DeviceCapacity['kind'] }[]): Where {
+/** The kind of device that a model is placed on, and how many of them. */
+export function devicesFor(model: Model, runsOn: string, devices: readonly { kind: DeviceCapacity['kind'] }[]): Where {
   if (runsOn === 'elsewhere') return { kind: 'none', devices: 0 }
   if (runsOn === 'cpu' || model.devices === 'cpu') return { kind: 'cpu', devices: 1 }
   const cards = devices.some(device => device.kind === 'nvidia')
@@ -15,7 +15,7 @@ export function whereFor(model: Model, runsOn: string, devices: readonly { kind:
 const capacitiesOf = (kind: Where['kind'], capacities: readonly DeviceCapacity[]): number[] =>
   capacities.flatMap(device => (device.kind === kind ? [device.capacity] : []))
 
-/** The devices that it may get, by the largest of them; undefined where it runs elsewhere. */
+/** The devices that a model may get, with the capacity of the largest; undefined when it runs on another machine. */
 export const placementTargetFor = (
   { kind, devices }: Where,
   slots: number,
@@ -23,8 +23,8 @@ export const placementTargetFor = (
 ): PlacementTarget | undefined =>
   kind === 'none' ? undefined : { kind, devices, capacity: Math.max(0, ...capacitiesOf(kind, capacities)), slots }
 
-/** A model whose size nobody knows gets its cards to itself, or a quarter of the processor's memory. */
-export function ofUnknownSize({ kind, devices }: Where, capacities: readonly DeviceCapacity[]): number {
+/** Bytes to book for a model of unknown size: all of its cards, or a quarter of the processor's memory. */
+export function bytesOfUnknown({ kind, devices }: Where, capacities: readonly DeviceCapacity[]): number {
   const bytes = capacitiesOf(kind, capacities)
   if (bytes.length === 0) return 0
   return kind === 'cpu' ? bytes[0]! / 4 : Math.min(...bytes) * devices

@@ -10,32 +10,32 @@ import type { DeviceSource } from './memory.ts'
 import type { SandboxSupport } from './sandbox/level.ts'
 import { probeSandbox } from './sandbox/probe.ts'
 
-/** What this machine can do, as far as that is found out by starting programs. */
+/** What probing has found about this machine. */
 export interface Machine {
   /** How engines are started. */
   wrapper: Wrapper
   devices: DeviceSource
-  /** How their sandboxes are made. */
+  /** Which sandboxes work. */
   sandbox: SandboxSupport
 }
 
 /**
- * Tries the wrappers and sandboxes and asks for the cards, all at once. Never throws. Nothing else that is done at a start
- * takes as long, and it waits for nobody: whoever has other things to open begins with this.
+ * Probes the wrappers, the sandboxes and the cards in parallel. Never throws. This is the slowest part of the server's
+ * start and depends on nothing else, so callers start it first.
  */
 export async function probeMachine(environment = hostEnvironment()): Promise<Machine> {
-  const look = () => discover({ environment })
+  const findCards = () => discover({ environment })
   const [{ wrapper }, sandbox, found] = await Promise.all([
     probeWrapper(environment),
     probeSandbox(environment),
-    look(),
+    findCards(),
   ])
   if (found.devices.length > 0) await makeUvmDevice(environment.PATH ?? '/usr/bin:/sbin')
   let first: Discovery | undefined = found
   const cards = async () => {
     const known = first
     first = undefined
-    return known ?? look()
+    return known ?? findCards()
   }
   return { wrapper, sandbox, devices: { cards, processes: () => cardProcesses({ environment }), cpu: cpuDevice() } }
 }

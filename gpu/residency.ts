@@ -2,7 +2,7 @@ import type { Failure } from '../core/failure.ts'
 import type { Demand, SlotQueue } from '../core/models/fleet.ts'
 import { movingAverage } from '../core/moving-average.ts'
 import { byUrgency, nextStep, occupantsOf, type Rules } from './advance.ts'
-import { failedAgain } from './backoff.ts'
+import { addFailure } from './backoff.ts'
 import { defaultRules, type Effects } from './effects.ts'
 import type { LoadWaiter, ModelState, Resident } from './model-state.ts'
 import * as states from './model-state.ts'
@@ -10,10 +10,9 @@ import { openModelStates } from './model-states.ts'
 import type { DeviceCapacity } from './place.ts'
 
 /**
- * Which models are loaded where: a state machine with one writer. Events come in as calls, decisions go out as
- * effects, and nothing here waits, reads a clock of its own or looks at a process. Model states and residents are
- * changed from here only. Requests wait in `queue`, which says what it has for each model and is offered every free
- * slot. The rules and their reasons are in README.md.
+ * Decides which models are loaded where: a state machine and the only writer of model states and residents. Events are
+ * method calls, decisions are effects; nothing here waits, reads another clock or inspects a process. Requests wait in
+ * `queue`, which reports its demand for each model and is offered every free slot. README.md explains the rules.
  */
 export function openResidency(
   effects: Effects,
@@ -23,155 +22,161 @@ export function openResidency(
 ) {
   const all = openModelStates({
     now: effects.now,
-    retired(of) {
-      needy.delete(of)
-      unloadAll(of)
+    retired(state) {
+      pending.delete(state)
+      unloadAll(state)
     },
   })
   const residents = new Map<string, Resident>()
-  /** Models that want something they do not have: the only ones a change can matter to. */
-  const needy = new Set<ModelState>()
+  /** Models with waiting requests or missing engines: the only ones that an event can advance. */
+  const pending = new Set<ModelState>()
   let closing = false
   let wakeAt = Number.POSITIVE_INFINITY
 
-  function arm(at: number): void {
+  function wakeBy(at: number): void {
     if (at >= wakeAt) return
     wakeAt = at
     effects.wake(at)
   }
 
-  const demandOf = (of: ModelState): Demand | undefined => (of.retired ? undefined : queue.demand(of.model.id))
+  const demandOf = (state: ModelState): Demand | undefined => (state.retired ? undefined : queue.demand(state.model.id))
 
   /** Ends every engine: idle ones at once, the others after their requests. */
-  function unloadAll(of: ModelState): void {
-    of.unloaded = true
-    for (const resident of states.liveResidents(of)) {
+  function unloadAll(state: ModelState): void {
+    state.unloaded = true
+    for (const resident of states.liveResidents(state)) {
       if (resident.leases > 0) resident.draining = 'unload'
-      else stop(resident, of.retired ? 'the configuration has changed' : 'unloaded')
+      else stop(resident, state.retired ? 'the configuration has changed' : 'unloaded')
     }
   }
 
-  /** Takes a free slot, or returns undefined. Nearly every request comes this way, so it does nothing but count. */
+  /** Takes a free slot, or returns undefined. On the hot path: it only counts. */
   function take(modelId: string): Resident | undefined {
-    const of = all.get(modelId)
-    const resident = of && states.freeResident(of)
+    const state = all.get(modelId)
+    const resident = state && states.freeResident(state)
     if (resident) resident.leases++
     return resident
   }
 
-  /** Requests wait for the model, or fewer than before: it gets as far as it can now. */
-  function demandChanged(of: ModelState): void {
-    if (closing) return queue.refuse(of.model.id, states.shuttingDown, Number.POSITIVE_INFINITY)
-    if (of.retired) return
-    if (queue.demand(of.model.id)) of.unloaded = false
-    needy.add(of)
-    pump()
+  /** More or fewer requests wait for the model than before. */
+  function demandChanged(state: ModelState): void {
+    if (closing) return queue.refuse(state.model.id, states.shuttingDown, Number.POSITIVE_INFINITY)
+    if (state.retired) return
+    if (queue.demand(state.model.id)) state.unloaded = false
+    pending.add(state)
+    advanceAll()
   }
 
-  /** Waits for the model to be loaded; the answer ends the wait. */
-  function load(asked: ModelState, waiter: Omit<LoadWaiter, 'since'>): () => void {
-    const of = asked.retired ? all.get(asked.model.id) : asked
-    if (closing || !of) {
-      waiter.refuse(closing ? states.shuttingDown() : states.notOffered(asked.model.id))
+  /** Loads the model and tells the waiter when it is ready. Returns a function that ends the wait. */
+  function load(requested: ModelState, waiter: Omit<LoadWaiter, 'since'>): () => void {
+    const state = requested.retired ? all.get(requested.model.id) : requested
+    if (closing || !state) {
+      waiter.refuse(closing ? states.shuttingDown() : states.notOffered(requested.model.id))
       return () => {}
     }
     const one: LoadWaiter = { ...waiter, since: effects.now() }
-    of.unloaded = false
-    of.loadWaiters.push(one)
-    needy.add(of)
-    pump()
+    state.unloaded = false
+    state.loadWaiters.push(one)
+    pending.add(state)
+    advanceAll()
     return () => {
-      // A successor of the state may have taken it over.
-      const waiters = all.get(of.model.id)?.loadWaiters ?? []
+      // The state may have been replaced; its successor then has the waiter.
+      const waiters = all.get(state.model.id)?.loadWaiters ?? []
       const at = waiters.indexOf(one)
       if (at < 0) return
       waiters.splice(at, 1)
-      pump()
+      advanceAll()
     }
   }
 
-  /** Gives a slot back. `ranMs` is null for a request that did not end well; it teaches nothing. */
+  /** Releases a slot. `ranMs` is null for a request that failed; it does not count for the average. */
   function release(resident: Resident, ranMs: number | null): void {
-    const of = resident.serves
+    const state = resident.serves
     resident.leases--
     resident.lastUsedAt = effects.now()
     if (ranMs !== null) {
-      of.pace.runMs = movingAverage(of.pace.runMs, ranMs)
-      if (!resident.useful) {
-        resident.useful = true
-        of.failures = null
+      state.durations.runMs = movingAverage(state.durations.runMs, ranMs)
+      if (!resident.hasSucceeded) {
+        resident.hasSucceeded = true
+        state.failures = null
       }
     }
     if (resident.state !== 'ready') return
-    if (resident.draining === null && queue.waits(of.model.id)) queue.serve(of.model.id)
+    if (resident.draining === null && queue.waits(state.model.id)) queue.serve(state.model.id)
     if (resident.leases > 0) return
     if (resident.draining === 'unload') stop(resident, 'unloaded')
-    if (needy.size > 0) pump()
-    if (resident.state === 'ready' && resident.leases === 0) armIdle(resident)
+    if (pending.size > 0) advanceAll()
+    if (resident.state === 'ready' && resident.leases === 0) wakeWhenIdle(resident)
   }
 
-  const armIdle = (resident: Resident): void => arm(states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)
+  const wakeWhenIdle = (resident: Resident): void => wakeBy(states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)
 
-  /** Brings every model that wants something as far as it can get now. */
-  function pump(): void {
+  /** Takes the next step for every pending model. */
+  function advanceAll(): void {
     if (closing) return
     const now = effects.now()
     for (const resident of residents.values()) if (resident.draining === 'turn') resident.draining = null
-    for (const of of byUrgency(needy, demandOf, now, rules)) advance(of, now)
+    for (const state of byUrgency(pending, demandOf, now, rules)) advance(state, now)
   }
 
-  function refuse(of: ModelState, failure: () => Failure, withinMs = Number.POSITIVE_INFINITY): void {
-    if (withinMs === Number.POSITIVE_INFINITY) states.refuseLoads(of, failure)
-    if (!of.retired) queue.refuse(of.model.id, failure, withinMs)
+  function refuse(state: ModelState, failure: () => Failure, withinMs = Number.POSITIVE_INFINITY): void {
+    if (withinMs === Number.POSITIVE_INFINITY) states.refuseLoads(state, failure)
+    if (!state.retired) queue.refuse(state.model.id, failure, withinMs)
   }
 
-  function advance(of: ModelState, now: number): void {
-    states.resolveLoads(of)
-    if (states.freeResident(of) && !of.retired) queue.serve(of.model.id)
-    const step = nextStep(of, demandOf(of), now, occupantsOf(residents.values()), capacities(), rules)
-    of.refused = step.do === 'refuse'
-    if (step.do !== 'stay') of.reason = 'reason' in step ? step.reason : null
+  function advance(state: ModelState, now: number): void {
+    states.resolveLoads(state)
+    if (states.freeResident(state) && !state.retired) queue.serve(state.model.id)
+    const step = nextStep(state, demandOf(state), now, occupantsOf(residents.values()), capacities(), rules)
+    state.isUnplaceable = step.do === 'refuse'
+    if (step.do !== 'continue') state.reason = 'reason' in step ? step.reason : null
     switch (step.do) {
-      case 'rest':
-        needy.delete(of)
+      case 'nothing':
+        pending.delete(state)
         return
-      case 'stay':
+      case 'continue':
         return
       case 'back off': {
-        arm(step.until)
+        wakeBy(step.until)
         if (step.refuse === 'none') return
-        refuse(of, () => states.notStarted(of, of.failures!, now), step.refuse === 'all' ? undefined : step.until - now)
+        refuse(
+          state,
+          () => states.notStarted(state, state.failures!, now),
+          step.refuse === 'all' ? undefined : step.until - now,
+        )
         return
       }
       case 'refuse':
-        if (step.refuse === 'all') refuse(of, () => states.unplaceable(step.reason))
+        if (step.refuse === 'all') refuse(state, () => states.unplaceable(step.reason))
         return
       case 'wait':
-        if (step.until !== null) arm(step.until)
+        if (step.until !== null) wakeBy(step.until)
         return
-      case 'take turns':
+      case 'drain':
         for (const id of step.drain) residents.get(id)!.draining ??= 'turn'
         return
       case 'load':
-        for (const id of step.evict) stop(residents.get(id), `to make room for '${of.model.id}'`)
-        start(of, step.devices, now)
+        for (const id of step.evict) stop(residents.get(id), `to make room for '${state.model.id}'`)
+        start(state, step.devices, now)
     }
   }
 
-  function start(of: ModelState, devices: readonly string[], now: number): void {
-    const resident = states.newResident(of, effects.newEngineId(), devices, now)
+  function start(state: ModelState, devices: readonly string[], now: number): void {
+    const resident = states.newResident(state, effects.newEngineId(), devices, now)
     residents.set(resident.engineId, resident)
-    of.residents.push(resident)
-    of.engineStarts++
+    state.residents.push(resident)
+    state.engineStarts++
     begin(resident)
   }
 
-  /** Its memory was promised by engines that are still leaving: they go first, then the card must show it. */
+  /**
+   * Starts the engine in phases: first stopping engines on its devices must end, then the card must show free memory.
+   */
   function begin(resident: Resident): void {
-    const leaving = [...residents.values()].some(
+    const stopping = [...residents.values()].some(
       other => other.state === 'stopping' && other.devices.some(id => resident.devices.includes(id)),
     )
-    if (leaving) resident.phase = 'clearing'
+    if (stopping) resident.phase = 'clearing'
     else if (resident.phase === 'clearing') {
       resident.phase = 'settling'
       effects.settle(resident)
@@ -190,34 +195,34 @@ export function openResidency(
   function remove(resident: Resident): void {
     residents.delete(resident.engineId)
     resident.state = 'stopping'
-    const of = resident.serves
-    of.residents = of.residents.filter(other => other !== resident)
-    if (!closing && wants(of)) needy.add(of)
+    const state = resident.serves
+    state.residents = state.residents.filter(other => other !== resident)
+    if (!closing && needsEngine(state)) pending.add(state)
     for (const other of residents.values()) if (other.phase === 'clearing' && other.state === 'starting') begin(other)
   }
 
-  const wants = (of: ModelState): boolean =>
-    states.shortage(of) > 0 || of.loadWaiters.length > 0 || demandOf(of) !== undefined
+  const needsEngine = (state: ModelState): boolean =>
+    states.shortage(state) > 0 || state.loadWaiters.length > 0 || demandOf(state) !== undefined
 
   function failed(resident: Resident, reason: string, now: number): void {
-    const of = resident.serves
-    of.failures = failedAgain(
-      states.provedItself(resident, now, rules) ? null : of.failures,
+    const state = resident.serves
+    state.failures = addFailure(
+      states.isProven(resident, now, rules) ? null : state.failures,
       reason,
       now,
       rules.backoff,
     )
-    of.engineFailures++
-    if (wants(of)) arm(of.failures.retryAt)
+    state.engineFailures++
+    if (needsEngine(state)) wakeBy(state.failures.retryAt)
   }
 
   return {
-    of: all.of,
+    upsert: all.upsert,
     take,
     demandChanged,
     load,
     release,
-    /** The devices show what was given back, or it has been waited for long enough. */
+    /** The devices show the freed memory, or the wait for it has timed out. */
     settled(engineId: string): void {
       const resident = residents.get(engineId)
       if (resident?.state === 'starting' && resident.phase === 'settling') begin(resident)
@@ -229,82 +234,83 @@ export function openResidency(
       resident.state = 'ready'
       resident.readyAt = now
       resident.lastUsedAt = now
-      const { pace } = resident.serves
-      pace.loadMs = movingAverage(pace.loadMs, now - resident.startedAt)
+      const { durations } = resident.serves
+      durations.loadMs = movingAverage(durations.loadMs, now - resident.startedAt)
       effects.loaded?.(resident.serves.model.id, now - resident.startedAt)
-      needy.add(resident.serves)
-      pump()
-      if (resident.leases === 0) armIdle(resident)
+      pending.add(resident.serves)
+      advanceAll()
+      if (resident.leases === 0) wakeWhenIdle(resident)
     },
-    /** An engine could not be started; nothing of it is left. */
+    /** An engine could not be started; none of its processes is left. */
     startFailed(engineId: string, reason: string): void {
       const resident = residents.get(engineId)
       if (!resident) return
       const now = effects.now()
-      const asked = resident.state === 'stopping'
-      if (!asked) failed(resident, reason, now)
+      const stopped = resident.state === 'stopping'
+      if (!stopped) failed(resident, reason, now)
       remove(resident)
-      const of = resident.serves
-      if (!asked && states.liveResidents(of).length === 0) refuse(of, () => states.notStarted(of, of.failures!, now))
-      pump()
+      const state = resident.serves
+      if (!stopped && states.liveResidents(state).length === 0)
+        refuse(state, () => states.notStarted(state, state.failures!, now))
+      advanceAll()
     },
-    /** An engine has ended, asked to or not; nothing of it is left. */
-    gone(engineId: string, reason: string): void {
+    /** An engine has ended, stopped by infer or by itself; none of its processes is left. */
+    exited(engineId: string, reason: string): void {
       const resident = residents.get(engineId)
       if (!resident) return
       if (resident.state !== 'stopping') failed(resident, reason, effects.now())
       remove(resident)
-      pump()
+      advanceAll()
     },
-    /** An engine does nothing any more although it lives: it is killed, and counts as failed. */
+    /** An engine makes no progress: it is killed and counts as failed. */
     stuck(engineId: string, reason: string): void {
       const resident = residents.get(engineId)
       if (resident?.state !== 'ready') return
       failed(resident, reason, effects.now())
       stop(resident, reason, true)
     },
-    /** It goes on with what was given up: it is killed, which is no failure and so delays no other. */
+    /** An engine continues a cancelled request: it is killed. That is no failure, so the next start is not delayed. */
     unresponsive: (engineId: string, reason: string): void => stop(residents.get(engineId), reason, true),
-    /** What an engine turned out to take; a booking only grows, for too little is what kills the next one. */
+    /** Sets the measured memory of an engine. A booking only grows: booking too little makes the next engine fail. */
     measured(engineId: string, bytes: number): void {
       const resident = residents.get(engineId)
       if (resident) resident.bytes = Math.max(resident.bytes, bytes)
     },
     /** Ends every engine of the model: idle ones at once, the others after their requests. */
     unload(modelId: string): void {
-      const of = all.get(modelId)
-      if (of) states.refuseLoads(of, () => states.unloadedFirst(modelId))
-      if (of) unloadAll(of)
-      // A request that waits loads it again.
-      if (of && wants(of)) needy.add(of)
-      pump()
+      const state = all.get(modelId)
+      if (state) states.refuseLoads(state, () => states.loadCancelled(modelId))
+      if (state) unloadAll(state)
+      // Waiting requests load it again.
+      if (state && needsEngine(state)) pending.add(state)
+      advanceAll()
     },
-    drop(modelId: string): void {
-      all.drop(modelId)
+    removeModel(modelId: string): void {
+      all.remove(modelId)
       queue.refuse(modelId, () => states.notOffered(modelId), Number.POSITIVE_INFINITY)
-      pump()
+      advanceAll()
     },
-    /** Sees to it that what the configuration keeps loaded is loaded, and looks again at everything that waits. */
+    /** Loads what the configuration keeps loaded, and decides again for every waiting model. */
     refresh(): void {
       if (closing) return
-      for (const of of all.values()) if (wants(of)) needy.add(of)
-      pump()
+      for (const state of all.values()) if (needsEngine(state)) pending.add(state)
+      advanceAll()
     },
     tick(): void {
       const now = effects.now()
       wakeAt = Number.POSITIVE_INFINITY
-      for (const of of all.values())
-        for (const resident of states.liveResidents(of)) {
+      for (const state of all.values())
+        for (const resident of states.liveResidents(state)) {
           if (now >= (states.idleUntil(resident) ?? Number.POSITIVE_INFINITY)) stop(resident, 'idle')
-          else armIdle(resident)
+          else wakeWhenIdle(resident)
         }
-      pump()
+      advanceAll()
     },
-    /** Refuses everything that waits and everything that comes; engines are left as they are. */
+    /** Refuses all waiting and all further requests; engines keep running. */
     close(): void {
       closing = true
-      for (const of of all.values()) refuse(of, states.shuttingDown)
-      needy.clear()
+      for (const state of all.values()) refuse(state, states.shuttingDown)
+      pending.clear()
     },
     /** Ends every engine now. */
     stopAll(reason: string): void {
@@ -313,8 +319,8 @@ export function openResidency(
     residents: (): readonly Resident[] => [...residents.values()],
     find: (modelId: string): ModelState | undefined => all.get(modelId),
     known: all.ids,
-    activity: (of: ModelState) => states.activityOf(of, demandOf(of), effects.now(), rules.backoff),
-    /** The part of the last `waitedMs` that went into loading this resident. */
+    activity: (state: ModelState) => states.activityOf(state, demandOf(state), effects.now(), rules.backoff),
+    /** Milliseconds of the last `waitedMs` in which this resident was loading. */
     loadedMs(resident: Resident, waitedMs: number): number {
       const now = effects.now()
       return states.loadedDuring(resident, now - waitedMs, now)

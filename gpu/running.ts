@@ -6,7 +6,7 @@ import type { Model } from '../core/models/model.ts'
 import { withoutLocations } from '../core/tasks/protocols/engine-text.ts'
 import type { Effects } from './effects.ts'
 import { Engine } from './engine.ts'
-import { askDescription } from './health.ts'
+import { fetchDescription } from './health.ts'
 import type { Launcher } from './launcher/launcher.ts'
 import { openRemoteLauncher } from './launcher/remote.ts'
 import type { Link, LinkOptions } from './link.ts'
@@ -26,7 +26,7 @@ interface Running {
   link: Link | undefined
 }
 
-/** Carries out what the residency decides: the engines behind its residents, and the links to those that are ready. */
+/** Implements the effects of the residency: starts and stops the engines, and keeps the links to ready ones. */
 export function openRunning({
   launcher,
   memory,
@@ -39,25 +39,25 @@ export function openRunning({
   launcher: Launcher
   memory: Memory
   environment: Readonly<Record<string, string | undefined>>
-  /** What the built-in engine uses cards with for a model that got some. */
+  /** The backend by which the built-in engine uses the cards for a model; null on the processor. */
   backendOf: (model: Model) => Backend | null
-  /** How long an engine may go on with what was given up. */
+  /** How long an engine may continue a cancelled request, in milliseconds. */
   cancelGraceMs: number
   log: Log
-  events: () => Pick<Residency, 'ready' | 'startFailed' | 'gone' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
+  events: () => Pick<Residency, 'ready' | 'startFailed' | 'exited' | 'settled' | 'stuck' | 'unresponsive' | 'measured'>
 }) {
   const running = new Map<string, Running>()
-  const elsewhere = openRemoteLauncher()
-  /** Those who wait for an engine to be gone. */
+  const remoteLauncher = openRemoteLauncher()
+  /** Resolved when the engine has ended, by engine id. */
   const exits = new Map<string, PromiseWithResolvers<void>>()
 
-  function gone(resident: Resident, reason: string): void {
+  function handleExit(resident: Resident, reason: string): void {
     const { engineId } = resident
     const link = running.get(engineId)?.link
     running.delete(engineId)
-    // First, so that the slots which its requests are about to give back are not handed to anybody.
-    events().gone(engineId, reason)
-    link?.fail(() => fault(resident, reason))
+    // Before the requests fail, so that nobody gets the slots which they release.
+    events().exited(engineId, reason)
+    link?.fail(() => engineEnded(resident, reason))
     announceExit(engineId)
   }
 
@@ -66,10 +66,10 @@ export function openRunning({
     exits.delete(engineId)
   }
 
-  const fault = (resident: Resident, reason: string): Failure =>
-    new Failure('worker_error', `The engine of '${resident.serves.model.id}' is gone. ${reason}`)
+  const engineEnded = (resident: Resident, reason: string): Failure =>
+    new Failure('worker_error', `The engine of '${resident.serves.model.id}' has ended. ${reason}`)
 
-  function make(resident: Resident): Engine {
+  function newEngine(resident: Resident): Engine {
     const { serves, engineId, slots } = resident
     const { model } = serves
     const preset = presetOf(model)
@@ -99,7 +99,7 @@ export function openRunning({
         loadStallMs: preset.loadStallMs(model),
         graceMs: model.stop_grace,
       },
-      address === undefined ? launcher : elsewhere,
+      address === undefined ? launcher : remoteLauncher,
     )
   }
 
@@ -114,63 +114,63 @@ export function openRunning({
       headers: ['content-type', 'application/json', ...engine.options.headers],
       noProgressMs: model.no_progress,
       keepAliveMs: preset.keepAliveMs,
-      watched: engine.options.address === undefined,
+      isOwnProcess: engine.options.address === undefined,
       failureOf: (status, body, path) => missingRoute(model, path, status, body) ?? preset.failureOf(status, body),
       adapt,
-      healthPath: preset.runningPath?.(model) ?? (preset.tellsRunning?.(model) ? preset.healthPath(model) : null),
+      healthPath: preset.runningPath?.(model) ?? (preset.reportsRunning?.(model) ? preset.healthPath(model) : null),
       cancelGraceMs: graceMs,
       unresponsive() {
-        const reason = `Engine went on for ${graceMs / 1000} s with a request that was given up, and was killed.`
-        log.warn('An engine does not listen to cancels', { model: model.id, engine: resident.engineId })
+        const reason = `Engine was killed because it continued a cancelled request for ${graceMs / 1000} s.`
+        log.warn('An engine ignores cancelled requests and is killed', { model: model.id, engine: resident.engineId })
         events().unresponsive(resident.engineId, reason)
       },
       stuck() {
         const reason = `Engine made no progress for ${model.no_progress / 1000} s and was stopped.`
-        log.warn('An engine is stuck', { model: model.id, engine: resident.engineId })
+        log.warn('An engine makes no progress and is killed', { model: model.id, engine: resident.engineId })
         events().stuck(resident.engineId, reason)
       },
-      fault: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
+      listenerThrew: thrown => log.error('A listener of an answer threw', { model: model.id }, thrown),
     }
   }
 
-  /** How requests to this engine are changed, by what it says of itself. */
+  /** The adapter for requests to this engine, chosen from the engine's description. */
   async function adapterFor({ serves: { model } }: Resident, engine: Engine): Promise<Adapter | undefined> {
     const preset = presetOf(model)
-    const path = preset.describedAt?.(model) ?? null
+    const path = preset.descriptionPath?.(model) ?? null
     if (path === null || engine.endpoint === undefined) return undefined
-    return preset.adapter?.(await askDescription(engine.endpoint, path, engine.options.headers))
+    return preset.adapter?.(await fetchDescription(engine.endpoint, path, engine.options.headers))
   }
 
   async function start(resident: Resident): Promise<void> {
     const { engineId, serves } = resident
-    const name = { model: serves.model.id, engine: engineId }
+    const fields = { model: serves.model.id, engine: engineId }
     const startedAt = performance.now()
     try {
       if (presetOf(serves.model).sandbox?.isOwn) await unpackEngineFiles()
-      const engine = make(resident)
+      const engine = newEngine(resident)
       const one: Running = { engine, link: undefined }
       running.set(engineId, one)
-      for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, name)
+      for (const warning of missingSandboxPaths(serves.model)) log.warn(warning, fields)
       engine.once('exit', (reason, lastWords) => {
-        log.warn('An engine has ended by itself', { ...name, reason, output: lastWords })
-        gone(resident, reason)
+        log.warn('An engine has ended unexpectedly', { ...fields, reason, output: lastWords })
+        handleExit(resident, reason)
       })
-      // The client of engines is read with the first of them: it is a large part of the program.
+      // The HTTP client for engines is a large module, so it is imported with the first engine.
       const [{ Link }] = await Promise.all([import('./link.ts'), engine.ready()])
       if (running.get(engineId) !== one) return
       const adapt = await adapterFor(resident, engine)
       if (running.get(engineId) !== one) return
       one.link = new Link(linkOptions(resident, engine, adapt))
-      log.info('Engine ready', { ...name, load_ms: Math.round(performance.now() - startedAt) })
+      log.info('Engine ready', { ...fields, load_ms: Math.round(performance.now() - startedAt) })
       events().ready(engineId)
-      void memory.taken(resident).then(bytes => bytes !== null && events().measured(engineId, bytes))
+      void memory.measuredUse(resident).then(bytes => bytes !== null && events().measured(engineId, bytes))
     } catch (thrown) {
       const reason = thrown instanceof Error ? thrown.message : String(thrown)
       const output = running.get(engineId)?.engine.logs().slice(-10).join('\n')
-      if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...name, reason, output })
-      // It found its own files changed and cannot replace them, so the next start would fail too.
+      if (resident.state !== 'stopping') log.warn('An engine could not be started', { ...fields, reason, output })
+      // Its unpacked files were changed and its sandbox cannot replace them, so the next start would fail too.
       if (presetOf(serves.model).sandbox?.isOwn && /EROFS/.test(reason))
-        await unpackEngineFiles({ again: true }).catch((cause: unknown) => log.warn('Unpacking failed', name, cause))
+        await unpackEngineFiles({ verify: true }).catch((cause: unknown) => log.warn('Unpacking failed', fields, cause))
       running.delete(engineId)
       events().startFailed(engineId, thrown instanceof Failure ? reason : withoutLocations(reason))
       announceExit(engineId)
@@ -181,12 +181,12 @@ export function openRunning({
     const { engineId, serves } = resident
     const one = running.get(engineId)
     log.info('Stopping an engine', { model: serves.model.id, engine: engineId, reason })
-    if (kill) one?.link?.fail(() => fault(resident, reason))
+    if (kill) one?.link?.fail(() => engineEnded(resident, reason))
     await one?.engine.stop(reason, kill ? 0 : undefined)
-    gone(resident, reason)
+    handleExit(resident, reason)
   }
 
-  /** Resolves when the engine is gone; it must be there, or on its way out. */
+  /** Resolves when the engine has ended. The engine must be running or stopping. */
   function exited(engineId: string): Promise<void> {
     const exit = exits.get(engineId) ?? Promise.withResolvers<void>()
     exits.set(engineId, exit)
@@ -203,11 +203,11 @@ export function openRunning({
     pid: (engineId: string): number | null => running.get(engineId)?.engine.pid ?? null,
     command: (engineId: string): readonly string[] => running.get(engineId)?.engine.options.argv ?? [],
     exited,
-    /** Ends every request of every engine with this failure. */
-    end(why: () => Failure): void {
-      for (const { link } of running.values()) link?.fail(why)
+    /** Fails every request of every engine. */
+    failAll(failure: () => Failure): void {
+      for (const { link } of running.values()) link?.fail(failure)
     },
-    async allGone(): Promise<void> {
+    async allExited(): Promise<void> {
       while (running.size > 0) await Promise.all([...running.keys()].map(exited))
     },
   }

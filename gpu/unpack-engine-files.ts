@@ -5,12 +5,13 @@ import { Failure } from '../core/failure.ts'
 let unpacking: Promise<void> | undefined
 
 /**
- * Makes sure that the parts of the packed executable lie on disk before an engine of our own starts: in its sandbox it
- * can read them and cannot write them. Takes nothing when they are there. In a process of its own, because it takes a
- * second and the server answers meanwhile. `again`: checks the contents too and replaces what was changed. Rejects with Failure `worker_error`.
+ * Unpacks the files of the packed executable before a built-in engine starts, because its sandbox can read but not
+ * write them. Does nothing when they are on disk. Runs in a separate process: it takes a second, and the server must
+ * answer meanwhile. With `verify` it also checks the contents and replaces changed files. Rejects with Failure
+ * `worker_error`.
  */
-export async function unpackEngineFiles({ again = false } = {}): Promise<void> {
-  if (isUnpacked() && !again) return
+export async function unpackEngineFiles({ verify = false } = {}): Promise<void> {
+  if (isUnpacked() && !verify) return
   unpacking ??= unpack().finally(() => {
     unpacking = undefined
   })

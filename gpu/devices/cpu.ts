@@ -3,7 +3,7 @@ import { availableParallelism, cpus, totalmem } from 'node:os'
 import { type Device, noReadings } from './device.ts'
 
 export interface Machine {
-  /** The text of a file, or undefined when it is not there. */
+  /** The text of a file; undefined when it cannot be read. */
   read(path: string): string | undefined
   totalBytes: number
   cores: number
@@ -11,19 +11,19 @@ export interface Machine {
 }
 
 /**
- * The processor as a device of its own. Memory and cores are what this process may use: in a container that is the
- * control group's limit, and a model server that starts a thread for every core of the host crawls there.
+ * The processor as a device. Memory and cores are those that this process may use: in a container the limits of its
+ * control groups. A model server with one thread for every core of the host would be very slow there.
  */
 export function cpuDevice(machine: Machine = thisMachine()): Device {
-  const groups = directories(machine.read('/proc/self/cgroup') ?? '')
-  const least = (ofGroup: (read: (name: string) => string | undefined, version: 1 | 2) => number | undefined) =>
+  const groups = controlGroups(machine.read('/proc/self/cgroup') ?? '')
+  const lowestLimit = (limit: (read: (name: string) => string | undefined, version: 1 | 2) => number | undefined) =>
     Math.min(
       ...groups.map(
-        group => ofGroup(name => machine.read(`${group.path}/${name}`), group.version) ?? Number.POSITIVE_INFINITY,
+        group => limit(name => machine.read(`${group.path}/${name}`), group.version) ?? Number.POSITIVE_INFINITY,
       ),
     )
-  const memory = least((read, version) => positive(read(version === 2 ? 'memory.max' : 'memory.limit_in_bytes')))
-  const cores = least((read, version) => {
+  const memory = lowestLimit((read, version) => positive(read(version === 2 ? 'memory.max' : 'memory.limit_in_bytes')))
+  const cores = lowestLimit((read, version) => {
     const [quota, period] =
       version === 2
         ? (read('cpu.max')?.trim().split(' ') ?? [])
@@ -46,8 +46,8 @@ export function cpuDevice(machine: Machine = thisMachine()): Device {
 
 const positive = (text: string | undefined): number | undefined => (Number(text) > 0 ? Number(text) : undefined)
 
-/** Every control group above this process, its own first: the tightest limit of them all counts. */
-function directories(listing: string): { path: string; version: 1 | 2 }[] {
+/** The control groups of this process up to the root, its own first. The lowest of their limits applies. */
+function controlGroups(listing: string): { path: string; version: 1 | 2 }[] {
   return listing.split('\n').flatMap(line => {
     const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? []
     if (controllers === undefined || path === undefined) return []

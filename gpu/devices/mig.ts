@@ -7,7 +7,7 @@ export interface Slice {
   uuid: string
   profile: string
   totalBytes: number
-  /** Null where only the estimate is known. */
+  /** Null when only the estimate is known. */
   usedBytes: number | null
 }
 
@@ -18,8 +18,8 @@ const mebibyte = 2 ** 20
 const keyOf = (cardUuid: string, index: string): string => `${cardUuid} ${index}`
 
 /**
- * Memory of the slices by their card's UUID and their index there, from the XML of `nvidia-smi -q -x`. Slices whose
- * memory cannot be read are missing; so are all where the text is not that XML.
+ * Parses the memory of the slices from the XML of `nvidia-smi -q -x`, by the UUID of their card and their index there.
+ * Slices whose memory cannot be read are missing; for any other text the result is empty.
  */
 export function parseSliceMemory(xml: string): Map<string, SliceMemory> {
   const memory = new Map<string, SliceMemory>()
@@ -42,9 +42,9 @@ export function parseSliceMemory(xml: string): Map<string, SliceMemory> {
 }
 
 /**
- * The slices of `nvidia-smi -L` with the memory that was measured. Where none was, the size is read off the profile's
- * name (`1g.18gb`), less a twentieth: a slice holds a little less than it is called, and booking too little is what
- * makes engines die.
+ * Parses the slices of `nvidia-smi -L` and adds their measured memory. Without a measurement the size is taken from the
+ * profile's name (`1g.18gb`) less 5 %, because a slice has slightly less memory than its name says and engines that are
+ * placed in too little memory fail.
  */
 export function parseSlices(listing: string, memory: ReadonlyMap<string, SliceMemory> = new Map()): Slice[] {
   const slices: Slice[] = []

@@ -1,9 +1,9 @@
 import { execa } from 'execa'
 
-/** How one run of nvidia-smi ended. */
+/** The result of one run of nvidia-smi. */
 export interface Run {
   exitCode: number | undefined
-  /** `ENOENT`, `EACCES` and the like when it did not start. */
+  /** For example `ENOENT` or `EACCES`, when it did not start. */
   errorCode?: string
   timedOut: boolean
   stdout: string
@@ -11,7 +11,7 @@ export interface Run {
 }
 
 export interface RunOptions {
-  /** Where nvidia-smi is looked for, and the library path it may need; nothing else of the host's environment is used. */
+  /** Only `PATH`, to find nvidia-smi, and `LD_LIBRARY_PATH` of this environment are used. */
   environment?: Readonly<Record<string, string | undefined>>
   timeoutMs?: number
 }

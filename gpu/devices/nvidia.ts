@@ -4,9 +4,8 @@ import type { Slice } from './mig.ts'
 import type { Run } from './nvidia-smi.ts'
 
 /**
- * Reading nvidia-smi. Source: its `--help-query-gpu`; the exit codes from its manual page.
- * Fields in the order they are asked for; an old driver that does not know one of them exits 2, and the short list
- * holds what every driver since 2013 knows.
+ * The queried fields, in this order. An old driver that does not know one of them exits with 2; `fewFields` are known
+ * to every driver since 2013. Source: `nvidia-smi --help-query-gpu`; the exit codes from its manual page.
  */
 export const fields = [
   'index',
@@ -35,9 +34,9 @@ export const fewFields = [
   'power.limit',
 ] as const
 
-/** The arguments that ask for a list of fields. */
-export const queryArguments = (of: readonly string[]): string[] => [
-  `--query-gpu=${of.join(',')}`,
+/** The arguments that query a list of fields. */
+export const queryArguments = (queried: readonly string[]): string[] => [
+  `--query-gpu=${queried.join(',')}`,
   '--format=csv,noheader,nounits',
 ]
 
@@ -47,7 +46,7 @@ export interface Card {
   name: string
   driver: string | null
   computeCapability: string | null
-  /** 0 for a card in MIG mode whose own memory may not be read, as in most containers. */
+  /** 0 for a card in MIG mode whose total memory cannot be read, as in most containers. */
   totalBytes: number
   usedBytes: number | null
   mig: boolean
@@ -57,19 +56,19 @@ export interface Card {
 const mebibyte = 2 ** 20
 const unknown = /^(\[.*\]|N\/A|Not Supported|Unknown Error|Insufficient Permissions|GPU is lost)?$/i
 
-/** A value of a CSV answer; null where nvidia-smi says in brackets, or without, that there is none. */
-export const known = (value: string): string | null => (unknown.test(value.trim()) ? null : value.trim())
+/** A value of the CSV output; null for the words by which nvidia-smi reports that there is none, such as `[N/A]`. */
+export const valueOrNull = (value: string): string | null => (unknown.test(value.trim()) ? null : value.trim())
 
 /**
- * The cards of one CSV answer. A line that lacks an index or its memory is a card that cannot be used: left out. A card
- * in MIG mode needs no memory of its own, because only its slices are used.
+ * Parses the cards from the CSV output. A line without index or memory is a card that cannot be used and is left out.
+ * A card in MIG mode needs no memory, because only its slices are used.
  */
-export function parseCards(csv: string, of: readonly string[]): Card[] {
+export function parseCards(csv: string, queried: readonly string[]): Card[] {
   const cards: Card[] = []
   for (const line of csv.split('\n')) {
     const values = line.split(',')
-    if (values.length !== of.length) continue
-    const at = (name: string): string | null => known(values[of.indexOf(name)] ?? '')
+    if (values.length !== queried.length) continue
+    const at = (name: string): string | null => valueOrNull(values[queried.indexOf(name)] ?? '')
     const number = (name: string): number | null => {
       const value = Number(at(name) ?? Number.NaN)
       return Number.isFinite(value) && value >= 0 ? value : null
@@ -100,7 +99,7 @@ export function parseCards(csv: string, of: readonly string[]): Card[] {
   return cards
 }
 
-/** Cards and slices as devices: a card in MIG mode is not usable as a whole, only its slices are. */
+/** Cards and slices as devices. A card in MIG mode cannot be used as a whole, only its slices can. */
 export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Device[] {
   return cards.flatMap((card): Device[] => {
     if (!card.mig)
@@ -119,8 +118,8 @@ export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Dev
       ]
     return slices
       .filter(slice => slice.card === card.index)
-      .map((slice, place) => ({
-        id: `gpu${card.index}.${place}`,
+      .map((slice, number) => ({
+        id: `gpu${card.index}.${number}`,
         kind: 'nvidia',
         name: `${card.name} MIG ${slice.profile}`,
         totalBytes: slice.totalBytes,
@@ -133,19 +132,23 @@ export function devicesOf(cards: readonly Card[], slices: readonly Slice[]): Dev
   })
 }
 
-/** What a run that gave no cards means: `again` asks for the short list of fields. */
-export function meaning(run: Run): { again: boolean; broken: boolean; reason: string } | null {
+/** Why a run of nvidia-smi failed, as a sentence; null when it succeeded. */
+export function problemOf(run: Run): { retryWithFewFields: boolean; broken: boolean; reason: string } | null {
   const message = (run.stderr.trim() || run.stdout.trim()).split('\n')[0]!.slice(0, 200)
-  const is = (reason: string, broken: boolean, again = false) => ({ again, broken, reason })
-  if (run.errorCode === 'ENOENT') return is('nvidia-smi is not installed, so no NVIDIA card is used.', false)
-  if (run.errorCode) return is(`nvidia-smi cannot be run (${run.errorCode}).`, true)
-  if (run.timedOut) return is('nvidia-smi does not answer; the driver may be hanging.', true)
+  const problem = (reason: string, broken: boolean, retryWithFewFields = false) => ({
+    retryWithFewFields,
+    broken,
+    reason,
+  })
+  if (run.errorCode === 'ENOENT') return problem('nvidia-smi is not installed, so no NVIDIA card is used.', false)
+  if (run.errorCode) return problem(`nvidia-smi cannot be run (${run.errorCode}).`, true)
+  if (run.timedOut) return problem('nvidia-smi does not answer; the driver may hang.', true)
   if (/No devices were found/i.test(run.stdout + run.stderr) || run.exitCode === 6)
-    return is('The NVIDIA driver is there but finds no card.', false)
+    return problem('The NVIDIA driver is installed but finds no card.', false)
   if (run.exitCode === 0) return null
-  if (run.exitCode === 2) return is('This nvidia-smi does not know all fields.', true, true)
-  if (run.exitCode === 9) return is('nvidia-smi cannot talk to the NVIDIA driver; is it loaded?', true)
-  if (run.exitCode === 12) return is('The NVIDIA management library (NVML) is missing.', true)
-  if (run.exitCode === 15) return is('A card has fallen off the bus; the machine needs a restart.', true)
-  return is(`nvidia-smi failed (${run.exitCode ?? 'killed'})${message ? `: ${message}` : ''}.`, true)
+  if (run.exitCode === 2) return problem('This nvidia-smi does not know all fields.', true, true)
+  if (run.exitCode === 9) return problem('nvidia-smi cannot reach the NVIDIA driver. Check that it is loaded.', true)
+  if (run.exitCode === 12) return problem('The NVIDIA management library (NVML) is missing.', true)
+  if (run.exitCode === 15) return problem('A card has fallen off the bus. Restart the machine.', true)
+  return problem(`nvidia-smi failed (${run.exitCode ?? 'killed'})${message ? `: ${message}` : ''}.`, true)
 }

@@ -4,9 +4,9 @@ import { execa } from 'execa'
 import { findProgram } from '../launcher/program.ts'
 
 /**
- * Makes the device for unified memory where there is a driver and nobody has used CUDA since the machine started: CUDA
- * makes it at its first use by a program of the driver that needs root, which an engine in a sandbox cannot run.
- * Never throws; without the device CUDA says itself what is missing.
+ * Creates the device file for unified memory when a driver is installed and CUDA was not used since the machine
+ * started. CUDA creates it on first use with a program that needs root, which an engine in a sandbox cannot run. Never
+ * throws; without the device CUDA reports what is missing.
  */
 export async function makeUvmDevice(path: string, dev = '/dev'): Promise<void> {
   if (!existsSync(join(dev, 'nvidiactl')) || existsSync(join(dev, 'nvidia-uvm'))) return

@@ -1,19 +1,19 @@
 import { inferGeneration } from '../../core/tasks/protocols/infer-generation.ts'
-import { everything, type Preset, traitsFor } from './preset.ts'
+import { allFeatures, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { everyRoute } from './routes.ts'
 
 /**
- * Any command that speaks OpenAI-style HTTP, or for pictures and videos the protocol of
- * core/tasks/protocols/generation-call.ts. In its arguments `{model}` is the source, `{id}` the name that requests
- * carry, `{threads}` a fitting number, and `{port}` or `{socket}` where it shall listen. It finds the secret that we
- * send along in INFER_ENGINE_KEY and may check it or not.
+ * Any command that serves an OpenAI-compatible API, or for images and videos the protocol of
+ * core/tasks/protocols/generation-call.ts. In its arguments `{model}` is the source, `{id}` the model name in requests,
+ * `{threads}` the number of threads, and `{port}` or `{socket}` the address to listen on. INFER_ENGINE_KEY contains the
+ * bearer token of the requests, which the engine may check.
  */
 export const custom: Preset = {
   name: 'custom',
   runsOn: 'either',
   assumesRoutes: true,
-  lacks: model =>
+  configurationFault: model =>
     model.command?.some(part => part.includes('{port}') || part.includes('{socket}'))
       ? undefined
       : "it needs 'command', which says where to listen with {port} or {socket}.",
@@ -30,13 +30,13 @@ export const custom: Preset = {
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: model => model.health_path ?? '/health',
-  tellsRunning: model => model.tasks.some(task => task in inferGeneration.paths),
+  reportsRunning: model => model.tasks.some(task => task in inferGeneration.paths),
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,
   traits: model =>
     traitsFor(model, {
       routes: everyRoute(),
-      features: everything,
+      features: allFeatures,
       rerankScores: 'probability',
       scoreBy: 'score',
       dimensions: false,

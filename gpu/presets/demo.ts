@@ -9,15 +9,15 @@ import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
- * The engine that draws without a model: this program, run again. It reads no weights, so a load is a start. Its own
- * options go into the `args` of the model's configuration: `--step-ms 200` makes it slow enough to be watched.
+ * The built-in demo engine, which draws without a model: this executable with other arguments. It loads no weights. Its
+ * options are set in the `args` of the model: `--step-ms 200` makes it slow enough to show its progress.
  */
 export const demo: Preset = {
   name: 'demo',
   runsOn: 'cpu',
-  lacks: () => undefined,
+  configurationFault: () => undefined,
   programs: ({ args }, task) => (isVideoTask(task) ? [{ name: ffmpegIn(args), test: ffmpegFault }] : []),
-  // Two at once: 150 MB itself, 140 MB for a video in 720p, 400 MB for one that is interpolated.
+  // For two slots: 150 MB for the engine, 140 MB for a video in 720p, 400 MB for one with interpolated frames.
   memory: 768 * 2 ** 20,
   slots: 2,
   channel: () => 'socket',
@@ -39,7 +39,7 @@ export const demo: Preset = {
   key: (_model, launchKey) => launchKey,
   address: () => undefined,
   healthPath: () => '/health',
-  tellsRunning: () => true,
+  reportsRunning: () => true,
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 110_000,
   traits: model =>
@@ -55,7 +55,7 @@ export const demo: Preset = {
   failureOf: (status, body) => refusal(status, body),
 }
 
-/** The value of its option `--ffmpeg`, the last one where it is given twice. */
+/** The value of the last `--ffmpeg` option. */
 const ffmpegIn = (args: readonly string[]): string =>
   args.includes('--ffmpeg') ? (args[args.lastIndexOf('--ffmpeg') + 1] ?? 'ffmpeg') : 'ffmpeg'
 

@@ -9,15 +9,15 @@ import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
- * The built-in engine: this program, run again. It computes on the processor; the builds of its library for cards are
- * half a gigabyte, so that they are no part of the program, and are used where they are installed and work.
+ * The built-in llama.cpp engine: this executable with other arguments. It runs on the processor. Its backends for GPUs
+ * have half a gigabyte, so they are not included; they are used when they are installed and work.
  */
 export const gguf: Preset = {
   name: 'gguf',
   runsOn: 'either',
   needsBackend: true,
   settings: engineSettings,
-  lacks(model) {
+  configurationFault(model) {
     if (!model.source) return "it needs 'source', the GGUF file."
     const tooMany = model.concurrency !== undefined && model.concurrency > maxParallel
     return tooMany ? `its 'concurrency' may be ${maxParallel} at most.` : undefined
@@ -39,7 +39,8 @@ export const gguf: Preset = {
         model.tasks.flatMap(task => ['--task', task]),
         ['--socket', '{socket}', '--threads', String(model.threads ?? threads), '--parallel', String(slots)],
         gpus > 0 && backend ? ['--gpu', backend.gpu, '--backends', backend.folder] : ['--gpu', 'off'],
-        // It decides by the same function as the booking did, and so must have the same memory to decide about.
+        // The engine computes its layout with the function that made the booking, so it needs the same amount of
+        // memory.
         option('--memory', model.memory ?? Math.max(0, Math.floor(bytes) - own)),
         option('--context', model.context_length),
         option('--gpu-layers', model.gpu_layers),

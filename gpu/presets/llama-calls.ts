@@ -6,7 +6,7 @@ import { type AnswerEvent, openCallParser } from '../engines/gguf/tools/call-par
 // oxlint-disable-next-line no-explicit-any
 type Json = any
 
-/** Reads calls out of the text of answers, whole or streamed, and passes the answers on in OpenAI's form. */
+/** Parses tool calls from the text of whole or streamed answers, and passes the answers on in OpenAI's form. */
 export function callListener(
   names: readonly string[],
   { stream }: Pick<EngineCall, 'stream'>,
@@ -34,7 +34,7 @@ export function callListener(
   }
 }
 
-/** A whole answer with its calls. What is no JSON is passed on as it is: it is judged where answers are read. */
+/** Converts a whole answer. An answer that is not JSON is passed on unchanged; the reader of the answer reports it. */
 function whole(text: string, names: readonly string[], newCallId: () => string): string {
   let answer: Json
   try {
@@ -53,7 +53,7 @@ function whole(text: string, names: readonly string[], newCallId: () => string):
   return JSON.stringify(answer)
 }
 
-/** The frames of a stream, of which each line `data:` is one. */
+/** Converts the events of a stream, one per `data:` line. */
 function openFrames(names: readonly string[], newCallId: () => string) {
   const decoder = new TextDecoder()
   const choices = new Map<number, ReturnType<typeof openChoice>>()
@@ -74,7 +74,7 @@ function openFrames(names: readonly string[], newCallId: () => string) {
       if (!choices.has(index)) choices.set(index, openChoice(names, newCallId))
       return choices.get(index)!(choice)
     })
-    // One event each: clients expect each choice once in an event.
+    // One event for each part: clients expect each choice only once in an event.
     const events = parsedChoices.slice(0, -1).map((choice: Json) => ({ ...head, choices: [choice] }))
     events.push({ ...head, choices: parsedChoices.slice(-1), usage, timings })
     return `${events.map((one: Json) => `data: ${JSON.stringify(one)}`).join('\n\n')}\n`
@@ -90,7 +90,7 @@ function openFrames(names: readonly string[], newCallId: () => string) {
   }
 }
 
-/** One choice as it comes: its text becomes text and calls, and it ends with `tool_calls` where there were some. */
+/** Converts the deltas of one choice: text becomes text and tool calls; with calls, `finish_reason` is `tool_calls`. */
 function openChoice(names: readonly string[], newCallId: () => string) {
   const parser = openCallParser(hermes, names)
   let calls = 0

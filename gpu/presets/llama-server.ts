@@ -6,15 +6,15 @@ import { generates, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
-/** Source: llama.cpp v0.5.0's server, run; it answers 500 and 501 to what is the caller's mistake. */
+/** The server answers these caller mistakes with 500 and 501. Source: tried with the server of llama.cpp v0.5.0. */
 const quirks: Quirk[] = [
-  { status: 500, says: /parse error|parse_error|json\.exception|invalid json/i, code: 'invalid_json' },
-  { status: 500, says: /(image|audio|video) input is not supported/i, code: 'unsupported_parameter' },
-  { status: 500, says: /increase the physical batch size|input is too large/i, code: 'context_length_exceeded' },
-  { status: 501, says: /not_supported|not support/i, code: 'unsupported_task' },
+  { status: 500, pattern: /parse error|parse_error|json\.exception|invalid json/i, code: 'invalid_json' },
+  { status: 500, pattern: /(image|audio|video) input is not supported/i, code: 'unsupported_parameter' },
+  { status: 500, pattern: /increase the physical batch size|input is too large/i, code: 'context_length_exceeded' },
+  { status: 501, pattern: /not_supported|not support/i, code: 'unsupported_task' },
 ]
 
-/** Without `repetition_penalty`, which it knows by another name, and with eyes and ears only when it is given them. */
+/** Without `repetition_penalty`, which it knows by another name. Images and audio need `--mmproj` in `args`. */
 const abilities: Feature[] = [
   'tools',
   'json_object',
@@ -27,18 +27,18 @@ const abilities: Feature[] = [
   'chat_template_kwargs',
 ]
 
-/** Flags by the one task family that a llama-server does per process. */
-function family(model: Model): string[] {
+/** Options for the task family; a llama-server process serves only one. */
+function taskOptions(model: Model): string[] {
   if (generates(model)) return ['--jinja']
   const batch = model.context_length ? ['-ub', String(model.context_length), '-b', String(model.context_length)] : []
   return [model.tasks.includes('std/rerank') ? '--reranking' : '--embeddings', ...batch]
 }
 
-/** llama.cpp's own server, where the operator has one: vision, tool calls, real JSON schema grammars. */
+/** The server of llama.cpp, installed by the operator: images, tool calls, JSON schema grammars. */
 export const llamaServer: Preset = {
   name: 'llama-server',
   runsOn: 'either',
-  lacks: model => (model.source ? undefined : "it needs 'source', the GGUF file."),
+  configurationFault: model => (model.source ? undefined : "it needs 'source', the GGUF file."),
   slots: 4,
   channel: () => 'port',
   sandbox: { level: 'files' },
@@ -46,11 +46,11 @@ export const llamaServer: Preset = {
     [
       ['llama-server', '-m', model.source ?? '', '--host', '127.0.0.1', '--port', '{port}'],
       ['--alias', model.upstream_id ?? model.id, '-np', String(slots)],
-      // -c is the sum over all slots there.
+      // -c is the context of all slots together.
       model.context_length ? ['-c', String(model.context_length * slots)] : [],
       ['-t', String(threads), '-tb', String(threads), '-ngl', gpus > 0 ? '999' : '0'],
       ['--metrics', '--slots', '--offline', '--no-ui'],
-      family(model),
+      taskOptions(model),
       model.args,
     ].flat(),
   env: (_model, key) => ({ LLAMA_API_KEY: key, GOMP_SPINCOUNT: '0' }),
@@ -58,9 +58,9 @@ export const llamaServer: Preset = {
   address: () => undefined,
   healthPath: () => '/health',
   runningPath: model => (generates(model) ? '/slots' : null),
-  // A prompt is computed to the end of its batch, 16 s in one case, and then the slot is free.
+  // A cancelled prompt is computed to the end of its batch, 16 s in one case; only then is the slot free.
   cancelGraceMs: model => model.no_progress,
-  describedAt: model => (generates(model) ? '/props' : null),
+  descriptionPath: model => (generates(model) ? '/props' : null),
   adapter: toolAdapter,
   loadStallMs: model => model.load_timeout,
   keepAliveMs: 4_000,

@@ -12,15 +12,16 @@ import { openMediaParts } from './media-parts.ts'
 
 const path = '/v1/chat/completions'
 
-/** What llama-server says of itself at /props, as far as it matters. Source: v0.5.0, run. */
+/** The used fields of llama-server's /props. Source: tried with v0.5.0. */
 interface Props {
   chat_template_caps?: { supports_tools?: boolean; supports_tool_calls?: boolean; supports_system_role?: boolean }
 }
 
 /**
- * The adapter of a llama-server, by its answer at /props: undefined where its chat template knows tools. Elsewhere it
- * would answer any request with plain text, `tool_choice: required` too. Then the tools are described in the prompt and
- * a grammar holds the answer to them, as in the built-in engine; the calls are read from the text.
+ * Returns the adapter of a llama-server by its answer at /props; undefined when its chat template supports tools.
+ * Without that it would answer every request with plain text, also with `tool_choice: required`. The adapter describes
+ * the tools in the prompt, constrains the answer with a grammar and parses the calls from the text, as the built-in
+ * engine does.
  */
 export function toolAdapter(props: unknown): Adapter | undefined {
   const caps = (props as Props | null)?.chat_template_caps
@@ -40,7 +41,7 @@ export function toolAdapter(props: unknown): Adapter | undefined {
 
   async function adapted(sent: Record<string, unknown>): Promise<{ body: string; names: string[] | undefined }> {
     const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...rest } = sent
-    // The model is named by the engine's own name, and the request was checked before.
+    // The request was validated before; its model name is the upstream name.
     const request = sent as unknown as ChatRequest
     const calling = callingOf(request, hermes)
     const media = openMediaParts()
@@ -60,7 +61,7 @@ export function toolAdapter(props: unknown): Adapter | undefined {
     const messages = introduced(plainMessages, text, hasSystem).map(media.restored)
     const body: Record<string, unknown> = { ...rest, messages, grammar }
     delete body.response_format
-    // An answer that must be a call says nothing that a stop string could mean.
+    // An answer that must be a call contains no text for a stop string.
     if (calling.forced) delete body.stop
     return { body: JSON.stringify(body), names: tools.map(tool => tool.function.name) }
   }

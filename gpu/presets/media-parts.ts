@@ -5,12 +5,12 @@ import type { Message } from '../engines/gguf/tools/conversation.ts'
 type Content = ChatRequest['messages'][number]['content']
 type Part = Exclude<Content, string | null | undefined>[number]
 
-/** A message as an engine gets it: its content is one text, or a list of texts, images and sound. */
+/** A message as an engine gets it: its content is one text, or a list of texts, images and audio. */
 export type MessageWithMedia = Omit<Message, 'content'> & { content: string | null | Part[] }
 
 /**
- * Takes images and sound out of the messages of one request, so that messages can be changed as text, and puts them
- * back at the same places. In between a mark that no sender can guess stands for each of them.
+ * Replaces the images and audio in the messages of one request by marks, so that the messages can be changed as text,
+ * and restores them afterwards. The marks are random, so that no sender can guess them.
  */
 export function openMediaParts() {
   const kept: Part[] = []
@@ -27,9 +27,9 @@ export function openMediaParts() {
     /** Returns the content of a message as one text. */
     taken: (content: Content): string | null =>
       Array.isArray(content) ? content.map(textOf).join('\n') : (content ?? null),
-    /** Returns the message with everything that was taken out of the texts in it. */
+    /** Returns the message with the media that its marks stand for. */
     restored: (message: Message): MessageWithMedia => {
-      // Texts alternate with the numbers of what was taken out between them.
+      // Texts alternate with the numbers of the media parts between them.
       const pieces = message.content?.split(marks) ?? []
       if (pieces.length < 2) return message
       const parts = pieces.map(

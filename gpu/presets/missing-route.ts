@@ -4,13 +4,13 @@ import type { Task } from '../../core/schemas/task.ts'
 import { engineErrorIn } from '../../core/tasks/protocols/engine-error.ts'
 import { presetOf, presets } from './presets.ts'
 
-/** Servers answer 404 to a path that they know where they do not know the model: vLLM, SGLang, Ollama, OpenAI. */
+/** Error text of servers that answer 404 for an unknown model on a known path: vLLM, SGLang, Ollama, OpenAI. */
 const unknownModel =
   /\bmodel\b.*\b(not found|not exist|unknown|no such)|\b(no such|unknown) model\b|model_not_found|NotFoundError/i
 
 /**
- * Returns the failure of a request that the engine answered with 404 or 405, undefined for other answers. Trying again
- * does not help: the engine has no route for the task, or does not know the model under its upstream name.
+ * Returns the failure of a request that the engine answered with 404 or 405; undefined for other answers. A retry does
+ * not help: the engine has no route for the task, or does not know the model by its upstream name.
  */
 export function missingRoute(model: Model, path: string, status: number, body: string): Failure | undefined {
   if (status !== 404 && status !== 405) return undefined

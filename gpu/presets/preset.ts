@@ -7,30 +7,30 @@ import { defaultSpeechInput } from '../../core/schemas/speech-input.ts'
 import type { Task } from '../../core/schemas/task.ts'
 import type { Adapter } from './adapter.ts'
 
-/** What is known about a launch when its command is put together. */
+/** The facts from which the command of a launch is built. */
 export interface LaunchFacts {
-  /** Requests at once. */
+  /** Concurrent requests. */
   slots: number
-  /** Threads for an engine that computes on the processor. */
+  /** Threads for an engine that runs on the processor. */
   threads: number
-  /** How many cards it was given; 0 on the processor. */
+  /** Number of its cards; 0 on the processor. */
   gpus: number
-  /** The share of each card's memory that was booked for it, what others use there included; 1 on the processor. */
+  /** Share of each card's memory that it may fill up to, other programs' use included: 0 to 1; 1 on the processor. */
   memoryShare: number
-  /** Booked for it on its devices, in bytes. */
+  /** Bytes booked for it on all of its devices. */
   bytes: number
-  /** What the built-in engine uses its cards with, and where that lies; null on the processor. */
+  /** The backend by which the built-in engine uses its cards; null on the processor. */
   backend: Backend | null
 }
 
 export interface Backend {
   gpu: 'cuda' | 'vulkan'
   folder: string
-  /** What links in that folder lead to. */
+  /** Target folder of the links in `folder`. */
   linked?: string
 }
 
-/** A program of the machine that an engine starts. */
+/** An installed program that an engine starts. */
 export interface NeededProgram {
   /** Its name or path. */
   name: string
@@ -42,71 +42,73 @@ export interface NeededProgram {
 }
 
 /**
- * One kind of engine: data and small pure functions. Everything that differs between engines stands in one of these;
- * no code anywhere asks which engine it is.
+ * One kind of engine: data and small pure functions. Every difference between engines is a field here; no other code
+ * asks which engine it is.
  */
 export interface Preset {
   name: string
-  /** What can run it: cards only, the processor only, either, or nothing here because it runs elsewhere. */
+  /** Where it runs: on cards only, on the processor only, on either, or on another machine. */
   runsOn: 'gpu' | 'cpu' | 'either' | 'elsewhere'
-  /** Whether it gets to a card only through a backend of the built-in engine, which must work here. */
+  /** True when it can use a card only with a backend of the built-in engine that works on this machine. */
   needsBackend?: boolean
-  /** Its routes are assumed, because nothing is known about the program that it runs. */
+  /** True when its routes are assumed, because nothing is known about the program that it runs. */
   assumesRoutes?: boolean
-  /** Programs of the machine without which it cannot do the task. */
+  /** Programs that must be installed for the task. */
   programs?(model: Model, task: Task): readonly NeededProgram[]
-  /** Fields of the model's configuration that mean something to it; other engines refuse them. */
+  /** The `engineSettings` that it supports; others are refused. */
   settings?: readonly (typeof engineSettings)[number][]
-  /** What the model's configuration must say and does not, as the end of a sentence; undefined when nothing. */
-  lacks(model: Model): string | undefined
-  /** Bytes that it takes where the model's configuration does not say and no file of a model tells. */
+  /** What is missing or wrong in the model's configuration, as the end of a sentence; undefined when nothing is. */
+  configurationFault(model: Model): string | undefined
+  /** Default memory in bytes for models without a source file. */
   memory?: number
-  /** Requests at once where the model's configuration does not say. */
+  /** Default number of concurrent requests. */
   slots: number
   channel(model: Model): 'port' | 'socket'
-  /** What its sandbox shows besides its model and its program; absent where nothing is started here. */
+  /** What its sandbox allows besides its model and its program; absent when infer starts no process. */
   sandbox?: {
-    /** Where the model's configuration does not say. */
+    /** Default level. */
     level: 'strict' | 'files'
     /** Absolute paths that it reads. */
     reads?(model: Model, facts: LaunchFacts): readonly string[]
     /** Programs that it starts, by name or path. */
     programs?: readonly string[]
-    /** Whether it is this program, run again. */
+    /** True for built-in engines, which run from this executable. */
     isOwn?: boolean
   }
-  /** Program and arguments; `{port}` and `{socket}` stand for what the launcher finds. Empty when it runs elsewhere. */
+  /** Program and arguments; the launcher replaces `{port}` and `{socket}`. Empty when it runs on another machine. */
   command(model: Model, facts: LaunchFacts): string[]
-  /** Added to the environment that every engine gets. `key` is the secret of this launch. */
+  /** Variables added to the environment of every engine. `key` is the secret of this launch. */
   env(model: Model, key: string): Record<string, string>
-  /** The secret to send along as a bearer token: the one of the launch, or another. */
+  /** Bearer token of requests to it: the secret of the launch, or a configured one. */
   key(model: Model, launchKey: string, environment: Readonly<Record<string, string | undefined>>): string | undefined
-  /** Where it runs when it runs elsewhere. */
+  /** Its origin when it runs on another machine. */
   address(model: Model): string | undefined
-  /** Answers 2xx when it can work and 503 or nothing before; null for an engine that is always taken to be ready. */
+  /**
+   * Path that answers 2xx when it can work and 503 or nothing before; null for an engine that counts as always ready.
+   */
   healthPath(model: Model): string | null
   /**
-   * Whether its health is told as JSON with `running`, the requests that it still works on: then a slot whose request
-   * was given up is free when the engine says so, and one that goes on with it is killed.
+   * True when its health is JSON with `running`, the number of requests that it works on. The slot of a cancelled
+   * request is then free only when the engine reports that it has stopped, and an engine that does not stop is killed.
    */
-  tellsRunning?(model: Model): boolean
-  /** Where it says which requests it still works on, where that is not its health: a list of slots with `is_processing`. */
+  reportsRunning?(model: Model): boolean
+  /** Path of a list of slots with `is_processing`, for an engine that reports running requests there. */
   runningPath?(model: Model): string | null
-  /** How long it may go on with a request that was given up before it is killed, in milliseconds; the configured time when absent. */
+  /** Milliseconds that it may continue a cancelled request before it is killed; by default the configured time. */
   cancelGraceMs?(model: Model): number
-  /** Where it describes itself once it is ready, and how requests are changed by that; null for nothing to read. */
-  describedAt?(model: Model): string | null
+  /** Path at which it describes itself once it is ready; null when there is none. `adapter` gets the description. */
+  descriptionPath?(model: Model): string | null
   adapter?(description: unknown): Adapter | undefined
-  /** How long a load may show nothing new before it has failed, in milliseconds. */
+  /** A load without progress for this many milliseconds has failed. */
   loadStallMs(model: Model): number
-  /** How long it keeps an idle connection open, in milliseconds; ours are closed before. */
+  /** Milliseconds after which infer closes an idle connection; less than the engine keeps it open. */
   keepAliveMs: number
   traits(model: Model): EngineTraits
-  /** What an answer that is not 2xx means: the caller's mistake, or `worker_error`. */
+  /** The failure for an answer that is not 2xx: the caller's mistake, or `worker_error`. */
   failureOf: (status: number, body: string) => Failure
 }
 
-/** Fields of the configuration that only some engines know. */
+/** Fields of the configuration that only some engines support. */
 export const engineSettings = [
   'gpu',
   'gpu_layers',
@@ -118,16 +120,16 @@ export const engineSettings = [
   'mlock',
 ] as const
 
-/** Every feature, for engines that are taken at their word. */
-export const everything: readonly Feature[] = features
+/** Every feature, for engines about which nothing is known. */
+export const allFeatures: readonly Feature[] = features
 
 export interface Abilities extends Omit<EngineTraits, 'features' | 'upstreamId' | 'speech'> {
   features: readonly Feature[]
-  /** Of speech, what is not as with most: every format, and voices that only the engine knows. */
+  /** Speech traits that differ from the defaults: every format, and voices that only the engine knows. */
   speech?: Partial<SpeechTraits>
 }
 
-/** What a preset says its engine can do, with what the model's configuration says instead. */
+/** The traits of a model's engine: those of its preset, overridden by the model's configuration. */
 export const traitsFor = (model: Model, abilities: Abilities): EngineTraits => ({
   ...abilities,
   features: new Set(model.features ?? abilities.features),
@@ -148,11 +150,11 @@ const speechTraits = (
   longestInput: model.speech_input ?? defaultSpeechInput,
 })
 
-/** Whether it continues texts, and not only reads them. */
+/** Whether the model generates text. */
 export const generates = ({ tasks }: Model): boolean =>
   tasks.includes('std/chat-completion') || tasks.includes('std/completion')
 
-/** What is said of text by presets whose engines do none. */
+/** The text traits of engines without text tasks. */
 export const noText = {
   rerankScores: 'probability',
   scoreBy: 'score',

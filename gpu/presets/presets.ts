@@ -17,35 +17,38 @@ export const presets: ReadonlyMap<string, Preset> = new Map(
 )
 
 /**
- * The preset of a model. Throws Failure `invalid_value` that names the model, when there is none of that name, the
- * model lacks what the preset cannot do without, or it is for a task that the engine has no way to do.
+ * Returns the preset of a model. Throws Failure `invalid_value` that names the model when there is no such preset, the
+ * configuration does not fit the preset, or the engine has no route for one of the model's tasks.
  */
 export function presetOf(model: Model): Preset {
   const preset = presets.get(model.engine)
   const wrong = (message: string) => new Failure('invalid_value', `Model '${model.id}': ${message}`)
   if (!preset) throw wrong(`there is no engine '${model.engine}'. Known: ${[...presets.keys()].join(', ')}.`)
-  const foreign = engineSettings.find(field => model[field] !== undefined && !preset.settings?.includes(field))
-  if (foreign) throw wrong(`'${foreign}' means nothing to the engine '${preset.name}'. Use 'args' for its own options.`)
-  const lacks = preset.lacks(model)
-  if (lacks) throw wrong(`the engine '${preset.name}' cannot run it: ${lacks}`)
+  const unsupported = engineSettings.find(field => model[field] !== undefined && !preset.settings?.includes(field))
+  if (unsupported)
+    throw wrong(`the engine '${preset.name}' has no setting '${unsupported}'. Set its options with 'args'.`)
+  const fault = preset.configurationFault(model)
+  if (fault) throw wrong(`the engine '${preset.name}' cannot run it: ${fault}`)
   if (!preset.sandbox && (model.sandbox ?? 'none') !== 'none')
-    throw wrong(`'sandbox' means nothing to the engine '${preset.name}', which infer does not start.`)
+    throw wrong(`'sandbox' has no effect with the engine '${preset.name}', which infer does not start. Remove it.`)
   if (model.sandbox === 'strict' && preset.channel(model) !== 'socket')
     throw wrong(
-      "'sandbox: strict' takes the network away, and this engine listens on a port. Let it listen on a Unix socket ({socket} in 'command'), or choose 'sandbox: files'.",
+      "'sandbox: strict' allows no network, but this engine listens on a port. Let it listen on a Unix socket ({socket} in 'command'), or set 'sandbox: files'.",
     )
   const { routes, scoreBy } = preset.traits(model)
-  // Scores can be had by other means than a path of their own.
-  const able = (task: Task) =>
+  // Scores can also be computed from another route.
+  const isSupported = (task: Task) =>
     (routes[task] ?? (task === 'std/score' ? routes[`std/${scoreBy}`] : undefined)) !== undefined
-  // Pictures in other words are asked of it by the tasks that it has besides.
-  const unable = model.tasks.find(task => impliedBy[task] === undefined && !able(task))
-  if (unable) {
-    const known = tasks.filter(able).join(', ')
-    throw wrong(`the engine '${preset.name}' cannot do '${unable}'. In 'tasks' it can have: ${known}.`)
+  // Implied tasks need no route: they are served by the task that implies them.
+  const unsupportedTask = model.tasks.find(task => impliedBy[task] === undefined && !isSupported(task))
+  if (unsupportedTask) {
+    const supported = tasks.filter(isSupported).join(', ')
+    throw wrong(
+      `the engine '${preset.name}' does not support the task '${unsupportedTask}'. It supports: ${supported}.`,
+    )
   }
   return preset
 }
 
-/** What the engine of this model can do. Pure data; starts nothing. Throws as `presetOf`. */
+/** The traits of this model's engine. Pure data; starts nothing. Throws like `presetOf`. */
 export const traitsOf = (model: Model): EngineTraits => presetOf(model).traits(model)

@@ -5,10 +5,10 @@ import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
 import type { EngineProtocol } from '../../core/tasks/protocols/protocol.ts'
 
-/** Where an engine answers each task, and by which protocol. */
+/** The path and the protocol by which an engine serves each task. */
 export type Routes = EngineTraits['routes']
 
-/** Returns the routes of an engine that speaks these protocols at their usual paths, of some of their tasks or of all. */
+/** Returns the routes of these protocols at their usual paths, for some tasks or for all. */
 export function routesOf(protocols: readonly EngineProtocol[], tasks?: readonly Task[]): Routes {
   const routes: Routes = {}
   for (const { name: protocol, paths } of protocols)
@@ -17,5 +17,5 @@ export function routesOf(protocols: readonly EngineProtocol[], tasks?: readonly 
   return routes
 }
 
-/** Every route of OpenAI-style servers, and that of engines that write files: for engines of which nothing is known. */
+/** Every route of every protocol, for engines about which nothing is known. */
 export const everyRoute = (): Routes => routesOf([openaiText, openaiAudio, inferGeneration])

@@ -4,7 +4,7 @@ import type { SandboxRequirements } from '../sandbox/level.ts'
 import { modelPaths } from '../sandbox/model-paths.ts'
 import type { LaunchFacts, Preset } from './preset.ts'
 
-/** The level that the model's configuration names, else that of its preset. */
+/** The sandbox level of the model's configuration, else that of its preset. */
 export const wantedLevel = (
   { sandbox }: Pick<Model, 'sandbox'>,
   preset: Pick<Preset, 'sandbox'>,
@@ -13,7 +13,7 @@ export const wantedLevel = (
   required: sandbox !== undefined,
 })
 
-/** What the engine of a model needs of its sandbox. */
+/** The sandbox requirements of a model's engine. */
 export function sandboxRequirementsOf(model: Model, preset: Preset, facts: LaunchFacts): SandboxRequirements {
   const needs = preset.sandbox
   return {

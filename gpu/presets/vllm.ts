@@ -1,18 +1,18 @@
 import type { Feature, Model } from '../../core/models/model.ts'
 import { openaiAudio } from '../../core/tasks/protocols/openai-audio.ts'
 import { openaiText } from '../../core/tasks/protocols/openai-text.ts'
-import { everything, generates, type Preset, traitsFor } from './preset.ts'
+import { allFeatures, generates, type Preset, traitsFor } from './preset.ts'
 import { refusal } from './refusal.ts'
 import { routesOf } from './routes.ts'
 
 /**
- * vLLM 0.26 and later. Its memory fraction is a share of the whole card and it does not start when less than that is
- * free, so it is told exactly what was booked. `/health` is the one to ask: other routes answer too early.
+ * vLLM 0.26 and later. Its memory fraction is a share of the whole card, and it does not start when less is free, so it
+ * gets exactly the booked share. Readiness is read from `/health`, because other routes answer too early.
  */
 export const vllm: Preset = {
   name: 'vllm',
   runsOn: 'gpu',
-  lacks: () => undefined,
+  configurationFault: () => undefined,
   slots: 256,
   channel: () => 'port',
   sandbox: { level: 'files' },
@@ -20,9 +20,9 @@ export const vllm: Preset = {
     [
       ['vllm', 'serve', model.source ?? model.id, '--host', '127.0.0.1', '--port', '{port}'],
       ['--served-model-name', model.upstream_id ?? model.id, '--tensor-parallel-size', String(Math.max(1, gpus))],
-      ['--gpu-memory-utilization', share(memoryShare), '--max-num-seqs', String(slots)],
+      ['--gpu-memory-utilization', formatShare(memoryShare), '--max-num-seqs', String(slots)],
       model.context_length ? ['--max-model-len', String(model.context_length)] : [],
-      speaks(model) ? ['--omni'] : generates(model) || hears(model) ? [] : ['--runner', 'pooling'],
+      synthesizes(model) ? ['--omni'] : generates(model) || transcribes(model) ? [] : ['--runner', 'pooling'],
       model.args,
     ].flat(),
   env: (_model, key) => ({ VLLM_API_KEY: key, VLLM_NO_USAGE_STATS: '1', DO_NOT_TRACK: '1' }),
@@ -34,7 +34,7 @@ export const vllm: Preset = {
   traits: model =>
     traitsFor(model, {
       routes: routesOf([openaiText, openaiAudio]),
-      features: everything.filter(feature => !lacking.has(feature)),
+      features: allFeatures.filter(feature => !unsupported.has(feature)),
       rerankScores: 'probability',
       scoreBy: 'score',
       dimensions: true,
@@ -46,15 +46,15 @@ export const vllm: Preset = {
   failureOf: (status, body) => refusal(status, body),
 }
 
-/** Sound is made by vLLM-Omni, which is asked for with this option. */
-const speaks = ({ tasks }: Model): boolean => tasks.includes('std/audio-speech')
+/** Speech is synthesized by vLLM-Omni, which needs the option `--omni`. */
+const synthesizes = ({ tasks }: Model): boolean => tasks.includes('std/audio-speech')
 
-/** Whisper and its like answer in text, which is made as a chat model makes it. */
-const hears = ({ tasks }: Model): boolean =>
+/** Transcription models such as Whisper generate text like chat models, so they need no pooling runner. */
+const transcribes = ({ tasks }: Model): boolean =>
   tasks.includes('std/audio-transcription') || tasks.includes('std/audio-translation')
 
-/** Its engine answers a suffix with a refusal and has given `best_of` up; of what it hears it times segments only. */
-const lacking: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])
+/** vLLM refuses a suffix, no longer supports `best_of`, and has timestamps for segments only. */
+const unsupported: ReadonlySet<Feature> = new Set(['files', 'suffix', 'best_of', 'words', 'speakers'])
 
-/** Between a tenth and what leaves room for the driver's own; rounded down so that the sum of shares stays below one. */
-const share = (of: number): string => String(Math.floor(Math.min(0.95, Math.max(0.1, of)) * 100) / 100)
+/** At least 0.1; at most 0.95, because the driver needs some. Rounded down so that the shares add up to less than 1. */
+const formatShare = (share: number): string => String(Math.floor(Math.min(0.95, Math.max(0.1, share)) * 100) / 100)

@@ -4,25 +4,27 @@ import { noText, type Preset, traitsFor } from './preset.ts'
 import { type Quirk, refusal } from './refusal.ts'
 
 /**
- * Source: whisper.cpp 1.9's server, run and read. Whatever it refuses it calls `Invalid request`, and other refusals
- * become `File Not Found`; the sound is one that we have made and the route is ours, so neither is the caller's mistake.
+ * The server answers every refusal with `Invalid request` or `File Not Found`. infer wrote the audio and chose the
+ * route, so neither is the caller's mistake. Source: the server of whisper.cpp 1.9, tried and read.
  */
-const quirks: Quirk[] = [{ status: 400, says: /invalid request/i, code: 'worker_error' }]
+const quirks: Quirk[] = [{ status: 400, pattern: /invalid request/i, code: 'worker_error' }]
 
 const path = openaiAudio.paths['std/audio-transcription']!
 const route = { protocol: openaiAudio.name, path }
 
 /**
- * whisper.cpp's own server, where the operator has it. It opens its port when the model is loaded, does one request at a
- * time, says nothing while it works and stops when its caller hangs up. It reads no M4A and no WebM, which does not
- * matter: engines are sent WAV always.
+ * The server of whisper.cpp, installed by the operator. It opens its port when the model is loaded, processes one
+ * request at a time, sends nothing while it works, and stops when the client disconnects. It reads neither M4A nor
+ * WebM; infer always sends WAV.
  */
 export const whisperServer: Preset = {
   name: 'whisper-server',
   runsOn: 'either',
-  lacks(model) {
+  configurationFault(model) {
     if (!model.source) return "it needs 'source', the ggml file of a Whisper model."
-    return (model.concurrency ?? 1) > 1 ? "it does one request at a time, so its 'concurrency' must be 1." : undefined
+    return (model.concurrency ?? 1) > 1
+      ? "it processes one request at a time, so its 'concurrency' must be 1."
+      : undefined
   },
   slots: 1,
   channel: () => 'port',
@@ -35,7 +37,7 @@ export const whisperServer: Preset = {
       model.args,
     ].flat(),
   env: () => ({}),
-  // It knows no keys; nobody but this machine reaches its port.
+  // It supports no keys; its port can be reached from this machine only.
   key: () => undefined,
   address: () => undefined,
   healthPath: () => '/health',
@@ -44,7 +46,7 @@ export const whisperServer: Preset = {
   traits: model =>
     traitsFor(model, {
       ...noText,
-      // It has one route: a translation is asked for by a field.
+      // It has one route: a field requests the translation.
       routes: { 'std/audio-transcription': route, 'std/audio-translation': route },
       translateField: true,
       features: ['segments', 'words'],

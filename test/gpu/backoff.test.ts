@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { retryAfter } from '../../core/retry-after.ts'
-import { circuit, defaultBackoff, type Failures, failedAgain } from '../../gpu/backoff.ts'
+import { addFailure, circuitState, defaultBackoff, type Failures } from '../../gpu/backoff.ts'
 import { untilFree, untilReady } from '../../gpu/expected-durations.ts'
 
 test('each failure doubles the pause, from one second to five minutes', () => {
   let failures: Failures | null = null
   const pauses: number[] = []
   for (let at = 0; at < 12; at++) {
-    failures = failedAgain(failures, `no ${at}`, 1000, defaultBackoff)
+    failures = addFailure(failures, `no ${at}`, 1000, defaultBackoff)
     pauses.push(failures.retryAt - 1000)
   }
   expect(pauses.map(ms => ms / 1000)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
   expect(failures).toMatchObject({ count: 12, reason: 'no 11' })
 })
 
-describe('circuit', () => {
+describe('circuitState', () => {
   const after = (count: number): Failures => ({ count, retryAt: 1000, reason: 'no' })
   const cases: [rule: string, failures: Failures | null, now: number, state: string][] = [
     ['nothing failed', null, 0, 'closed'],
@@ -24,7 +24,9 @@ describe('circuit', () => {
     ['the pause is over: one attempt decides', after(1), 1000, 'closed'],
     ['also when it was open', after(9), 1000, 'closed'],
   ]
-  test.each(cases)('%s', (_rule, failures, now, state) => expect(circuit(failures, now, defaultBackoff)).toBe(state))
+  test.each(cases)('%s', (_rule, failures, now, state) =>
+    expect(circuitState(failures, now, defaultBackoff)).toBe(state),
+  )
 })
 
 test('estimates are honest: nothing known is null, a caller waits between a second and five minutes', () => {

@@ -52,7 +52,7 @@ describe('what goes wrong at the engine is told once', () => {
       'mode:crash',
       false,
       'worker_error',
-      /^The engine of 'one' is gone\. Engine exited \(3\): out of memory$/,
+      /^The engine of 'one' has ended\. Engine exited \(3\): out of memory$/,
     ],
     ['a crash in mid-stream', 'mode:crash,after=3,rate=100', true, 'worker_error', /Engine exited \(3\)/],
     ['a segmentation fault', 'mode:segfault', true, 'worker_error', /Engine exited \(SIGSEGV\)/],
@@ -170,7 +170,7 @@ test('an engine that answers no request is stopped, and the next request finds a
     })
   }
   expect((await chat(fleet, model)).failure).toBeUndefined()
-  expect(log.lines.some(line => line.startsWith('warn An engine is stuck'))).toBe(true)
+  expect(log.lines.some(line => line.startsWith('warn An engine makes no progress and is killed'))).toBe(true)
   expect(fleet.snapshot().models.one).toMatchObject({ engineStarts: 2, engineFailures: 1 })
 })
 
@@ -205,7 +205,7 @@ test('all requests of an engine that dies fail at once with the reason of its de
   const silent = leases.slice(0, 3).map(lease => send(lease, 'mode:silent').answer)
   const dying = send(leases[3]!, 'mode:crash').answer
   const failures = (await Promise.all([...silent, dying])).map(answer => answer.failure?.message)
-  expect(failures).toEqual(Array(4).fill("The engine of 'one' is gone. Engine exited (3): out of memory"))
+  expect(failures).toEqual(Array(4).fill("The engine of 'one' has ended. Engine exited (3): out of memory"))
   for (const lease of leases) lease.release()
 })
 

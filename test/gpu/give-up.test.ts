@@ -62,5 +62,5 @@ test('an engine that goes on with it is killed after the grace and loaded anew',
   const { same, ms, log } = await giveUp(engine(60_000, false))
   expect(same).toBe(false)
   expect(ms).toBeGreaterThan(490)
-  expect(log.lines.some(line => line.includes('An engine does not listen to cancels'))).toBe(true)
+  expect(log.lines.some(line => line.includes('An engine ignores cancelled requests and is killed'))).toBe(true)
 })

@@ -107,18 +107,18 @@ describe('what a resident takes', () => {
     const { memory } = await open()
     residents = [residentOn('a', 20), residentOn('b', 30)]
     used = 75
-    expect(await memory.taken(residents[1]!)).toBe(45 * GiB)
+    expect(await memory.measuredUse(residents[1]!)).toBe(45 * GiB)
   })
 
   test('is not known while another one is loading or leaving, nor where nothing is measured', async () => {
     const { memory } = await open()
     residents = [residentOn('a', 20, 'starting'), residentOn('b', 30)]
     used = 60
-    expect(await memory.taken(residents[1]!)).toBeNull()
+    expect(await memory.measuredUse(residents[1]!)).toBeNull()
     residents = [residents[1]!]
     used = null
-    expect(await memory.taken(residents[0]!)).toBeNull()
-    expect(await memory.taken(Object.assign(residentOn('c', 1), { devices: ['cpu'] }))).toBeNull()
+    expect(await memory.measuredUse(residents[0]!)).toBeNull()
+    expect(await memory.measuredUse(Object.assign(residentOn('c', 1), { devices: ['cpu'] }))).toBeNull()
   })
 
   test('its share of a card counts what others use there', async () => {

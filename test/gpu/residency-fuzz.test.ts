@@ -67,7 +67,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
       callers.attach(residency)
       const stateOf = (which: number, args: string[] = []): ModelState => {
         const { id, gigabytes, of, devices } = models[which]!
-        return residency.of(modelOf(id, { ...of, args }), wantedOf(id, gigabytes, { devices }), 2)
+        return residency.upsert(modelOf(id, { ...of, args }), wantedOf(id, gigabytes, { devices }), 2)
       }
       const states: ModelState[] = models.map((_, which) => stateOf(which))
       residency.refresh()
@@ -104,7 +104,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
       }
       const end = (resident: Resident): void => {
         gone.add(resident)
-        residency.gone(resident.engineId, 'gone')
+        residency.exited(resident.engineId, 'gone')
       }
       const answer = (which: number, well: number): void => {
         const [effect] = pending.splice(which % pending.length, 1)
@@ -144,7 +144,7 @@ test('whatever happens in whatever order: memory is never overbooked, nobody is 
           residency.refresh()
         }
         // Whoever was given the state before goes on asking it.
-        else if (one.do === 'drop') residency.drop(models[one.which]!.id)
+        else if (one.do === 'drop') residency.removeModel(models[one.which]!.id)
         else if (one.do === 'answer' && pending.length > 0) answer(one.which, one.well)
         else if (one.do === 'crash' && ready.length > 0) end(ready[one.which % ready.length]!)
         else if (one.do === 'stuck' && ready.length > 0)

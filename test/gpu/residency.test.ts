@@ -60,7 +60,7 @@ function pass(ms: number): void {
 }
 
 const stateOf = (id: string, gigabytes = 20, of: object = {}, slots = 2): ModelState =>
-  residency.of(modelOf(id, of), wantedOf(id, gigabytes), slots)
+  residency.upsert(modelOf(id, of), wantedOf(id, gigabytes), slots)
 
 interface Asked {
   resident?: Resident
@@ -163,8 +163,8 @@ describe('waiting is bounded', () => {
   test('while loading: model_warming_up, with what the last load took', () => {
     const state = warm('a')
     residency.unload('a')
-    residency.gone('e1', '')
-    state.pace.loadMs = 60_000
+    residency.exited('e1', '')
+    state.durations.loadMs = 60_000
     const asked = ask(state, 5_000)
     pass(4_999)
     expect(asked.failure).toBeUndefined()
@@ -174,7 +174,7 @@ describe('waiting is bounded', () => {
 
   test('while busy: no_capacity, with what a request takes', () => {
     const state = warm('a', 20, {}, 1)
-    state.pace.runMs = 8_000
+    state.durations.runMs = 8_000
     ask(state)
     const asked = ask(state, 1_000)
     pass(1_000)
@@ -205,7 +205,7 @@ describe('eviction', () => {
     warm('a')
     const asked = ask(stateOf('b'))
     expect(since()).toEqual(["stop e1: to make room for 'b'"])
-    residency.gone('e1', '')
+    residency.exited('e1', '')
     expect(since()).toEqual(['settle e2'])
     residency.settled('e2')
     expect(since()).toEqual(['start e2 b'])
@@ -249,7 +249,7 @@ describe('eviction', () => {
     expect(late.resident).toBeUndefined()
     residency.release(running.resident!, 1_000)
     expect(since()).toEqual(["stop e1: to make room for 'b'"])
-    residency.gone('e1', '')
+    residency.exited('e1', '')
     residency.settled('e2')
     residency.ready('e2')
     expect(other.resident?.engineId).toBe('e2')
@@ -419,7 +419,7 @@ describe('failure', () => {
       const asked = ask(state)
       const id = state.residents[0]!.engineId
       residency.ready(id)
-      residency.gone(id, 'Engine exited (1)')
+      residency.exited(id, 'Engine exited (1)')
       residency.release(asked.resident!, null)
       if (attempt < 5) pass(1_000 * 2 ** (attempt - 1))
     }
@@ -430,7 +430,7 @@ describe('failure', () => {
     const state = warm('a')
     residency.release(ask(state).resident!, 10)
     const running = ask(state)
-    residency.gone('e1', 'Engine exited (SIGSEGV)')
+    residency.exited('e1', 'Engine exited (SIGSEGV)')
     residency.release(running.resident!, null)
     const next = ask(state)
     pass(1_000)
@@ -444,7 +444,7 @@ describe('failure', () => {
     const state = warm('a', 20, {}, 1)
     const running = ask(state)
     const waiting = ask(state)
-    residency.gone('e1', 'Engine exited (1)')
+    residency.exited('e1', 'Engine exited (1)')
     residency.release(running.resident!, null)
     expect(waiting.resident).toBeUndefined()
     expect(waiting.failure).toBeUndefined()
@@ -457,7 +457,7 @@ describe('failure', () => {
     residency.stuck('e1', 'no progress')
     expect(since()).toEqual(['kill e1: no progress'])
     residency.release(running.resident!, null)
-    residency.gone('e1', 'no progress')
+    residency.exited('e1', 'no progress')
     pass(1_000)
     expect(since()).toEqual(['start e2 a'])
     residency.ready('e2')
@@ -526,7 +526,7 @@ describe('unloading and closing', () => {
     const state = stateOf('a', 10, { replicas: { min: 1, max: 1 } })
     residency.refresh()
     residency.unload('a')
-    residency.gone('e1', '')
+    residency.exited('e1', '')
     pass(600_000)
     expect(since()).toEqual(['start e1 a', 'stop e1: unloaded'])
     ask(state)
@@ -542,7 +542,7 @@ describe('unloading and closing', () => {
     expect(ask(state).failure?.code).toBe('shutting_down')
     residency.ready('e1')
     residency.stopAll('end')
-    residency.gone('e1', 'end')
+    residency.exited('e1', 'end')
     expect(since()).toEqual(['start e1 a', 'stop e1: end'])
     expect(residency.residents()).toEqual([])
   })
@@ -552,8 +552,8 @@ describe('unloading and closing', () => {
     ask(stateOf('b')).cancel()
     residency.unload('b')
     expect(since()).toEqual(["stop e1: to make room for 'b'", 'stop e2: unloaded'])
-    residency.gone('e2', '')
-    residency.gone('e1', '')
+    residency.exited('e2', '')
+    residency.exited('e1', '')
     residency.settled('e2')
     expect(since()).toEqual([])
   })
@@ -585,7 +585,7 @@ test('when a card appears, what could not be placed can', () => {
 test('events about engines that are gone change nothing', () => {
   residency.ready('x')
   residency.startFailed('x', '')
-  residency.gone('x', '')
+  residency.exited('x', '')
   residency.settled('x')
   residency.stuck('x', '')
   residency.measured('x', 1)
@@ -617,11 +617,11 @@ describe('another configuration', () => {
     expect(since()).toEqual([])
     expect(next).not.toHaveProperty('resident')
     expect(residency.activity(residency.find('a')!).reason).toBe(
-      "'a' waits for 'a (before its change)' to finish, whose memory it needs.",
+      "'a' waits for 'a (before its change)' to become idle, because it needs the memory.",
     )
     residency.release(running.resident!, 5)
     expect(since()).toEqual(['stop e1: unloaded'])
-    residency.gone('e1', 'unloaded')
+    residency.exited('e1', 'unloaded')
     residency.settled('e2')
     residency.ready('e2')
     expect(next.resident?.engineId).toBe('e2')
@@ -642,7 +642,7 @@ describe('another configuration', () => {
   test('one that was unloaded by hand is not loaded for it', () => {
     warm('a')
     residency.unload('a')
-    residency.gone('e1', 'unloaded')
+    residency.exited('e1', 'unloaded')
     changed('a')
     residency.refresh()
     expect(since()).toEqual(['stop e1: unloaded'])
@@ -662,7 +662,7 @@ describe('another configuration', () => {
     const state = stateOf('a')
     const waiting = ask(state)
     since()
-    residency.drop('a')
+    residency.removeModel('a')
     expect(waiting.failure).toMatchObject({
       code: 'model_not_found',
       message: expect.stringContaining("'a'") as string,

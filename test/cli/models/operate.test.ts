@@ -175,9 +175,14 @@ test.each([
   [{ model_id: 'm', status: 'loading', tasks: [], eta_seconds: 40 }, 12, "Loading 'm' 12 s, about 40 s left"],
   [{ model_id: 'm', status: 'loading', tasks: [] }, undefined, "Loading 'm'"],
   [
-    { model_id: 'm', status: 'cold', tasks: [], reason: "'m' waits for 'n' to finish, whose memory it needs." },
+    {
+      model_id: 'm',
+      status: 'cold',
+      tasks: [],
+      reason: "'m' waits for 'n' to become idle, because it needs the memory.",
+    },
     undefined,
-    "Waiting to load 'm': 'm' waits for 'n' to finish, whose memory it needs.",
+    "Waiting to load 'm': 'm' waits for 'n' to become idle, because it needs the memory.",
   ],
 ])('%o after %s s is %s', (status, seconds, text) => {
   expect(waitingText(status, seconds)).toBe(text)

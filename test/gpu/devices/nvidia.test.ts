@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fewFields, fields, meaning, parseCards, queryArguments } from '../../../gpu/devices/nvidia.ts'
+import { fewFields, fields, parseCards, problemOf, queryArguments } from '../../../gpu/devices/nvidia.ts'
 import type { Run } from '../../../gpu/devices/nvidia-smi.ts'
 import { cardLine } from '../../fixtures/nvidia-smi.ts'
 
@@ -106,7 +106,7 @@ describe('meaning of a run', () => {
   const run = (of: Partial<Run>): Run => ({ exitCode: 0, timedOut: false, stdout: '', stderr: '', ...of })
   const cases: [name: string, run: Run, expected: object | null][] = [
     ['cards', run({ stdout: h200 }), null],
-    ['not installed', run({ exitCode: undefined, errorCode: 'ENOENT' }), { broken: false, again: false }],
+    ['not installed', run({ exitCode: undefined, errorCode: 'ENOENT' }), { broken: false, retryWithFewFields: false }],
     ['not executable', run({ exitCode: undefined, errorCode: 'EACCES' }), { broken: true }],
     ['hanging driver', run({ exitCode: undefined, timedOut: true }), { broken: true }],
     ['exit 6: no cards', run({ exitCode: 6, stdout: 'No devices were found' }), { broken: false }],
@@ -119,7 +119,7 @@ describe('meaning of a run', () => {
     [
       'exit 2: unknown field',
       run({ exitCode: 2, stdout: 'Field "mig.mode.current" is not a valid field' }),
-      { again: true },
+      { retryWithFewFields: true },
     ],
     ['exit 12: no library', run({ exitCode: 12 }), { broken: true }],
     ['exit 15: off the bus', run({ exitCode: 15 }), { broken: true }],
@@ -130,8 +130,8 @@ describe('meaning of a run', () => {
     ],
   ]
   test.each(cases)('%s', (_name, of, expected) => {
-    if (expected) expect(meaning(of)).toMatchObject(expected)
-    else expect(meaning(of)).toBeNull()
+    if (expected) expect(problemOf(of)).toMatchObject(expected)
+    else expect(problemOf(of)).toBeNull()
   })
 })
 

@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
-import { askHealth } from '../../../gpu/health.ts'
+import { fetchHealth } from '../../../gpu/health.ts'
 import { plain } from '../../../gpu/launcher/wrapper.ts'
 import { unconfined } from '../../../gpu/sandbox/level.ts'
 import { toolsHere } from '../sandbox/_tools.ts'
@@ -40,12 +40,12 @@ describe.each(ways)('through $name', ({ wrapper, support, sandbox }) => {
     const launcher = await launcherAt(dataDir)
     const launched = await launcher.start(launchOptions('one', []))
     await until(() => listening(launcher.logs('one')))
-    expect((await askHealth(launched.endpoint, '/health', [], 5_000)).health).toBe('ready')
+    expect((await fetchHealth(launched.endpoint, '/health', [], 5_000)).health).toBe('ready')
     expect(statSync(join(dataDir, 'run')).mode & 0o777).toBe(0o700)
     expect(await launcher.list()).toMatchObject([{ launchId: 'one', modelId: 'fake' }])
     expect(readFileSync(join(dataDir, 'run/launches.json'), 'utf8')).toContain('"one"')
 
-    const { body } = await askHealth(launched.endpoint, '/stats', [], 5_000)
+    const { body } = await fetchHealth(launched.endpoint, '/stats', [], 5_000)
     // The engine numbers itself inside its namespace; from here it has the number that we know it by.
     await until(() => readFileSync(`/proc/${launched.pid()}/cmdline`, 'utf8').startsWith(process.execPath))
     expect(JSON.parse(body)).toMatchObject({ environment: { CUDA_VISIBLE_DEVICES: '', OMP_WAIT_POLICY: 'PASSIVE' } })
@@ -118,14 +118,14 @@ test('a port is found for those that cannot listen on a socket', async () => {
   const argv = [process.execPath, join(import.meta.dirname, '../../fixtures/engine.ts'), '--port', '{port}']
   const { endpoint } = await launcher.start(orderOf('port', [], { argv, channel: 'port' }))
   expect(endpoint.origin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
-  await until(async () => (await askHealth(endpoint, '/health', [], 5_000)).health === 'ready')
+  await until(async () => (await fetchHealth(endpoint, '/health', [], 5_000)).health === 'ready')
 })
 
 test('a data directory with a long name still gets sockets', async () => {
   const launcher = await launcherIn(join(temporary(), 'x'.repeat(120)), plain)
   const { endpoint } = await launcher.start(orderOf('long', []))
   expect(endpoint.socketPath!.length).toBeLessThan(108)
-  await until(async () => (await askHealth(endpoint, '/health', [], 5_000)).health === 'ready')
+  await until(async () => (await fetchHealth(endpoint, '/health', [], 5_000)).health === 'ready')
 })
 
 test('a program that is not there is named', async () => {

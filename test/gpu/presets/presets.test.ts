@@ -160,19 +160,22 @@ describe('what a configuration lacks is said with the name of the model', () => 
     [{ engine: 'whisper-server', concurrency: 2 }, /its 'concurrency' must be 1/],
     [
       { engine: 'whisper-server' },
-      /'whisper-server' cannot do 'std\/chat-completion'.*std\/audio-transcription, std\/audio-translation/,
+      /'whisper-server' does not support the task 'std\/chat-completion'.*std\/audio-transcription, std\/audio-translation/,
     ],
-    [{ tasks: ['std/audio-transcription'] }, /'gguf' cannot do 'std\/audio-transcription'/],
+    [{ tasks: ['std/audio-transcription'] }, /'gguf' does not support the task 'std\/audio-transcription'/],
     [{ concurrency: 257 }, /its 'concurrency' may be 256 at most/],
-    [{ engine: 'vllm', kv_type: 'q8_0' }, /'kv_type' means nothing to the engine 'vllm'. Use 'args'/],
-    [{ tasks: ['std/chat-completion', 'slug/text-to-image'] }, /'gguf' cannot do 'slug\/text-to-image'.*std\/score/],
-    [{ engine: 'vllm', tasks: ['slug/text-to-video'] }, /'vllm' cannot do 'slug\/text-to-video'/],
+    [{ engine: 'vllm', kv_type: 'q8_0' }, /the engine 'vllm' has no setting 'kv_type'. Set its options with 'args'/],
+    [
+      { tasks: ['std/chat-completion', 'slug/text-to-image'] },
+      /'gguf' does not support the task 'slug\/text-to-image'.*std\/score/,
+    ],
+    [{ engine: 'vllm', tasks: ['slug/text-to-video'] }, /'vllm' does not support the task 'slug\/text-to-video'/],
     [
       { engine: 'demo' },
-      /'demo' cannot do 'std\/chat-completion'. In 'tasks' it can have: std\/audio-speech, .*slug\/text-to-image/,
+      /'demo' does not support the task 'std\/chat-completion'. It supports: std\/audio-speech, .*slug\/text-to-image/,
     ],
-    [{ engine: 'demo', tasks: ['std/score'] }, /'demo' cannot do 'std\/score'/],
-    [{ engine: 'llama-server', gpu_layers: 3 }, /'gpu_layers' means nothing to the engine 'llama-server'/],
+    [{ engine: 'demo', tasks: ['std/score'] }, /'demo' does not support the task 'std\/score'/],
+    [{ engine: 'llama-server', gpu_layers: 3 }, /the engine 'llama-server' has no setting 'gpu_layers'/],
   ]
   test.each(cases)('%o', (of, message) => expect(() => presetOf(model(of))).toThrow(message))
 })

@@ -43,9 +43,9 @@ test('a path for the sandbox that does not exist is logged when the engine start
 
 test('strict needs an engine that listens on a Unix socket', () => {
   const model = fake('port', [], { sandbox: 'strict', command: ['serve', '{port}'] })
-  expect(() => presetOf(model)).toThrow("'sandbox: strict' takes the network away, and this engine listens on a port")
+  expect(() => presetOf(model)).toThrow("'sandbox: strict' allows no network, but this engine listens on a port")
   expect(() => presetOf({ ...model, engine: 'remote', url: 'http://x', command: undefined })).toThrow(
-    "'sandbox' means nothing to the engine 'remote'",
+    "'sandbox' has no effect with the engine 'remote'",
   )
 })
 

@@ -218,7 +218,7 @@ test('an engine that goes on with what was cancelled is killed after the grace, 
   await expect
     .poll(async () => (await get<{ progress: number | null }>(`/api/jobs/${job_id}`)).progress)
     .toBeGreaterThan(0)
-  const killed = app.logged('An engine does not listen to cancels')
+  const killed = app.logged('An engine ignores cancelled requests and is killed')
   const from = performance.now()
   const answer = await app.fetch(`/api/workflow-executions/${id}/cancel`, { body: {} })
   expect([answer.status, performance.now() - from < 5_000]).toEqual([200, true])
