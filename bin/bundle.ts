@@ -277,11 +277,11 @@ export async function bundleSharp(architecture: 'x64' | 'arm64'): Promise<Output
 export async function bundleAudioDecoders(): Promise<Output[]> {
   const result = await bundle({
     ...common,
-    entryPoints: ['core/cpu/sound-decoders.ts'],
+    entryPoints: ['core/cpu/audio-decoders.ts'],
     format: 'cjs',
     charset: 'utf8',
     define: { 'import.meta.url': '__importMetaUrl' },
-    banner: { js: `const __importMetaUrl = 'file:///sound-decoders.cjs';` },
+    banner: { js: `const __importMetaUrl = 'file:///audio-decoders.cjs';` },
     outExtension: { '.js': '.cjs' },
   })
   return outputsOf(result).map(file => ({ ...file, path: relative('/', file.path) }))

@@ -1,4 +1,4 @@
-/** How somebody is told that a caller has left. Every AbortSignal is one. */
+/** Tells listeners that a caller has disconnected. Every AbortSignal fulfils it. */
 export interface CallerSignal {
   readonly aborted: boolean
   readonly reason: unknown
@@ -8,8 +8,8 @@ export interface CallerSignal {
 }
 
 /**
- * The least that can be aborted. An AbortController with one listener takes 2 KB and several microseconds, too much for
- * what every request needs and hardly any uses. Listeners are called once, in the order in which they came.
+ * A minimal AbortController. The real one takes 2 KB and several microseconds with one listener: too much for an object
+ * that every request needs and few requests use. Listeners are called once, in the order in which they were added.
  */
 export class AbortSource implements CallerSignal {
   aborted = false

@@ -10,14 +10,14 @@ import { loadAddon } from './addon.ts'
 import { cacheDirectory, extractFile, extractTree, type TreeFile } from './extraction.ts'
 import { Failure } from './failure.ts'
 
-/** Put in by the build; absent from source. */
+/** Defined by the build; absent when infer runs from source. */
 declare const __INFER_VERSION__: string
 declare const __INFER_BUILD__: string
 declare const __INFER_LLAMA__: string
 
 /**
- * Where the program's own parts lie. It runs in three forms: from source, built (the bundle in dist/), and packed into
- * one executable; nothing outside this file knows which.
+ * The form in which infer runs: from source, built (the bundle in dist/), or packed into one executable. Only this file
+ * distinguishes the three.
  */
 const form = typeof __INFER_BUILD__ === 'undefined' ? 'source' : isSea() ? 'packed' : 'built'
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -31,19 +31,19 @@ export const version: string =
     ? (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version
     : __INFER_VERSION__
 
-/** The version of node-llama-cpp inside, which the builds for GPUs must have as well. */
+/** The version of node-llama-cpp in this program. The builds for GPUs must have the same version. */
 export const llamaVersion: string =
   form === 'source'
     ? (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: Record<string, string> })
         .dependencies['node-llama-cpp']!
     : __INFER_LLAMA__
 
-/** Names what was built: 16 hexadecimal digits over the code, its dependencies and its assets; `source` when nothing was. */
+/** Identifies the build: 16 hexadecimal digits over the code, its dependencies and its assets; `source` without a build. */
 export const build: string = form === 'source' ? 'source' : __INFER_BUILD__
 
 /**
- * Bytes of a static asset by name, such as `docs/scalar.js` or `models/tiny-chat.gguf`. Not to be written to: in the
- * executable they are the executable's own pages. From source the assets are those of the last `npm run build`.
+ * Returns the bytes of a static asset by name, such as `docs/scalar.js` or `models/tiny-chat.gguf`. Do not write to them:
+ * in the executable they are its own memory pages. From source the assets are those of the last `npm run build`.
  */
 export function readAsset(name: string): Uint8Array {
   if (packaged) return new Uint8Array(getRawAsset(name))
@@ -55,13 +55,13 @@ export function readAsset(name: string): Uint8Array {
   }
 }
 
-/** A path on disk of the asset, for what needs one; extracted and verified first when packed. */
+/** Returns the path of an asset on disk. In the executable the asset is extracted and verified first. */
 export const assetPath = (name: string): string =>
   packaged ? extractFile(cacheFolder(), `assets/${name}`, readAsset(name)) : join(dist, 'assets', name)
 
 /**
- * The file and arguments that start this same program again as a child, and what its environment needs so that it
- * finds what is extracted already instead of extracting it anew below a HOME of its own.
+ * Returns the file and arguments that start this program again as a child, and the environment variables with which the
+ * child finds the extracted files. Without them it would extract the files again below its own HOME.
  */
 export function selfCommand(args: readonly string[]): { file: string; args: string[]; env: Record<string, string> } {
   if (packaged) return { file: process.execPath, args: [...args], env: { INFER_CACHE_DIR: cacheDirectory() } }
@@ -69,17 +69,17 @@ export function selfCommand(args: readonly string[]): { file: string; args: stri
   return { file: process.execPath, args: [entry, ...args], env: {} }
 }
 
-/** Files and folders that such a child reads. It writes none of them once they are unpacked. */
+/** Files and folders that such a child reads. It writes to none of them after they are unpacked. */
 export const selfFiles = (): string[] => [
   process.execPath,
   form === 'source' ? root : form === 'built' ? dist : cacheFolder(),
 ]
 
-/** Whether the packages that a child needs lie on disk. */
+/** Whether the packages that a child needs are on disk. */
 export const isUnpacked = (): boolean =>
   !packaged || [...trees, `assets/${font}`].every(name => existsSync(join(cacheFolder(), name)))
 
-/** Puts them there, and replaces what is not as it should be. Takes a second when they have to be extracted. */
+/** Writes those packages to disk and replaces files that differ. Extraction takes a second. */
 export function unpack(): void {
   for (const name of trees) treeFolder(name)
   assetPath(font)
@@ -87,7 +87,7 @@ export function unpack(): void {
 
 const trees = ['vendor', 'vendor-sharp'] as const
 
-/** What the demo engine writes with. */
+/** Font of the text in images of the demo engine. */
 export const font = 'fonts/DejaVuSans.ttf'
 
 const threads = {
@@ -102,14 +102,14 @@ export function workerPath(name: keyof typeof threads): string | URL {
   return name === 'cpu-worker' ? String(threadEntry(name)) : threadEntry(name)
 }
 
-/** What `new Worker` takes. In the executable the code of a thread is read from it and never lies on disk. */
+/** Returns the argument of `new Worker`. The executable reads the code of a thread from itself, never from disk. */
 export function threadEntry(name: keyof typeof threads): string | URL {
   if (form === 'source') return join(root, threads[name])
   if (form === 'built') return join(dist, `${name}.cjs`)
   return new URL(`data:text/javascript,${encodeURIComponent(threadStart(`${name}.cjs`))}`)
 }
 
-/** A thread knows no CommonJS file that is not on disk, so its first lines set one up from the asset. */
+/** A thread cannot load a CommonJS file that is not on disk, so its first lines compile the asset as one. */
 const threadStart = (asset: string) => `
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
@@ -122,52 +122,53 @@ compileFunction(getAsset('${asset}', 'utf8'), ['exports', 'require', 'module', '
 let sqlite: unknown
 
 /**
- * The better-sqlite3 addon for its option `nativeBinding`; undefined where its own search finds it. Loaded once a
- * thread, in the executable from a copy on disk that is compared with the original every time.
+ * Returns the better-sqlite3 addon for its option `nativeBinding`; undefined where better-sqlite3 finds it by itself.
+ * Each thread loads it once. The executable loads a copy on disk, which it compares with the original every time.
  */
 export function sqliteBinding(): string | undefined {
   if (form === 'source') return undefined
   sqlite ??= loadAddon(assetPath('native/better_sqlite3.node'))
-  // The option takes the loaded addon as well as its path; the types of better-sqlite3 know only the path.
+  // The option accepts the loaded addon as well as its path; the types of better-sqlite3 declare only the path.
   return sqlite as string
 }
 
 const vendored = { 'node-llama-cpp': 'node_modules/node-llama-cpp/dist/index.js' }
 
 /**
- * Imports a package that must stay real files on disk (native code beside it), extracted and verified first when packed.
- * Its builds for GPUs are no part of the program: they are looked for below `backends`/node_modules, where npm puts them.
+ * Imports a package that must be files on disk because it has native code; the executable extracts and verifies it first.
+ * Its builds for GPUs are not part of the program: they are found below `backends`/node_modules, where npm puts them.
  */
 export async function importVendored<T>(name: keyof typeof vendored, backends?: string): Promise<T> {
   if (backends !== undefined)
     registerHooks({
       resolve: (specifier, context, next) =>
-        next(gpuBuild.test(specifier) ? pathToFileURL(builtAt(backends, specifier)).href : specifier, context),
+        next(gpuBuild.test(specifier) ? pathToFileURL(backendEntry(backends, specifier)).href : specifier, context),
     })
   return (await import(form === 'source' ? name : pathToFileURL(join(treeFolder('vendor'), vendored[name])).href)) as T
 }
 
 const gpuBuild = /^@node-llama-cpp\/linux-x64-(cuda|cuda-ext|vulkan)$/
-const builtAt = (backends: string, specifier: string) => join(backends, 'node_modules', specifier, 'dist', 'index.js')
+const backendEntry = (backends: string, specifier: string) =>
+  join(backends, 'node_modules', specifier, 'dist', 'index.js')
 
 /**
- * sharp, which decodes pictures, loaded into this thread from files that are extracted and verified first when packed.
- * Takes 20 MB of memory, so it is asked for when there is a picture. Throws Failure `internal_error` with what to do.
+ * Loads sharp, which decodes images, into this thread; the executable extracts and verifies its files first. It takes
+ * 20 MB of memory, so load it with the first image. Throws Failure `internal_error`, whose message says what to do.
  */
 export function loadSharp(): typeof Sharp {
   const folder = form === 'source' ? root : treeFolder('vendor-sharp')
   const require = createRequire(join(folder, 'sharp'))
   const native = join(folder, `node_modules/@img/sharp-linux-${process.arch}/lib`)
   const addon = readdirSync(native).find(name => name.endsWith('.node')) ?? 'sharp.node'
-  // Its library has threads of its own, which outlive the thread of ours that loaded it.
-  loadAddon(join(native, addon), { forEver: true })
+  // Its library has its own threads, which outlive the thread that loaded it.
+  loadAddon(join(native, addon), { keepLoaded: true })
   return require('sharp') as typeof Sharp
 }
 
-/** Loads the audio decoders for machines without ffmpeg, `core/cpu/sound-decoders.ts`, when there is audio to decode. */
+/** Loads the audio decoders for machines without ffmpeg: `core/cpu/audio-decoders.ts`. */
 export async function loadAudioDecoders<T>(): Promise<T> {
-  if (form === 'source') return (await import(pathToFileURL(join(root, 'core/cpu/sound-decoders.ts')).href)) as T
-  const asset = 'sound-decoders.cjs'
+  if (form === 'source') return (await import(pathToFileURL(join(root, 'core/cpu/audio-decoders.ts')).href)) as T
+  const asset = 'audio-decoders.cjs'
   const module = { exports: {} }
   const code = Buffer.from(readAsset(asset)).toString('utf8')
   const run = compileFunction(code, ['exports', 'require', 'module'], { filename: asset })
@@ -175,7 +176,7 @@ export async function loadAudioDecoders<T>(): Promise<T> {
   return module.exports as T
 }
 
-/** A folder of packages below which there is a node_modules. */
+/** Returns a folder that contains a node_modules. */
 function treeFolder(name: (typeof trees)[number]): string {
   if (!packaged) return join(dist, name)
   const files = JSON.parse(Buffer.from(readAsset(`${name}.json`)).toString('utf8')) as TreeFile[]
@@ -185,8 +186,8 @@ function treeFolder(name: (typeof trees)[number]): string {
 const cacheFolder = () => join(cacheDirectory(), `${version}-${build}`)
 
 /**
- * The script that this process was forked to run instead of the command line; only the single executable needs it,
- * because there `fork(script)` starts the program itself. Nothing but a file of the vendored packages is accepted.
+ * Returns the script that this process was forked to run instead of the command line. Only the single executable needs
+ * it, because there `fork(script)` starts the program itself. Only files of the vendored packages are accepted.
  */
 export function forkedScript(): string | undefined {
   if (!packaged || !process.send) return undefined
@@ -200,12 +201,12 @@ export function forkedScript(): string | undefined {
   }
 }
 
-/** Runs such a script in this process, which then looks to it as if Node had been started with it. */
+/** Runs such a script in this process, with the arguments that Node would give it. */
 export async function runForked(script: string): Promise<void> {
   process.argv.splice(1, forkedAt(), script)
   await import(pathToFileURL(script).href)
 }
 
-/** fork() puts the options of its own process before the script. */
+/** Index of the script in argv. fork() puts the options of its own process before it. */
 const forkedAt = (): number =>
   process.argv.findIndex((argument, at) => at >= 2 && argument !== process.execArgv[at - 2])

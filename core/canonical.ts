@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** JSON text that does not depend on the order in which the members of an object were sent. */
+/** Returns JSON text with the members of each object in alphabetical order, whatever order they were sent in. */
 const canonical = (value: unknown): string =>
   JSON.stringify(value, (_name, part: unknown) =>
     part !== null && typeof part === 'object' && !Array.isArray(part)
@@ -8,7 +8,7 @@ const canonical = (value: unknown): string =>
       : part,
   )
 
-/** SHA-256 of a JSON value, in hex: what an idempotency key stands for. */
+/** SHA-256 of a JSON value, in hex. Requests with the same idempotency key must have the same hash. */
 export const canonicalHash = (value: unknown): string =>
   createHash('sha256')
     .update(canonical(value) ?? 'null')

@@ -5,12 +5,12 @@ type Collect = (options: { type: 'major'; execution: 'async' }) => Promise<void>
 let collect: Collect | undefined
 
 /**
- * Has V8 collect all garbage soon. Buffers of many megabytes are garbage of a few bytes to V8: an idle process keeps them
- * for minutes. It stops the thread for some tens of milliseconds, so it is for moments at which little is done.
+ * Makes V8 collect all garbage soon. V8 counts a buffer of many megabytes as a few bytes, so an idle process would keep it
+ * for minutes. A collection stops the thread for some tens of milliseconds: call this only when little work is running.
  */
 export function collectGarbage(): void {
   if (!collect) {
-    // The function exists only in contexts that are made while the flag is set.
+    // `gc` exists only in contexts that are created while the flag is set.
     setFlagsFromString('--expose-gc')
     collect = runInNewContext('gc') as Collect
     setFlagsFromString('--no-expose-gc')

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { Failure } from './failure.ts'
 import { Bytes, Duration } from './quantities.ts'
 
-/** Every timeout and bound of the server. All durations can be set down to 100 ms, so that tests need not wait. */
+/** Every timeout and limit of the server. All durations can be set down to 100 ms, so that tests need not wait. */
 export const Limits = z
   .strictObject({
     json_body: Bytes.default(1 << 20).meta({
@@ -168,7 +168,7 @@ export const Limits = z
   })
 export type Limits = z.output<typeof Limits>
 
-/** Where everything the program owns lies: `--data-dir`, INFER_DATA_DIR, or ~/.local/share/infer. */
+/** Returns the data directory: `--data-dir`, INFER_DATA_DIR, or ~/.local/share/infer. */
 export const dataDirectory = (flag?: string): string =>
   resolve(
     flag ??
@@ -177,8 +177,8 @@ export const dataDirectory = (flag?: string): string =>
   )
 
 /**
- * Returns the master key that INFER_MASTER_KEY holds or whose file INFER_MASTER_KEY_FILE names; undefined without either.
- * INFER_MASTER_KEY is removed from what child processes get, but /proc/<pid>/environ of this process keeps showing it.
+ * Returns the master key from INFER_MASTER_KEY or from the file in INFER_MASTER_KEY_FILE; undefined without either.
+ * Child processes do not inherit INFER_MASTER_KEY, but /proc/<pid>/environ of this process still shows it.
  * Throws Failure `invalid_value` where both are set or the file cannot be read.
  */
 export function masterKey(): string | undefined {
@@ -198,9 +198,9 @@ export function masterKey(): string | undefined {
   }
 }
 
-/** The environment of this process, for what is built for children out of parts of it. */
+/** Returns the environment of this process, for code that builds the environment of child processes from parts of it. */
 export const hostEnvironment = (): Readonly<Record<string, string | undefined>> => process.env
 
-/** The address and token of a remote server, where INFER_URL says that the command line speaks to one. */
+/** Returns the address and token of the remote server that the command line uses if INFER_URL is set. */
 export const remote = (): { url: string; token: string | undefined } | undefined =>
   process.env.INFER_URL ? { url: process.env.INFER_URL.replace(/\/+$/, ''), token: process.env.INFER_TOKEN } : undefined

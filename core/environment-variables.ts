@@ -1,12 +1,12 @@
 /** An environment variable that infer reads, or sets for engines, as help and the configuration reference describe it. */
 export interface EnvironmentVariable {
   meaning: string
-  /** What holds when it is not set. */
+  /** The value or behaviour when it is not set. */
   default: string
   example: string
 }
 
-/** What the commands and the server read. */
+/** Variables that the commands and the server read. */
 export const environmentVariables = {
   INFER_DATA_DIR: {
     meaning: 'where the local server keeps everything, instead of ~/.local/share/infer; --data-dir overrides it',
@@ -35,7 +35,7 @@ export const environmentVariables = {
     example: '"$(openssl rand -base64 32)"',
   },
   INFER_BACKENDS_DIR: {
-    meaning: 'where the builds of the built-in engine for GPUs lie, instead of backends in the data directory',
+    meaning: 'the folder with the GPU builds of the built-in engine, instead of backends in the data directory',
     default: 'backends in the data directory',
     example: '/opt/infer/backends',
   },
@@ -46,12 +46,12 @@ export const environmentVariables = {
   },
   INFER_ENGINE_KEY: {
     meaning: 'the bearer token that every request to the engine must have; set by the server for engines it starts',
-    default: 'none for an engine that is started by hand: it takes every request',
+    default: 'none for an engine that is started by hand: it accepts every request',
     example: '"$(openssl rand -hex 32)"',
   },
   HF_TOKEN: {
-    meaning: 'a token of the model hub, for repositories that ask for one',
-    default: "what the login of the hub's own tools has saved",
+    meaning: 'a token of the model hub, for repositories that require one',
+    default: "the token that the login of the hub's own tools saved",
     example: 'hf_…',
   },
   HF_ENDPOINT: {
@@ -90,27 +90,27 @@ export const environmentVariables = {
     example: 'http://proxy.example.com:3128',
   },
   XDG_STATE_HOME: {
-    meaning: 'where the history of chats lies, instead of ~/.local/state',
+    meaning: 'where the history of chats is kept, instead of ~/.local/state',
     default: '~/.local/state',
     example: '/home/me/.state',
   },
   XDG_CONFIG_HOME: {
-    meaning: 'where systemd units of the user lie, instead of ~/.config',
+    meaning: 'where systemd units of the user are kept, instead of ~/.config',
     default: '~/.config',
     example: '/home/me/.config',
   },
   NO_COLOR: { meaning: 'when set, output has no colours', default: 'colours on a terminal', example: '1' },
 } as const satisfies Record<string, EnvironmentVariable>
 
-/** What the server sets for the engines that it starts, and nobody else should. */
+/** Variables that the server sets for the engines that it starts. Nothing else should set them. */
 export const engineVariables = {
   INFER_BOOT_ID: {
-    meaning: 'the start of the server that launched the engine; at its next start it ends what is left of earlier ones',
+    meaning: 'identifies the start of the server that launched the engine; the next start ends engines of earlier ones',
     default: 'set by the server',
     example: 'boot_…',
   },
   INFER_LAUNCH_ID: {
-    meaning: 'this launch of the engine, by which the server finds its processes',
+    meaning: 'identifies this launch of the engine; the server finds the processes of the engine by it',
     default: 'set by the server',
     example: 'launch_…',
   },

@@ -24,7 +24,7 @@ export interface TreeFile {
   sha256: string
 }
 
-/** Where extracted parts lie: INFER_CACHE_DIR, XDG_CACHE_HOME/infer, or ~/.cache/infer. */
+/** Returns the folder of extracted files: INFER_CACHE_DIR, XDG_CACHE_HOME/infer, or ~/.cache/infer. */
 export function cacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
   if (env.INFER_CACHE_DIR) {
     if (isAbsolute(env.INFER_CACHE_DIR)) return env.INFER_CACHE_DIR
@@ -33,14 +33,14 @@ export function cacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
       `INFER_CACHE_DIR is '${env.INFER_CACHE_DIR}'; it must be an absolute path, such as /var/cache/infer.`,
     )
   }
-  // The XDG rules say that a relative path there is to be ignored.
+  // The XDG specification requires that a relative path is ignored.
   const base = env.XDG_CACHE_HOME && isAbsolute(env.XDG_CACHE_HOME) ? env.XDG_CACHE_HOME : join(homedir(), '.cache')
   return join(base, 'infer')
 }
 
 /**
- * Makes sure that a file with exactly these bytes lies in the folder and gives back its path. What lies there already
- * is compared byte by byte and replaced when it differs, in one rename, so that starts which race see a whole file.
+ * Makes sure that a file with exactly these bytes is in the folder and returns its path. An existing file is compared
+ * byte by byte and, if it differs, replaced by one rename, so that concurrent starts always see a complete file.
  * Throws Failure `invalid_value` when the folder cannot be used.
  */
 export function extractFile(folder: string, name: string, content: Uint8Array): string {
@@ -57,14 +57,14 @@ export function extractFile(folder: string, name: string, content: Uint8Array): 
       rmSync(temporary, { force: true })
       throw cause
     }
-    forgetOldBuilds(folder)
+    removeOldBuilds(folder)
     return path
   })
 }
 
 /**
- * The same for a whole tree of files: what lies there already must be exactly the listed files with the listed hashes,
- * or all of it is replaced. `contents` gives the bytes of the files one after the other, in the order of the list.
+ * The same for a tree of files: unless the folder has exactly the listed files with the listed hashes, all of it is
+ * replaced. `contents` returns the bytes of the files one after the other, in the order of the list.
  */
 export function extractTree(
   folder: string,
@@ -76,26 +76,26 @@ export function extractTree(
   return guarded(folder, () => {
     privateFolder(folder)
     for (let attempt = 1; !isTree(path, files); attempt++) {
-      // Somebody is at work in the folder, again and again: not a race of starts, which ends with the first tree.
+      // Something keeps changing the folder. It is not a race of starts, because that ends with the first complete tree.
       if (attempt > 3) throw new Error('its files change while they are being checked')
       const temporary = temporaryName(path)
       try {
         writeTree(temporary, files, contents())
-        // What is in the way is most often the whole tree of a start that was faster, and in use: it must stay.
-        if (!moved(temporary, path) && !isTree(path, files)) {
+        // The folder that exists already is mostly the complete tree of a faster start, and in use: it must stay.
+        if (!tryRename(temporary, path) && !isTree(path, files)) {
           moveAside(path)
-          moved(temporary, path)
+          tryRename(temporary, path)
         }
       } finally {
         rmSync(temporary, { recursive: true, force: true })
       }
-      forgetOldBuilds(folder)
+      removeOldBuilds(folder)
     }
     return path
   })
 }
 
-/** Whether a regular file with exactly these bytes, and no link, lies there. */
+/** Whether the path is a regular file, not a link, with exactly these bytes. */
 function holds(path: string, content: Uint8Array): boolean {
   const found = readRegular(path, content.byteLength)
   return found !== undefined && Buffer.compare(found, content) === 0
@@ -104,7 +104,7 @@ function holds(path: string, content: Uint8Array): boolean {
 function isTree(path: string, files: readonly TreeFile[]): boolean {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (!stat?.isDirectory()) return false
-  // A file too many counts as well: one more package in the right place would be imported before ours.
+  // An additional file counts as a difference: an added package in the right folder would be imported before ours.
   const found = new Set(pathsBelow(path))
   return (
     found.size === files.length &&
@@ -115,7 +115,7 @@ function isTree(path: string, files: readonly TreeFile[]): boolean {
   )
 }
 
-/** Everything but folders, relative to the folder. Own recursion, because that of `readdirSync` follows links. */
+/** Paths of everything but folders, relative to the folder. The recursion of `readdirSync` would follow links. */
 const pathsBelow = (folder: string, within = ''): string[] =>
   readdirSync(join(folder, within), { withFileTypes: true }).flatMap(entry => {
     const path = join(within, entry.name)
@@ -147,8 +147,8 @@ function writeTree(path: string, files: readonly TreeFile[], contents: Uint8Arra
   }
 }
 
-/** Whether the folder could be moved there: not when something is in the way. */
-function moved(from: string, to: string): boolean {
+/** Renames a folder. Returns false when the target exists already. */
+function tryRename(from: string, to: string): boolean {
   try {
     renameSync(from, to)
     return true
@@ -158,7 +158,7 @@ function moved(from: string, to: string): boolean {
   }
 }
 
-/** CommitEffects what is not ours out of the way and removes it. */
+/** Renames what is at the path, so that the path becomes free at once, and then removes it. */
 function moveAside(path: string): void {
   const aside = temporaryName(path)
   try {
@@ -172,7 +172,7 @@ function moveAside(path: string): void {
 
 const temporaryName = (path: string) => `${path}.${process.pid}-${randomBytes(6).toString('hex')}.tmp`
 
-/** Creates the folder and those above it. Not `recursive`: Node 24 never returns from that below /proc. */
+/** Creates the folder and its parents. Not with `recursive`: Node 24 never returns from that below /proc. */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 })
@@ -183,13 +183,13 @@ function makeFolder(path: string): void {
     makeFolder(dirname(path))
     try {
       mkdirSync(path, { mode: 0o700 })
-    } catch (again) {
-      if ((again as NodeJS.ErrnoException).code !== 'EEXIST') throw again
+    } catch (second) {
+      if ((second as NodeJS.ErrnoException).code !== 'EEXIST') throw second
     }
   }
 }
 
-/** A folder of our own user that nobody else can write to: native code is loaded from it. */
+/** Makes sure that the folder belongs to our user and that no other user can write to it: native code is loaded from it. */
 function privateFolder(path: string): void {
   let stat = lstatSync(path, { throwIfNoEntry: false })
   if (!stat) {
@@ -204,8 +204,8 @@ function privateFolder(path: string): void {
 const keptBuilds = 3
 const leftoverMs = 3_600_000
 
-/** Removes all but the newest builds beside this one, and what a killed start left half written. */
-function forgetOldBuilds(folder: string): void {
+/** Removes all but the newest builds beside this one, and temporary files of starts that were killed. */
+function removeOldBuilds(folder: string): void {
   try {
     const beside = dirname(folder)
     const builds = readdirSync(beside)
@@ -218,17 +218,17 @@ function forgetOldBuilds(folder: string): void {
       .filter(({ at }) => Date.now() - at > leftoverMs)
     for (const { path } of [...builds.slice(keptBuilds), ...leftovers]) rmSync(path, { recursive: true, force: true })
   } catch {
-    // Another start tidies at the same time, or somebody else's files lie there: none of it stops this start.
+    // Another start may be removing the same files, or files of another user may be there: neither stops this start.
   }
 }
 
-function guarded<T>(folder: string, place: () => T): T {
+function guarded<T>(folder: string, extract: () => T): T {
   try {
-    return place()
+    return extract()
   } catch (cause) {
     throw new Failure(
       'invalid_value',
-      `The cache directory ${dirname(folder)} cannot be used (${(cause as Error).message}); set INFER_CACHE_DIR to a directory of your own that can be written to.`,
+      `The cache directory ${dirname(folder)} cannot be used (${(cause as Error).message}); set INFER_CACHE_DIR to a directory that belongs to you and that you can write to.`,
       { cause },
     )
   }

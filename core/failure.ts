@@ -1,7 +1,7 @@
 /**
- * Every way work can fail. Status, type and retry are facts of the code, never choices of the call site.
- * `retry` says whether the same call may succeed later; a queue and a client library both go by it.
- * Source: the error table of the API contract; types are the ones that OpenAI clients know.
+ * All failure codes. The code decides the status, the type and whether to retry; the call site never does.
+ * `retry` says whether the same call may succeed later; queues and client libraries depend on it.
+ * Source: the error table of the API contract; the types are those of the OpenAI API.
  */
 export const failures = {
   invalid_json: { status: 400, type: 'invalid_request_error', retry: false },
@@ -67,7 +67,7 @@ export interface FailureDetail<Code extends string = string> {
   code: Code
 }
 
-/** What is wrong with one field, in the form of FastAPI, which fal's clients read. */
+/** What is wrong with one field, in the form of FastAPI, which fal clients expect. */
 export interface ValidationDetail {
   loc: (string | number)[]
   msg: string
@@ -77,25 +77,25 @@ export interface ValidationDetail {
 }
 
 export interface FailureMore {
-  /** Which input is meant, as a JSON path: `messages[0].content`. */
+  /** The input with the error, as a JSON path: `messages[0].content`. */
   param?: string
   /** Milliseconds until a retry makes sense. */
   retryAfterMs?: number
-  /** The same request cannot succeed before something is changed here, although others with this code may. */
+  /** A retry cannot succeed until somebody changes this server, although the code is retryable in general. */
   final?: boolean
   /** Further members of the error body, for codes that carry facts: `required_scope`, `eta_seconds`, `reset_at`. */
   facts?: Record<string, string | number | boolean | null>
   /** One entry per wrong field, where more than one is wrong. */
   details?: FailureDetail[]
-  /** The same, of one wrong field too, for the surfaces that speak FastAPI's words. */
+  /** The same in the form of FastAPI, also where only one field is wrong. */
   validation?: ValidationDetail[]
-  /** The words of an engine, for the log and operators. Never shown to callers. */
+  /** The error message of an engine, for the log and operators. Never shown to callers. */
   engineText?: string | undefined
   /** Logged, never shown. */
   cause?: unknown
 }
 
-/** The one error of this program. The message is a sentence for the caller that names the thing and what to do. */
+/** The only error class of this program. The message is a sentence for the caller: what happened, to what, what to do. */
 export class Failure extends Error {
   override readonly name = 'Failure'
   readonly code: FailureCode
@@ -129,7 +129,7 @@ export class Failure extends Error {
     return failures[this.code].retry && !this.final
   }
 
-  /** What we did not throw ourselves is `internal_error`: logged in full, shown as nothing. */
+  /** Turns any other error into `internal_error`: the log has all of it, the caller sees none of it. */
   static from(thrown: unknown): Failure {
     return thrown instanceof Failure
       ? thrown

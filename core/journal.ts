@@ -1,15 +1,15 @@
 import { type Log, openLog } from './log.ts'
 
 export interface Journal {
-  /** Lines that are kept, oldest first, each the JSON text of one entry of the log. */
+  /** Returns the kept lines, oldest first, each the JSON text of one log entry. */
   recent(): string[]
   /** Calls the listener with each line from now on, until the function that it returns is called. */
   follow(listener: (line: string) => void): () => void
 }
 
 /**
- * Keeps the end of the server's own log, from `info` upwards whatever is written to standard error, for those who ask
- * the server for it. Bounded: the newest `maxBytes` stay. The log it gives goes on writing to the one it was opened on.
+ * Keeps the newest `maxBytes` of the server's own log in memory, for API clients that read it: levels from `info` up,
+ * whatever level is written to standard error. The returned log also writes to `log`.
  */
 export function openJournal(log: Log, maxBytes = 1 << 20): { log: Log; journal: Journal } {
   const kept: string[] = []

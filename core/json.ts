@@ -17,8 +17,8 @@ export interface JsonBounds {
 
 /**
  * Parses JSON from outside. Depth and number of members are counted on the bytes first, because JSON.parse accepts
- * 200,000 nested brackets and everything that touches the value afterwards then overflows the stack.
- * An empty body is `{}`: clients send `Content-Type: application/json` with nothing behind it.
+ * 200,000 nested brackets, and code that walks such a value overflows the stack.
+ * An empty body is `{}`: clients send `Content-Type: application/json` with an empty body.
  * Throws Failure `invalid_json`.
  */
 export function parseJson(bytes: Buffer, bounds: JsonBounds): unknown {
@@ -49,10 +49,10 @@ function checkBounds(bytes: Buffer, bounds: JsonBounds): void {
   }
 }
 
-/** Of a string, what is looked at byte by byte: most end before it would pay to ask. */
+/** Bytes of a string that are read one by one before indexOf is called: most strings end earlier. */
 const shortString = 64
 
-/** The position of the closing quote. Native indexOf carries the long strings (inline images) at memory speed. */
+/** Returns the position of the closing quote. Native indexOf reads long strings (inline images) at memory speed. */
 function endOfString(bytes: Buffer, start: number): number {
   const near = Math.min(bytes.length, start + shortString)
   let from = start + 1

@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs'
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export type LogFields = Record<string, string | number | boolean | null | undefined>
 
-/** Where the program speaks to its operator: one JSON object a line on standard error, no prompts, no secrets. */
+/** The log for operators: one JSON object a line on standard error, without prompts and secrets. */
 export interface Log {
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
@@ -14,12 +14,12 @@ export interface Log {
 const order: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
 const secret = /sk-[A-Za-z0-9-]{12,}|hf_[A-Za-z0-9]{16,}|Bearer\s+\S+|\/\/[^/\s:@]+:[^/\s@]+@/g
 
-/** The text without what looks like a secret: tokens of ours and of model hubs, bearer headers, passwords in addresses. */
+/** Replaces what looks like a secret: tokens of infer and of model hubs, bearer headers, passwords in URLs. */
 export const redact = (text: string): string => text.replace(secret, '[redacted]')
 
 /**
- * A log that writes JSON lines to a file descriptor. The write is synchronous so that a line written just before
- * the process dies is there to read.
+ * Opens a log that writes JSON lines to standard error. Writes are synchronous, so that a line written just before the
+ * process ends is not lost.
  */
 export function openLog(level: LogLevel = 'info', write: (line: string) => void = line => writeSync(2, line)): Log {
   const at =
@@ -38,7 +38,7 @@ export function openLog(level: LogLevel = 'info', write: (line: string) => void 
           `${JSON.stringify({ time: new Date().toISOString(), level: name, message: redact(message), ...shown, ...why })}\n`,
         )
       } catch {
-        // A full disk or a closed terminal must not take the server down.
+        // A full disk or a closed terminal must not end the server.
       }
     }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }

@@ -1,45 +1,46 @@
-/** The name that was meant, if one of those there are is written nearly so. */
+/** Returns the most similar of the names; undefined where none is similar. */
 export function nearest(name: string, names: Iterable<string>): string | undefined {
-  let best: { known: string; far: number } | undefined
+  let best: { known: string; edits: number } | undefined
   for (const known of names) {
-    const far = distance(name.toLowerCase(), known.toLowerCase())
-    if (!best || far < best.far) best = { known, far }
+    const edits = distance(name.toLowerCase(), known.toLowerCase())
+    if (!best || edits < best.edits) best = { known, edits }
   }
-  return best && best.far <= Math.max(1, name.length / 3) ? best.known : undefined
+  return best && best.edits <= Math.max(1, name.length / 3) ? best.known : undefined
 }
 
 /**
- * The names of models that were probably meant, nearest first, `most` at most: written nearly so, with or without what
- * precedes the last slash, or a part of one.
+ * Returns at most `max` model ids that the caller probably meant, most similar first. Only the part after the last slash
+ * is compared: it is similar, or one contains the other.
  */
-export function nearestModels(id: string, ids: Iterable<string>, most = 3): string[] {
-  const wanted = lastPart(id.slice(0, 128).toLowerCase())
-  const found: { known: string; far: number }[] = []
-  if (wanted === '') return []
+export function nearestModels(id: string, ids: Iterable<string>, max = 3): string[] {
+  const requested = lastPart(id.slice(0, 128).toLowerCase())
+  const found: { known: string; edits: number }[] = []
+  if (requested === '') return []
   for (const known of ids) {
     const part = lastPart(known.toLowerCase())
-    const apart = Math.abs(part.length - wanted.length)
-    const far = Math.max(1, Math.min(part.length, wanted.length) / 3)
-    // A name of which the other is the beginning or the end: 'qwen3' for 'qwen3-8b-instruct'.
-    const contained = Math.min(part.length, wanted.length) >= 3 && (part.includes(wanted) || wanted.includes(part))
-    // Names of other lengths cannot be near, and need not be compared.
-    const distant = apart > far && !contained ? Infinity : distance(wanted, part)
-    if (distant <= far || contained) found.push({ known, far: distant })
+    const shorter = Math.min(part.length, requested.length)
+    const maxEdits = Math.max(1, shorter / 3)
+    // One name contains the other: 'qwen3' for 'qwen3-8b-instruct'.
+    const contained = shorter >= 3 && (part.includes(requested) || requested.includes(part))
+    // Names whose lengths differ by more than `maxEdits` need not be compared.
+    const isFar = Math.abs(part.length - requested.length) > maxEdits && !contained
+    const edits = isFar ? Infinity : distance(requested, part)
+    if (edits <= maxEdits || contained) found.push({ known, edits })
   }
   return found
-    .toSorted((a, b) => a.far - b.far || (a.known < b.known ? -1 : 1))
-    .slice(0, most)
+    .toSorted((a, b) => a.edits - b.edits || (a.known < b.known ? -1 : 1))
+    .slice(0, max)
     .map(({ known }) => known)
 }
 
 const lastPart = (id: string): string => id.slice(id.lastIndexOf('/') + 1)
 
-/** ` Did you mean 'a' or 'b'?` for such names; nothing where there are none. */
+/** Returns ` Did you mean 'a' or 'b'?` for such names; an empty text without names. */
 export function didYouMean(names: readonly string[]): string {
   return names.length === 0 ? '' : ` Did you mean ${names.map(name => `'${name}'`).join(' or ')}?`
 }
 
-/** How many letters must be added, removed, changed or swapped with their neighbour to get from one word to the other. */
+/** Returns how many letters must be added, removed, changed or swapped with their neighbour to turn one word into another. */
 function distance(from: string, to: string): number {
   let before: number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, at) => at)

@@ -1,17 +1,17 @@
 import ipaddr from 'ipaddr.js'
 
-/** A range that is not public and may be fetched from all the same. */
+/** A range of addresses from which media may be fetched although it is not public. */
 export type Network = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
-const everyPublic6 = ipaddr.parseCIDR('2000::/3')
-/** Azure answers its machines there with their credentials, on an address that looks public. */
-const platform = '168.63.129.16'
+const globalUnicast6 = ipaddr.parseCIDR('2000::/3')
+/** Azure serves the credentials of its virtual machines at this address, which looks public. */
+const azurePlatform = '168.63.129.16'
 
-/** Whether a text is one address, or a range in CIDR notation. */
+/** Whether a text is an address or a range in CIDR notation. */
 export const isNetwork = (text: string): boolean =>
   isAddress(text) || ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)
 
-/** Such a text as a range. */
+/** Returns such a text as a range. */
 export function networkOf(text: string): Network {
   if (!isAddress(text)) return ipaddr.parseCIDR(text)
   const address = ipaddr.process(text)
@@ -19,15 +19,14 @@ export function networkOf(text: string): Network {
 }
 
 /**
- * Whether an address lies in the public internet. Of IPv6 only what has been given out is public, and none of the forms
- * that carry an IPv4 address through a translator: where those lead to is not for us to know. What is no address is not
- * public either.
+ * Whether an address is in the public internet. Of IPv6 only the allocated range is public, without the forms that carry
+ * an IPv4 address through a translator, because we cannot know where those lead. False for texts that are not addresses.
  */
 export function isPublic(text: string): boolean {
   if (!isAddress(text)) return false
   const address = ipaddr.process(text)
   if (address.range() !== 'unicast') return false
-  return address.kind() === 'ipv4' ? address.toString() !== platform : address.match(everyPublic6)
+  return address.kind() === 'ipv4' ? address.toString() !== azurePlatform : address.match(globalUnicast6)
 }
 
 /** Whether an address lies in one of the networks. */
@@ -37,7 +36,7 @@ export function isWithin(text: string, networks: readonly Network[]): boolean {
   return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 }
 
-/** With four parts only: what a URL's parser or a resolver gives has no other form. Zones are no part of an address. */
+/** IPv4 with four parts only, because URL parsers and resolvers give no other form. IPv6 without a zone. */
 function isAddress(text: string): boolean {
   return text.includes(':')
     ? !text.includes('%') && ipaddr.IPv6.isValid(text)

@@ -12,7 +12,7 @@ export interface PortHolder {
 
 /**
  * Finds the process that listens on a TCP port, from the tables of Linux in /proc. Undefined when nothing listens there,
- * or when the process belongs to a user whose files this one cannot read.
+ * or when the process belongs to a user whose /proc entries we cannot read.
  */
 export function findPortHolder(port: number): PortHolder | undefined {
   const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap(path => listeningInodes(readText(path), port)))
@@ -30,7 +30,7 @@ export function findPortHolder(port: number): PortHolder | undefined {
   return undefined
 }
 
-/** `socket:[inode]` of each socket that listens on the port, by a table in the form of /proc/net/tcp. */
+/** Returns `socket:[inode]` of each socket that listens on the port, from a table in the form of /proc/net/tcp. */
 export function listeningInodes(table: string, port: number): string[] {
   const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   return table
@@ -41,7 +41,7 @@ export function listeningInodes(table: string, port: number): string[] {
     .map(fields => `socket:[${fields[9]}]`)
 }
 
-/** What each file descriptor of a process refers to. */
+/** Returns what each file descriptor of a process refers to. */
 const openFiles = (pid: string): string[] => readFolder(`/proc/${pid}/fd`).map(fd => readLink(`/proc/${pid}/fd/${fd}`))
 
 function readLink(path: string): string {

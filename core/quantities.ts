@@ -13,7 +13,7 @@ const byteUnits = {
   TiB: 2 ** 40,
 } as const
 
-/** A length of time in the configuration: `250ms`, `30s`, `5m`, `2h`, or a number of milliseconds. Milliseconds inside. */
+/** A duration in the configuration: `250ms`, `30s`, `5m`, `2h`, or a number of milliseconds. Parsed to milliseconds. */
 export const Duration = z
   .union([
     z.number().int().min(0),
@@ -26,7 +26,7 @@ export const Duration = z
   })
   .meta({ unit: 'milliseconds' })
 
-/** A size in the configuration: `512MiB`, `24GB`, or a number of bytes. Bytes inside. */
+/** A size in the configuration: `512MiB`, `24GB`, or a number of bytes. Parsed to bytes. */
 export const Bytes = z
   .union([z.number().int().min(0), z.string().regex(/^\d+(\.\d+)? ?([KMGT]i?)?B$/, 'Write a size as 512MiB or 24GB.')])
   .transform(value => {
@@ -36,16 +36,16 @@ export const Bytes = z
   })
   .meta({ unit: 'bytes' })
 
-/** Returns milliseconds as `Duration` reads them, in the largest unit that needs no fraction: `90s`, `7d`. */
+/** Formats milliseconds in the largest unit that needs no fraction: `90s`, `7d`. `Duration` parses the result. */
 export const durationText = (ms: number): string => inLargestUnit(ms, durationUnits)
 
-/** Returns bytes as `Bytes` reads them, in the largest binary unit that needs no fraction: `96KiB`, `1GiB`. */
+/** Formats bytes in the largest binary unit that needs no fraction: `96KiB`, `1GiB`. `Bytes` parses the result. */
 export const bytesText = (bytes: number): string => {
   const { B, KiB, MiB, GiB, TiB } = byteUnits
   return inLargestUnit(bytes, { B, KiB, MiB, GiB, TiB })
 }
 
-/** `units` ascend from the one of which there can be no fraction. */
+/** `units` are in ascending order; every value is a multiple of the first. */
 function inLargestUnit(value: number, units: Readonly<Record<string, number>>): string {
   const fitting = Object.entries(units).filter(([, size]) => value % size === 0)
   const [name, size] = (value === 0 ? fitting[0] : fitting.at(-1)) ?? ['', 1]

@@ -1,37 +1,37 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Milliseconds since 1970 that only move as fast as time does, whatever is done to the clock of the machine. */
+/** Milliseconds since 1970 on a clock that never jumps, even when somebody sets the clock of the machine. */
 export interface SteadyTime {
   now(): number
 }
 
-/** How far a clock has been set forward is known from the time since the machine started. */
+/** Both clocks of the machine. The uptime shows how far the wall clock was set forward or back. */
 export interface MachineTime {
-  /** Identifies this start of the machine; undefined where the system does not say. */
+  /** Identifies this boot of the machine; undefined where the system does not tell. */
   bootId: string | undefined
-  /** Since that start, milliseconds. */
+  /** Milliseconds since the boot. */
   uptimeMs: number
   wallMs: number
 }
 
 interface Origin {
   bootId: string
-  /** Steady time at the start of the machine. */
+  /** Steady time at the boot of the machine. */
   at: number
 }
 
 /**
- * Returns the steady time at the start of the machine. While the machine runs it stays what it was first. After another
- * start of the machine only its clock is left to go by.
+ * Returns the steady time at the boot of the machine. It keeps its first value until the machine is booted again. After
+ * a boot it is computed from the wall clock, because nothing else is known.
  */
 export function originOf({ bootId, uptimeMs, wallMs }: MachineTime, stored: Origin | undefined): number {
   return stored !== undefined && stored.bootId === bootId ? stored.at : wallMs - uptimeMs
 }
 
 /**
- * Opens the steady time of a data directory, in which the origin is kept so that a restart of the server after a jump of
- * the clock goes on where the server before was.
+ * Opens the steady time of a data directory. The origin is stored there, so that after a jump of the wall clock a
+ * restarted server continues the time of the server before it.
  */
 export function openSteadyTime(dataDir: string, machine: MachineTime = machineTime()): SteadyTime {
   const path = join(dataDir, 'steady-time.json')
@@ -47,11 +47,11 @@ function machineTime(): MachineTime {
   const wallMs = Date.now()
   try {
     const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-    // Counts time in suspend too.
+    // The uptime includes time in suspend.
     const uptimeMs = Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000
     if (Number.isFinite(uptimeMs)) return { bootId, uptimeMs, wallMs }
   } catch {
-    // Without it a restart goes by the clock.
+    // Without /proc a restarted server uses the wall clock.
   }
   return { bootId: undefined, uptimeMs: 0, wallMs }
 }
@@ -70,6 +70,6 @@ function writeOrigin(path: string, origin: Origin): void {
     writeFileSync(`${path}.new`, JSON.stringify(origin), { mode: 0o600 })
     renameSync(`${path}.new`, path)
   } catch {
-    // A full disk is no reason not to start: a later start goes by the clock.
+    // A full disk must not prevent the start: the next start uses the wall clock.
   }
 }

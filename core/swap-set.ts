@@ -1,14 +1,14 @@
-/** What can be in one SwapSet at a time; the set writes where. */
+/** A member of at most one SwapSet at a time. */
 export interface SwapSetMember {
-  /** Its place in the set, -1 while it is in none. */
+  /** Index in the set, -1 while it is in none. The set writes it. */
   setIndex: number
 }
 
 /**
- * A set of what comes and goes with every request. A `Set` would do, at a price that is paid elsewhere: V8 replaces its
- * table after so many deletions, and each table that is given up points at the next. Once one of them is in the old
- * generation, all that was ever in flight at such a moment is kept and copied until the next full collection: at 64
- * requests in flight that made every minor collection three times as long.
+ * A set for members that are added and removed with every request. A `Set` would make garbage collection slow: V8
+ * replaces its table after a number of deletions, and each old table points to the next one. Once an old table is in the
+ * old generation, it keeps all members of the tables after it alive until the next full collection. With 64 requests in
+ * flight every minor collection took three times as long.
  */
 export class SwapSet<T extends SwapSetMember> implements Iterable<T> {
   #members: T[] = []
@@ -17,12 +17,12 @@ export class SwapSet<T extends SwapSetMember> implements Iterable<T> {
     return this.#members.length
   }
 
-  /** Adds one that is in no set. */
+  /** Adds a member that is in no set. */
   add(member: T): void {
     member.setIndex = this.#members.push(member) - 1
   }
 
-  /** Takes it out; the last one takes its place. Does nothing for one that is not there. */
+  /** Removes a member and moves the last one to its index. Does nothing for an object that is not in the set. */
   delete(member: T): void {
     const { setIndex } = member
     if (this.#members[setIndex] !== member) return
@@ -33,7 +33,7 @@ export class SwapSet<T extends SwapSetMember> implements Iterable<T> {
     this.#members[setIndex] = last
   }
 
-  /** Those that are there now, in no order, whatever comes and goes meanwhile. */
+  /** Iterates over a copy of the members, in no particular order: the set may change meanwhile. */
   [Symbol.iterator](): ArrayIterator<T> {
     return this.#members.slice().values()
   }

@@ -2,24 +2,24 @@ import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { loadAudioDecoders } from '../assets.ts'
 import { Failure } from '../failure.ts'
 import { diskFailure } from '../files/write.ts'
+import type * as AudioDecoders from './audio-decoders.ts'
 import { type AudioKind, audioKindOf } from './audio-kind.ts'
 import { openResampler } from './resample.ts'
-import type * as AudioDecoders from './sound-decoders.ts'
 import { readWavHead, wavSamples } from './wav.ts'
 
-/** What a sound may come to. */
+/** Limits of decoded audio. */
 export interface AudioLimits {
-  /** How long it may last. */
+  /** Maximum duration. */
   seconds: number
-  /** Bytes of the samples that are written. What a decoder gives on the way may be eight times that: nobody holds it. */
+  /** Maximum bytes of written samples. A decoder may give eight times as many, which are never all in memory. */
   bytes: number
-  /** Samples a second that are written. */
+  /** Samples a second of the output. */
   rate: number
-  /** Milliseconds that it may take. */
+  /** Maximum time for decoding, milliseconds. */
   ms: number
 }
 
-/** A sound that was decoded: so many samples were written. */
+/** How many samples were written. */
 export interface DecodedSamples {
   samples: number
 }
@@ -30,20 +30,20 @@ interface Piece {
 }
 
 /**
- * So little goes into a decoder at once, because of some formats a few bytes come to a megabyte: what has come out is
- * counted before more goes in.
+ * Bytes that a decoder gets at a time. In some formats a few bytes decode to a megabyte, so the output is counted before
+ * the decoder gets more.
  */
 const pieceBytes = 2 << 10
 const headBytes = 64 << 10
-/** An hour in two channels of 96,000 samples a second comes to five times what is written of it. */
+/** A decoder may give `bytes` times this. An hour in two channels of 96,000 samples a second gives five times the default. */
 const maxDecoded = 8
-const rates = { least: 4_000, most: 384_000 }
+const rates = { min: 4_000, max: 384_000 }
 
-export const invalidAudio = (what: string): Failure => new Failure('invalid_audio', `The sound ${what}.`)
+export const invalidAudio = (what: string): Failure => new Failure('invalid_audio', `The audio ${what}.`)
 
 /**
- * Writes the sound in the file `from` as samples of 16 bits in one channel to the new file `into`. Throws Failure
- * `invalid_audio` for what is none, is damaged, or comes to more than it may; `disk_full`.
+ * Decodes the audio file `from` to 16-bit samples in one channel and writes them to the new file `into`. Throws Failure
+ * `invalid_audio` if the file is not audio, is damaged or exceeds the limits; `disk_full`.
  */
 export async function decodeAudio(from: string, into: string, bounds: AudioLimits): Promise<DecodedSamples> {
   const source = openSync(from, 'r')
@@ -57,7 +57,7 @@ export async function decodeAudio(from: string, into: string, bounds: AudioLimit
     if ('other' in found)
       throw invalidAudio(
         found.other === null
-          ? 'is of no kind that is known here'
+          ? 'has an unknown format'
           : `is ${found.other}, which needs ffmpeg on this server; send WAV, MP3, FLAC or Ogg`,
       )
     if (found.kind === 'wav') readWav(source, head.subarray(0, length), writer)
@@ -73,42 +73,42 @@ export async function decodeAudio(from: string, into: string, bounds: AudioLimit
   }
 }
 
-/** Takes pieces of any rate and any number of channels, and counts. */
+/** Writes pieces of any rate and any number of channels, and counts the samples. */
 function openWriter(target: number, bounds: AudioLimits) {
-  const waiting = Buffer.alloc(64 << 10)
-  const until = performance.now() + bounds.ms
-  let held = 0
+  const buffer = Buffer.alloc(64 << 10)
+  const deadline = performance.now() + bounds.ms
+  let buffered = 0
   let samples = 0
-  let taken = 0
+  let decodedBytes = 0
   let rate: number | undefined
   let resample: ((piece: Float32Array) => void) | undefined
 
   const flush = () => {
-    // A disk that fills up takes a part first.
-    for (let at = 0; at < held; ) at += writeSync(target, waiting, at, held - at)
-    held = 0
+    // Writes can be partial when the disk fills up.
+    for (let at = 0; at < buffered; ) at += writeSync(target, buffer, at, buffered - at)
+    buffered = 0
   }
   const put = (sample: number) => {
     if (++samples > bounds.seconds * bounds.rate)
-      throw invalidAudio(`lasts longer than ${bounds.seconds} s, the most here`)
-    // What is no number counts as silence.
+      throw invalidAudio(`lasts longer than ${bounds.seconds} s, the maximum`)
+    // NaN counts as silence.
     const value = Math.max(-32_768, Math.min(32_767, Math.round((sample || 0) * 32_768)))
-    held = waiting.writeInt16LE(value, held)
-    if (held === waiting.length) flush()
+    buffered = buffer.writeInt16LE(value, buffered)
+    if (buffered === buffer.length) flush()
   }
 
   return {
     samples: () => samples,
     end: flush,
     take({ channelData, sampleRate }: Piece) {
-      if (performance.now() >= until) throw invalidAudio(`could not be decoded within ${bounds.ms / 1000} s`)
+      if (performance.now() >= deadline) throw invalidAudio(`could not be decoded within ${bounds.ms / 1000} s`)
       const [first] = channelData
       if (!first || first.length === 0) return
-      taken += first.length * channelData.length * 2
-      if (taken > maxDecoded * bounds.bytes) throw invalidAudio('holds more than can be read of it here')
-      if (!(sampleRate >= rates.least && sampleRate <= rates.most))
-        throw invalidAudio(`has ${sampleRate} samples a second; ${rates.least} to ${rates.most} are read`)
-      if (rate !== undefined && rate !== sampleRate) throw invalidAudio('changes its rate in the middle')
+      decodedBytes += first.length * channelData.length * 2
+      if (decodedBytes > maxDecoded * bounds.bytes) throw invalidAudio('decodes to more data than is allowed')
+      if (!(sampleRate >= rates.min && sampleRate <= rates.max))
+        throw invalidAudio(`has ${sampleRate} samples a second; ${rates.min} to ${rates.max} are supported`)
+      if (rate !== undefined && rate !== sampleRate) throw invalidAudio('changes its sample rate in the middle')
       rate = sampleRate
       resample ??= openResampler(sampleRate, bounds.rate, put)
       resample(mixed(channelData))
@@ -158,11 +158,11 @@ async function readPacked(kind: Exclude<AudioKind, 'wav'>, source: number, write
   }
 }
 
-/** What a decoder throws is about the file, whatever it says. */
+/** Any error of a decoder means that the file is bad. */
 function decoded(work: () => Piece): Piece {
   try {
     return work()
   } catch (cause) {
-    throw new Failure('invalid_audio', 'The sound cannot be decoded: its file is damaged or cut short.', { cause })
+    throw new Failure('invalid_audio', 'The audio cannot be decoded: its file is damaged or cut short.', { cause })
   }
 }

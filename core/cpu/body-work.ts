@@ -4,15 +4,15 @@ import { Failure } from '../failure.ts'
 import { type JsonBounds, parseJson } from '../json.ts'
 
 export interface BodyOptions {
-  /** Whether its hash is wanted, for an idempotency key. */
+  /** Whether to compute the hash of the body, for an idempotency key. */
   hash: boolean
-  /** Whether the files inside it are taken out. */
+  /** Whether to extract the files inside the body. */
   files: boolean
-  /** What is wanted as text, because it is only passed on. */
+  /** Which members to return as text, because they are only passed on. */
   asText?: TextOptions | undefined
 }
 
-/** Members of the body that are objects, and what is left out of those. */
+/** Members of the body that are objects, and which of their own members to remove. */
 export interface TextOptions {
   members: readonly string[]
   without: readonly string[]
@@ -23,28 +23,28 @@ export interface ReadBody {
   value: unknown
   hash: string | undefined
   /**
-   * Of files that came inside the body as `data:` addresses, the bytes by the short address that stands in the value in
-   * their place. So they reach the loop without being copied, decoded or looked at there.
+   * Bytes of the files that the body has as `data:` URLs, by the short URL that replaces each in the value. So the main
+   * thread neither copies nor decodes them.
    */
   inline: Map<string, Uint8Array<ArrayBuffer>>
-  /** What was wanted as text, as JSON; an empty object stands in its place in the value. */
+  /** JSON text of the members of `asText`; an empty object replaces each in the value. */
   texts: Map<string, string>
 }
 
-/** Shorter ones are as well left where they are. */
+/** Shorter `data:` URLs stay in the value, in characters. */
 const minLength = 16 << 10
 
 /**
- * Parses a body from outside, for a thread as well as for the loop. Throws Failure `invalid_json`, and `invalid_value`
- * for a file that is not base64.
+ * Parses a body from outside, in a thread or in the event loop. Throws Failure `invalid_json`, and `invalid_value` for a
+ * file that is not base64.
  */
 export function readBodyValue(body: Buffer, bounds: JsonBounds, { hash, files, asText }: BodyOptions): ReadBody {
   const value = parseJson(body, bounds)
-  // Of what was sent, files and all.
+  // The hash covers the body as it was sent, with its files.
   const hashed = hash ? canonicalHash(value) : undefined
   const inline = new Map<string, Uint8Array<ArrayBuffer>>()
-  const left = files ? withoutFiles(value, '', inline) : value
-  return { value: left, hash: hashed, inline, texts: asText ? textsIn(left, asText) : new Map<string, string>() }
+  const short = files ? withoutFiles(value, '', inline) : value
+  return { value: short, hash: hashed, inline, texts: asText ? textsIn(short, asText) : new Map<string, string>() }
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -64,27 +64,27 @@ function textsIn(value: unknown, { members, without }: TextOptions): Map<string,
 
 function withoutFiles(value: unknown, path: string, inline: ReadBody['inline']): unknown {
   if (typeof value === 'string')
-    return value.length >= minLength && value.startsWith('data:') ? taken(value, path, inline) : value
+    return value.length >= minLength && value.startsWith('data:') ? extracted(value, path, inline) : value
   if (value === null || typeof value !== 'object') return value
   for (const [name, part] of Object.entries(value)) {
-    const left = withoutFiles(part, path === '' ? name : `${path}.${name}`, inline)
-    if (left !== part) (value as Record<string, unknown>)[name] = left
+    const short = withoutFiles(part, path === '' ? name : `${path}.${name}`, inline)
+    if (short !== part) (value as Record<string, unknown>)[name] = short
   }
   return value
 }
 
-/** `data:image/png;base64,…` becomes `data:image/png;inline=<random>`: a name that nobody can have sent. */
-function taken(address: string, path: string, inline: ReadBody['inline']): string {
-  const comma = address.indexOf(',', 5)
-  const head = address.slice(5, comma < 0 ? 0 : Math.min(comma, 200))
+/** Replaces `data:image/png;base64,…` by `data:image/png;inline=<random>`, a name that no client can have sent. */
+function extracted(url: string, path: string, inline: ReadBody['inline']): string {
+  const comma = url.indexOf(',', 5)
+  const head = url.slice(5, comma < 0 ? 0 : Math.min(comma, 200))
   if (!/;base64$/i.test(head))
     throw new Failure('invalid_value', `'${path}' holds a file that is not base64: \`data:image/png;base64,…\`.`, {
       param: path,
     })
   const type = head.slice(0, -';base64'.length).replace(/[^\w/+.;=-]/g, '')
   const name = `data:${type};inline=${randomUUID()}`
-  const decoded = Buffer.from(address.slice(comma + 1), 'base64')
-  // Its own memory, so that it can be given to another thread.
+  const decoded = Buffer.from(url.slice(comma + 1), 'base64')
+  // A copy in its own memory, so that it can be transferred to another thread.
   inline.set(name, new Uint8Array(decoded))
   return name
 }

@@ -11,14 +11,14 @@ import type { WorkAnswer } from './serve-work.ts'
 import { isSmallBody, poolOfBody } from './small-body.ts'
 import type { ThreadWork } from './thread-work.ts'
 
-/** Up to here it takes the loop longer to receive a value of many parts from a thread than to parse it, and the thread's time comes on top. */
+/** Bodies up to this size are parsed in the event loop: receiving a value of many parts from a thread takes it longer. */
 const parsedBytes = 256 << 10
 
-/** Whether a buffer can be transferred: small ones share Node's pool with others, and would take those along. */
+/** Whether a buffer can be transferred. Small buffers share memory of Node's pool with others and cannot. */
 const ownsItsBytes = (bytes: Buffer): bytes is Buffer<ArrayBuffer> =>
   bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength
 
-/** For files that engines write; no known model makes larger ones. */
+/** Limits of images that engines write; no known model writes larger ones. */
 const thumbnailRules: ImageRules = {
   formats: ['jpeg', 'png', 'webp'],
   maxBytes: 512 << 20,
@@ -26,19 +26,19 @@ const thumbnailRules: ImageRules = {
   maxSide: 16_384,
 }
 
-/** How a function runs in a thread. */
+/** Options of one call of a thread. */
 export interface CallOptions {
-  /** Buffers in the request that are transferred instead of copied, where that is possible; unusable afterwards. */
+  /** Buffers of the request to transfer instead of copying, where that is possible; unusable afterwards. */
   give?: readonly Buffer[]
-  /** Ports in the request. */
+  /** Message ports of the request, which are always transferred. */
   ports?: readonly Transferable[]
-  /** Aborts the work: while it runs, its thread ends with it. */
+  /** Aborts the work. If it is running, its thread ends. */
   signal?: AbortSignal | undefined
 }
 
 /**
- * Calls a function of a record of thread work by its name, in a pool. Rejects with the function's Failure, with Failure
- * `no_capacity` where too many calls wait, or with the reason of the signal.
+ * Calls a function of a record of thread work in a pool. Rejects with the function's Failure, with Failure `no_capacity`
+ * if too many calls wait, or with the reason of the signal.
  */
 export type CallThread<Work extends ThreadWork> = <Name extends keyof Work & string>(
   pool: PoolName,
@@ -47,7 +47,7 @@ export type CallThread<Work extends ThreadWork> = <Name extends keyof Work & str
   options?: CallOptions,
 ) => Promise<Awaited<ReturnType<Work[Name]>>['value']>
 
-/** Opens the threads for work that needs the processor for longer than the event loop can spare. */
+/** Opens the thread pools for work that would block the event loop for too long. */
 export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> = {}) {
   const pools = openPools({ threads, maxQueue })
 
@@ -63,11 +63,11 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
   const own = calling<typeof cpuWork>()
 
   return {
-    /** `call` with the types of a record of thread work, which the entry of the threads must contain. */
+    /** Returns `call` with the types of a record of thread work. The entry point of the threads must contain the record. */
     calling,
     /**
-     * `readBodyValue`, here or in a thread: a value where it is cheap, a promise where it is not. `asText` is heeded
-     * only in a thread, where it saves the event loop time.
+     * Runs `readBodyValue` in the event loop, which returns a value, or in a thread, which returns a promise. `asText` has
+     * an effect only in a thread, where it saves time of the event loop.
      */
     readBody(body: Buffer, bounds: JsonBounds, options: BodyOptions): ReadBody | Promise<ReadBody> {
       const onlyParsed = body.length <= parsedBytes && !options.hash && !options.files && !options.asText
@@ -77,18 +77,18 @@ export function openCpu({ threads = 2, maxQueue = 256 }: Partial<PoolsOptions> =
     },
     /** Decodes an image to its last pixel and returns its format and size. Throws Failure `invalid_image`. */
     image: (image: ImageSource, rules: ImageRules) => own('images', 'checkImage', { image, rules }),
-    /** Encodes an image again: upright, in sRGB, without metadata. With `give` its bytes are transferred. Throws Failure `invalid_image`. */
-    redraw: (image: Buffer | string, rules: ImageRules, as: ReencodeAs, { give = false } = {}) =>
+    /** Re-encodes an image: upright, sRGB, no metadata. With `give` its bytes are transferred. Throws Failure `invalid_image`. */
+    reencode: (image: Buffer | string, rules: ImageRules, as: ReencodeAs, { give = false } = {}) =>
       own('images', 'reencodeImage', { image, rules, as }, give && typeof image !== 'string' ? { give: [image] } : {}),
     /** Makes a small WebP of an image. Throws Failure `invalid_image`. */
     thumbnail: (image: ImageSource, longestSide = 320) =>
       own('images', 'thumbnail', { image, rules: thumbnailRules, longestSide }),
-    /** `decodeAudio`: from one file into another. Throws Failure `invalid_audio`, `disk_full`, or the signal's reason. */
-    sound: (from: string, into: string, bounds: AudioLimits, signal?: AbortSignal) =>
-      own('sounds', 'decodeAudio', { from, into, bounds }, { signal }),
+    /** Decodes one audio file into another. Rejects with Failure `invalid_audio`, `disk_full`, or the signal's reason. */
+    decodeAudio: (from: string, into: string, bounds: AudioLimits, signal?: AbortSignal) =>
+      own('audio', 'decodeAudio', { from, into, bounds }, { signal }),
     /**
-     * Encodes samples as MP3 while they come: mono, 16 bits, `rate` of them a second. The stream fails with Failure
-     * `no_capacity` where too many are encoded at once.
+     * Encodes a stream of samples as MP3: mono, 16 bits, `rate` samples a second. The stream fails with Failure
+     * `no_capacity` if too many streams are encoded at once.
      */
     mp3: (rate: number): Mp3Stream =>
       new Mp3Stream(port => own('encoders', 'encodeMp3', { rate, port }, { ports: [port] })),

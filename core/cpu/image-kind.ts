@@ -1,13 +1,13 @@
-/** Formats of pictures that are decoded here. */
+/** Image formats that can be decoded. */
 export const imageFormats = ['jpeg', 'png', 'webp'] as const
 export type ImageFormat = (typeof imageFormats)[number]
 
-/** What a file is by its first bytes, whatever its name says. */
+/** The format of a file by its first bytes; its name does not matter. */
 export type ImageKind = { format: ImageFormat; animated: boolean } | { other: string }
 
 /**
- * Tells a picture by its content, before any decoder sees it. What is not among the formats above is called by the name
- * that people know it by. Pure; reads at most the heads of the chunks before the pixels.
+ * Detects the format of an image by its content, before any decoder reads it. `other` is the common name of any other
+ * format. Pure; reads at most the headers of the chunks before the pixels.
  */
 export function imageKindOf(bytes: Buffer): ImageKind {
   if (bytes.length === 0) return { other: 'empty' }
@@ -17,10 +17,10 @@ export function imageKindOf(bytes: Buffer): ImageKind {
   if (at(0, 'RIFF') && at(8, 'WEBP'))
     return { format: 'webp', animated: at(12, 'VP8X') && ((bytes[20] ?? 0) & 2) !== 0 }
   const brand = at(4, 'ftyp') ? bytes.toString('latin1', 8, 12) : undefined
-  if (brand !== undefined) return { other: boxed(brand) }
+  if (brand !== undefined) return { other: brandName(brand) }
   const found = others.find(([offset, magic]) => at(offset, magic))
   if (found) return { other: found[2] }
-  return { other: isMarkup(bytes) ? 'an SVG or another text in XML' : 'no picture' }
+  return { other: isMarkup(bytes) ? 'an SVG or another text in XML' : 'of an unknown format' }
 }
 
 const others: readonly [offset: number, magic: string, name: string][] = [
@@ -39,8 +39,8 @@ const others: readonly [offset: number, magic: string, name: string][] = [
   [0, '\x1aE\xdf\xa3', 'a video (Matroska or WebM)'],
 ]
 
-/** Files made of boxes tell their kind in the first. */
-function boxed(brand: string): string {
+/** Names the format of an ISO media file by the brand in its first box. */
+function brandName(brand: string): string {
   if (/^(avif|avis)$/.test(brand)) return 'an AVIF'
   return /^(hei[cfmsx]|hev[cmsx]|mif1|msf1)$/.test(brand) ? 'a HEIF or HEIC' : 'a video (MP4 or QuickTime)'
 }
@@ -49,17 +49,17 @@ const isMarkup = (bytes: Buffer): boolean =>
   /^\ufeff?\s*<(\?xml|!--|!doctype|svg|html)/i.test(bytes.toString('utf8', 0, 256))
 
 /**
- * How many scans a JPEG has, up to `most` + 1: each goes over the whole picture, and a thousand of them fit into little.
- * The marker does not occur within what is compressed.
+ * Counts the scans of a JPEG, up to `max` + 1. Decoding each scan visits the whole image, and a small file can have a
+ * thousand of them. The marker does not occur in compressed data.
  */
-export function scansOf(jpeg: Buffer, most: number): number {
+export function scansOf(jpeg: Buffer, max: number): number {
   let scans = 0
   for (let at = jpeg.indexOf('\xff\xda', 2, 'latin1'); at >= 0; at = jpeg.indexOf('\xff\xda', at + 2, 'latin1'))
-    if (++scans > most) break
+    if (++scans > max) break
   return scans
 }
 
-/** The chunk that announces frames comes before the pixels. */
+/** The chunk that marks an animation comes before the pixels. */
 function isAnimatedPng(bytes: Buffer): boolean {
   for (let at = 8; at + 8 <= bytes.length; at += 12 + bytes.readUInt32BE(at)) {
     const type = bytes.toString('latin1', at + 4, at + 8)

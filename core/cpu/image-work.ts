@@ -4,76 +4,76 @@ import { loadSharp } from '../assets.ts'
 import { Failure } from '../failure.ts'
 import { type ImageFormat, imageKindOf, scansOf } from './image-kind.ts'
 
-/** What a picture may be. */
+/** Limits of an image. */
 export interface ImageRules {
   formats: readonly ImageFormat[]
-  /** Of the file. */
+  /** Size of the file. */
   maxBytes: number
   /** Width times height. */
   maxPixels: number
-  /** Of width and height. */
+  /** Pixels of the longer side. */
   maxSide: number
 }
 
 export interface ImageFacts {
   format: ImageFormat
-  /** Pixels, as it is seen: turned the way its EXIF data says. */
+  /** Pixels after rotation by the EXIF orientation. */
   width: number
   height: number
 }
 
-/** Bytes, or the path of a file of ours. */
+/** Bytes, or the path of one of our own files. */
 export type ImageSource = Uint8Array | string
 
-/** As what it is drawn anew. An `alpha mask` tells by what is transparent in it, a `mask` by what is white. */
+/** What the image is used as. In an `alpha mask` the transparent pixels are selected, in a `mask` the white ones. */
 export type ReencodeAs = 'image' | 'mask' | 'alpha mask'
 
-/** A picture made anew: upright, in sRGB, without metadata and whatever else lay in the file. */
+/** A re-encoded image: upright, in sRGB, without metadata or other data of the original file. */
 export interface ReencodedImage extends ImageFacts {
   bytes: Uint8Array
 }
 
 const decodeSeconds = 20
-/** Programs write ten or twenty. */
+/** Common programs write ten or twenty. */
 const maxScans = 100
 let loaded: ReturnType<typeof loadSharp> | undefined
 
-/** One core a picture and nothing kept from one to the next; of all decoders only those of the three formats. */
+/** Returns sharp with one core per image, no cache, and only the decoders of the three formats. */
 function sharp(bytes: Buffer, maxPixels: number): Sharp {
   if (!loaded) {
     loaded = loadSharp()
     loaded.concurrency(1)
     loaded.cache(false)
     loaded.block({ operation: ['VipsForeignLoad'] })
-    const left = ['Jpeg', 'Png', 'Webp'].flatMap(name =>
+    const allowed = ['Jpeg', 'Png', 'Webp'].flatMap(name =>
       ['Buffer', 'File'].map(from => `VipsForeignLoad${name}${from}`),
     )
-    loaded.unblock({ operation: left })
+    loaded.unblock({ operation: allowed })
   }
   return loaded(bytes, { limitInputPixels: maxPixels, failOn: 'error', sequentialRead: true }).timeout({
     seconds: decodeSeconds,
   })
 }
 
-/** Format and size of a picture of which every pixel could be decoded. Throws Failure `invalid_image`. */
+/** Decodes every pixel of an image and returns its format and size. Throws Failure `invalid_image`. */
 export async function checkImage(source: ImageSource, rules: ImageRules): Promise<ImageFacts> {
   const { bytes, facts } = await head(source, rules)
-  // Averaging touches each pixel and holds few lines; a cut or damaged file fails at the place where it is.
+  // Averaging reads each pixel and keeps few lines in memory; a damaged or cut file fails where it is damaged.
   const average = sharp(bytes, rules.maxPixels).resize(1, 1, { fit: 'fill', kernel: 'linear', fastShrinkOnLoad: false })
   await decoded(average.raw().toBuffer())
   return facts
 }
 
 /**
- * Draws a picture anew, so that whoever gets it reads what we wrote: JPEG stays JPEG (quality 95, full colour), the
- * others become PNG. A mask becomes a PNG of greys; what is transparent in it counts as black, and of an alpha mask as
- * white, whatever its colours are.
+ * Re-encodes an image, so that engines read only bytes that we wrote: JPEG stays JPEG (quality 95, full colour), other
+ * formats become PNG. A mask becomes a grey PNG, in which transparent pixels are black. In an alpha mask transparent
+ * pixels are white, whatever their colour.
  */
 export async function reencodeImage(source: ImageSource, rules: ImageRules, as: ReencodeAs): Promise<ReencodedImage> {
   const { bytes, facts, hasAlpha } = await head(source, rules)
   if (as === 'alpha mask' && !hasAlpha)
     throw refused(
-      "has nothing transparent in it, and in a mask that is what is made anew; where white is meant, send 'mask_mode': 'luma'",
+      "has no transparent pixels, which mark the area to change; if white marks it, send 'mask_mode': 'luma'",
     )
   const upright = sharp(bytes, rules.maxPixels).autoOrient()
   const format = as === 'image' && facts.format === 'jpeg' ? 'jpeg' : 'png'
@@ -88,11 +88,11 @@ export async function reencodeImage(source: ImageSource, rules: ImageRules, as: 
       ? shaped.jpeg({ quality: 95, chromaSubsampling: '4:4:4' })
       : shaped.png({ compressionLevel: 3, adaptiveFiltering: false })
   const { data, info } = await decoded(written.toBuffer({ resolveWithObject: true }))
-  // A copy, because memory of the library cannot be handed to another thread.
+  // A copy, because memory of the library cannot be transferred to another thread.
   return { bytes: new Uint8Array(data), format, width: info.width, height: info.height }
 }
 
-/** A small WebP of it, no side longer than that and none longer than it was. */
+/** Returns a WebP with sides of at most `longestSide` pixels; small images are not enlarged. */
 export async function thumbnailOf(source: ImageSource, rules: ImageRules, longestSide: number): Promise<Uint8Array> {
   const { bytes } = await head(source, rules)
   const size = { width: longestSide, height: longestSide, fit: 'inside', withoutEnlargement: true } as const
@@ -100,7 +100,7 @@ export async function thumbnailOf(source: ImageSource, rules: ImageRules, longes
   return new Uint8Array(await decoded(small.toBuffer()))
 }
 
-/** What the head of the file says, before a pixel is decoded: most of what is wrong or meant badly ends here. */
+/** Checks the header of the file before any pixel is decoded. Most invalid or malicious files are refused here. */
 async function head(
   source: ImageSource,
   rules: ImageRules,
@@ -116,13 +116,13 @@ async function head(
   if (kind.animated) throw refused('has several frames; send one of them')
   if (kind.format === 'jpeg' && scansOf(bytes, maxScans) > maxScans) throw refused(`has more than ${maxScans} scans`)
   const metadata = await decoded(sharp(bytes, Number.MAX_SAFE_INTEGER).metadata())
-  if (metadata.format !== kind.format) throw refused('is not what its first bytes say')
-  const { width, height } = seenSize(metadata)
+  if (metadata.format !== kind.format) throw refused('has another format than its first bytes indicate')
+  const { width, height } = uprightSize(metadata)
   if (width > rules.maxSide || height > rules.maxSide)
     throw refused(`is ${width} × ${height} pixels; no side may be longer than ${rules.maxSide}`)
   if (width * height > rules.maxPixels)
     throw refused(
-      `is ${width} × ${height} pixels; it may have ${Math.floor(rules.maxPixels / 1_000_000)} million at most`,
+      `is ${width} × ${height} pixels; it may have ${Math.floor(rules.maxPixels / 1_000_000)} million pixels at most`,
     )
   return { bytes, facts: { format: kind.format, width, height }, hasAlpha: metadata.hasAlpha }
 }
@@ -131,16 +131,16 @@ const formatNames: Record<ImageFormat, string> = { jpeg: 'JPEG', png: 'PNG', web
 const namesOf = (formats: readonly ImageFormat[]): string =>
   new Intl.ListFormat('en', { type: 'disjunction' }).format(formats.map(format => `a ${formatNames[format]}`))
 
-/** EXIF orientations from 5 on lie on their side. */
-const seenSize = ({ width, height, orientation = 1 }: Metadata): { width: number; height: number } =>
+/** With EXIF orientations from 5 on, width and height are swapped. */
+const uprightSize = ({ width, height, orientation = 1 }: Metadata): { width: number; height: number } =>
   orientation >= 5 ? { width: height, height: width } : { width, height }
 
-const refused = (what: string): Failure => new Failure('invalid_image', `The picture ${what}.`)
+const refused = (what: string): Failure => new Failure('invalid_image', `The image ${what}.`)
 
 async function decoded<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (cause) {
-    throw new Failure('invalid_image', 'The picture cannot be decoded: its file is damaged or cut short.', { cause })
+    throw new Failure('invalid_image', 'The image cannot be decoded: its file is damaged or cut short.', { cause })
   }
 }

@@ -3,15 +3,15 @@ import type { MessagePort } from 'node:worker_threads'
 import { createEncoder } from 'wasm-media-encoders'
 import { assetPath } from '../assets.ts'
 
-/** LAME is LGPL and stays a file of its own, which is loaded at run time. Compiled once; it stays as long as the thread, which ends when it has had nothing to do for half a minute. */
+/** LAME is LGPL and stays a separate file, which is loaded at run time. The thread compiles it once and keeps it. */
 let module: WebAssembly.Module | undefined
 
 /**
- * Makes MP3 of samples that come through the port: each message, 16-bit samples in mono, is answered with what there is
- * of MP3 so far; null, which is the last, with the rest. Resolves when the port is closed.
+ * Encodes samples from the port as MP3. Each message has 16-bit samples in mono and gets the MP3 bytes that are ready as
+ * its answer; the last message is null and gets the rest. Resolves when the port is closed.
  */
 export async function encodeMp3(rate: number, port: MessagePort): Promise<void> {
-  // Listened to before anything is waited for: a close that nobody hears does not come again.
+  // Listen before the first await: a close event without a listener would be lost.
   const closed = new Promise<void>(resolve => port.once('close', resolve))
   try {
     const program = module ?? new Uint8Array(readFileSync(assetPath('audio/mp3.wasm')))
@@ -22,7 +22,7 @@ export async function encodeMp3(rate: number, port: MessagePort): Promise<void> 
     port.on('message', (samples: Uint8Array | null) => {
       try {
         const made = samples === null ? encoder.finalize() : encoder.encode([floatsOf(samples)])
-        // What the encoder gives is its own memory, which it writes over.
+        // A copy, because the encoder returns its own memory and overwrites it.
         const bytes = new Uint8Array(made)
         port.postMessage(bytes, [bytes.buffer])
       } catch (thrown) {

@@ -5,27 +5,27 @@ import { Failure } from '../failure.ts'
 type Answer = Uint8Array | { error: string }
 
 /**
- * Samples in (16 bits, mono), MP3 out, made in a thread. One piece is on its way at a time, so a reader who is slow
- * slows the thread. `begin` hands the thread its end of the port and rejects when it will not listen.
+ * Turns samples (16 bits, mono) into MP3 in a thread. The thread gets one piece at a time, so a slow reader slows the
+ * thread. `begin` sends the thread its end of the port and rejects if the thread cannot be started.
  */
 export class Mp3Stream extends Transform {
   readonly #port: MessagePort
-  #waiting: ((answer: Answer) => void) | undefined
+  #pending: ((answer: Answer) => void) | undefined
 
   constructor(begin: (port: MessagePort) => Promise<void>) {
     super({ highWaterMark: 64 << 10 })
     const { port1, port2 } = new MessageChannel()
     this.#port = port1
-    port1.on('message', (answer: Answer) => this.#waiting?.(answer))
+    port1.on('message', (answer: Answer) => this.#pending?.(answer))
     begin(port2).catch((cause: unknown) => this.destroy(Failure.from(cause)))
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.#ask(new Uint8Array(chunk), done)
+    this.#encode(new Uint8Array(chunk), done)
   }
 
   override _flush(done: TransformCallback): void {
-    this.#ask(null, done)
+    this.#encode(null, done)
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
@@ -33,11 +33,11 @@ export class Mp3Stream extends Transform {
     done(error)
   }
 
-  #ask(samples: Uint8Array<ArrayBuffer> | null, done: TransformCallback): void {
-    this.#waiting = answer => {
-      this.#waiting = undefined
+  #encode(samples: Uint8Array<ArrayBuffer> | null, done: TransformCallback): void {
+    this.#pending = answer => {
+      this.#pending = undefined
       if ('error' in answer)
-        done(new Failure('worker_error', 'The speech could not be made MP3.', { cause: answer.error }))
+        done(new Failure('worker_error', 'The speech could not be encoded as MP3.', { cause: answer.error }))
       else if (answer.byteLength === 0) done()
       else done(null, Buffer.from(answer.buffer, answer.byteOffset, answer.byteLength))
     }

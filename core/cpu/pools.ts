@@ -4,8 +4,8 @@ import { workerPath } from '../assets.ts'
 import { Failure } from '../failure.ts'
 import type { WorkRequest } from './thread-work.ts'
 
-/** The kinds of work that have threads of their own. */
-export type PoolName = 'requests' | 'bodies' | 'images' | 'results' | 'sounds' | 'encoders'
+/** The kinds of work, each with its own threads. */
+export type PoolName = 'requests' | 'bodies' | 'images' | 'results' | 'audio' | 'encoders'
 
 /** Arguments of `openPools`. */
 export interface PoolsOptions {
@@ -15,29 +15,29 @@ export interface PoolsOptions {
   maxQueue: number
 }
 
-/** How many lookups in large results may wait: a workflow of thousands of nodes may ask for all of them at once. */
+/** How many lookups in large results may wait: a workflow of thousands of nodes may need all of them at once. */
 const maxLookups = 10_000
 
-/** The memory that a thread may use; one that needs more ends, and its work with it. */
+/** Limits the memory of a thread. A thread that needs more ends, and its work fails. */
 const within = (megabytes: number) => ({ resourceLimits: { maxOldGenerationSizeMb: megabytes } })
 
 /**
- * Opens the pools of threads. Each kind of work has a pool of its own, so that none waits behind another. A pool, and
- * the package behind it, is loaded with its first call: most servers never make one.
+ * Opens the thread pools. Each kind of work has its own pool, so that none waits behind another. The first call opens its
+ * pool and loads piscina: most servers never need either.
  */
 export function openPools({ threads, maxQueue }: PoolsOptions) {
   const shared = { filename: workerPath('cpu-worker'), minThreads: 0, maxThreads: 1, idleTimeout: 30_000, maxQueue }
   const settings = {
     requests: { ...shared, minThreads: 1, maxThreads: threads, ...within(512) },
-    // One at a time bounds the memory, and soon after the last one the thread ends, which gives all of it back.
+    // One at a time limits the memory. Soon after the last one the thread ends, which frees all of it.
     bodies: { ...shared, idleTimeout: 3_000, ...within(512) },
-    // One is enough: the library computes in threads of its own, and two images at a time bound its memory.
+    // One is enough: the library computes in its own threads, and two images at a time limit its memory.
     images: { ...shared, concurrentTasksPerWorker: 2, ...within(256) },
-    // One is enough, because it keeps the result that it read last.
+    // One is enough, because it caches the result that it read last.
     results: { ...shared, maxQueue: maxLookups, ...within(1024) },
-    // An hour of audio takes seconds, and one at a time bounds the memory.
-    sounds: { ...shared, ...within(256) },
-    // Speech is encoded while it is made, many at once, and each takes the thread a thousandth of its time.
+    // An hour of audio takes seconds, and one at a time limits the memory.
+    audio: { ...shared, ...within(256) },
+    // Speech is encoded while the engine generates it. Each stream takes a thousandth of the thread's time.
     encoders: { ...shared, concurrentTasksPerWorker: 64, ...within(256) },
   } satisfies Record<PoolName, object>
   const pools: Partial<Record<PoolName, Promise<Piscina>>> = {}
@@ -49,8 +49,8 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
 
   return {
     /**
-     * Runs a call when a thread is free. What is transferred becomes unusable here. Throws Failure `no_capacity` where
-     * too many wait, or the signal's reason: work that is running by then ends with its thread.
+     * Runs a call when a thread is free. Transferred objects become unusable in this thread. Rejects with Failure
+     * `no_capacity` if too many calls wait, or with the signal's reason: work that runs then ends with its thread.
      */
     async run(
       kind: PoolName,
@@ -60,13 +60,9 @@ export function openPools({ threads, maxQueue }: PoolsOptions) {
     ): Promise<unknown> {
       const pool = await (pools[kind] ??= open(kind))
       if (pool.queueSize >= settings[kind].maxQueue)
-        throw new Failure(
-          'no_capacity',
-          'Too many large requests are being worked on at once. Try again in a moment.',
-          {
-            retryAfterMs: 1_000,
-          },
-        )
+        throw new Failure('no_capacity', 'Too many large requests are being processed. Try again in a few seconds.', {
+          retryAfterMs: 1_000,
+        })
       if (!signal) return pool.run(request, { transferList })
       try {
         return await pool.run(request, { transferList, signal })

@@ -1,7 +1,7 @@
 /**
- * Changes the rate of a signal that comes piece by piece. Downwards each new sample is the mean of what lies under it,
- * which keeps most of what is too high for the new rate out; upwards the values between two samples are interpolated linearly.
- * `out` is called with each sample.
+ * Changes the sample rate of a signal that comes in pieces. For a lower rate each new sample is the mean of the samples
+ * that it covers, which removes most frequencies that are too high for the new rate. For a higher rate the values between
+ * two samples are interpolated linearly. `out` is called with each sample.
  */
 export function openResampler(from: number, to: number, out: (sample: number) => void): (piece: Float32Array) => void {
   if (from === to) return piece => piece.forEach(out)
@@ -9,19 +9,20 @@ export function openResampler(from: number, to: number, out: (sample: number) =>
 }
 
 function averaging(step: number, out: (sample: number) => void) {
-  let room = step
+  /** Part of the new sample that is not covered yet. */
+  let rest = step
   let sum = 0
   return (piece: Float32Array) => {
     for (const sample of piece) {
-      if (room > 1) {
+      if (rest > 1) {
         sum += sample
-        room--
+        rest--
         continue
       }
-      out((sum + sample * room) / step)
-      // The rest of it belongs to the next.
-      sum = sample * (1 - room)
-      room = step - (1 - room)
+      out((sum + sample * rest) / step)
+      // The remaining part of this sample belongs to the next one.
+      sum = sample * (1 - rest)
+      rest = step - (1 - rest)
     }
   }
 }

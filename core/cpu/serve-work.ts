@@ -2,10 +2,10 @@ import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { Failure, type FailureCode, type FailureMore } from '../failure.ts'
 import type { Done, ThreadWork, WorkRequest } from './thread-work.ts'
 
-/** The reply of a thread: a value, or the parts of a failure, because errors lose their class between threads. */
+/** The answer of a thread: a value, or the parts of a failure, because errors lose their class between threads. */
 export type WorkAnswer<T> = { value: T } | { failure: { code: FailureCode; message: string; more: FailureMore } }
 
-/** The function that a thread exports for the pool. Throws where two records have a function of the same name. */
+/** Returns the function that a thread exports for the pool. Throws if two records have a function of the same name. */
 export function serveWork(...records: readonly ThreadWork[]): (call: WorkRequest) => Promise<WorkAnswer<unknown>> {
   const functions = new Map<string, (request: never) => Done<unknown> | Promise<Done<unknown>>>()
   for (const [name, run] of records.flatMap(record => Object.entries(record))) {
@@ -16,7 +16,7 @@ export function serveWork(...records: readonly ThreadWork[]): (call: WorkRequest
   return async ({ work, request }) => {
     try {
       const run = functions.get(work)
-      if (!run) throw new Error(`The entry of the threads has no function '${work}'.`)
+      if (!run) throw new Error(`The entry point of the threads has no function '${work}'.`)
       return transferred(await run(request as never))
     } catch (thrown) {
       const { code, message, param, details, facts, retryAfterMs, cause } = Failure.from(thrown)

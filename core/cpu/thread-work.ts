@@ -1,4 +1,4 @@
-/** The result of work in a thread, and which bytes of it are transferred to the main thread instead of copied. */
+/** The result of work in a thread, and the bytes of it that are transferred to the main thread instead of copied. */
 export interface Done<T> {
   value: T
   give?: readonly (string | Uint8Array)[]
@@ -6,7 +6,7 @@ export interface Done<T> {
 
 /**
  * Functions that run in a thread, by name. Each takes one argument and returns a value that the structured clone
- * algorithm can copy. A layer of core contributes one such record; the entry of the threads puts them together.
+ * algorithm can copy. Each layer of core has one such record; the entry point of the threads combines them.
  */
 export type ThreadWork = Readonly<Record<string, (request: never) => Done<unknown> | Promise<Done<unknown>>>>
 
@@ -16,6 +16,6 @@ export interface WorkRequest {
   request: unknown
 }
 
-/** A `Buffer` over bytes that came from the main thread, where they were a `Buffer` as well. */
+/** Returns a `Buffer` over bytes from the main thread. A `Buffer` arrives as a plain Uint8Array. */
 export const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength)

@@ -1,4 +1,4 @@
-/** Where the samples of a WAV file lie, and what they are. */
+/** Position and format of the samples in a WAV file. */
 export interface WavFacts {
   rate: number
   channels: number
@@ -6,13 +6,13 @@ export interface WavFacts {
   width: number
   float: boolean
   start: number
-  /** Bytes; files that were written to a pipe say too much or nothing. */
+  /** Bytes, at most up to the end of the file: the header of files that were written to a pipe has a wrong length. */
   length: number
 }
 
 /**
- * The head of a WAV file; a sentence's end where it is none that is read here. Pure. Everything in it is what a stranger
- * wrote: what does not fit together is refused, because sizes follow from it.
+ * Reads the header of a WAV file. Returns the end of a sentence that begins with "The audio" if the file is not
+ * supported. Pure. The header is untrusted and sizes are computed from it, so contradictions are refused.
  */
 export function readWavHead(head: Buffer, fileBytes: number): WavFacts | string {
   let at = 12
@@ -21,9 +21,9 @@ export function readWavHead(head: Buffer, fileBytes: number): WavFacts | string 
     const [name, size] = [head.toString('latin1', at, at + 4), head.readUInt32LE(at + 4)]
     const start = at + 8
     if (name === 'data') {
-      if (!format) return 'says nothing of its samples before they begin'
-      const there = fileBytes - start
-      return { ...format, start, length: size === 0 || size > there ? there : size }
+      if (!format) return 'has no format before its samples'
+      const available = fileBytes - start
+      return { ...format, start, length: size === 0 || size > available ? available : size }
     }
     if (name === 'fmt ') {
       if (size < 16 || start + size > head.length) return 'is cut short'
@@ -33,7 +33,7 @@ export function readWavHead(head: Buffer, fileBytes: number): WavFacts | string 
     }
     at = start + size + (size % 2)
   }
-  return 'has no samples where they are looked for'
+  return 'has no samples in its first part'
 }
 
 function formatOf(chunk: Buffer): Omit<WavFacts, 'start' | 'length'> | string {
@@ -43,14 +43,14 @@ function formatOf(chunk: Buffer): Omit<WavFacts, 'start' | 'length'> | string {
   const [channels, rate] = [chunk.readUInt16LE(2), chunk.readUInt32LE(4)]
   const [block, bits] = [chunk.readUInt16LE(12), chunk.readUInt16LE(14)]
   const float = kind === 3
-  if (kind !== 1 && !float) return 'is packed in a way that only ffmpeg reads'
+  if (kind !== 1 && !float) return 'has a WAV encoding that only ffmpeg decodes'
   if (!(float ? [32, 64] : [8, 16, 24, 32]).includes(bits)) return `has samples of ${bits} bits`
   if (channels < 1 || channels > 8) return `has ${channels} channels`
-  if (block !== channels * (bits / 8)) return 'has a head that contradicts itself'
+  if (block !== channels * (bits / 8)) return 'has a contradictory header'
   return { rate, channels, width: bits / 8, float }
 }
 
-/** Samples of all channels, from -1 to 1; `bytes` is a whole number of them. */
+/** Returns the samples of each channel, from -1 to 1. `bytes` must be a whole number of frames. */
 export function wavSamples(bytes: Buffer, { channels, width, float }: WavFacts): Float32Array[] {
   const frames = bytes.length / (width * channels)
   const samples = Array.from({ length: channels }, () => new Float32Array(frames))

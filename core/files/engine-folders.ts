@@ -2,21 +2,21 @@ import { join } from 'node:path'
 
 /** The two folders below `work` in the data directory that an engine and the server share while it runs. */
 export interface EngineFolders {
-  /** Holds both. */
+  /** Contains both. */
   parent: string
-  /** Files of requests. The engine only reads here. */
+  /** Files of requests. The engine only reads them. */
   inputs: string
-  /** The engine writes here, into a folder of each job. */
+  /** Has a folder for each job, into which the engine writes. */
   outputs: string
 }
 
 /**
- * Where an engine finds the files of its requests and writes its results. A sandbox gives the engine these two folders
- * and no other part of the data directory. They exist before the engine starts, because a sandbox cannot be changed
- * later.
+ * Returns where an engine finds the files of its requests and writes its results. A sandbox gives the engine these two
+ * folders and no other part of the data directory. They must exist before the engine starts, because a sandbox cannot be
+ * changed later.
  */
 export function engineFolders(work: string, engineId: string): EngineFolders {
-  if (!/^[\w-]{1,64}$/.test(engineId)) throw new Error(`'${engineId}' is no id of an engine`)
+  if (!/^[\w-]{1,64}$/.test(engineId)) throw new Error(`'${engineId}' is not the id of an engine`)
   const parent = join(work, engineId)
   return { parent, inputs: join(parent, 'in'), outputs: join(parent, 'out') }
 }

@@ -15,9 +15,9 @@ import { openParts, type Part } from './parts.ts'
 import { openWorkspaces } from './workspaces.ts'
 import { commitFile, type TooLarge, type Written, write } from './write.ts'
 
-/** What its maker knows of a file; the rest is measured. */
+/** What the caller knows about a new file; size and hash are measured. */
 export interface FileFacts {
-  /** As a reader would save it; what does not fit into a file name is replaced. */
+  /** Characters that file names must not have are replaced. */
   name: string
   contentType: string
   purpose: FilePurpose
@@ -37,37 +37,34 @@ interface FilesOptions {
   log: Log
 }
 
-const tooLarge: TooLarge = most =>
-  new Failure(
-    'payload_too_large',
-    `The file is larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
-  )
-const outgrown: TooLarge = most =>
-  new Failure('worker_error', `The engine made a file of more than ${most} bytes, the most that a job may make.`)
+const tooLarge: TooLarge = maxBytes =>
+  new Failure('payload_too_large', `The file is larger than ${Math.floor(maxBytes / 1024)} KiB, the maximum.`)
+const outputTooLarge: TooLarge = maxBytes =>
+  new Failure('worker_error', `The engine wrote a file of more than ${maxBytes} bytes, the maximum of a job.`)
 
 /**
- * The files of all organizations: bytes at `<data dir>/files/<organization>/<file>.<ending>`, rows in the store, and the
- * addresses under which they are read. Bytes are on the disk before the row that names them, and a row says that they
- * are gone before they go.
+ * Opens the files of all organizations: bytes at `<data dir>/files/<organization>/<file>.<extension>`, rows in the store,
+ * and signed URLs. Bytes are on the disk before their row is added, and a row is marked as removed before its bytes are
+ * deleted.
  */
 export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesOptions) {
   const folder = join(dataDir, 'files')
   const incoming = join(folder, 'incoming')
   await mkdir(incoming, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
-  for (const left of await readdir(incoming)) await rm(join(incoming, left), { recursive: true, force: true })
+  for (const name of await readdir(incoming)) await rm(join(incoming, name), { recursive: true, force: true })
   const workspaces = await openWorkspaces(workFolder(dataDir), log)
   const addresses = openAddresses(linkKey)
   const parts = openParts({ folder: incoming, tooLarge })
-  /** When this process wrote which file, on the monotonic clock: those whose row may still be to come. */
-  const written = new Map<string, number>()
-  const under = new Set<string>()
+  /** When this process wrote each file, on the monotonic clock. Its row may not exist yet. */
+  const writtenAt = new Map<string, number>()
+  const receiving = new Set<string>()
 
   const janitor = openJanitor({
     folder,
     store,
     log,
-    fresh: id => (written.get(id) ?? -Infinity) > performance.now() - orphanAgeMs,
+    isRecent: id => (writtenAt.get(id) ?? -Infinity) > performance.now() - orphanAgeMs,
   })
 
   const row = (id: string, organizationId: string, facts: FileFacts, { bytes, sha256 }: Written): NewFile => ({
@@ -86,7 +83,7 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
     expiresAt: facts.expiresAt,
   })
 
-  /** What is on its way is refused early where the store would refuse its row. */
+  /** Refuses a new file before it is written if the store would refuse its row. */
   function admit(): void {
     const { writable } = store.stats()
     if (writable !== true) throw new Failure('disk_full', writable)
@@ -95,16 +92,16 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
   async function put(id: string, organizationId: string, facts: FileFacts, whole: Written): Promise<NewFile> {
     const file = row(id, organizationId, facts, whole)
     const now = performance.now()
-    for (const [one, at] of written) {
+    for (const [one, at] of writtenAt) {
       if (at > now - orphanAgeMs) break
-      written.delete(one)
+      writtenAt.delete(one)
     }
-    written.set(id, now)
+    writtenAt.set(id, now)
     await commitFile(whole, filePathOf(folder, file))
     return file
   }
 
-  async function enter(file: NewFile): Promise<FileRecord> {
+  async function addRow(file: NewFile): Promise<FileRecord> {
     try {
       return await store.files.add(file)
     } catch (thrown) {
@@ -120,16 +117,16 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
   ): Promise<FileRecord> {
     admit()
     const id = facts.id ?? newId('file')
-    const taken = () =>
-      new Failure('conflict', `The file ${id} has been sent already; ask for another address to send another.`)
-    // Two senders of one id would write under one name.
-    if (under.has(id)) throw taken()
-    under.add(id)
+    const conflict = () =>
+      new Failure('conflict', `The file ${id} has been uploaded already. Request a new upload URL for another file.`)
+    // Two uploads of one id would write to the same path.
+    if (receiving.has(id)) throw conflict()
+    receiving.add(id)
     try {
-      if (facts.id !== undefined && (await store.files.find(id))) throw taken()
-      return await enter(await put(id, organizationId, facts, await write(incoming, source, facts.maxBytes, tooLarge)))
+      if (facts.id !== undefined && (await store.files.find(id))) throw conflict()
+      return await addRow(await put(id, organizationId, facts, await write(incoming, source, facts.maxBytes, tooLarge)))
     } finally {
-      under.delete(id)
+      receiving.delete(id)
     }
   }
 
@@ -139,51 +136,52 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
   }
 
   return {
-    /** Stores bytes that are at hand. Rejects with Failure `disk_full`. */
+    /** Stores bytes from memory. Rejects with Failure `disk_full`. */
     keep: (organizationId: string, bytes: Uint8Array, facts: FileFacts): Promise<FileRecord> =>
       receive(organizationId, one(bytes), { ...facts, maxBytes: bytes.byteLength }),
     /**
-     * Stores what comes, at most `maxBytes`, under `id` where one was given away before. Rejects with Failure
-     * `payload_too_large`, `disk_full`, `conflict` (the id is taken), or whatever the source failed with.
+     * Stores a stream of at most `maxBytes`, under `id` if the upload URL has assigned one. Rejects with Failure
+     * `payload_too_large`, `disk_full`, `conflict` (a file with this id exists), or the error of the source.
      */
     receive,
-    /** Takes one part of a file that comes in parts, all of them `most` bytes at most; resolves with its SHA-256. */
-    async part(id: string, number: number, source: AsyncIterable<Uint8Array>, most: number): Promise<string> {
+    /** Stores one part of a file. All its parts together have at most `maxBytes`. Resolves with the SHA-256 of the part. */
+    async part(id: string, number: number, source: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
       admit()
-      return parts.take(id, number, source, most)
+      return parts.put(id, number, source, maxBytes)
     },
-    /** Stores the file of which these are the parts. Rejects as `receive` does, and with `invalid_value`. */
+    /** Stores the file that consists of these parts. Rejects as `receive` does, and with `invalid_value`. */
     async join(
       organizationId: string,
-      wanted: readonly Part[],
+      listed: readonly Part[],
       facts: FileFacts & { maxBytes: number; id: string },
     ): Promise<FileRecord> {
-      const file = await receive(organizationId, parts.whole(facts.id, wanted), facts)
-      await parts.forget(facts.id)
+      const file = await receive(organizationId, parts.joined(facts.id, listed), facts)
+      await parts.remove(facts.id)
       return file
     },
     /**
-     * Takes over what an engine made in a workspace. It is copied on its way, because a name can be changed under us
-     * and an engine may still hold the file open. Its row comes with the job's end; until then `discard` undoes it.
-     * Rejects with Failure `worker_error` (no regular file, a link, outside, too large), `disk_full`.
+     * Copies a file that an engine wrote in a workspace. A rename would be unsafe: the engine could exchange the file, or
+     * still have it open. The row is added when the job ends; until then `discard` deletes the copy.
+     * Rejects with Failure `worker_error` (not a regular file, a link, outside a workspace, too large), `disk_full`.
      */
     async adopt(organizationId: string, path: string, facts: FileFacts & { maxBytes?: number }): Promise<NewFile> {
-      const most = facts.maxBytes ?? limits.output_size
-      await using file = await workspaces.open(path, most)
-      return await put(newId('file'), organizationId, facts, await write(incoming, chunksOf(file), most, outgrown))
+      const maxBytes = facts.maxBytes ?? limits.output_size
+      await using file = await workspaces.open(path, maxBytes)
+      const whole = await write(incoming, chunksOf(file), maxBytes, outputTooLarge)
+      return await put(newId('file'), organizationId, facts, whole)
     },
-    /** Frees what was adopted for a job whose end was not taken. A file that has a row stays. Never rejects. */
+    /** Deletes the copies of `adopt` when the end of their job was not stored. Files with a row stay. Never rejects. */
     async discard(files: readonly NewFile[]): Promise<void> {
       for (const file of files)
         try {
           if (!(await store.files.find(file.id))) await rm(filePathOf(folder, file), { force: true })
         } catch (cause) {
-          log.warn('A file that nobody wants could not be deleted; it is swept later', { file: file.id }, cause)
+          log.warn('An unused file could not be deleted now; it will be deleted later', { file: file.id }, cause)
         }
     },
-    /** Where its bytes lie; absolute when the data directory is. */
+    /** Returns the path of the bytes; absolute if the data directory is. */
     pathOf: (file: Pick<NewFile, 'id' | 'organizationId' | 'contentType'>): string => filePathOf(folder, file),
-    /** Its bytes, for reading; the caller closes it. Undefined: they are not there. */
+    /** Opens the bytes for reading; the caller closes the handle. Undefined: they do not exist. */
     async open(file: FileRecord): Promise<FileHandle | undefined> {
       try {
         const handle = await open(filePathOf(folder, file), constants.O_RDONLY | constants.O_NOFOLLOW)
@@ -196,13 +194,13 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
       return undefined
     },
     /**
-     * The organization's file that is there; undefined for a foreign or removed one too. One whose time is over counts
-     * as there until it is swept: a job that still waits may need it.
+     * Returns a file of the organization; undefined also for a removed file or one of another organization. An expired
+     * file is returned until the sweep removes it, because a pending job may need it.
      */
     find,
-    /** By its id alone, removed ones too: for a signed address, whose signature stands for the right to read. */
+    /** Returns a file by its id alone, also a removed one: for signed URLs, whose signature is the right to read. */
     ofAddress: (id: string): Promise<FileRecord | undefined> => store.files.find(id),
-    /** Throws Failure `disk_full` while nothing can be stored. */
+    /** Throws Failure `disk_full` while the store cannot write. */
     admit,
     /** The videos of an organization. */
     library: {
@@ -213,29 +211,29 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
       /** Removes the entry and its files. Undefined: the organization has no such entry. */
       async remove(organizationId: string, id: string): Promise<LibraryItem | undefined> {
         const removed = await store.library.remove(organizationId, id, Date.now())
-        if (removed) void janitor.look()
+        if (removed) void janitor.sweep()
         return removed
       },
     },
-    /** Removes it and frees its bytes. Idempotent; undefined: the organization has no such file. */
+    /** Removes a file and its bytes. Idempotent; undefined: the organization has no such file. */
     async remove(organizationId: string, id: string): Promise<FileRecord | undefined> {
       if (!isId(id)) return undefined
       const removed = await store.files.remove(organizationId, id, Date.now())
       if (removed) await janitor.erase([removed])
       return removed
     },
-    /** A folder for one run of a job; gone when it is disposed of, and when the server starts again. */
+    /** Creates a folder for one run of a job. It is removed when it is disposed of, or when the server starts again. */
     workspace: workspaces.make,
-    /** The same for a job that an engine with files of its own runs: the engine can reach it from its sandbox. */
+    /** Creates a workspace that the given engine can access from its sandbox. */
     workspaceFor: workspaces.makeFor,
-    /** The address under which anybody can read the file until it ends. */
+    /** Returns the URL with which anybody can read the file until it expires. */
     link: (file: { id: string; name: string }, origin: string, now?: number): string =>
       addresses.read(file, origin, limits.link_lifetime, now),
-    /** Whether such an address was made here and has not ended. */
+    /** Whether the signature of such a URL is valid and has not expired. */
     verify: addresses.mayRead,
     /**
-     * A new address to which the bytes of a file can be sent, once, within the hour, and the one under which they are
-     * read then, which works for as long as an address may.
+     * Returns a URL to which the bytes of a new file can be sent once, within an hour, and the URL with which they can be
+     * read afterwards for the maximum lifetime.
      */
     uploadLink(upload: Omit<Upload, 'id'>, origin: string) {
       const named = { ...upload, id: newId('file'), name: safeFileName(upload.name, 'file') }
@@ -246,12 +244,12 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
         readUrl: addresses.read(named, origin, longestLifetimeMs),
       }
     },
-    /** What such an address says, where it was made here and has not ended. */
+    /** Returns the file description of a valid upload URL. */
     verifyUpload: addresses.mayUpload,
     storageToken: addresses.storageToken,
     mayStore: addresses.mayStore,
-    /** Frees the bytes of what was removed or ran out. Never rejects. */
-    tidy: janitor.look,
+    /** Deletes the bytes of removed and expired files. Never rejects. */
+    sweep: janitor.sweep,
     close(): Promise<void> {
       parts.close()
       return janitor.close()
@@ -260,11 +258,11 @@ export async function openFiles({ dataDir, store, linkKey, limits, log }: FilesO
 }
 export type Files = Awaited<ReturnType<typeof openFiles>>
 
-/** Whether it was removed or has run out, swept already or not. */
+/** Whether the file was removed or has expired, even if its bytes still exist. */
 export const isUnavailable = (file: FileRecord, now = Date.now()): boolean =>
   file.removedAt !== null || (file.expiresAt !== null && file.expiresAt <= now)
 
-/** Its bytes from the beginning, in a buffer that is used again for every chunk. */
+/** Yields the bytes of the file from the beginning, in one buffer that every chunk reuses. */
 async function* chunksOf(file: FileHandle): AsyncGenerator<Uint8Array> {
   const buffer = Buffer.allocUnsafe(1 << 20)
   for (let position = 0; ; ) {

@@ -4,31 +4,31 @@ import type { Log } from '../log.ts'
 import type { FileRecord, Store } from '../store/store.ts'
 import { filePathOf, idOfName } from './file-path.ts'
 
-const everyMs = 60_000
-const orphansEveryMs = 3_600_000
-/** Bytes come before their row, so bytes without one may be of something that is just about to end. */
+const intervalMs = 60_000
+const orphanIntervalMs = 3_600_000
+/** Bytes are written before their row, so younger bytes without a row may belong to a job that is about to end. */
 export const orphanAgeMs = 3_600_000
-const batch = 200
+const batchSize = 200
 
 interface JanitorOptions {
   folder: string
   store: Pick<Store, 'files'>
   log: Log
-  /** Whether this process wrote the file lately: the wall clock may jump, this must not. */
-  fresh: (id: string) => boolean
+  /** Whether this process wrote the file recently, by the monotonic clock, because the wall clock may jump. */
+  isRecent: (id: string) => boolean
 }
 
 /**
- * Frees the disk of files that are removed or past their time, and of what a crash left. Every step may be broken off
- * and done again: the row says first that the file is gone, then the bytes go, then the row says that they went.
+ * Deletes removed and expired files, and files that a crash left without a row. Every step can be interrupted and
+ * repeated: the row is marked as removed, the bytes are deleted, the row is marked as erased.
  */
-export function openJanitor({ folder, store, log, fresh }: JanitorOptions) {
+export function openJanitor({ folder, store, log, isRecent }: JanitorOptions) {
   let running: Promise<void> | undefined
-  let again = false
+  let repeat = false
   const closed = new AbortController()
   let orphansAt = -Infinity
 
-  /** The bytes of files that are removed already. What cannot be unlinked is tried again another time. */
+  /** Deletes the bytes of files whose rows are marked as removed. The next sweep retries those that cannot be deleted. */
   async function erase(files: readonly FileRecord[]): Promise<number> {
     const erased: string[] = []
     for (const file of files)
@@ -44,20 +44,20 @@ export function openJanitor({ folder, store, log, fresh }: JanitorOptions) {
 
   async function expire(): Promise<void> {
     while (!closed.signal.aborted) {
-      const over = await store.files.expire(Date.now(), batch)
-      if (over.length === 0 || (await erase(over)) === 0 || over.length < batch) return
+      const expired = await store.files.expire(Date.now(), batchSize)
+      if (expired.length === 0 || (await erase(expired)) === 0 || expired.length < batchSize) return
     }
   }
 
-  /** Bytes that no row names, and those whose row says that they went but that came back with a power loss. */
-  async function orphans(): Promise<void> {
-    let swept = 0
+  /** Deletes bytes without a row, and erased bytes that reappeared after a power loss. */
+  async function removeOrphans(): Promise<void> {
+    let removed = 0
     for (const organization of await readdir(folder, { withFileTypes: true })) {
       if (!organization.isDirectory() || !organization.name.startsWith('org_')) continue
       for (const name of await readdir(join(folder, organization.name))) {
         const id = idOfName(name)
         if (closed.signal.aborted) return
-        if (!id.startsWith('file-') || fresh(id)) continue
+        if (!id.startsWith('file-') || isRecent(id)) continue
         const path = join(folder, organization.name, name)
         const changed = await lstat(path).then(
           facts => facts.ctimeMs,
@@ -67,46 +67,46 @@ export function openJanitor({ folder, store, log, fresh }: JanitorOptions) {
         const row = await store.files.find(id)
         if (row && row.removedAt === null) continue
         await rm(path, { force: true })
-        swept++
+        removed++
       }
     }
-    if (swept > 0) log.info('Files that nothing refers to were removed', { files: swept })
+    if (removed > 0) log.info('Files without a row in the database were deleted', { files: removed })
   }
 
   async function run(): Promise<void> {
     try {
       await expire()
-      if (performance.now() - orphansAt < orphansEveryMs) return
+      if (performance.now() - orphansAt < orphanIntervalMs) return
       orphansAt = performance.now()
-      await orphans()
+      await removeOrphans()
     } catch (cause) {
-      // What was not done is found again next time.
-      if (!closed.signal.aborted) log.warn('Files that are past their time could not all be removed', {}, cause)
+      // The next sweep finds the remaining files.
+      if (!closed.signal.aborted) log.warn('Not all expired files could be deleted', {}, cause)
     }
   }
 
-  /** Looks now; resolves when everything that was removed before the call has been freed. Never rejects. */
-  async function look(): Promise<void> {
+  /** Sweeps now; resolves when the bytes of all files that were removed before the call are deleted. Never rejects. */
+  async function sweep(): Promise<void> {
     if (running) {
-      again = true
+      repeat = true
       return running
     }
     running = (async () => {
       do {
-        again = false
+        repeat = false
         await run()
-      } while (again && !closed.signal.aborted)
+      } while (repeat && !closed.signal.aborted)
     })().finally(() => (running = undefined))
     return running
   }
 
-  const timer = setInterval(() => void look(), everyMs).unref()
-  void look()
+  const timer = setInterval(() => void sweep(), intervalMs).unref()
+  void sweep()
 
   const close = async (): Promise<void> => {
     closed.abort()
     clearInterval(timer)
     await running
   }
-  return { look, erase, close }
+  return { sweep, erase, close }
 }

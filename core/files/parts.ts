@@ -3,15 +3,15 @@ import { rm } from 'node:fs/promises'
 import { Failure } from '../failure.ts'
 import { type TooLarge, type Written, write } from './write.ts'
 
-/** As long as the address of an upload works. */
-const forgottenMs = 3_600_000
-const lookMs = 300_000
+/** The lifetime of an upload URL. */
+const abandonedMs = 3_600_000
+const checkMs = 300_000
 const maxParts = 10_000
 
-/** A part that has arrived, as it is named when the whole is put together. */
+/** A stored part in the list that completes an upload. */
 export interface Part {
   number: number
-  /** What its sender was told of it; where it is given it must be the same. */
+  /** The SHA-256 that the client got for the part. If given, it must match the stored part. */
   etag?: string | undefined
 }
 
@@ -21,66 +21,66 @@ interface Upload {
   touchedAt: number
 }
 
-const wrong = (message: string) => new Failure('invalid_value', message, { param: 'parts' })
+const invalidParts = (message: string) => new Failure('invalid_value', message, { param: 'parts' })
 
 /**
- * Large files that come in parts, each a request of its own, until they are put together. Nothing of it survives the
- * server: who sends in parts begins anew then. What is not finished within the hour is removed.
+ * Stores the parts of large files, each sent in its own request, until they are joined. Parts do not survive a restart of
+ * the server: the client must send them again. Parts of an upload that gets no new part for an hour are removed.
  */
 export function openParts({ folder, tooLarge }: { folder: string; tooLarge: TooLarge }) {
   const uploads = new Map<string, Upload>()
 
-  async function forget(id: string): Promise<void> {
+  async function remove(id: string): Promise<void> {
     const parts = uploads.get(id)?.parts.values() ?? []
     uploads.delete(id)
     for (const { path } of parts) await rm(path, { force: true })
   }
 
   const timer = setInterval(() => {
-    const before = performance.now() - forgottenMs
-    for (const [id, { touchedAt }] of uploads) if (touchedAt < before) void forget(id)
-  }, lookMs).unref()
+    const before = performance.now() - abandonedMs
+    for (const [id, { touchedAt }] of uploads) if (touchedAt < before) void remove(id)
+  }, checkMs).unref()
 
   return {
-    /** Takes one part; one that comes again replaces the one before. All parts of a file have `most` bytes at most. */
-    async take(id: string, number: number, source: AsyncIterable<Uint8Array>, most: number): Promise<string> {
+    /** Stores one part, or replaces it if it was sent before. All parts of a file together have at most `maxBytes`. */
+    async put(id: string, number: number, source: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
       if (!(Number.isSafeInteger(number) && number >= 1 && number <= maxParts))
-        throw wrong(`The number of a part is from 1 to ${maxParts}.`)
-      const taken = () =>
+        throw invalidParts(`The number of a part must be from 1 to ${maxParts}.`)
+      const otherBytes = () =>
         [...(uploads.get(id)?.parts ?? [])].reduce((sum, [other, { bytes }]) => sum + (other === number ? 0 : bytes), 0)
-      const part = await write(folder, source, most - taken(), () => tooLarge(most), { durable: false })
-      if (taken() + part.bytes > most) {
+      const part = await write(folder, source, maxBytes - otherBytes(), () => tooLarge(maxBytes), { durable: false })
+      if (otherBytes() + part.bytes > maxBytes) {
         await rm(part.path, { force: true })
-        throw tooLarge(most)
+        throw tooLarge(maxBytes)
       }
       const upload = uploads.get(id) ?? { parts: new Map<number, Written>(), touchedAt: 0 }
-      const before = upload.parts.get(number)
+      const replaced = upload.parts.get(number)
       upload.parts.set(number, part)
       upload.touchedAt = performance.now()
       uploads.set(id, upload)
-      if (before) await rm(before.path, { force: true })
+      if (replaced) await rm(replaced.path, { force: true })
       return part.sha256
     },
-    /** The bytes of these parts, one behind the other. Throws Failure `invalid_value` for one that has not come. */
-    whole(id: string, wanted: readonly Part[]): AsyncIterable<Uint8Array> {
+    /** Returns the bytes of these parts in order. Throws Failure `invalid_value` for a part that is not stored. */
+    joined(id: string, listed: readonly Part[]): AsyncIterable<Uint8Array> {
       const parts = uploads.get(id)?.parts
-      const found = wanted.map(({ number, etag }) => {
+      const found = listed.map(({ number, etag }) => {
         const part = parts?.get(number)
-        if (!part) throw wrong(`Part ${number} of the file ${id} has not been sent, or too long ago. Send it again.`)
+        if (!part) throw invalidParts(`Part ${number} of the file ${id} is missing or has expired. Send it again.`)
         if (etag !== undefined && etag !== part.sha256)
-          throw wrong(`Part ${number} of the file ${id} is not the one that was sent last.`)
+          throw invalidParts(`The etag of part ${number} of the file ${id} does not match the part that was sent last.`)
         return part
       })
-      if (found.length === 0) throw wrong('Name the parts of which the file is made.')
-      return chained(found.map(({ path }) => path))
+      if (found.length === 0) throw invalidParts('The list of parts is empty. List all parts of the file.')
+      return concatenated(found.map(({ path }) => path))
     },
-    forget,
+    remove,
     close(): void {
       clearInterval(timer)
     },
   }
 }
 
-async function* chained(paths: readonly string[]): AsyncGenerator<Uint8Array> {
+async function* concatenated(paths: readonly string[]): AsyncGenerator<Uint8Array> {
   for (const path of paths) yield* createReadStream(path, { highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>
 }

@@ -1,23 +1,23 @@
 import { constants } from 'node:fs'
 import { chmod, type FileHandle, lstat, open, readdir, rmdir, unlink } from 'node:fs/promises'
 
-/** The flag of open(2) that Node has no name for: a handle to a folder whatever its mode is. */
+/** O_PATH of open(2), for which Node has no constant: opens a folder whatever its mode is. */
 const pathOnly = 0o10000000
 
-/** Each level keeps a file open, and the server must not run out of them. */
-const deepest = 64
+/** Each level keeps one file descriptor open, and the server must not run out of them. */
+const maxDepth = 64
 
 /**
- * Removes a file, a link or a folder with all that is in it, whatever its modes are. It is safe while an untrusted
- * process still changes the folder: every step goes by way of an open folder and follows no link, so nothing outside of
- * the folder is removed or changed. Does nothing when the path does not exist.
+ * Removes a file, a link or a folder with its contents, whatever their modes are. It is safe while an untrusted process
+ * changes the folder: every step uses the descriptor of an open folder and follows no link, so nothing outside the folder
+ * is removed or changed. Does nothing when the path does not exist.
  */
 export async function removeTree(path: string): Promise<void> {
   await remove(path, 0)
 }
 
 async function remove(path: string | Buffer, depth: number): Promise<void> {
-  if (depth > deepest) throw new Error(`its folders are nested more than ${deepest} levels deep`)
+  if (depth > maxDepth) throw new Error(`its folders are nested more than ${maxDepth} levels deep`)
   try {
     const facts = await lstat(path)
     if (!facts.isDirectory()) return await unlink(path)
@@ -33,7 +33,7 @@ async function remove(path: string | Buffer, depth: number): Promise<void> {
   })
 }
 
-/** Opens a folder that may have been made unreadable. */
+/** Opens a folder even if its mode forbids reading. */
 async function openFolder(path: string | Buffer): Promise<FileHandle> {
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW
   {

@@ -7,24 +7,24 @@ import type { Log } from '../log.ts'
 import { engineFolders } from './engine-folders.ts'
 import { removeTree } from './remove-tree.ts'
 
-/** A folder of one run of a job, removed when it is disposed of. */
+/** A folder of one run of a job. Disposing of it removes the folder. */
 export interface Workspace extends AsyncDisposable {
   /** Absolute. */
   folder: string
-  /** Keeps the folder for so many milliseconds after it was disposed of: an engine may still write to it. */
+  /** Delays the removal by `ms` milliseconds after the disposal, because an engine may still write to the folder. */
   linger(ms: number): void
 }
 
-/** A workspace that an engine can reach through its sandbox. */
+/** A workspace that an engine can access from its sandbox. */
 export interface EngineWorkspace extends Workspace {
-  /** Makes a stored file readable for the engine. Resolves with the path under which the engine finds it. */
+  /** Makes a stored file readable for the engine. Resolves with the path at which the engine finds it. */
   share(path: string): Promise<string>
 }
 
-const untrue = (name: string, why: string) =>
-  new Failure('worker_error', `The engine says that it made the file '${name.slice(0, 64)}', but ${why}.`)
+const unusable = (name: string, why: string) =>
+  new Failure('worker_error', `The engine reported the file '${name.slice(0, 64)}', but ${why}.`)
 
-/** Engines write here; nothing of it outlives the run or the server. Opening it removes what an earlier one left. */
+/** Opens the folder of all workspaces and removes the workspaces that an earlier server left. */
 export async function openWorkspaces(parent: string, log: Log) {
   await mkdir(parent, { recursive: true, mode: 0o700 })
   for await (const { name } of await opendir(parent)) await clear(join(parent, name), log)
@@ -34,7 +34,7 @@ export async function openWorkspaces(parent: string, log: Log) {
     return disposable([await folderOf(root, jobId)])
   }
 
-  /** A workspace for a job that this engine runs. */
+  /** Creates a workspace for a job that this engine runs. */
   async function makeFor(jobId: string, engineId: string): Promise<EngineWorkspace> {
     const { inputs, outputs } = engineFolders(root, engineId)
     for (const folder of [inputs, outputs]) await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -43,7 +43,7 @@ export async function openWorkspaces(parent: string, log: Log) {
       ...disposable([folder, shared]),
       async share(path) {
         const at = join(shared, basename(path))
-        // A second name costs nothing, and the sandbox binds this folder read-only.
+        // A hard link needs no copy, and the sandbox binds this folder read-only.
         await link(path, at).catch(() => copyFile(path, at, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE))
         return at
       },
@@ -51,7 +51,7 @@ export async function openWorkspaces(parent: string, log: Log) {
   }
 
   async function folderOf(within: string, jobId: string): Promise<string> {
-    if (!isId(jobId)) throw new Error('a workspace is of a job')
+    if (!isId(jobId)) throw new Error('the id of a workspace must be the id of a job')
     return await mkdtemp(join(within, `${jobId}-`))
   }
 
@@ -65,7 +65,7 @@ export async function openWorkspaces(parent: string, log: Log) {
       linger(ms) {
         lingerMs = ms
       },
-      // What a stop of the server leaves is removed at the next start.
+      // If the server stops before, the next start removes the folder.
       async [Symbol.asyncDispose]() {
         if (lingerMs > 0) setTimeout(() => void clearAll(), lingerMs).unref()
         else await clearAll()
@@ -73,7 +73,7 @@ export async function openWorkspaces(parent: string, log: Log) {
     }
   }
 
-  /** Whether the path is a workspace of the server's own, or of an engine. */
+  /** Whether the path is a workspace of the server itself or of an engine. */
   const isWorkspace = (folder: string): boolean =>
     dirname(folder) === root || /^[\w-]+\/out\/[^/]+$/.test(relative(root, folder))
 
@@ -81,30 +81,30 @@ export async function openWorkspaces(parent: string, log: Log) {
     make,
     makeFor,
     /**
-     * Opens what an engine says that it made: a regular file with one name, directly in a workspace, of at most `most`
-     * bytes. No link is followed and nothing that is not a file is waited for. Throws Failure `worker_error`.
+     * Opens a file that an engine reported: a regular file without further hard links, directly in a workspace, of at most
+     * `maxBytes`. Follows no link and never blocks on a pipe or device. Rejects with Failure `worker_error`.
      */
-    async open(path: string, most: number) {
+    async open(path: string, maxBytes: number) {
       const name = basename(path)
       const folder = dirname(path)
-      const elsewhere = () => untrue(name, 'it does not lie in the folder of its job')
-      if (!isWorkspace(folder) || join(folder, name) !== path) throw elsewhere()
-      // The engine can exchange the folder for a link at any time, so the file is opened by way of the open folder.
+      const outside = () => unusable(name, 'it is not in the folder of its job')
+      if (!isWorkspace(folder) || join(folder, name) !== path) throw outside()
+      // The engine can replace the folder by a link at any time, so the file is opened through the open folder.
       await using directory = await open(folder, constants.O_DIRECTORY | constants.O_NOFOLLOW).catch(() => {
-        throw elsewhere()
+        throw outside()
       })
       const file = await open(
         `/proc/self/fd/${directory.fd}/${name}`,
         constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
       ).catch((cause: NodeJS.ErrnoException) => {
-        throw untrue(name, cause.code === 'ELOOP' ? 'it is a link' : 'it cannot be read')
+        throw unusable(name, cause.code === 'ELOOP' ? 'it is a link' : 'it cannot be read')
       })
       try {
         const facts = await file.stat()
-        if (!facts.isFile()) throw untrue(name, 'it is no regular file')
-        if (facts.nlink !== 1) throw untrue(name, 'it is a file that has other names too')
-        if (facts.size === 0) throw untrue(name, 'it is empty')
-        if (facts.size > most) throw untrue(name, `it is larger than ${most} bytes, the most that a job may make`)
+        if (!facts.isFile()) throw unusable(name, 'it is not a regular file')
+        if (facts.nlink !== 1) throw unusable(name, 'it has further hard links')
+        if (facts.size === 0) throw unusable(name, 'it is empty')
+        if (facts.size > maxBytes) throw unusable(name, `it is larger than ${maxBytes} bytes, the maximum of a job`)
         return file
       } catch (thrown) {
         await file.close()

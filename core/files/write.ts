@@ -3,7 +3,7 @@ import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Failure } from '../failure.ts'
 
-/** Bytes that lie on the disk for good under a name that nobody knows yet. */
+/** Bytes on the disk under a temporary name. */
 export interface Written {
   path: string
   bytes: number
@@ -13,23 +13,23 @@ export interface Written {
 
 const full = new Set(['ENOSPC', 'EDQUOT'])
 
-/** A full disk is told apart from what is broken. */
+/** Returns Failure `disk_full` if the error means a full disk or quota, else the error itself. */
 export function diskFailure(cause: unknown): unknown {
   if (!full.has((cause as NodeJS.ErrnoException | undefined)?.code ?? '')) return cause
-  return new Failure('disk_full', 'There is no room for the file on the disk. Try again when there is.', { cause })
+  return new Failure('disk_full', 'The disk has no space for the file. Free some space and try again.', { cause })
 }
 
-/** What is begun once the limit is passed is the sender's fault or the engine's, so the caller says which. */
-export type TooLarge = (most: number) => Failure
+/** Makes the failure of a file above the limit. It depends on whether a client or an engine sent the file. */
+export type TooLarge = (maxBytes: number) => Failure
 
 /**
- * Writes what comes, hashed on its way and fsynced unless told otherwise, under a new name in `folder`. Nothing stays
- * when it does not come whole: the source failed, or had more than `most` bytes.
+ * Writes a stream to a new file in `folder` and hashes it; `durable` fsyncs it. The file is removed if the source fails or
+ * has more than `maxBytes`.
  */
 export async function write(
   folder: string,
   source: AsyncIterable<Uint8Array>,
-  most: number,
+  maxBytes: number,
   tooLarge: TooLarge,
   { durable = true }: { durable?: boolean } = {},
 ): Promise<Written> {
@@ -42,7 +42,7 @@ export async function write(
   try {
     for await (const chunk of source) {
       bytes += chunk.byteLength
-      if (bytes > most) throw tooLarge(most)
+      if (bytes > maxBytes) throw tooLarge(maxBytes)
       hash.update(chunk)
       for (let at = 0; at < chunk.byteLength; ) at += (await file.write(chunk, at)).bytesWritten
     }
@@ -56,7 +56,7 @@ export async function write(
   return { path, bytes, sha256: hash.digest('hex') }
 }
 
-/** Puts it under its name; when this resolves, it is there after a power loss too. */
+/** Renames the file to its final path. Once this resolves, the file survives a power loss. */
 export async function commitFile(written: Written, to: string): Promise<void> {
   const folder = dirname(to)
   try {

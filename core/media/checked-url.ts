@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { Config } from '../models/config.ts'
 import { isPublic, isWithin, type Network, networkOf } from '../network-address.ts'
 
-/** Why nothing was fetched: for the log only. Who sends an address learns nothing about what is behind it. */
+/** Why a URL was not fetched. For the log only: callers must not learn anything about our network. */
 export class UrlRefused extends Error {}
 
 export interface UrlRules {
@@ -16,7 +16,7 @@ export const urlRules = (
   ports: readonly number[],
 ): UrlRules => ({ allowed: media.allowed_addresses.map(networkOf), hosts: media.allowed_hosts, ports })
 
-/** The one parser of addresses: what it takes for the host is what is looked at and what is connected to. Pure; throws. */
+/** Parses and checks a URL. Its host is the one that is connected to, because nothing else parses URLs. Pure; throws. */
 export function checkedUrl(text: string, from: URL | undefined, rules: UrlRules): URL {
   const url = new URL(text, from)
   const { protocol, username, password, hostname } = url
@@ -30,14 +30,14 @@ export function checkedUrl(text: string, from: URL | undefined, rules: UrlRules)
   return url
 }
 
-/** Whether a connection may go there: to public addresses on few ports, to those that are allowed on any. */
+/** Whether a connection is allowed: to public addresses on `ports`, to addresses in `allowed` on any port. */
 export const mayReach = (address: string, port: number, { allowed, ports }: UrlRules): boolean =>
   isWithin(address, allowed) || (isPublic(address) && ports.includes(port))
 
 export const portOf = (url: URL): number => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** Whether an entry of `allowed_hosts` means this host; `*.example.com` means every name below it. */
+/** Whether an entry of `allowed_hosts` matches this host; `*.example.com` matches every name below it. */
 function covers(entry: string, host: string): boolean {
-  const [wanted, name] = [entry.toLowerCase(), host.replace(/\.$/, '')]
-  return wanted.startsWith('*.') ? name.endsWith(wanted.slice(1)) : name === wanted
+  const [pattern, name] = [entry.toLowerCase(), host.replace(/\.$/, '')]
+  return pattern.startsWith('*.') ? name.endsWith(pattern.slice(1)) : name === pattern
 }

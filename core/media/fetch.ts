@@ -9,13 +9,13 @@ export interface Answer {
   address: string
   family: number
 }
-/** All addresses of a name; `dns.lookup` with `all`. */
+/** Resolves all addresses of a name, like `dns.lookup` with `all`. */
 export type Resolve = (name: string, done: (cause: Error | null, answers: Answer[]) => void) => void
 
 export interface FetchOptions {
   organizationId: string
   url: string
-  /** Of the body. */
+  /** Maximum size of the body. */
   maxBytes: number
   signal?: AbortSignal
 }
@@ -24,23 +24,23 @@ interface FetcherOptions {
   media: Pick<Config['media'], 'allowed_hosts' | 'allowed_addresses'>
   log: Log
   resolve?: Resolve
-  /** Where it may connect to; those of `allowed_addresses` may be reached on any port. */
+  /** Ports that it may connect to; addresses in `allowed_addresses` are allowed on any port. */
   ports?: readonly number[]
   connectMs?: number
   totalMs?: number
 }
 
-/** The body is larger than what was asked for; told apart because the caller can do something about it. */
+/** The body is larger than `maxBytes`. A separate error, because the caller can send a smaller file. */
 export class TooLarge extends Error {}
 
 const redirects = 3
 const resolveAll: Resolve = (name, done) => lookUp(name, { all: true }, done)
 
 /**
- * The one way in which anything is fetched from an address that a caller sent. Rules, each for every redirect too: http
- * or https, never down from https, no user name, ports 80 and 443, only public addresses. A name is resolved once, all
- * its answers must be allowed, and the connection goes to one of those: so no second answer can lead elsewhere. Nothing
- * of ours is sent along: no cookies, no credentials, no trace of the caller. One message for whatever goes wrong.
+ * Fetches URLs of callers; nothing else does. These rules apply to the URL and to every redirect: http or https, no
+ * redirect from https to http, no user name, ports 80 and 443, only public addresses. A name is resolved once, all its
+ * addresses must be allowed, and the connection goes to one of them, so that a second DNS answer cannot change the target.
+ * The request has no cookies, no credentials and nothing about the caller. All errors have the same message.
  */
 export function openFetcher({
   media,
@@ -53,7 +53,7 @@ export function openFetcher({
   const rules = urlRules(media, ports)
   const checkUrl = (text: string, from?: URL) => checkedUrl(text, from, rules)
 
-  /** One connection, to an address that was looked at. */
+  /** Makes an agent for one connection, to an address that is checked. */
   async function agentFor(url: URL): Promise<Agent> {
     const { Agent } = await import('undici')
     return new Agent({
@@ -65,16 +65,22 @@ export function openFetcher({
         lookup(name, _options, done) {
           resolve(name, (cause, answers) => {
             if (cause) return done(cause, [])
-            const wrong = answers.length === 0 || answers.some(({ address }) => !mayReach(address, portOf(url), rules))
-            return wrong ? done(new UrlRefused('address'), []) : done(null, answers)
+            const refused =
+              answers.length === 0 || answers.some(({ address }) => !mayReach(address, portOf(url), rules))
+            return refused ? done(new UrlRefused('address'), []) : done(null, answers)
           })
         },
       },
     })
   }
 
-  /** The answer, read to its end; or where it sends us. */
-  async function ask(url: URL, options: FetchOptions, signal: AbortSignal, taken: (piece: Uint8Array) => unknown) {
+  /** Reads the answer to its end; resolves with the location if it is a redirect. */
+  async function request(
+    url: URL,
+    options: FetchOptions,
+    signal: AbortSignal,
+    onPiece: (piece: Uint8Array) => unknown,
+  ) {
     const agent = await agentFor(url)
     try {
       const { statusCode, headers, body } = await agent.request({
@@ -84,16 +90,16 @@ export function openFetcher({
         headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'infer' },
         signal,
       })
-      // The rest of an answer that is given up comes as an error, of which nobody has to hear.
+      // Destroying the agent before the answer was read makes the body emit an error, which is expected.
       body.on('error', () => {})
       const location = headers.location
       if ([301, 302, 303, 307, 308].includes(statusCode) && typeof location === 'string') return location
       if (statusCode !== 200) throw new UrlRefused(`status ${statusCode}`)
       if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw new UrlRefused('content encoding')
-      await read(body, Number(headers['content-length'] ?? 0), options.maxBytes, taken)
+      await read(body, Number(headers['content-length'] ?? 0), options.maxBytes, onPiece)
       return undefined
     } finally {
-      // Not waited for: a connection on its way ends in its own time, and nobody waits for what it brings.
+      // Not awaited: closing the connection may take long, and nothing depends on it.
       void agent.destroy().catch(() => {})
     }
   }
@@ -101,11 +107,11 @@ export function openFetcher({
   async function follow(
     options: FetchOptions,
     signal: AbortSignal,
-    taken: (piece: Uint8Array) => unknown,
+    onPiece: (piece: Uint8Array) => unknown,
   ): Promise<void> {
     let url = checkUrl(options.url)
     for (let followed = 0; ; followed++) {
-      const next = await ask(url, options, signal, taken)
+      const next = await request(url, options, signal, onPiece)
       if (next === undefined) return
       if (followed === redirects) throw new UrlRefused('redirects')
       url = checkUrl(next, url)
@@ -114,18 +120,18 @@ export function openFetcher({
 
   return {
     /**
-     * Fetches and hands the body over piece by piece; `taken` may return a promise that is waited for. Rejects with
-     * Failure `url_fetch_failed`, with TooLarge, or with the reason of the order's own signal.
+     * Fetches a URL and calls `onPiece` with each piece of the body; a promise that it returns is awaited. Rejects with
+     * Failure `url_fetch_failed`, with TooLarge, or with the reason of the signal in `options`.
      */
-    async fetch(options: FetchOptions, taken: (piece: Uint8Array) => unknown): Promise<void> {
+    async fetch(options: FetchOptions, onPiece: (piece: Uint8Array) => unknown): Promise<void> {
       const deadline = AbortSignal.timeout(totalMs)
       const signal = options.signal ? AbortSignal.any([deadline, options.signal]) : deadline
       try {
-        await follow(options, signal, taken)
+        await follow(options, signal, onPiece)
       } catch (cause) {
         options.signal?.throwIfAborted()
         if (cause instanceof TooLarge || cause instanceof Failure) throw cause
-        log.info('An address that a caller sent was not fetched', {
+        log.info('The URL of a caller was not fetched', {
           organization_id: options.organizationId,
           host: hostOf(options.url),
           why: causeOf(cause),
@@ -138,20 +144,20 @@ export function openFetcher({
 export type Fetcher = ReturnType<typeof openFetcher>
 
 export const fetchRefusal =
-  'The address could not be fetched. It must be a public http or https address that answers with the file itself within 10 seconds.'
+  'The URL could not be fetched. It must be a public http or https URL that answers with the file itself within 10 seconds.'
 
 async function read(
   body: Dispatcher.ResponseData['body'],
   announced: number,
   maxBytes: number,
-  taken: (piece: Uint8Array) => unknown,
+  onPiece: (piece: Uint8Array) => unknown,
 ): Promise<void> {
   if (announced > maxBytes) throw new TooLarge()
   let bytes = 0
   for await (const piece of body as AsyncIterable<Uint8Array>) {
     bytes += piece.byteLength
     if (bytes > maxBytes) throw new TooLarge()
-    await taken(piece)
+    await onPiece(piece)
   }
   if (bytes === 0) throw new UrlRefused('empty')
 }

@@ -1,11 +1,11 @@
 import { runProgram } from './program.ts'
 
-/** Of 2018, and older than what any supported distribution has; nothing older has been tried. */
+/** Released in 2018; all supported distributions have a newer one, and older ones are untested. */
 const oldestMajor = 4
 
 /**
- * Asks the program at this path for its version. `fault`: why it cannot be used, as the end of a sentence that begins
- * with its name. Never rejects.
+ * Runs the program at this path with `-version`. `fault`: why it cannot be used, as the end of a sentence that begins
+ * with its path. Never rejects.
  */
 export async function ffmpegVersion(file: string): Promise<{ version: string } | { fault: string }> {
   try {
@@ -16,10 +16,10 @@ export async function ffmpegVersion(file: string): Promise<{ version: string } |
       return { fault: `has version ${version}, which is too old: ${oldestMajor} or newer is needed` }
     return { version }
   } catch {
-    // The message of a failed run is about files that callers send.
-    return { fault: 'cannot be run: it failed when it was asked for its version' }
+    // The message of `runProgram` does not fit here: it is about files that callers send.
+    return { fault: 'cannot be run: it failed with the option -version' }
   }
 }
 
-/** Builds from a repository name a commit and no number. */
+/** Builds from a repository have a commit in place of a number and count as new. */
 const isTooOld = (version: string): boolean => Number(/^n?(\d+)\./.exec(version)?.[1] ?? oldestMajor) < oldestMajor

@@ -11,54 +11,53 @@ export interface FoundFfmpeg {
   ffmpeg: string
   ffprobe: string
   version: string
-  /** Whether it writes H.264. */
+  /** Whether it has the H.264 encoder. */
   libx264: boolean
-  /** Whether it makes frames between frames. */
+  /** Whether it has the filter that interpolates frames. */
   minterpolate: boolean
 }
 
 interface FfmpegOptions {
-  /** As in the configuration; those on the PATH where absent. */
+  /** Names or paths from the configuration. Default: the programs on the PATH. */
   ffmpeg?: string | undefined
   ffprobe?: string | undefined
   environment: Readonly<Record<string, string | undefined>>
 }
 
-/** Files of these kinds are looked into; the rest is not opened, playlists that name other files least of all. */
+/** The containers that ffmpeg may open. Playlists are not among them, because they name other files. */
 const containers = 'mov,mp4,matroska,webm,avi,mpegts,mp3,wav,flac,ogg,aac,asf,flv,caf,aiff'
 const guarded = ['-protocol_whitelist', 'file,pipe', '-format_whitelist', containers]
 const installation =
   'Install it (Debian, Ubuntu: sudo apt install ffmpeg), or name it in infer.yaml under media.ffmpeg.'
 
 /**
- * ffmpeg and ffprobe, which are programs of the machine and no part of this one. They are looked for when they are
- * needed first; what was missing then is looked for again. At most two run at once.
+ * Opens ffmpeg and ffprobe, which must be installed on the machine. They are located when they are first needed, and again
+ * as long as they are missing. At most two processes run at once.
  */
 export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
   const semaphore = openSemaphore({
     permits: 2,
     maxWaiting: 256,
-    full: 'Too many videos are being looked into at once. Try again in a moment.',
+    full: 'Too many videos are being examined at once. Try again in a few seconds.',
   })
   let search: Promise<FoundFfmpeg | { missing: string }> | undefined
 
-  /** Runs one of them to its end. `what` names the work in a message. */
   const run = (program: Program): Promise<Buffer> => semaphore.run('ffmpeg', program.signal, () => runProgram(program))
 
-  async function look(): Promise<FoundFfmpeg | { missing: string }> {
+  async function locateBoth(): Promise<FoundFfmpeg | { missing: string }> {
     const ffmpeg = locate(options.ffmpeg ?? 'ffmpeg', environment.PATH)
     const ffprobe = locate(options.ffprobe ?? 'ffprobe', environment.PATH)
-    const absent = [ffmpeg ? [] : [options.ffmpeg ?? 'ffmpeg'], ffprobe ? [] : [options.ffprobe ?? 'ffprobe']].flat()
+    const missing = [ffmpeg ? [] : [options.ffmpeg ?? 'ffmpeg'], ffprobe ? [] : [options.ffprobe ?? 'ffprobe']].flat()
     if (!ffmpeg || !ffprobe)
-      return { missing: `${absent.join(' and ')} ${absent.length > 1 ? 'are' : 'is'} not installed. ${installation}` }
+      return { missing: `${missing.join(' and ')} ${missing.length > 1 ? 'are' : 'is'} not installed. ${installation}` }
     try {
       const answer = await semaphore.run('ffmpeg', undefined, () => ffmpegVersion(ffmpeg))
       if ('fault' in answer) return { missing: `${ffmpeg} ${answer.fault}. ${installation}` }
       const { version } = answer
-      const say = async (...args: string[]) => (await run({ file: ffmpeg, args })).toString('utf8')
+      const outputOf = async (...args: string[]) => (await run({ file: ffmpeg, args })).toString('utf8')
       await run({ file: ffprobe, args: ['-version'] })
-      const encoders = await say('-hide_banner', '-encoders')
-      const filters = await say('-hide_banner', '-filters')
+      const encoders = await outputOf('-hide_banner', '-encoders')
+      const filters = await outputOf('-hide_banner', '-filters')
       const [libx264, minterpolate] = [/\slibx264\s/.test(encoders), /\sminterpolate\s/.test(filters)]
       return { ffmpeg, ffprobe, version, libx264, minterpolate }
     } catch (cause) {
@@ -67,74 +66,75 @@ export function openFfmpeg({ environment, ...options }: FfmpegOptions) {
   }
 
   async function found(): Promise<FoundFfmpeg | { missing: string }> {
-    search ??= look()
+    search ??= locateBoth()
     const answer = await search
     if ('missing' in answer) search = undefined
     return answer
   }
 
-  /** Throws Failure `unsupported_task` with what to install. */
+  /** Rejects with Failure `unsupported_task`, whose message says what to install. */
   async function required(): Promise<FoundFfmpeg> {
     const answer = await found()
     if ('missing' in answer)
-      throw new Failure('unsupported_task', `Videos and sound need ffmpeg on this server: ${answer.missing}`)
+      throw new Failure('unsupported_task', `Video and audio need ffmpeg on this server: ${answer.missing}`)
     return answer
   }
 
   return {
-    /** Where they are and what they can do, or a sentence on what is missing and how to get it. Never rejects. */
+    /** Resolves with paths and features, or with a sentence on what is missing and how to install it. Never rejects. */
     found,
     required,
-    /** What a video or sound file is, by its content. Rejects with Failure `invalid_video` when it is neither. */
+    /** Examines the content of a video or audio file. Rejects with Failure `invalid_video` when it is neither. */
     async probe(path: string, signal?: AbortSignal): Promise<Probe> {
       const { ffprobe } = await required()
       const about = ['-v', 'error', ...guarded, '-print_format', 'json', '-show_format', '-show_streams']
-      const ask = (...more: string[]) => run({ file: ffprobe, args: [...about, ...more, `file:${path}`], signal })
-      const probe = readProbe(await ask())
+      const probeWith = (...more: string[]) => run({ file: ffprobe, args: [...about, ...more, `file:${path}`], signal })
+      const probe = readProbe(await probeWith())
       if (probe.kind === 'audio' || probe.frames !== null) return probe
-      // Few containers count their frames; the others are read through without being decoded.
-      const counted = readProbe(await ask('-select_streams', 'v:0', '-count_packets'))
+      // Few containers store the number of frames. For others ffprobe counts packets, without decoding them.
+      const counted = readProbe(await probeWith('-select_streams', 'v:0', '-count_packets'))
       return { ...probe, frames: counted.frames }
     },
     /**
-     * Writes the sound of a file to the new file `into`: samples of 16 bits in one channel, `rate` a second, a second more
-     * than the bound at most so that it can be told. Rejects with Failure `invalid_video`, `disk_full`.
+     * Decodes the audio of a file to the new file `into`: 16-bit samples in one channel, `rate` a second. It writes up to a
+     * second more than the limit, so that the caller can detect an excess. Rejects with Failure `invalid_video`,
+     * `disk_full`.
      */
-    async sound(
+    async decodeAudio(
       path: string,
       into: string,
       { seconds, bytes, rate }: { seconds: number; bytes: number; rate: number },
       signal?: AbortSignal,
     ): Promise<void> {
       const { ffmpeg } = await required()
-      const most = ['-t', String(seconds + 1), '-fs', String(bytes + 2)]
-      const from = [...guarded, '-i', `file:${path}`, '-map', '0:a:0', '-vn', '-sn', '-dn', ...most]
+      const outputLimits = ['-t', String(seconds + 1), '-fs', String(bytes + 2)]
+      const from = [...guarded, '-i', `file:${path}`, '-map', '0:a:0', '-vn', '-sn', '-dn', ...outputLimits]
       const out = ['-ac', '1', '-ar', String(rate), '-f', 's16le', '-n', `file:${into}`]
-      // A rate that nobody has would make it ask for the memory of the machine.
-      const bounds = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
-      await run({ file: ffmpeg, args: ['-v', 'error', '-nostdin', ...bounds, ...from, ...out], signal })
+      // A header with an absurd sample rate would make ffmpeg allocate all memory of the machine.
+      const processLimits = ['-timelimit', '60', '-threads', '1', '-max_alloc', String(128 << 20)]
+      await run({ file: ffmpeg, args: ['-v', 'error', '-nostdin', ...processLimits, ...from, ...out], signal })
     },
-    /** The frame at `atMs` as a PNG, in the size of the video. Rejects with Failure `invalid_video`. */
+    /** Resolves with the frame at `atMs` as a PNG in the size of the video. Rejects with Failure `invalid_video`. */
     async frame(path: string, atMs = 0, signal?: AbortSignal): Promise<Buffer> {
       const { ffmpeg } = await required()
       const from = [...guarded, '-ss', (atMs / 1000).toFixed(3), '-i', `file:${path}`]
       const into = ['-map', '0:v:0', '-frames:v', '1', '-f', 'image2pipe', '-c:v', 'png', 'pipe:1']
-      // Its own bound on the processor's time holds where this server is killed and cannot end it.
+      // `-timelimit` limits its CPU time also if this server is killed and cannot end it.
       const args = ['-v', 'error', '-nostdin', '-timelimit', '60', '-threads', '1', ...from, ...into]
-      const picture = await run({ file: ffmpeg, args, signal, maxOutput: 128 << 20 })
-      if (picture.length === 0) throw new Failure('invalid_video', `The video has no frame at ${atMs} ms.`)
-      return picture
+      const image = await run({ file: ffmpeg, args, signal, maxOutput: 128 << 20 })
+      if (image.length === 0) throw new Failure('invalid_video', `The video has no frame at ${atMs} ms.`)
+      return image
     },
   }
 }
 export type Ffmpeg = ReturnType<typeof openFfmpeg>
 
-/** The program of that name, or at that path; undefined where there is none that may be run. */
+/** Returns the absolute path of an executable, from its path or its name on the PATH; undefined without one. */
 function locate(name: string, path = ''): string | undefined {
-  const places = name.includes('/') ? [name] : path.split(delimiter).map(folder => join(folder, name))
-  return places.filter(isAbsolute).find(place => {
+  const candidates = name.includes('/') ? [name] : path.split(delimiter).map(folder => join(folder, name))
+  return candidates.filter(isAbsolute).find(candidate => {
     try {
-      accessSync(place, constants.X_OK)
+      accessSync(candidate, constants.X_OK)
       return true
     } catch {
       return false

@@ -18,15 +18,15 @@ import { bytesOfDataUrl, megabytes, ownOrigins, readSource, type Source } from '
 
 export type MediaKind = 'image' | 'mask' | 'video' | 'audio'
 
-/** What was sent: the name of it, its content where that came inside the request, or a file that came with it. */
+/** Media of a request: a URL or file id, its content if the request contained it, or an uploaded file on the disk. */
 export type MediaInput = string | Uint8Array | { path: string; bytes: number }
 
-/** Who sends something, and with what it is to go. */
+/** The sender of media and the job for which it is sent. */
 export interface MediaSender {
   organizationId: string
-  /** Of our own addresses, as the caller knows it: `https://infer.example`. */
+  /** Origin of this server as the caller knows it: `https://infer.example`. */
   origin: string
-  /** The job that it is an input of. */
+  /** The job that gets the media as an input. */
   jobId?: string
   signal?: AbortSignal
 }
@@ -35,14 +35,14 @@ interface MediaOptions {
   config: Pick<Config, 'allowed_hosts' | 'limits' | 'media' | 'public_url'>
   store: { files: Pick<Store['files'], 'find'>; stats: () => Pick<ReturnType<Store['stats']>, 'writable'> }
   files: Files
-  cpu: Pick<Cpu, 'redraw' | 'sound'>
-  ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'required' | 'sound'>
+  cpu: Pick<Cpu, 'reencode' | 'decodeAudio'>
+  ffmpeg: Pick<Ffmpeg, 'found' | 'probe' | 'required' | 'decodeAudio'>
   log: Log
-  /** How names are resolved; the system's way when absent. */
+  /** Resolves names. Default: the system's resolver. */
   resolve?: Resolve
 }
 
-/** What a picture may be that is sent in; engines never see its own file. */
+/** Limits of images in requests. Engines never get the original file. */
 export const imageRules = {
   formats: ['jpeg', 'png'],
   maxBytes: 10 << 20,
@@ -50,36 +50,35 @@ export const imageRules = {
   maxSide: 8192,
 } as const
 
-const names: Record<MediaKind, string> = { image: 'picture', mask: 'mask', video: 'video', audio: 'sound' }
 const codes: Record<MediaKind, FailureCode> = {
   image: 'invalid_image',
   mask: 'invalid_image',
   video: 'invalid_video',
   audio: 'invalid_audio',
 }
-/** What belongs to a job is kept as long as the job; until there is one, this long. */
+/** How long a file is kept until its job is created. After that it is kept as long as the job. */
 const unclaimedMs = 3_600_000
 
 /**
- * Turns what a caller names into a file of the organization's own, checked by its content: an http(s) address, a data:
- * URL, the id of a file, or the address of a file that we signed, which is read from the disk. It is a new file always,
- * so that it lives as long as the job that it is an input of, whatever becomes of the first.
+ * Turns media of a request into a file of the organization, checked by its content. A caller can send an http(s) URL, a
+ * data: URL, the id of a file, or a signed URL of this server, whose file is read from the disk. The result is always a new
+ * file, so that it is kept as long as its job even if the original is removed.
  */
 export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: MediaOptions) {
   const fetcher = openFetcher({ media: config.media, log, ...(resolve ? { resolve } : {}) })
-  // What is under way is held in memory: so much for an organization, so much for all.
-  const full = 'Too many pictures, videos and sounds are being taken at once. Try again in a moment.'
+  // Media in progress are held in memory, so their number is limited for each organization and in all.
+  const full = 'Too many images, videos and audio files are being processed at once. Try again in a few seconds.'
   const ofOrganization = openSemaphore({ permits: 4, maxWaiting: 256, full })
   const ofAll = openSemaphore({ permits: 32, maxWaiting: 4096, full })
-  const most: Record<MediaKind, number> = {
+  const maxBytes: Record<MediaKind, number> = {
     image: imageRules.maxBytes,
     mask: imageRules.maxBytes,
     video: config.limits.upload_size,
     audio: config.limits.audio_size,
   }
-  const sounds = openAudioDecoder({ ffmpeg, cpu, limits: config.limits })
+  const audioDecoder = openAudioDecoder({ ffmpeg, cpu, limits: config.limits })
 
-  /** Throws Failure `not_found` for a file of another organization like for none at all. */
+  /** Rejects with the same Failure `not_found` for a missing file and for a file of another organization. */
   async function stored(
     sender: MediaSender,
     field: string,
@@ -90,37 +89,37 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       if (file) return file
       throw new Failure('not_found', `'${field}' names the file ${source.id}, which does not exist.`)
     }
-    // Who has a signed address may read the file, whoever's it is.
+    // The signature gives the right to read the file, also one of another organization.
     const file = files.verify(source.id, source.exp, source.sig) ? await store.files.find(source.id) : undefined
-    const there = file && (await files.find(file.organizationId, file.id))
-    if (there) return there
+    const available = file && (await files.find(file.organizationId, file.id))
+    if (available) return available
     throw new Failure('url_fetch_failed', fetchRefusal)
   }
 
   const tooLarge = (field: string, kind: MediaKind) =>
-    new Failure(codes[kind], `'${field}' is larger than ${megabytes(most[kind])}.`)
+    new Failure(codes[kind], `'${field}' is larger than ${megabytes(maxBytes[kind])}.`)
 
-  /** What is not a file of ours yet, handed over piece by piece. */
+  /** Calls `onPiece` with each piece of media that is not stored on this server yet. */
   async function receiveMedia(
     { organizationId, signal }: MediaSender,
     field: string,
     source: Extract<Source, { from: 'http' | 'data' | 'bytes' }>,
     kind: MediaKind,
-    taken: (piece: Uint8Array) => unknown,
+    onPiece: (piece: Uint8Array) => unknown,
   ): Promise<void> {
     if (source.from === 'bytes') {
-      if (source.content.byteLength > most[kind]) throw tooLarge(field, kind)
-      await taken(source.content)
+      if (source.content.byteLength > maxBytes[kind]) throw tooLarge(field, kind)
+      await onPiece(source.content)
       return
     }
     if (source.from === 'data') {
-      if (source.bytes > most[kind]) throw tooLarge(field, kind)
-      await taken(bytesOfDataUrl(source.text, field))
+      if (source.bytes > maxBytes[kind]) throw tooLarge(field, kind)
+      await onPiece(bytesOfDataUrl(source.text, field))
       return
     }
     try {
-      const options = { organizationId, url: source.url, maxBytes: most[kind], ...(signal ? { signal } : {}) }
-      await fetcher.fetch(options, taken)
+      const options = { organizationId, url: source.url, maxBytes: maxBytes[kind], ...(signal ? { signal } : {}) }
+      await fetcher.fetch(options, onPiece)
     } catch (thrown) {
       throw thrown instanceof TooLarge ? tooLarge(field, kind) : thrown
     }
@@ -128,22 +127,22 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
 
   async function bytesOf(sender: MediaSender, field: string, source: Source, kind: 'image' | 'mask'): Promise<Buffer> {
     if (source.from === 'path') {
-      if (source.bytes > most[kind]) throw tooLarge(field, kind)
+      if (source.bytes > maxBytes[kind]) throw tooLarge(field, kind)
       return readFile(source.path)
     }
     if (source.from !== 'file' && source.from !== 'link') {
       const pieces: Uint8Array[] = []
       await receiveMedia(sender, field, source, kind, piece => pieces.push(piece))
-      // Whole, it is passed on as it is: a copy of megabytes is felt by everybody.
+      // A single piece is not copied: copying megabytes would block the event loop.
       const [only] = pieces
       return only && pieces.length === 1
         ? Buffer.from(only.buffer, only.byteOffset, only.byteLength)
         : Buffer.concat(pieces)
     }
     const file = await stored(sender, field, source)
-    if (file.bytes > most[kind]) throw tooLarge(field, kind)
+    if (file.bytes > maxBytes[kind]) throw tooLarge(field, kind)
     await using handle = await files.open(file)
-    if (!handle) throw gone(field)
+    if (!handle) throw missingContent(field)
     return await handle.readFile()
   }
 
@@ -156,26 +155,26 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
   async function takeImage(sender: MediaSender, field: string, source: Source, kind: 'image' | 'mask', alpha: boolean) {
     const sent = await bytesOf(sender, field, source, kind)
     const as = kind === 'mask' && alpha ? 'alpha mask' : kind
-    const { bytes, format, width, height } = await cpu.redraw(sent, imageRules, as, { give: true })
+    const { bytes, format, width, height } = await cpu.reencode(sent, imageRules, as, { give: true })
     sender.signal?.throwIfAborted()
     const facts = { ...factsFor(sender), name: `${kind}.${format === 'jpeg' ? 'jpg' : format}`, width, height }
     return files.keep(sender.organizationId, bytes, { ...facts, contentType: `image/${format}` })
   }
 
-  /** Where the bytes of a recording lie: a file of ours, or what is brought into the folder. */
+  /** Resolves with the path of a video or audio file: that of a stored file, or of a new file in the folder. */
   async function pathOf(sender: MediaSender, field: string, source: Source, kind: 'video' | 'audio', folder: string) {
     if (source.from === 'path') {
-      if (source.bytes > most[kind]) throw tooLarge(field, kind)
+      if (source.bytes > maxBytes[kind]) throw tooLarge(field, kind)
       return source.path
     }
     if (source.from === 'file' || source.from === 'link') {
       const file = await stored(sender, field, source)
-      if (file.bytes > most[kind]) throw tooLarge(field, kind)
+      if (file.bytes > maxBytes[kind]) throw tooLarge(field, kind)
       return files.pathOf(file)
     }
     const path = join(folder, 'sent')
     await using handle = await open(path, 'wx', 0o600)
-    await receiveMedia(sender, field, source, kind, piece => handle.writeFile(piece).catch(unwritten))
+    await receiveMedia(sender, field, source, kind, piece => handle.writeFile(piece).catch(writeFailed))
     return path
   }
 
@@ -186,9 +185,9 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     const { contentType, ending, ...measured } =
       kind === 'video'
         ? await videoFacts(path, sender)
-        : await sounds.examine(path, join(workspace.folder, 'decoded'), sender.signal)
+        : await audioDecoder.examine(path, join(workspace.folder, 'decoded'), sender.signal)
     const facts = { ...factsFor(sender), name: `${kind}.${ending}`, contentType, ...measured }
-    return await files.receive(sender.organizationId, createReadStream(path), { ...facts, maxBytes: most[kind] })
+    return await files.receive(sender.organizationId, createReadStream(path), { ...facts, maxBytes: maxBytes[kind] })
   }
 
   async function videoFacts(path: string, { signal }: MediaSender) {
@@ -197,16 +196,16 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     return { ...checkProbe(probe, 'video'), width, height, durationMs }
   }
 
-  async function decodedSound(sender: MediaSender, field: string, source: Source): Promise<DecodedAudio> {
+  async function decodeAudio(sender: MediaSender, field: string, source: Source): Promise<DecodedAudio> {
     const { writable } = store.stats()
     if (writable !== true) throw new Failure('disk_full', writable)
     const workspace = await files.workspace(sender.jobId ?? newId('job'))
     try {
       const path = await pathOf(sender, field, source, 'audio', workspace.folder)
-      // A job has its slot already.
-      if (sender.jobId === undefined) sounds.admit()
-      const decoded = await sounds.decode(path, join(workspace.folder, 'decoded'), sender.signal)
-      const release = sounds.keep(decoded.bytes)
+      // A job is never refused here, because it has its slot already.
+      if (sender.jobId === undefined) audioDecoder.admit()
+      const decoded = await audioDecoder.decode(path, join(workspace.folder, 'decoded'), sender.signal)
+      const release = audioDecoder.keep(decoded.bytes)
       const dispose = () => Promise.resolve(workspace[Symbol.asyncDispose]()).finally(release)
       return { ...decoded, [Symbol.asyncDispose]: dispose }
     } catch (thrown) {
@@ -222,8 +221,13 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
         ? { from: 'bytes', content: value }
         : { from: 'path', ...value }
 
-  /** In its turn, and whatever is wrong said of the field. */
-  async function inTurn<T>(sender: MediaSender, field: string, kind: MediaKind, work: () => Promise<T>): Promise<T> {
+  /** Waits for a permit, runs the work, and turns its failures into failures of the field. */
+  async function withPermit<T>(
+    sender: MediaSender,
+    field: string,
+    kind: MediaKind,
+    work: () => Promise<T>,
+  ): Promise<T> {
     const { organizationId, signal } = sender
     try {
       signal?.throwIfAborted()
@@ -231,32 +235,32 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
     } catch (thrown) {
       signal?.throwIfAborted()
       if (!(thrown instanceof Failure) || thrown.status >= 500) throw thrown
-      throw about(thrown, field, kind)
+      throw failureOfField(thrown, field, kind)
     }
   }
 
   return {
     /**
-     * A picture as a data: URL, for an engine that takes it inside its request; nothing of it is kept. `value` is as in
-     * `take`, and so is what it rejects with.
+     * Resolves with an image as a data: URL, for an engine that gets it inside its request. Nothing is stored. `value` and
+     * errors are as in `take`.
      */
-    picture: (sender: MediaSender, field: string, value: string): Promise<string> =>
-      inTurn(sender, field, 'image', async () => {
+    imageDataUrl: (sender: MediaSender, field: string, value: string): Promise<string> =>
+      withPermit(sender, field, 'image', async () => {
         const sent = await bytesOf(sender, field, sourceOf(sender, field, value), 'image')
-        const { bytes, format } = await cpu.redraw(sent, imageRules, 'image', { give: true })
+        const { bytes, format } = await cpu.reencode(sent, imageRules, 'image', { give: true })
         return `data:image/${format};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}`
       }),
 
     /**
-     * A sound as engines are sent it; nothing of it is kept once it is disposed of. `value` is as in `take`, and so is what
-     * it rejects with.
+     * Resolves with decoded audio in the form that engines get. Disposing of it deletes the file. `value` and errors are as
+     * in `take`.
      */
-    sound: (sender: MediaSender, field: string, value: MediaInput): Promise<DecodedAudio> =>
-      inTurn(sender, field, 'audio', async () => decodedSound(sender, field, sourceOf(sender, field, value))),
+    decodeAudio: (sender: MediaSender, field: string, value: MediaInput): Promise<DecodedAudio> =>
+      withPermit(sender, field, 'audio', async () => decodeAudio(sender, field, sourceOf(sender, field, value))),
 
     /**
-     * With `alpha` what is transparent in a mask is meant, and the file is white there.
-     * Rejects with Failure `invalid_value` (neither address nor file), `url_fetch_failed`, `not_found`, `invalid_image`,
+     * Stores media as a new file. With `alpha` the transparent pixels of a mask are selected: they become white.
+     * Rejects with Failure `invalid_value` (neither URL nor file), `url_fetch_failed`, `not_found`, `invalid_image`,
      * `invalid_video`, `invalid_audio`, `unsupported_task` (ffmpeg is missing) with the field as `param`, `no_capacity`,
      * `disk_full`, or the reason of the sender's signal.
      */
@@ -267,7 +271,7 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
       kind: MediaKind,
       { alpha = false }: { alpha?: boolean | undefined } = {},
     ): Promise<FileRecord> =>
-      inTurn(sender, field, kind, async () => {
+      withPermit(sender, field, kind, async () => {
         const source = sourceOf(sender, field, value)
         return kind === 'image' || kind === 'mask'
           ? takeImage(sender, field, source, kind, alpha)
@@ -277,17 +281,17 @@ export function openMedia({ config, store, files, cpu, ffmpeg, log, resolve }: M
 }
 export type Media = ReturnType<typeof openMedia>
 
-/** Told apart from what goes wrong with the address that it comes from. */
-function unwritten(cause: NodeJS.ErrnoException): never {
+/** Errors of the disk must not be reported as errors of the URL. */
+function writeFailed(cause: NodeJS.ErrnoException): never {
   throw Failure.from(diskFailure(cause))
 }
 
-const gone = (field: string) =>
-  new Failure('not_found', `'${field}' names a file whose content is gone. Send it again.`)
+const missingContent = (field: string) =>
+  new Failure('not_found', `'${field}' names a file whose content has been deleted. Send it again.`)
 
-/** The failure as one of this input: what decodes it knows neither its field nor what it was meant as. */
-function about({ code, message, cause }: Failure, field: string, kind: MediaKind): Failure {
+/** Adds the field to a failure of a decoder, which knows neither the field nor the expected kind of media. */
+function failureOfField({ code, message, cause }: Failure, field: string, kind: MediaKind): Failure {
   const ofContent = ['invalid_image', 'invalid_video', 'invalid_audio'].includes(code)
-  const text = message.replace(/^The (picture|file|video|sound)\b/, () => `The ${names[kind]} in '${field}'`)
+  const text = message.replace(/^The (image|file|video|audio)\b/, () => `The ${kind} in '${field}'`)
   return new Failure(ofContent ? codes[kind] : code, text, { param: field, cause })
 }

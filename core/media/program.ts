@@ -7,20 +7,20 @@ export interface Program {
   signal?: AbortSignal | undefined
   /** Milliseconds; a minute when absent. */
   deadlineMs?: number
-  /** Bytes of its output; a megabyte when absent. */
+  /** Maximum bytes of its output; a megabyte when absent. */
   maxOutput?: number
 }
 
-/** Nothing of ours is in the environment of a program that reads what strangers sent. */
+/** A program that reads untrusted files inherits nothing from our environment. */
 const environment = { PATH: '/usr/local/bin:/usr/bin:/bin', LANG: 'C.UTF-8', HOME: '/nonexistent' }
 
-/** As the system's library puts it. */
-const noRoom = /No space left on device|Disk quota exceeded/
+/** Messages of the C library for a full disk. */
+const diskFull = /No space left on device|Disk quota exceeded/
 
 /**
- * Runs a program to its end and gives back what it wrote. It has no input, a bare environment and a group of its own,
- * which is killed as a whole at the deadline, when it writes too much and when the signal aborts. Rejects with Failure
- * `invalid_video` when it fails: what it is given is what callers sent; `disk_full`; or with the signal's reason.
+ * Runs a program and resolves with its output. It has no input, a minimal environment and its own process group, which is
+ * killed at the deadline, when the output is too large and when the signal aborts. Rejects with Failure `invalid_video`
+ * when the program fails, because its input is a file of a caller; with `disk_full`; or with the signal's reason.
  */
 export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput = 1 << 20 }: Program): Promise<Buffer> {
   signal?.throwIfAborted()
@@ -35,44 +35,41 @@ export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput 
       stopped ??= reason
       killGroup(child.pid)
     }
-    const aborted = () => stop(signal?.reason as Error)
-    const late = () => stop(new Failure('invalid_video', `The file could not be read within ${deadlineMs / 1000} s.`))
-    const deadline = setTimeout(late, deadlineMs)
-    signal?.addEventListener('abort', aborted, { once: true })
-    const over = () => {
+    const onAbort = () => stop(signal?.reason as Error)
+    const onDeadline = () =>
+      stop(new Failure('invalid_video', `The file could not be read within ${deadlineMs / 1000} s.`))
+    const deadline = setTimeout(onDeadline, deadlineMs)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    const cleanUp = () => {
       clearTimeout(deadline)
-      signal?.removeEventListener('abort', aborted)
+      signal?.removeEventListener('abort', onAbort)
     }
 
     child.stdout.on('data', (piece: Buffer) => {
       bytes += piece.length
-      if (bytes > maxOutput) stop(new Failure('invalid_video', 'The file holds more than can be read of it here.'))
+      if (bytes > maxOutput) stop(new Failure('invalid_video', 'The file produces more output than is allowed.'))
       else pieces.push(piece)
     })
     child.stderr.on('data', (piece: Buffer) => {
       errorText = (errorText + piece.toString('utf8')).slice(-4096)
     })
     child.once('error', cause => {
-      over()
+      cleanUp()
       reject(new Failure('internal_error', `${file} could not be started.`, { cause }))
     })
     child.once('close', code => {
-      over()
+      cleanUp()
       if (stopped !== undefined) return reject(stopped)
-      // Whatever it ends with: ffmpeg takes it for a success where only the last of a file found no room.
-      if (noRoom.test(errorText))
+      // Checked before the exit code: ffmpeg reports success if only the last bytes of a file could not be written.
+      if (diskFull.test(errorText))
         return reject(
-          new Failure(
-            'disk_full',
-            'There is no room on the disk for what is made of the file. Try again when there is.',
-            {
-              cause: errorText,
-            },
-          ),
+          new Failure('disk_full', 'The disk has no space for the converted file. Free some space and try again.', {
+            cause: errorText,
+          }),
         )
       if (code === 0) return resolve(Buffer.concat(pieces))
       reject(
-        new Failure('invalid_video', 'The file could not be read: it is damaged, cut short or of an unknown kind.', {
+        new Failure('invalid_video', 'The file could not be read: it is damaged, cut short or of an unknown format.', {
           cause: errorText,
         }),
       )
@@ -80,12 +77,12 @@ export function runProgram({ file, args, signal, deadlineMs = 60_000, maxOutput 
   })
 }
 
-/** The program and what it has started. */
+/** Kills the program and its children. */
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended since.
+    // The group has ended already.
   }
 }

@@ -2,20 +2,20 @@ import { Failure } from '../failure.ts'
 
 /** Arguments of `openSemaphore`. */
 export interface SemaphoreOptions {
-  /** How many works of one name run at once. */
+  /** How many calls of one name run at once. */
   permits: number
-  /** How many works of one name may wait. */
+  /** How many calls of one name may wait. */
   maxWaiting: number
-  /** The message of the failure when more come. */
+  /** The message of the failure when too many calls wait. */
   full: string
 }
 
-/** Opens a semaphore for each name: `permits` works run at once, the others wait in the order in which they came. */
+/** Opens a semaphore for each name: `permits` calls run at once, the others wait in the order of their calls. */
 export function openSemaphore({ permits, maxWaiting, full }: SemaphoreOptions) {
-  /** Names without work are not kept. */
+  /** Has only names with running calls. */
   const queues = new Map<string, { running: number; waiting: (() => void)[] }>()
 
-  /** Rejects with Failure `no_capacity` when too many wait, and with the signal's reason where it aborts first. */
+  /** Rejects with Failure `no_capacity` when too many calls wait, and with the signal's reason when it aborts first. */
   async function run<T>(name: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     signal?.throwIfAborted()
     const queue = queues.get(name) ?? { running: 0, waiting: [] }
@@ -27,7 +27,7 @@ export function openSemaphore({ permits, maxWaiting, full }: SemaphoreOptions) {
     try {
       return await work()
     } finally {
-      // A permit passes to the next without becoming free, so that nobody who comes meanwhile takes it first.
+      // The permit passes directly to the next waiting call, so that a new call cannot take it first.
       const next = queue.waiting.shift()
       if (next) next()
       else if (--queue.running === 0) queues.delete(name)
@@ -36,12 +36,12 @@ export function openSemaphore({ permits, maxWaiting, full }: SemaphoreOptions) {
 
   return {
     run,
-    /** How many names have work. */
+    /** How many names have running calls. */
     busy: (): number => queues.size,
   }
 }
 
-/** Resolves when it receives a permit; a work whose signal aborts is removed from the queue. */
+/** Resolves when the call gets a permit. A call whose signal aborts is removed from the queue. */
 function permit(waiting: (() => void)[], signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const start = () => {

@@ -1,31 +1,31 @@
 import { Failure } from '../failure.ts'
 import { isId } from '../ids.ts'
 
-/** Where something that was sent is to be had. */
+/** Where the bytes of media come from. */
 export type Source =
   | { from: 'http'; url: string }
-  /** `bytes` is how many there are at least when it is decoded. */
+  /** A data: URL. `bytes` is the minimum size after decoding. */
   | { from: 'data'; text: string; bytes: number }
-  /** The content of one that was decoded already, in another thread. */
+  /** The content of a data: URL that a thread has decoded. */
   | { from: 'bytes'; content: Uint8Array }
-  /** A file on the disk that is no file of ours yet, as one of a form. */
+  /** An uploaded file on the disk that is not stored yet, such as a file of a form. */
   | { from: 'path'; path: string; bytes: number }
   | { from: 'file'; id: string }
-  /** An address of ours; whether its signature holds is not known yet. */
+  /** A signed URL of this server. Its signature is not checked yet. */
   | { from: 'link'; id: string; exp: string; sig: string }
 
 const dataUrl = /^data:([\w.+-]+\/[\w.+-]+)?((?:;[\w.+-]+=[\w.+-]+)*);base64,/i
 
 /**
- * Tells by its form what a value names; `origins` are ours. Pure: nothing is looked up. Throws Failure `invalid_value`
- * for what is neither an address nor a file.
+ * Parses a value; `origins` are those of this server. Pure. Throws Failure `invalid_value` for a value that is neither a
+ * URL nor the id of a file.
  */
 export function readSource(value: string, field: string, origins: readonly string[]): Source {
   if (value.startsWith('file-') && isId(value)) return { from: 'file', id: value }
   if (/^data:/i.test(value)) {
     const head = dataUrl.exec(value.slice(0, 512))?.[0]
     if (head === undefined)
-      throw new Failure('invalid_value', `'${field}' is a data: URL in another form than data:<type>;base64,<content>.`)
+      throw new Failure('invalid_value', `'${field}' must be a data: URL of the form data:<type>;base64,<content>.`)
     return {
       from: 'data',
       text: value.slice(head.length),
@@ -35,20 +35,20 @@ export function readSource(value: string, field: string, origins: readonly strin
   if (!/^https?:/i.test(value) || value.length > 2048 || !URL.canParse(value))
     throw new Failure(
       'invalid_value',
-      `'${field}' must be an http(s) address of at most 2048 characters, a data: URL or the id of a file (file-…).`,
+      `'${field}' must be an http(s) URL of at most 2048 characters, a data: URL or the id of a file (file-…).`,
     )
   const url = new URL(value)
-  // Whoever works for nobody's request has no origin.
+  // Work without an HTTP request has an empty origin.
   if (!origins.some(origin => origin !== '' && new URL(origin).origin === url.origin))
     return { from: 'http', url: value }
-  // Of ourselves nothing is fetched over the network: a path that is no file of ours is an id that does not exist.
+  // This server never fetches from itself. A path that names no file gets an id that does not exist.
   const id = /^\/files\/(file-[0-9A-Z]{26})(?:\/[^/]*)?$/.exec(url.pathname)?.[1] ?? ''
   return { from: 'link', id, exp: url.searchParams.get('exp') ?? '', sig: url.searchParams.get('sig') ?? '' }
 }
 
 /**
- * Returns our own origins, as far as `value` may name one: that of the request, `public_url`, and every name in
- * `allowed_hosts` under any scheme and port, because a file may be stored under another name than it is used under.
+ * Returns the origins of this server: that of the request, `public_url`, and the origin of `value` if its host is in
+ * `allowed_hosts`, with any scheme and port, because a URL may be made under one name and used under another.
  */
 export function ownOrigins(
   value: string,
@@ -61,7 +61,7 @@ export function ownOrigins(
   return own
 }
 
-/** The content of a data: URL. Throws Failure `invalid_value` where it is not base64. */
+/** Decodes the content of a data: URL. Throws Failure `invalid_value` if it is not base64. */
 export function bytesOfDataUrl(text: string, field: string): Buffer {
   const bytes = Buffer.from(text, 'base64')
   const digits = text.replace(/=+$/, '').length

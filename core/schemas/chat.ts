@@ -4,7 +4,7 @@ import { sampling } from './sampling.ts'
 /**
  * The wire shapes of chat completions. Source: OpenAI's published API description (CreateChatCompletionRequest,
  * CreateChatCompletionResponse, CreateChatCompletionStreamResponse) and the fields that vLLM and llama.cpp add.
- * The request object lists every field that may reach an engine; what it does not list is dropped, never forwarded.
+ * The request schema lists every field that may reach an engine; other fields are dropped, never forwarded.
  */
 const TextPart = z.object({ type: z.literal('text'), text: z.string().describe('The text.') })
 const ImagePart = z.object({

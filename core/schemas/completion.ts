@@ -5,7 +5,7 @@ import { sampling } from './sampling.ts'
 /**
  * The wire shapes of completions. Source: OpenAI's published API description (CreateCompletionRequest,
  * CreateCompletionResponse) and the fields that vLLM and llama.cpp add.
- * The request object lists every field that may reach an engine; what it does not list is dropped, never forwarded.
+ * The request schema lists every field that may reach an engine; other fields are dropped, never forwarded.
  */
 const tokenIds = z.array(z.int().min(0)).min(1)
 const text = z.string().min(1)

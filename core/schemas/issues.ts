@@ -7,9 +7,9 @@ import { validationDetail } from './validation.ts'
 type Issue = z.core.$ZodIssue
 
 /**
- * Turns zod's findings into one Failure with the code names that OpenAI clients know. The message speaks of the first
- * finding; `details` lists all of them when there are several. With the `schema` that was checked, unknown members are
- * reported with the nearest known name.
+ * Turns zod issues into one Failure with the codes of the OpenAI API. The message is about the first issue; `details`
+ * lists all of them when there are several. With the `schema` that was checked, unknown members are reported with the
+ * most similar known name.
  */
 export function failureOf(error: { issues: Issue[] }, input: unknown, schema?: z.core.$ZodType): Failure {
   const issues = error.issues
@@ -27,7 +27,7 @@ export function failureOf(error: { issues: Issue[] }, input: unknown, schema?: z
   })
 }
 
-/** `messages[0].content`, the way the official clients print a place. */
+/** Formats a path as `messages[0].content`, like the official clients. */
 export const placeOf = (path: readonly PropertyKey[]): string =>
   path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : text ? `${text}.${String(part)}` : String(part)),
@@ -35,8 +35,8 @@ export const placeOf = (path: readonly PropertyKey[]): string =>
   )
 
 /**
- * Of a union, the complaint of the branch that the caller meant: one about a value rather than a type, and of those
- * that remain the one that got furthest into the input.
+ * Returns, for a union, the issue of the branch that the caller probably meant: an issue about a value rather than a
+ * type, and among several the one that is deepest in the input.
  */
 function deepest(issue: Issue, base: readonly PropertyKey[] = []): Issue {
   const here = { ...issue, path: [...base, ...issue.path] }
@@ -49,7 +49,7 @@ function deepest(issue: Issue, base: readonly PropertyKey[] = []): Issue {
   return best && rank(best) > here.path.length ? best : here
 }
 
-/** Splits a finding about several unknown members into one for each, whose path includes the member. */
+/** Splits an issue about several unknown members into one for each, whose path includes the member. */
 const eachKey = (issue: Issue): Issue[] =>
   issue.code === 'unrecognized_keys'
     ? issue.keys.map(key => ({ ...issue, keys: [key], path: [...issue.path, key] }))
@@ -110,13 +110,10 @@ function finding(issue: Issue, input: unknown, schema: z.core.$ZodType | undefin
     case 'invalid_key':
       return say('invalid_value', `${name}: ${issue.issues[0]?.message ?? issue.message}`)
     case 'invalid_union':
-      // No branches: a discriminated union whose discriminator has a value that none of them knows.
+      // No branches: a discriminated union whose discriminator has an unknown value.
       if (issue.errors.length === 0)
-        return say(
-          'invalid_value',
-          `${name} has a value that is not known here: ${JSON.stringify(value)?.slice(0, 60)}.`,
-        )
-      return say('invalid_type', `${name} has a form that is not accepted here (${nameOf(value)}).`)
+        return say('invalid_value', `${name} has an unknown value: ${JSON.stringify(value)?.slice(0, 60)}.`)
+      return say('invalid_type', `${name} is ${nameOf(value)} of a form that is not allowed.`)
     case 'custom':
       if (issue.params?.notImplemented)
         return say('unsupported_parameter', `${name} is not supported yet. Leave it out.`)

@@ -1,3 +1,3 @@
-/** Levels of the lines in the log of a job. */
+/** Levels of the lines of a job's log. */
 export const logLevels = ['STDERR', 'STDOUT', 'ERROR', 'INFO', 'WARN', 'DEBUG'] as const
 export type LogLevel = (typeof logLevels)[number]

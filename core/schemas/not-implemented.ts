@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * A member that the API will have and does not have yet. It is refused by name, because a limit that is taken in
- * silence seems to hold.
+ * A member that the API does not support yet. It is refused by name: if it were ignored, callers would believe that it
+ * works.
  */
 export const notImplemented = z
   .unknown()

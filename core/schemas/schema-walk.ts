@@ -4,26 +4,26 @@ import type { z } from 'zod'
 type Segment = string | number
 
 /**
- * What a path into a value leads to, by the schema of the value. The schemas are followed as they are: JSON Schemas of
- * them take longer to make than a workflow of 200 nodes takes to be looked over.
+ * Finds the schema at a path of a value. It reads zod schemas directly, because converting them to JSON Schema takes
+ * longer than validating a workflow of 200 nodes.
  */
 type Schema = z.core.$ZodType
 type Def = z.core.$ZodTypes['_zod']['def']
 
-/** What a place in a value may hold: JSON types, or anything. */
+/** JSON types that a value may have, or anything. */
 export type Kinds = ReadonlySet<string> | 'anything'
 
-/** What `walk` finds: the schemas of a place, one of which holds; nothing is known; or there is no such place. */
+/** Result of `walk`: schemas of which one applies; `unknown` if the schema does not tell; `missing` if there is no such path. */
 export type Found = readonly Schema[] | 'unknown' | 'missing'
 
-/** Follows a path into the values that a schema allows. A place that one of several alternatives has is there. */
+/** Follows a path into the values that a schema allows. The path exists if one of several alternatives has it. */
 export function walk(root: Schema, path: readonly Segment[]): Found {
-  let now: Found = alternatives(root)
+  let found: Found = alternatives(root)
   for (const step of path) {
-    if (now === 'unknown' || now === 'missing') return now
-    now = now.length === 1 ? within(now[0]!, step) : together(now.map(schema => within(schema, step)))
+    if (found === 'unknown' || found === 'missing') return found
+    found = found.length === 1 ? within(found[0]!, step) : merge(found.map(schema => within(schema, step)))
   }
-  return now
+  return found
 }
 
 function within(schema: Schema, step: Segment): Found {
@@ -31,22 +31,22 @@ function within(schema: Schema, step: Segment): Found {
   return typeof inner === 'string' ? inner : alternatives(inner)
 }
 
-function together(found: readonly Found[]): Found {
+function merge(found: readonly Found[]): Found {
   if (found.includes('unknown')) return 'unknown'
-  const there = found.flatMap(one => (typeof one === 'string' ? [] : one))
-  return there.length > 0 ? there : 'missing'
+  const schemas = found.flatMap(one => (typeof one === 'string' ? [] : one))
+  return schemas.length > 0 ? schemas : 'missing'
 }
 
 const defOf = (schema: Schema): Def => (schema as z.core.$ZodTypes)._zod.def
 
-/** By what `walk` found: of one schema it finds the same list each time. */
+/** Keyed by the result of `walk`, which is the same list for the same schema. */
 const knownKinds = new WeakMap<object, Kinds>()
 
-/** What can be there, as JSON types. */
+/** Returns the JSON types that the found schemas allow. */
 export function kindsOf(found: Found): Kinds {
   if (found === 'unknown' || found === 'missing') return 'anything'
-  const before = knownKinds.get(found)
-  if (before) return before
+  const cached = knownKinds.get(found)
+  if (cached) return cached
   const kinds = kindsIn(found)
   knownKinds.set(found, kinds)
   return kinds
@@ -62,7 +62,7 @@ function kindsIn(found: readonly Schema[]): Kinds {
   return kinds
 }
 
-/** Of a schema that is no union; none: it says nothing. */
+/** Returns the JSON types of a schema that is not a union; none if the schema does not tell. */
 function ownKinds(def: Def): string[] {
   switch (def.type) {
     case 'string':
@@ -88,7 +88,7 @@ function ownKinds(def: Def): string[] {
   }
 }
 
-/** As JSON Schema has it: numbers that are listed are numbers, also where each is a whole one. */
+/** As in JSON Schema, a list of numbers has the type `number`, also if all of them are integers. */
 function kindsOfValues(values: readonly unknown[]): string[] {
   const types = new Set(values.map(value => (value === null ? 'null' : typeof value)))
   return types.size === 1 ? [...types] : values.map(jsonType)
@@ -99,7 +99,7 @@ const isWhole = (def: z.core.$ZodNumberDef): boolean =>
     one => 'format' in one && typeof one.format === 'string' && one.format.includes('int'),
   )
 
-/** Whether something that is one of these may fit where those are expected: an integer is a number. */
+/** Whether a value of the given types may be valid where other types are expected: an integer is a number. */
 export const mayFit = (given: Kinds, expected: Kinds): boolean =>
   given === 'anything' ||
   expected === 'anything' ||
@@ -107,7 +107,7 @@ export const mayFit = (given: Kinds, expected: Kinds): boolean =>
     kind =>
       expected.has(kind) ||
       (kind === 'integer' && expected.has('number')) ||
-      // A number that comes out of a result may well be a whole one.
+      // A number in a result may be an integer.
       (kind === 'number' && expected.has('integer')),
   )
 
@@ -119,10 +119,10 @@ export const jsonType = (value: unknown): string =>
 const knownAlternatives = new WeakMap<Schema, readonly Schema[] | 'unknown'>()
 const Null = { _zod: { def: { type: 'null' } } } as Schema
 
-/** The schema without what only surrounds it, and without unions: each of them may hold. */
+/** Unwraps a schema (optional, default, …) and expands unions: any of the returned schemas may apply. */
 function alternatives(schema: Schema): readonly Schema[] | 'unknown' {
-  const before = knownAlternatives.get(schema)
-  if (before) return before
+  const cached = knownAlternatives.get(schema)
+  if (cached) return cached
   const found = resolved(schema, 0)
   knownAlternatives.set(schema, found)
   return found
@@ -148,14 +148,14 @@ function resolved(schema: Schema, depth: number): readonly Schema[] | 'unknown' 
     case 'union': {
       const found: Schema[] = []
       for (const option of def.options) {
-        const those = resolved(option, depth + 1)
-        if (those === 'unknown') return 'unknown'
-        found.push(...those)
+        const schemas = resolved(option, depth + 1)
+        if (schemas === 'unknown') return 'unknown'
+        found.push(...schemas)
       }
       return found
     }
     case 'pipe':
-      // What a preprocessed value must be is said by the schema behind it.
+      // For a preprocessed value the output schema applies.
       return defOf(def.in).type === 'transform' ? resolved(def.out, depth + 1) : 'unknown'
     case 'intersection':
     case 'promise':
@@ -165,18 +165,18 @@ function resolved(schema: Schema, depth: number): readonly Schema[] | 'unknown' 
   }
 }
 
-/** The schema of a member, where it is known that there is one. */
+/** Returns the schema of a member or list item. */
 function member(def: Def, step: Segment): Schema | 'unknown' | 'missing' {
-  const isPlace = typeof step === 'number'
+  const isIndex = typeof step === 'number'
   switch (def.type) {
     case 'array':
-      return isPlace ? def.element : 'missing'
+      return isIndex ? def.element : 'missing'
     case 'tuple':
-      return isPlace ? (def.items[step] ?? def.rest ?? 'missing') : 'missing'
+      return isIndex ? (def.items[step] ?? def.rest ?? 'missing') : 'missing'
     case 'record':
-      return isPlace ? 'missing' : def.valueType
+      return isIndex ? 'missing' : def.valueType
     case 'object':
-      if (isPlace) return 'missing'
+      if (isIndex) return 'missing'
       if (Object.hasOwn(def.shape, step)) return def.shape[step]!
       return def.catchall === undefined || defOf(def.catchall).type === 'never' ? 'missing' : def.catchall
     default:

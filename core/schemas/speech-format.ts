@@ -1,8 +1,8 @@
-/** The forms in which sound is asked for. */
+/** Audio formats of speech that a request can name. */
 export const speechFormats = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const
 export type SpeechFormat = (typeof speechFormats)[number]
 
-/** Content type and ending of a file. `pcm`: 16-bit little-endian samples, mono, 24 000 a second unless it says otherwise. */
+/** Content type and file extension. `pcm`: 16-bit little-endian samples, mono, 24 000 a second unless `rate` says otherwise. */
 export const speechForms: Readonly<Record<SpeechFormat, { contentType: string; ending: string }>> = {
   mp3: { contentType: 'audio/mpeg', ending: 'mp3' },
   opus: { contentType: 'audio/ogg', ending: 'ogg' },
@@ -12,17 +12,18 @@ export const speechForms: Readonly<Record<SpeechFormat, { contentType: string; e
   pcm: { contentType: 'audio/pcm', ending: 'pcm' },
 }
 
-/** The content type that a sound is given: ours, with the rate of raw samples, which nothing else says. */
-export function contentTypeOf(format: SpeechFormat, engineSays: string, rate?: number): string {
+/** Returns the content type of audio. For raw samples it includes the rate, because the samples themselves do not. */
+export function contentTypeOf(format: SpeechFormat, engineContentType: string, rate?: number): string {
   const { contentType } = speechForms[format]
-  return format === 'pcm' ? `${contentType};rate=${rate ?? rateOf(engineSays)}` : contentType
+  return format === 'pcm' ? `${contentType};rate=${rate ?? rateOf(engineContentType)}` : contentType
 }
 
-/** Raw samples a second where a caller does not say otherwise. */
+/** Default rate of raw audio, in samples a second. */
 export const pcmRate = 24_000
 
-/** Raw samples a second, by the content type that an engine gives them. */
-export const rateOf = (engineSays: string): number => Number(/\brate=(\d{4,6})\b/.exec(engineSays)?.[1]) || pcmRate
+/** Returns the rate of an engine's raw audio, in samples a second, from its content type. */
+export const rateOf = (engineContentType: string): number =>
+  Number(/\brate=(\d{4,6})\b/.exec(engineContentType)?.[1]) || pcmRate
 
 const starts: Readonly<Record<Exclude<SpeechFormat, 'pcm'>, (begin: Buffer) => boolean>> = {
   mp3: begin => begin.toString('latin1', 0, 3) === 'ID3' || (isSync(begin) && (begin[1]! & 0x06) !== 0),
@@ -32,8 +33,8 @@ const starts: Readonly<Record<Exclude<SpeechFormat, 'pcm'>, (begin: Buffer) => b
   wav: begin => begin.toString('latin1', 0, 4) === 'RIFF' && begin.toString('latin1', 8, 12) === 'WAVE',
 }
 
-/** Frames of MPEG begin with eleven ones; the two bits of the layer are what tells AAC, with none, from MP3. */
+/** MPEG frames begin with eleven one bits. The two layer bits are zero in AAC and not zero in MP3. */
 const isSync = (begin: Buffer): boolean => begin[0] === 0xff && (begin[1]! & 0xe0) === 0xe0
 
-/** Whether it begins as files of the format do. Raw samples begin with anything. */
+/** Whether the first bytes match the format. Raw samples can begin with any bytes. */
 export const isOfFormat = (begin: Buffer, format: SpeechFormat): boolean => format === 'pcm' || starts[format](begin)

@@ -1,5 +1,5 @@
-/** Characters that a model takes in one text where its configuration does not say. */
+/** Default maximum length of one speech input, in characters. */
 export const defaultSpeechInput = 4096
 
-/** The most characters of one text that a configuration can allow. */
+/** The largest maximum that a configuration can set, in characters. */
 export const longestSpeechInput = 65_536

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 
-/** Tasks that are answered with text and numbers, in one answer. */
+/** Tasks whose answer is JSON with text or numbers. */
 export const textTasks = ['std/chat-completion', 'std/completion', 'std/embeddings', 'std/rerank', 'std/score'] as const
 export type TextTask = (typeof textTasks)[number]
 
-/** Tasks that turn audio, which is a file, into text. */
+/** Tasks that turn an audio file into text. */
 export const transcriptionTasks = ['std/audio-transcription', 'std/audio-translation'] as const
 export type TranscriptionTask = (typeof transcriptionTasks)[number]
 
-/** Tasks that write image or video files: always a job. */
+/** Tasks that write image or video files. Each request of them is a job. */
 export const generationTasks = [
   'slug/text-to-image',
   'slug/image-to-image',
@@ -25,13 +25,13 @@ const speechTasks = ['std/audio-speech'] as const
 export type SpeechTask = (typeof speechTasks)[number]
 
 /**
- * Image tasks of the OpenAI-compatible API: other requests for what the tasks below /slug do. No engine is asked for them,
- * and no configuration has to name them.
+ * Image tasks of the OpenAI-compatible API. Requests of them become requests of the tasks below /slug, so engines do not
+ * implement them and the configuration need not list them.
  */
 export const imageTasks = ['std/image-generation', 'std/image-edit'] as const
 export type ImageTask = (typeof imageTasks)[number]
 
-/** What a model can be asked to do. The names are the specification's task types. */
+/** All tasks. The names are the task types of the specification. */
 export const tasks = [...textTasks, ...speechTasks, ...transcriptionTasks, ...imageTasks, ...generationTasks] as const
 export const Task = z
   .enum(tasks)
@@ -51,13 +51,13 @@ const videoTasks: ReadonlySet<Task> = new Set<GenerationTask>([
 /** Whether the task writes a video file. */
 export const isVideoTask = (task: Task): boolean => videoTasks.has(task)
 
-/** Tasks that no engine is asked for: a model does one when it does any of the tasks beside it. */
+/** Tasks that no engine implements. A model has such a task if it has any of the listed tasks. */
 export const impliedBy: Partial<Record<Task, readonly Task[]>> = {
   'std/image-generation': ['slug/text-to-image'],
   'std/image-edit': ['slug/image-to-image', 'slug/inpainting'],
 }
 
-/** Returns the tasks of a model whose engine does these: the same, and those that they imply. */
+/** Returns the tasks of an engine and the tasks that they imply. */
 export function withImplied(own: readonly Task[]): Task[] {
   const engineTasks = own.filter(task => impliedBy[task] === undefined)
   return [...engineTasks, ...tasks.filter(task => impliedBy[task]?.some(one => engineTasks.includes(one)))]

@@ -1,4 +1,4 @@
-/** What is read of a JSON Schema to describe a type. */
+/** The part of a JSON Schema that describes a type. */
 export interface TypeSchema {
   type?: string | string[]
   const?: unknown
@@ -35,9 +35,9 @@ export function typeText<S extends TypeSchema>(schema: S, follow: (schema: S) =>
     return item === '' || item === 'object' ? 'list of objects' : `list of ${item}`
   }
   const name = names[kind ?? ''] ?? 'anything'
-  const least = minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum
-  const most = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum
-  if (least !== undefined && most !== undefined) return `${name} ${least} to ${most}`
-  if (least !== undefined) return `${name} from ${least}`
-  return most === undefined ? name : `${name} up to ${most}`
+  const min = minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum
+  const max = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum
+  if (min !== undefined && max !== undefined) return `${name} ${min} to ${max}`
+  if (min !== undefined) return `${name} from ${min}`
+  return max === undefined ? name : `${name} up to ${max}`
 }

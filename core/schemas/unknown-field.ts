@@ -1,17 +1,17 @@
 import type { FailureCode, FailureDetail } from '../failure.ts'
 import { nearest } from '../nearest.ts'
 
-/** Longer names are cut in messages and not compared: the comparison takes time by the product of both lengths. */
+/** Names are cut to this length before they are compared: the time grows with the product of both lengths. */
 const longestName = 64
 
-/** Reports a field that a request must not have, with the known name that is nearest to it. */
+/** Reports a field that a request must not have, with the most similar known name. */
 export function unknownField(parent: string, name: string, known: Iterable<string>): FailureDetail<FailureCode> {
   const path = parent === '' ? name : `${parent}.${name}`
-  const meant = nearest(name.slice(0, longestName), known)
-  const next = meant === undefined ? 'Leave it out.' : `Did you mean '${meant}'?`
+  const similar = nearest(name.slice(0, longestName), known)
+  const advice = similar === undefined ? 'Leave it out.' : `Did you mean '${similar}'?`
   return {
     code: 'unknown_parameter',
     path,
-    message: `Unknown parameter: '${path.length > 128 ? `${path.slice(0, 128)}…` : path}'. ${next}`,
+    message: `Unknown parameter: '${path.length > 128 ? `${path.slice(0, 128)}…` : path}'. ${advice}`,
   }
 }

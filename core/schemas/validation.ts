@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { ValidationDetail } from '../failure.ts'
 
-/** Of what was sent, what may be said back: a picture inside an address is not. */
+/** Longer values are cut before they are sent back: a `data:` URL may hold a whole image. */
 const shownText = 100
 const shown = (value: unknown): unknown => {
   if (typeof value === 'string') return value.length > shownText ? `${value.slice(0, shownText)}…` : value
@@ -10,7 +10,7 @@ const shown = (value: unknown): unknown => {
   return text.length > shownText ? `${text.slice(0, shownText)}…` : value
 }
 
-/** `message` is the sentence that the same finding has in our own words. */
+/** Returns an issue in the form of FastAPI. `message` is the sentence of our own API for the same issue. */
 export function validationDetail(issue: z.core.$ZodIssue, value: unknown, message: string): ValidationDetail {
   const detail = (type: string, msg: string, ctx?: Record<string, unknown>): ValidationDetail => ({
     loc: ['body', ...issue.path.map(part => (typeof part === 'symbol' ? String(part) : part))],
@@ -27,18 +27,18 @@ export function validationDetail(issue: z.core.$ZodIssue, value: unknown, messag
     }
     case 'too_big':
     case 'too_small': {
-      const big = issue.code === 'too_big'
-      const bound = big ? issue.maximum : issue.minimum
+      const tooBig = issue.code === 'too_big'
+      const bound = tooBig ? issue.maximum : issue.minimum
       if (issue.origin === 'string')
         return detail(
-          big ? 'string_too_long' : 'string_too_short',
-          `String should have at ${big ? 'most' : 'least'} ${bound} characters`,
-          { [big ? 'max_length' : 'min_length']: bound },
+          tooBig ? 'string_too_long' : 'string_too_short',
+          `String should have at ${tooBig ? 'most' : 'least'} ${bound} characters`,
+          { [tooBig ? 'max_length' : 'min_length']: bound },
         )
       return detail(
-        big ? 'less_than_equal' : 'greater_than_equal',
-        `Input should be ${big ? 'less' : 'greater'} than or equal to ${bound}`,
-        { [big ? 'le' : 'ge']: bound },
+        tooBig ? 'less_than_equal' : 'greater_than_equal',
+        `Input should be ${tooBig ? 'less' : 'greater'} than or equal to ${bound}`,
+        { [tooBig ? 'le' : 'ge']: bound },
       )
     }
     case 'unrecognized_keys':

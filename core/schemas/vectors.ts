@@ -73,7 +73,7 @@ const Document = z.union([
   z.looseObject({ text: z.string().optional().describe('The text to rank, unless `rank_fields` names others.') }),
 ])
 
-const mostResults = z.int().min(0).nullish()
+const maxResults = z.int().min(0).nullish()
 
 export const RerankRequest = z
   .object({
@@ -84,9 +84,9 @@ export const RerankRequest = z
       .min(1)
       .max(1000)
       .describe('1 to 1000 texts, or objects with the text in `text` or in the fields that `rank_fields` names.'),
-    top_n: mostResults.describe('How many results to return, most relevant first. Default: all.'),
-    top_k: mostResults.describe('The same as `top_n` (Voyage).'),
-    topN: mostResults.describe('The same as `top_n` (camel case).'),
+    top_n: maxResults.describe('How many results to return, most relevant first. Default: all.'),
+    top_k: maxResults.describe('The same as `top_n` (Voyage).'),
+    topN: maxResults.describe('The same as `top_n` (camel case).'),
     rank_fields: z
       .array(z.string().max(128))
       .max(16)

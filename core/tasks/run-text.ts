@@ -19,7 +19,7 @@ export function openTextRunner({
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   cpu: Pick<Preparing, 'prepare' | 'shape'>
-  media: Pick<Media, 'picture'>
+  media: Pick<Media, 'imageDataUrl'>
   limits: Limits
 }): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
@@ -30,7 +30,7 @@ export function openTextRunner({
     if (!model?.enabled) throw new Failure('model_not_found', `The model '${job.modelId}' is no longer offered here.`)
     const checked = await cpu.prepare(record.id, Buffer.from(job.inputs), registry.catalog(), limits)
     const sender = { organizationId: job.organizationId, origin: job.origin ?? '', jobId: job.id, signal }
-    const prepared = await withImages(checked, ({ param, value }) => media.picture(sender, param, value))
+    const prepared = await withImages(checked, ({ param, value }) => media.imageDataUrl(sender, param, value))
     const answers: Buffer[] = []
     for (const call of prepared.bodies)
       answers.push(await ask(lease, prepared.path, call, answerBound(prepared.answerFormat, limits), signal))

@@ -107,7 +107,7 @@ async function respondLater(
 /** Fetches images that the request names by address: before it holds a slot that others could use. */
 function withImagesOf(call: Call, checked: Prepared, { media }: Pick<Owners, 'media'>): Promise<Prepared> {
   const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
-  return withImages(checked, ({ param, value }) => media.picture(sender, param, value))
+  return withImages(checked, ({ param, value }) => media.imageDataUrl(sender, param, value))
 }
 
 function relay(

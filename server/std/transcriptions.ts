@@ -58,7 +58,7 @@ async function answerTranscription(task: TranscriptionTask, call: Call, owners: 
     const sender = { organizationId: call.caller.organizationId, origin: call.origin, signal: call.signal }
     admission.requireQueueRoom(admitted)
     // Before the call holds a slot that others could use.
-    const sound = await media.sound(sender, field, body.file ?? call.inline.get(value) ?? value)
+    const sound = await media.decodeAudio(sender, field, body.file ?? call.inline.get(value) ?? value)
     call.releaseBody()
     const work = { admitted, createdAt, waitMs: prefer.waitMs, stream: prepared.stream, ...(hold ? { hold } : {}) }
     try {

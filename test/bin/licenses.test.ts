@@ -66,7 +66,7 @@ test('no licence that asks for more than its text is inside, but for libraries t
   expect(text).toContain('GNU LESSER GENERAL PUBLIC LICENSE')
   expect(text).toContain('| libheif       | LGPLv3')
   expect(text).toContain('GNU LIBRARY GENERAL PUBLIC LICENSE')
-  for (const own of ['audio/mp3.wasm', 'sound-decoders.cjs'])
+  for (const own of ['audio/mp3.wasm', 'audio-decoders.cjs'])
     expect(existsSync(join(root, 'dist/assets', own)), own).toBe(true)
   for (const program of ['main.cjs', 'cpu-worker.cjs', 'store-writer.cjs'])
     expect(readFileSync(join(root, 'dist', program), 'utf8'), program).not.toMatch(/mpg123|codec-parser/)

@@ -19,7 +19,7 @@ export function openTranscriptionRunner({
 }: {
   registry: Pick<Registry, 'find' | 'catalog'>
   cpu: Pick<Preparing, 'shape'>
-  media: Pick<Media, 'sound'>
+  media: Pick<Media, 'decodeAudio'>
   limits: Pick<Limits, 'engine_answer'>
 }): RunJob {
   async function run(...[job, lease, signal]: Parameters<RunJob>): Promise<RunResult> {
@@ -32,7 +32,7 @@ export function openTranscriptionRunner({
     const request = jobRequest(JSON.parse(job.inputs) as TranscriptionRequest)
     const prepared = record.prepare(request, registry.catalog())
     const sender = { organizationId, origin: job.origin ?? '', jobId: id, signal }
-    await using sound = await media.sound(sender, prepared.sound.field, prepared.sound.value)
+    await using sound = await media.decodeAudio(sender, prepared.sound.field, prepared.sound.value)
     const answer = await audioProtocol(prepared.route).transcribe(
       lease,
       { path: prepared.route.path, fields: prepared.fields },

@@ -48,7 +48,7 @@ test(`after ${kills} kills in the middle of the work nothing is lost, nothing is
     limits: { link_lifetime: 1000, output_size: 1 << 20 },
     log,
   })
-  await files.tidy()
+  await files.sweep()
   expect(readdirSync(join(dataDir, 'files', 'incoming'))).toEqual([])
   expect(readdirSync(join(dataDir, 'work'))).toEqual([])
   for (const id of acknowledged) expect((await store.files.find(id))?.removedAt, id).toBeNull()

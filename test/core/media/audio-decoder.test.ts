@@ -51,7 +51,7 @@ describe.each([
       new Uint8Array(bytes),
       { path: onDisk, bytes: bytes.length },
     ]) {
-      await using sound = await here.sound(sender(), 'file', value)
+      await using sound = await here.decodeAudio(sender(), 'file', value)
       expect(sound).toMatchObject({ seconds: 2, bytes: 4 * rate })
       expect(readFileSync(sound.path).equals(tone(2))).toBe(true)
     }
@@ -76,7 +76,7 @@ describe.each([
     ['not all of its head', wav(1).subarray(0, 40), /./],
   ])('%s is refused, of its field, and nothing of it stays', async (_what, bytes, message) => {
     const before = performance.now()
-    await expect(here.sound(sender(), 'file', dataUrl(bytes))).rejects.toMatchObject({
+    await expect(here.decodeAudio(sender(), 'file', dataUrl(bytes))).rejects.toMatchObject({
       code: 'invalid_audio',
       param: 'file',
       message: expect.stringMatching(message) as string,
@@ -86,7 +86,7 @@ describe.each([
   })
 
   test.runIf(able)('what is cut short is as long as what there is of it', async () => {
-    await using sound = await here.sound(sender(), 'file', dataUrl(wav(4).subarray(0, 44 + 2 * rate)))
+    await using sound = await here.decodeAudio(sender(), 'file', dataUrl(wav(4).subarray(0, 44 + 2 * rate)))
     expect(sound.seconds).toBe(1)
   })
 })
@@ -95,7 +95,7 @@ test('on a full disk nothing is begun', async () => {
   const here = await mediaHere({ path: '', full: 'The disk is nearly full.' })
   try {
     const [organizationId] = here.organizations
-    await expect(here.sound({ organizationId, origin }, 'file', new Uint8Array(wav(1)))).rejects.toMatchObject({
+    await expect(here.decodeAudio({ organizationId, origin }, 'file', new Uint8Array(wav(1)))).rejects.toMatchObject({
       code: 'disk_full',
       message: 'The disk is nearly full.',
     })
@@ -108,11 +108,11 @@ test('so many decoded sounds may wait for an engine; jobs, which have theirs, do
   const here = await mediaHere({ path: '', limits: { audio_length: '20s', audio_decoded: '64KiB' } })
   try {
     const sender = { organizationId: here.organizations[0], origin }
-    const one = () => here.sound(sender, 'file', new Uint8Array(wav(2)))
+    const one = () => here.decodeAudio(sender, 'file', new Uint8Array(wav(2)))
     const held = []
     for (let at = 0; at < 17; at++) held.push(await one())
     await expect(one()).rejects.toMatchObject({ code: 'no_capacity', retryAfterMs: expect.any(Number) as number })
-    await using _ofJob = await here.sound({ ...sender, jobId: newId('job') }, 'file', new Uint8Array(wav(2)))
+    await using _ofJob = await here.decodeAudio({ ...sender, jobId: newId('job') }, 'file', new Uint8Array(wav(2)))
     for (const sound of held.splice(0, 2)) {
       await sound[Symbol.asyncDispose]()
       await sound[Symbol.asyncDispose]()
@@ -134,7 +134,7 @@ test.runIf(installed)('ffmpeg that finds no room does not make a sound a damaged
   const here = await mediaHere({ path: bin })
   try {
     const sender = { organizationId: here.organizations[0], origin }
-    await expect(here.sound(sender, 'file', new Uint8Array(wav(2)))).rejects.toMatchObject({ code: 'disk_full' })
+    await expect(here.decodeAudio(sender, 'file', new Uint8Array(wav(2)))).rejects.toMatchObject({ code: 'disk_full' })
   } finally {
     await here.close()
     rmSync(bin, { recursive: true })

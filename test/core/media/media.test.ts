@@ -215,9 +215,9 @@ describe('nothing comes, and the field is named', () => {
   })
 
   test.each<[string, Buffer, RegExp]>([
-    ['a page', Buffer.from('<!doctype html><p>sign in'), /^The picture in 'image_url' is an SVG or another text/],
-    ['a GIF', Buffer.from('GIF89a'), /^The picture in 'image_url' is a GIF; it must be a JPEG or a PNG\.$/],
-    ['half a picture', jpeg.subarray(0, jpeg.length / 2), /^The picture in 'image_url' cannot be decoded/],
+    ['a page', Buffer.from('<!doctype html><p>sign in'), /^The image in 'image_url' is an SVG or another text/],
+    ['a GIF', Buffer.from('GIF89a'), /^The image in 'image_url' is a GIF; it must be a JPEG or a PNG\.$/],
+    ['half a picture', jpeg.subarray(0, jpeg.length / 2), /^The image in 'image_url' cannot be decoded/],
     ['too much', Buffer.concat([png, Buffer.alloc(10 << 20)]), /^'image_url' is larger than 10 MB\.$/],
   ])('with %s, from wherever', async (_, bytes, message) => {
     content = bytes

@@ -34,11 +34,11 @@ test.each<[Probe, 'video' | 'audio', string]>([
 })
 
 test.each<[Partial<Probe>, 'video' | 'audio', RegExp]>([
-  [sound, 'video', /^The video has no picture/],
-  [{ hasAudio: false }, 'audio', /^The sound has no sound in it/],
+  [sound, 'video', /^The video has no video track/],
+  [{ hasAudio: false }, 'audio', /^The audio has no audio track/],
   [{ width: 8193 }, 'video', /8193 × 480 pixels; no side may be longer than 8192/],
-  [{ durationMs: 600_001 }, 'video', /lasts 600 s; 600 s is the most/],
-  [{ durationMs: 3_600_001 }, 'audio', /3600 s is the most/],
+  [{ durationMs: 600_001 }, 'video', /lasts 600 s; the maximum is 600 s/],
+  [{ durationMs: 3_600_001 }, 'audio', /the maximum is 3600 s/],
   [{ durationMs: 0 }, 'video', /has no length/],
   [{ fps: 1000 }, 'video', /1000 frames a second/],
   [{ frames: 1_000_000 }, 'video', /has 1000000 frames/],
@@ -119,16 +119,16 @@ describe.skipIf('missing' in found)('with ffmpeg', () => {
       'video',
       () => made('other.wav', 'sine=duration=1'),
       'invalid_video',
-      /^The video in 'it' has no picture/,
+      /^The video in 'it' has no video track/,
     ],
     [
       'a silent film',
       'audio',
       () => made('silent.mp4', 'testsrc=duration=1'),
       'invalid_audio',
-      /^The sound in 'it' has no sound/,
+      /^The audio in 'it' has no audio track/,
     ],
-    ['text', 'audio', () => Buffer.from('hello'), 'invalid_audio', /^The sound in 'it' could not be read/],
+    ['text', 'audio', () => Buffer.from('hello'), 'invalid_audio', /^The audio in 'it' could not be read/],
     [
       'half a film',
       'video',
