@@ -87,7 +87,7 @@ function reachable(from: unknown, all: Record<string, Record<string, object>>): 
       Object.fromEntries(
         Object.entries(those)
           .filter(([name]) => found.has(`${kind}/${name}`))
-          // The registry has them in the order in which modules were loaded.
+          // Sorted, because the registry's order depends on the order in which modules are loaded.
           .toSorted(([a], [b]) => (a < b ? -1 : 1)),
       ),
     ]),
