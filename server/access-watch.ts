@@ -56,7 +56,8 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
   return {
     /**
      * Calls `end` once when the caller may no longer read this response, with the failure that a new request would get.
-     * Returns the function that ends the watch; calling it again does nothing. Requests without a caller are not watched.
+     * Returns the function that ends the watch; calling it again does nothing. Requests without a caller are not
+     * watched.
      */
     watch(call: Call, end: (failure: Failure) => void): () => void {
       if (call.organizationId === undefined) return () => {}

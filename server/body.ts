@@ -9,8 +9,9 @@ const tooLarge = (maxBytes: number) =>
 const preallocateAbove = 1 << 20
 
 /**
- * Reads the whole body, at most `maxBytes` bytes. Requires JSON (or an empty body): a web page may send a form or a text
- * body to another origin without a preflight. Throws Failure `payload_too_large`, `unsupported_media_type`, `cancelled`.
+ * Reads the whole body, at most `maxBytes` bytes. Requires JSON (or an empty body): a web page may send a form or a
+ * text body to another origin without a preflight. Throws Failure `payload_too_large`, `unsupported_media_type`,
+ * `cancelled`.
  */
 export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const declared = req.headers['content-length']

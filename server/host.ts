@@ -13,9 +13,10 @@ export interface HostRules {
 const health = /^\/(?:livez|healthz|readyz)(?:\?|$)/
 
 /**
- * Returns why a request must not be answered, or undefined. A web page can reach a local server only through a name that
- * it rebinds (DNS rebinding), so names must be listed and addresses are safe. Node accepts a second Host or Authorization
- * header and an absolute URL of another host; a proxy in front may have read the other one, so they are refused.
+ * Returns why a request must not be answered, or undefined. A web page can reach a local server only through a name
+ * that it rebinds (DNS rebinding), so names must be listed and addresses are safe. Node accepts a second Host or
+ * Authorization header and an absolute URL of another host; a proxy in front may have read the other one, so they are
+ * refused.
  */
 export function hostFault(
   { rawHeaders, httpVersion, url = '/' }: Pick<IncomingMessage, 'rawHeaders' | 'httpVersion' | 'url'>,

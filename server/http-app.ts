@@ -28,8 +28,8 @@ const notFound = Symbol.for('h3.notFound')
 
 /**
  * Opens the H3 app with all routes and their aliases, as a listener for a node server. Each request gets the smallest
- * event that h3's router needs, and handlers use the node request and response: the `Request`, `Headers` and URL of h3's
- * own event take 12 µs per request and load all of `fetch`, 6 MB at rest.
+ * event that h3's router needs, and handlers use the node request and response: the `Request`, `Headers` and URL of
+ * h3's own event take 12 µs per request and load all of `fetch`, 6 MB at rest.
  */
 export function openHttpApp<E extends RequestEvent>({ routes, begin, handle, onError, end }: HttpAppOptions<E>) {
   const app = new H3({ silent: true, onError: (error, event) => onError(error, own<E>(event)) })

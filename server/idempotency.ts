@@ -128,8 +128,8 @@ export function keepAnswer(hold: Hold, body: string | Uint8Array, jobId: string)
 }
 
 /**
- * Answers a repeated request. Pass `contentType` if the answer is not JSON. Throws Failure `conflict` if the first answer
- * cannot be sent again.
+ * Answers a repeated request. Pass `contentType` if the answer is not JSON. Throws Failure `conflict` if the first
+ * answer cannot be sent again.
  */
 export function replay(call: Call, reply: IdempotencyRecord, contentType?: string): void {
   if (reply.jobId !== null) call.header('x-job-id', reply.jobId)

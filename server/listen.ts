@@ -13,7 +13,9 @@ export interface ListenOptions {
   handler: RequestListener
   /** `host:port`, with brackets around an IPv6 host; 127.0.0.1 without a host; port 0 is any free one. */
   at: string
-  /** Serves HTTPS with this key pair, or with a self-signed one that is generated for these names; HTTP if undefined. */
+  /**
+   * Serves HTTPS with this key pair, or with a self-signed one that is generated for these names; HTTP if undefined.
+   */
   https: KeyPair | NewKeyPair | undefined
   /** Sets limits and handlers on the server before it listens. */
   configure: (server: HttpServer | HttpsServer) => void
@@ -25,12 +27,14 @@ export interface ListenOptions {
  */
 const backlog = 4096
 
-/** Node publishes this when `listen` is called on any server, the only time at which listhen's server can be configured. */
+/**
+ * Node publishes this when `listen` is called on any server, the only time at which listhen's server can be configured.
+ */
 const listenCalled = 'tracing:net.server.listen:asyncStart'
 
 /**
- * Opens a socket with listhen. Resolves with the node server, its addresses (the first is for this machine), and the key
- * pair that it uses. Throws Failure `invalid_value` or `conflict`, with the reason.
+ * Opens a socket with listhen. Resolves with the node server, its addresses (the first is for this machine), and the
+ * key pair that it uses. Throws Failure `invalid_value` or `conflict`, with the reason.
  */
 export async function openListener({ handler, at, https, configure }: ListenOptions) {
   const { host, port } = readAddress(at)

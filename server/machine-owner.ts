@@ -4,7 +4,10 @@ import type { Call } from './call.ts'
 /** The organization that the first start creates, whose root token is stored on the machine. */
 const owner = 'default'
 
-/** Whether the caller belongs to the organization that owns the machine. Scopes apply to the caller's own organization only. */
+/**
+ * Whether the caller belongs to the organization that owns the machine. Scopes apply to the caller's own organization
+ * only.
+ */
 export const ownsMachine = (call: Call): boolean => call.caller.token.organizationName === owner
 
 /**

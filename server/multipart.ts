@@ -56,8 +56,8 @@ export const isForm = (req: IncomingMessage): boolean =>
 
 /**
  * Reads a request body that is a form, and writes its files to the disk as they arrive. Sets the body's hash where the
- * request has an idempotency key. Throws Failure `unsupported_media_type`, `payload_too_large`, `array_above_max_length`,
- * `invalid_value` for a malformed form, `disk_full`, `cancelled`; then all files are removed.
+ * request has an idempotency key. Throws Failure `unsupported_media_type`, `payload_too_large`,
+ * `array_above_max_length`, `invalid_value` for a malformed form, `disk_full`, `cancelled`; then all files are removed.
  */
 export async function readForm(
   call: Call,

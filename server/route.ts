@@ -8,8 +8,8 @@ import type { EventSchemaName } from './docs/event-schemas.ts'
 import type { Embedded } from './embedded.ts'
 
 /**
- * Who may call a route: a token with one of the four scopes, `public` (no token), or `loopback` (a connection from this machine that no
- * proxy forwarded, or else the scope admin:read).
+ * Who may call a route: a token with one of the four scopes, `public` (no token), or `loopback` (a connection from this
+ * machine that no proxy forwarded, or else the scope admin:read).
  */
 export type Access = Scope | 'public' | 'loopback'
 
@@ -30,7 +30,10 @@ interface RouteFacts<P, Q, B, R> {
   method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
   /** In h3's syntax: `/api/jobs/:id`, `/std/v1/models/**:id`. */
   path: `/${string}`
-  /** Further paths that reach the same route. Routes below `/std/v1` get those below `/v1` and `/std/openai/v1` by themselves. */
+  /**
+   * Further paths that reach the same route. Routes below `/std/v1` get those below `/v1` and `/std/openai/v1` by
+   * themselves.
+   */
   aliases?: readonly `/${string}`[]
   scope: Access
   /** The rate limit that it counts against: `jobs` if it starts work. Default of GET, PATCH and DELETE: `api`. */

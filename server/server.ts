@@ -38,7 +38,9 @@ const alive = /^\/(livez|healthz)(\?|$)/
 
 type State = 'starting' | 'ready' | 'draining'
 
-/** Until `serve` is called, everything but /livez is answered with 503, so that no client takes a start for readiness. */
+/**
+ * Until `serve` is called, everything but /livez is answered with 503, so that no client takes a start for readiness.
+ */
 const starting = () =>
   new Failure('model_warming_up', 'The server is starting and recovers its store first. Try again in 1 s.', {
     retryAfterMs: 1_000,

@@ -56,9 +56,9 @@ export async function openEventStream(call: Call, options: EventStreamOptions = 
 
 /**
  * A response that is a stream of server-sent events, created by `openEventStream`. It queues nothing: writers check
- * `keepsUp` before the next record and wait for `caughtUp` if it is false. So a reader that stops reading costs only its
- * socket buffer, until it is cut at the write deadline. The watch over all streams pings it. It ends when the reader
- * disconnects, when its token loses its rights, and when the server begins to stop.
+ * `keepsUp` before the next record and wait for `caughtUp` if it is false. So a reader that stops reading costs only
+ * its socket buffer, until it is cut at the write deadline. The watch over all streams pings it. It ends when the
+ * reader disconnects, when its token loses its rights, and when the server begins to stop.
  */
 export class EventStream implements WatchedStream {
   setIndex = -1

@@ -1,7 +1,9 @@
 import { Failure } from '../core/failure.ts'
 import type { Call } from './call.ts'
 
-/** Milliseconds before a refused reader should retry. Streams end when readers disconnect, which cannot be predicted. */
+/**
+ * Milliseconds before a refused reader should retry. Streams end when readers disconnect, which cannot be predicted.
+ */
 const tryAgainMs = 5_000
 
 /**

@@ -15,8 +15,8 @@ export interface Rate {
 const everyMs = 1_000
 
 /**
- * Counts the tokens of each model. Streams are counted while they run, whole answers and prompts when they end. The rate
- * is that of the last `windowMs`.
+ * Counts the tokens of each model. Streams are counted while they run, whole answers and prompts when they end. The
+ * rate is that of the last `windowMs`.
  */
 export function openThroughput({ windowMs = 5_000, now = () => performance.now() } = {}) {
   const meters = new Map<string, Meter>()

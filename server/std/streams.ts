@@ -103,7 +103,9 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
       res.once('close', () => remove(rest))
       next()
     },
-    /** Resolves when a stream may do the work of its opening: thousands that are opened at once must not stop others. */
+    /**
+     * Resolves when a stream may do the work of its opening: thousands that are opened at once must not stop others.
+     */
     beforeOpening: opening.wait,
     /** Whether many streams wait to be opened. */
     get manyReaders(): boolean {
