@@ -22,12 +22,12 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
   let timer: NodeJS.Timeout | undefined
   let checking = false
 
-  /** The caller behind the secret now, or why there is none; undefined when the token could not be read. */
+  /** Returns the caller of the secret, or the failure of its token; undefined when the token could not be read. */
   function read(secret: string | undefined): Caller | Failure | undefined {
     try {
       return accounts.authenticate(secret)
     } catch (thrown) {
-      // A database that cannot be read at the moment says nothing about the token.
+      // An unreadable database does not invalidate the token.
       return thrown instanceof Failure ? thrown : undefined
     }
   }
@@ -35,7 +35,7 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
   function* check(): Iterator<void, void> {
     for (const [secret, all] of bySecret) {
       const caller = read(secret)
-      // A copy: ending a response removes it.
+      // Iterates over a copy, because ending a response removes it from the set.
       for (const { call, end } of caller ? [...all] : []) {
         const { scope } = call.route
         const failure = caller instanceof Failure ? caller : scope !== 'public' && scopeRefusal(caller!, scope)
@@ -56,7 +56,8 @@ export function openAccessWatch({ accounts }: { accounts: Pick<Accounts, 'authen
   return {
     /**
      * Calls `end` once when the caller may no longer read this response, with the failure that a new request would get.
-     * Returns the function that ends the watch; calling it again does nothing. Requests without a caller are not watched.
+     * Returns the function that ends the watch; calling it again does nothing. Requests without a caller are not
+     * watched.
      */
     watch(call: Call, end: (failure: Failure) => void): () => void {
       if (call.organizationId === undefined) return () => {}

@@ -12,7 +12,7 @@ export function credentialOf(headers: IncomingMessage['headers']): string | unde
     const space = authorization.indexOf(' ')
     const scheme = authorization.slice(0, space).toLowerCase()
     if (scheme === 'bearer' || scheme === 'key') return authorization.slice(space + 1).trim()
-    // Any other scheme is for a proxy between: the token may still come under its own name.
+    // Any other scheme is meant for a proxy in front; the token may be in another header.
   }
   const given = headers['x-api-key'] ?? headers['api-key']
   return typeof given === 'string' ? given : undefined
@@ -29,9 +29,9 @@ export const isLocal = (req: IncomingMessage): boolean =>
   !Object.keys(req.headers).some(name => byProxy.test(name))
 
 /**
- * The caller, allowed through this door, or undefined where none is needed. Throws Failure: the 401 codes of
- * `accounts.authenticate`, `insufficient_scope`, or `rate_limit` for an address that keeps guessing; `address` is that of
- * the client.
+ * Returns the caller that the token of the request authenticates, or undefined if the route needs none. Throws Failure:
+ * the 401 codes of `accounts.authenticate`, `insufficient_scope`, or `rate_limit` for a client address that keeps
+ * sending wrong tokens.
  */
 export function admit(
   req: IncomingMessage,
@@ -47,13 +47,17 @@ export function admit(
     caller = accounts.authenticate(secret)
   } catch (thrown) {
     if (!(thrown instanceof Failure) || thrown.code !== 'invalid_api_key') throw thrown
-    // Only wrong tokens are slowed: somebody who guesses from an address does not lock out its right tokens.
+    // Only wrong tokens are limited: guessing from an address must not lock out right tokens from the same address.
     const waitMs = wrong.blockedFor(address)
     wrong.failed(address)
     if (waitMs > 0)
-      throw new Failure('rate_limit', 'Too many wrong API tokens came from this address. Wait and send a right one.', {
-        retryAfterMs: waitMs,
-      })
+      throw new Failure(
+        'rate_limit',
+        'Too many wrong API tokens came from this address. Wait, then send a valid token.',
+        {
+          retryAfterMs: waitMs,
+        },
+      )
     throw thrown
   }
   const refused = scopeRefusal(caller, access)
@@ -61,7 +65,7 @@ export function admit(
   return caller
 }
 
-/** The failure of a caller whose token lacks the scope of a route; undefined where it has the scope. */
+/** Returns the failure for a token that lacks the scope of a route; undefined if it has the scope. */
 export function scopeRefusal({ scopes, token }: Caller, access: Exclude<Access, 'public'>): Failure | undefined {
   const scope: Scope = access === 'loopback' ? 'admin:read' : access
   if (scopes.includes(scope)) return undefined

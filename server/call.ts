@@ -32,7 +32,7 @@ export class Call implements SwapSetMember {
   readonly access: Owners['access']
   /** Bounds the event streams of its token and organization. */
   readonly streamLimits: Owners['streamLimits']
-  /** The index among the running calls. */
+  /** Index in the set of running calls. */
   setIndex = -1
   readonly #publicUrl: string | undefined
   readonly #proxies: readonly string[]
@@ -40,13 +40,13 @@ export class Call implements SwapSetMember {
   #headers: string[]
   #abortSource: AbortSource | undefined
   #controller: AbortController | undefined
-  /** The hash of the body as it was sent; set where the body was hashed when it was read. */
+  /** The hash of the body as it was sent; set if the body was hashed when it was read. */
   bodyHash: string | undefined
-  /** Files that were sent in the body or with it, by the short address that replaces them in the body. */
+  /** Files that were sent in or with the body, by the short address that replaces them in the body. */
   inline: ReadonlyMap<string, MediaInput> = noFiles
   /** Members of a large body as JSON text; an empty object replaces them in the body. */
   texts: ReadonlyMap<string, string> = noTexts
-  /** Reduces what the body is counted as to `keep` bytes, 0 by default; set while it is counted. */
+  /** Reduces the memory counted for the body to `keep` bytes, 0 by default; set while the body is counted. */
   releaseBody: (keep?: number) => void = nothing
 
   constructor(
@@ -88,9 +88,9 @@ export class Call implements SwapSetMember {
   }
 
   /**
-   * The beginning of all addresses in answers: `public_url` where the operator has set one, else the address that this
-   * request was sent to, as a trusted proxy reports it (the host was checked before). Some clients load nothing from
-   * other private hosts.
+   * The origin of all URLs in answers: `public_url` if the operator has set it, else the address that this request was
+   * sent to, as a trusted proxy reports it (the host was checked before). Some clients load nothing from other private
+   * hosts.
    */
   get origin(): string {
     return this.#publicUrl?.replace(/\/+$/, '') ?? originOf(this.req, this.#proxies)
@@ -103,13 +103,13 @@ export class Call implements SwapSetMember {
     return new URLSearchParams(at < 0 ? '' : url.slice(at + 1))
   }
 
-  /** Aborted when the client disconnects before the response is complete, and when the server stops before that. */
+  /** Aborted when the client disconnects, or the server stops, before the response is complete. */
   get abortSource(): AbortSource {
     if (!this.#abortSource) {
       const source = (this.#abortSource = new AbortSource())
       const abort = () => {
         if (!this.res.writableFinished)
-          source.abort(new Failure('cancelled', 'The client went away before the answer was complete.'))
+          source.abort(new Failure('cancelled', 'The client disconnected before the answer was complete.'))
       }
       if (this.res.destroyed) abort()
       else this.res.on('close', abort)
@@ -117,7 +117,7 @@ export class Call implements SwapSetMember {
     return this.#abortSource
   }
 
-  /** The same as an AbortSignal. */
+  /** `abortSource` as an AbortSignal. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       const controller = (this.#controller = new AbortController())
@@ -133,12 +133,12 @@ export class Call implements SwapSetMember {
     return this.res.destroyed || this.req.socket.destroyed
   }
 
-  /** Aborts what the call waits for, with this reason, while the client is still connected. */
+  /** Aborts the work of the call with this reason while the client is still connected. */
   stop(reason: Failure): void {
     this.abortSource.abort(reason)
   }
 
-  /** Milliseconds since the request came in. */
+  /** Milliseconds since the request arrived. */
   get elapsedMs(): number {
     return performance.now() - this.startedAt
   }
@@ -149,22 +149,22 @@ export class Call implements SwapSetMember {
     return this
   }
 
-  /** Adds the headers of both rate limits, and of the remainder of the one that this request counted against. */
-  allowance(given: Allowance): void {
+  /** Adds headers with both rate limits, and with the remainder of the limit that this request counted against. */
+  allowance({ limit, remaining, resetMs }: Allowance): void {
     const { bucket } = this.route
     const { requestsPerMinute, jobsPerMinute } = this.caller
     const policy = policyOf(bucket, requestsPerMinute, jobsPerMinute)
     if (policy !== '') this.#headers.push('ratelimit-policy', policy)
-    if (given.limit === 0) return
+    if (limit === 0) return
     this.#headers.push(
       'x-ratelimit-limit-requests',
-      String(given.limit),
+      String(limit),
       'x-ratelimit-remaining-requests',
-      String(given.remaining),
+      String(remaining),
       'x-ratelimit-reset-requests',
-      durationText(given.resetMs),
+      durationText(resetMs),
       'ratelimit',
-      `"${bucket}";r=${given.remaining};t=${Math.ceil(given.resetMs / 1000)}`,
+      `"${bucket}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`,
     )
   }
 
@@ -176,7 +176,7 @@ export class Call implements SwapSetMember {
     this.res.writeHead(status, this.#headers)
   }
 
-  /** Writes a whole response. Does nothing when the client has disconnected or a response was begun. */
+  /** Writes a whole response. Does nothing when the client has disconnected or a response has begun. */
   send(
     status: number,
     body: string | Uint8Array,
@@ -185,18 +185,18 @@ export class Call implements SwapSetMember {
   ): void {
     if (this.res.headersSent || this.res.destroyed) return
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength
-    // A text whose every character is one byte is ASCII, and latin1 is the encoding that Node writes fastest.
+    // Text with one byte per character is ASCII; latin1 is the encoding that Node writes fastest.
     const encoding = length === body.length ? 'latin1' : 'utf8'
     this.head(status, contentType, ['content-length', String(length), ...more])
     if (this.req.method === 'HEAD') this.res.end()
     else {
       if (length <= pieceBytes) this.res.end(body, encoding)
-      else this.streams.pour(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
+      else this.streams.sendLarge(this.res, typeof body === 'string' ? Buffer.from(body, encoding) : body)
     }
   }
 }
 
-/** The limits that there are, that of the request first. */
+/** Returns the rate limits that are set, that of the request's bucket first. */
 function policyOf(bucket: Bucket, requestsPerMinute: number, jobsPerMinute: number): string {
   const api = requestsPerMinute > 0 ? `"api";q=${requestsPerMinute};w=60` : ''
   const jobs = jobsPerMinute > 0 ? `"jobs";q=${jobsPerMinute};w=60` : ''
@@ -204,7 +204,7 @@ function policyOf(bucket: Bucket, requestsPerMinute: number, jobsPerMinute: numb
   return bucket === 'jobs' ? `${jobs}, ${api}` : `${api}, ${jobs}`
 }
 
-/** A duration the way OpenAI's headers write it: `120ms`, `6s`, `1m30s`. */
+/** Formats a duration as OpenAI's headers do: `120ms`, `6s`, `1m30s`. */
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.ceil(ms)}ms`
   const seconds = Math.ceil(ms / 1000)

@@ -6,54 +6,54 @@ import { Failure } from '../core/failure.ts'
 import type { Config } from '../core/models/config.ts'
 import { hostName } from './host.ts'
 
-/** A private key and its certificate, with the chain behind it where there is one; both PEM. */
+/** A private key and its certificate, with its chain if there is one; both PEM. */
 export interface KeyPair {
   key: string
   cert: string
 }
 
-/** Where the files of the key pair lie. */
+/** Paths of the files of a key pair. */
 export interface KeyPairFiles {
   key: string
   cert: string
 }
 
-/** A self-signed key pair that is to be made. */
+/** What a self-signed key pair is generated from. */
 export interface NewKeyPair {
   names: readonly string[]
   validDays: number
 }
 
-/** Days. Apple's systems trust no certificate that is valid for longer, even where a user has added it. */
+/** Days. Apple's systems trust no certificate that is valid for longer, even if a user has added it. */
 const selfSignedDays = 825
-/** A self-signed certificate that ends sooner is replaced at the next start. Milliseconds. */
+/** Milliseconds. A self-signed certificate that expires sooner is replaced at the next start. */
 const renewMs = 30 * 86_400_000
 
-/** Where the self-signed key pair lies in a data directory. */
+/** Returns the paths of the self-signed key pair in a data directory. */
 export const selfSignedFiles = (dataDir: string): KeyPairFiles => ({
   cert: join(dataDir, 'https', 'certificate.pem'),
   key: join(dataDir, 'https', 'key.pem'),
 })
 
 /**
- * The certificate of one server: that of the operator's files, or a self-signed one that the data directory keeps.
- * Throws Failure `invalid_value` that names the file and what is wrong with it.
+ * Opens the certificate of the server: that in the operator's files, or a self-signed one that is stored in the data
+ * directory. Throws Failure `invalid_value` that names the file and what is wrong with it.
  */
 export function openCertificate(
   { dataDir, files }: { dataDir: string; files: KeyPairFiles | undefined },
   config: Config,
 ) {
-  const kept = files ? readKeyPair(files) : keptKeyPair(dataDir)
-  let current = kept?.cert
+  const stored = files ? readKeyPair(files) : storedKeyPair(dataDir)
+  let current = stored?.cert
   return {
-    /** What the server begins with: a key pair, or what to make one of. */
-    source: kept ?? { names: ownNames(config), validDays: selfSignedDays },
-    /** The server has begun with this pair; one that was made is kept. */
+    /** What the server starts with: a key pair, or the options to generate one. */
+    source: stored ?? { names: ownNames(config), validDays: selfSignedDays },
+    /** Reports the key pair that the server started with; a generated one is stored. */
     opened(pair: KeyPair): void {
-      if (!kept) keepKeyPair(dataDir, pair)
+      if (!stored) storeKeyPair(dataDir, pair)
       current = pair.cert
     },
-    /** The pair that the files hold now. */
+    /** Reads the key pair from the files again. */
     read(): KeyPair {
       const pair = readKeyPair(files ?? selfSignedFiles(dataDir))
       current = pair.cert
@@ -65,7 +65,7 @@ export function openCertificate(
   }
 }
 
-/** Reads a key pair of the operator. Throws Failure `invalid_value` that names the file and what is wrong with it. */
+/** Reads a key pair. Throws Failure `invalid_value` that names the file and what is wrong with it. */
 function readKeyPair(files: KeyPairFiles): KeyPair {
   const cert = pem(files.cert, 'certificate', /-----BEGIN (?:TRUSTED )?CERTIFICATE-----/)
   const key = pem(files.key, 'private key', /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/)
@@ -74,18 +74,18 @@ function readKeyPair(files: KeyPairFiles): KeyPair {
   if (!certificate.checkPrivateKey(privateKey))
     throw new Failure(
       'invalid_value',
-      `The private key ${files.key} does not belong to the certificate ${files.cert}. Give --cert and --key of one pair.`,
+      `The private key ${files.key} does not belong to the certificate ${files.cert}. Pass --cert and --key of one pair.`,
     )
   if (certificate.validToDate.getTime() <= Date.now())
     throw new Failure(
       'invalid_value',
-      `The certificate ${files.cert} expired on ${certificate.validToDate.toISOString().slice(0, 10)}. Give --cert one that is valid.`,
+      `The certificate ${files.cert} expired on ${certificate.validToDate.toISOString().slice(0, 10)}. Pass a valid one with --cert.`,
     )
   return { cert, key }
 }
 
-/** The self-signed key pair that an earlier start kept; undefined when there is none that can be used for long enough. */
-function keptKeyPair(dataDir: string): KeyPair | undefined {
+/** Returns the self-signed key pair that an earlier start stored; undefined if there is none or it expires too soon. */
+function storedKeyPair(dataDir: string): KeyPair | undefined {
   try {
     const pair = readKeyPair(selfSignedFiles(dataDir))
     return new X509Certificate(pair.cert).validToDate.getTime() > Date.now() + renewMs ? pair : undefined
@@ -94,18 +94,18 @@ function keptKeyPair(dataDir: string): KeyPair | undefined {
   }
 }
 
-/** Keeps a self-signed key pair for the next start, readable for this user only. */
-function keepKeyPair(dataDir: string, pair: KeyPair): void {
+/** Stores a self-signed key pair for the next start, readable for this user only. */
+function storeKeyPair(dataDir: string, pair: KeyPair): void {
   const files = selfSignedFiles(dataDir)
   mkdirSync(join(dataDir, 'https'), { recursive: true, mode: 0o700 })
-  // A crash between the two leaves a pair that does not match, which the next start replaces.
+  // A crash between the two writes leaves a pair that does not match; the next start replaces it.
   for (const part of ['key', 'cert'] as const) {
     writeFileSync(`${files[part]}.new`, pair[part], { mode: 0o600 })
     renameSync(`${files[part]}.new`, files[part])
   }
 }
 
-/** The names and addresses under which clients may reach this server, for a self-signed certificate. */
+/** Returns the names and addresses at which clients may reach this server, for a self-signed certificate. */
 function ownNames({ public_url, allowed_hosts, listen }: Config): string[] {
   const addresses = Object.values(networkInterfaces())
     .flatMap(all => all ?? [])
@@ -125,7 +125,7 @@ function ownNames({ public_url, allowed_hosts, listen }: Config): string[] {
   return [...new Set(names.flatMap(name => (name && name !== '0.0.0.0' && name !== '::' ? [name] : [])))]
 }
 
-/** The text of a PEM file from its first block on, because some programs write a description before it. */
+/** Returns the text of a PEM file from its first block on, because some programs write a description before it. */
 function pem(path: string, what: string, begin: RegExp): string {
   let text: string
   try {
@@ -139,7 +139,7 @@ function pem(path: string, what: string, begin: RegExp): string {
       `The private key ${path} is encrypted. Decrypt it first, for example with: openssl pkey -in ${path} -out key.pem`,
     )
   const at = text.search(begin)
-  if (at < 0) throw new Failure('invalid_value', `The file ${path} holds no ${what} in PEM form.`)
+  if (at < 0) throw new Failure('invalid_value', `The file ${path} contains no ${what} in PEM format.`)
   return text.slice(at)
 }
 

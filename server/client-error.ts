@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { newId } from '../core/ids.ts'
 
-/** Answers a request that could not be parsed, which never reaches a route, in the form of every other error. */
+/** Answers a request that could not be parsed, and so reaches no route, in the common error format. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   // Nothing can be written to a connection whose TLS handshake failed.
   if (/^(ERR_SSL|ERR_TLS|EPROTO)/.test(error.code ?? '')) socket.destroy()

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '../core/failure.ts'
 
-/** The paths that `cors.origins` opens, aliases included. Signed addresses of files are open to every page without it. */
+/** The paths to which `cors.origins` applies, aliases included. Signed addresses of files are open to every page. */
 const opened = /^\/(std|v1|v2|slug|fal|api|rerank|score)(\/|\?|$)/
 /** A list of header names, as browsers send it. */
 const headerNames = /^[\w!#$%&'*+.^`|~-]+( *, *[\w!#$%&'*+.^`|~-]+)*$/
@@ -9,7 +9,7 @@ const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 /** Browsers keep the answer to a preflight for two hours at most. */
 const preflightSeconds = '7200'
 
-/** What a request from a page of another origin gets. */
+/** The decision about a request from a page of another origin. */
 export interface CorsDecision {
   /** Response headers, flat. */
   headers: readonly string[]
@@ -21,7 +21,7 @@ const untouched: CorsDecision = { headers: [], preflight: false }
 
 /**
  * Decides which pages of other origins may use the API: those of the listed origins, or all where the list has `*`.
- * Neither cookies nor other ambient credentials are accepted, so a page needs a token of its own. Throws Failure
+ * Neither cookies nor other ambient credentials are accepted, so a page needs a token. Throws Failure
  * `origin_not_allowed` for a preflight from another origin; other requests are answered without the headers, and the
  * browser withholds the answer from the page.
  */
@@ -40,29 +40,29 @@ export function openCors(origins: readonly string[]) {
     const allowed = ['access-control-allow-origin', every ? '*' : origin, 'vary', 'origin']
     return preflight
       ? { headers: [...allowed, ...preflightHeaders(headers)], preflight }
-      : // Covers every header but Authorization, so that it cannot fall behind the headers that there are.
+      : // `*` exposes every header but Authorization, also headers that are added later.
         { headers: [...allowed, 'access-control-expose-headers', '*'], preflight }
   }
 }
 
 function preflightHeaders(headers: IncomingMessage['headers']): string[] {
-  const asked = headers['access-control-request-headers']
+  const requested = headers['access-control-request-headers']
   const answer = [
     'access-control-allow-methods',
     methods,
     'access-control-allow-headers',
-    // A star does not cover Authorization.
-    asked !== undefined && headerNames.test(asked) ? asked : 'authorization, content-type',
+    // `*` does not cover Authorization.
+    requested !== undefined && headerNames.test(requested) ? requested : 'authorization, content-type',
     'access-control-max-age',
     preflightSeconds,
   ]
-  // Browsers that ask this reach addresses of a private network from a public page only with this answer.
+  // Browsers that send this header reach private addresses from a public page only with this answer.
   if (headers['access-control-request-private-network'] === 'true')
     answer.push('access-control-allow-private-network', 'true')
   return answer
 }
 
-/** As browsers write it: lower case, no default port. They send no origin of any other form. */
+/** Returns an origin as browsers send it: lower case, without a default port. */
 function normalized(origin: string): string {
   const lower = origin.toLowerCase()
   const standard = URL.canParse(lower) ? new URL(lower).origin : 'null'
@@ -72,5 +72,5 @@ function normalized(origin: string): string {
 const notAllowed = (origin: string): Failure =>
   new Failure(
     'origin_not_allowed',
-    `Pages of '${origin.slice(0, 100)}' may not use this API. Add the origin to cors.origins in infer.yaml and start the server again.`,
+    `Pages of '${origin.slice(0, 100)}' may not use this API. Add the origin to cors.origins in infer.yaml and restart the server.`,
   )

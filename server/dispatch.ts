@@ -17,7 +17,7 @@ import type { Owners } from './owners.ts'
 import { JsonText, type Route } from './route.ts'
 
 interface DispatchOptions {
-  /** What the funnel itself needs of each request. */
+  /** What dispatching itself needs, beyond the handlers. */
   owners: Pick<
     Owners,
     | 'access'
@@ -42,8 +42,8 @@ export interface CallEvent extends RequestEvent {
 }
 
 /**
- * The one funnel between a matched route and its handler: authenticates, checks the scope, counts against the rate limit,
- * and checks the input. Throws what goes wrong on the way; `answerFailure` answers it and `endCall` ends the call.
+ * Runs a matched route: authenticates, checks the scope, counts against the rate limit, validates the input and calls
+ * the handler. Throws the failure of any step; `answerFailure` answers it and `endCall` ends the call.
  */
 export async function dispatch(
   route: Route,
@@ -64,7 +64,7 @@ export async function dispatch(
 
 async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions, 'calls'>): Promise<void> {
   const { req, route, params } = call
-  // With `metrics: token` a connection from this machine is no reason to answer without a token.
+  // With `metrics: token` a connection from this machine needs a token too.
   const access = route.scope === 'loopback' && owners.config.metrics === 'token' ? 'admin:read' : route.scope
   const caller = admit(req, access, owners.accounts, {
     wrong: wrongTokens,
@@ -95,7 +95,7 @@ async function handle(call: Call, { owners, wrongTokens }: Omit<DispatchOptions,
   return sendJson(call, value instanceof JsonText ? value : new JsonText(JSON.stringify(value)))
 }
 
-/** Answers a failed request: in the form of its route where it has matched one, else in the common form. */
+/** Answers a failed request: in the error format of its route if it has matched one, else in the common format. */
 export function answerFailure(thrown: unknown, { call, res }: CallEvent, log: Log): void {
   const failure = Failure.from(thrown)
   if (call) fail(call, failure, log)
@@ -110,14 +110,14 @@ export function endCall({ call, res }: CallEvent, { owners, calls }: DispatchOpt
   owners.metrics.answered(call.route, res.statusCode, call.elapsedMs)
 }
 
-/** Sends what a handler gave. */
+/** Sends the JSON that a handler returned. */
 export async function sendJson(call: Call, { text, status, embedded }: JsonText): Promise<void> {
   const code = status ?? call.route.status ?? 200
   if (embedded.length === 0) call.send(code, text)
   else await sendEmbedded(call, code, text, embedded)
 }
 
-/** Ends a call that is still on its way: with an error response unless its response was begun. */
+/** Ends a running call, with an error response unless its response has begun. */
 export function interrupt(call: Call, failure: Failure, log: Log): void {
   call.stop(failure)
   fail(call, failure, log)
@@ -130,12 +130,12 @@ function check(schema: z.ZodType | undefined, value: unknown): unknown {
   throw failureOf(result.error, value, schema)
 }
 
-/** A schema for routes that take no query parameters. */
+/** Schema of routes without query parameters. */
 const noParameters = z.strictObject({})
 
 /**
  * Refuses query parameters that the route does not declare, before its body is read. Paths of other vendors' APIs,
- * below `/std` and `/fal`, take any: their clients send parameters of their own.
+ * below `/std` and `/fal`, accept any: their clients send undocumented parameters.
  */
 function refuseUnknownQuery({ path, query: declared }: Route, query: Query): void {
   const schema: z.ZodType | undefined = declared ?? (/^\/(api|slug)\//.test(path) ? noParameters : undefined)
@@ -154,9 +154,9 @@ function queryOf(call: Call): Query {
       const [, field, key] = member as unknown as [string, string, string]
       const before = query[field]
       const object = typeof before === 'object' && !Array.isArray(before) ? before : {}
-      // A member that would be no member is refused: passed over, it would be a condition that always holds.
+      // `__proto__` would not become a member; ignored, it would be a filter that matches everything.
       if (key === '__proto__')
-        throw new Failure('invalid_value', `'${field}' cannot have a member of the name '${key}'.`, { param: field })
+        throw new Failure('invalid_value', `'${field}' cannot have a member named '${key}'.`, { param: field })
       object[key] = value
       query[field] = object
       continue
@@ -172,12 +172,12 @@ function fail(call: Call, failure: Failure, log: Log): void {
   if (failure.code === 'internal_error')
     log.error('A request failed inside infer', { request: call.id, path: call.route.path }, failure.cause)
   if (failure.code === 'cancelled' && call.disconnected) {
-    // Nobody is there to read it; the status is for the metrics.
+    // The client cannot read an answer; the status is for the metrics.
     call.res.statusCode = failure.status
     if (!call.res.headersSent) call.res.destroy()
     return
   }
-  const own = call.route.errors?.(failure, call)
-  const { status, body, headers = [] } = own ?? { status: failure.status, body: errorBody(failure, call.id) }
+  const custom = call.route.errors?.(failure, call)
+  const { status, body, headers = [] } = custom ?? { status: failure.status, body: errorBody(failure, call.id) }
   call.send(status, JSON.stringify(body), 'application/json', [...errorHeaders(failure), ...headers])
 }

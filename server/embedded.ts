@@ -4,16 +4,16 @@ import type { Call } from './call.ts'
 import { chunkBytes, piecesOf, sendPieces } from './files/send-pieces.ts'
 
 /**
- * A large piece of JSON in an answer: it stands there as a name that nobody can have sent, and its bytes are poured in
- * its place when the answer is sent, so that the loop never has them in hand at once.
+ * A large piece of JSON in an answer. The text has a placeholder that no client can have sent. The bytes replace it
+ * piece by piece when the answer is sent, so that they never block the event loop.
  */
 export class Embedded {
   readonly source: LargeResult | (() => Promise<Uint8Array> | AsyncIterable<Uint8Array>)
   readonly name = `embedded ${randomUUID()}`
 
   /**
-   * A large result, or what makes the bytes when their turn has come: whole, or in pieces, which are sent as they are and can be
-   * no members.
+   * A large result, or a function that returns the bytes when they are needed: whole, or in pieces. Pieces are sent
+   * unchanged and cannot be used with `asMembers`.
    */
   constructor(source: Embedded['source']) {
     this.source = source
@@ -23,7 +23,7 @@ export class Embedded {
     return this.name
   }
 
-  /** The members of a large object among those of another one; what comes later counts. */
+  /** Inserts the members of a large object into another object; of two with one name the later one counts. */
   asMembers(): object {
     return { [this.name]: 0 }
   }
@@ -31,17 +31,17 @@ export class Embedded {
 
 interface EmbeddedPosition {
   source: Embedded['source']
-  /** Where it stands in the text. */
+  /** Position of the placeholder in the text. */
   from: number
   to: number
-  /** Bytes at each end that do not belong there: the braces of an object whose members are meant. */
+  /** Bytes to omit at each end: the braces of an object of which only the members are inserted. */
   trim: number
 }
 
 /** The content type, and further headers, flat. */
 export type Head = readonly [contentType: string, headers: readonly string[]]
 
-/** Where in the text what is embedded stands, in one go however much that is. */
+/** Finds all placeholders in the text, in one pass. */
 function positionsOf(text: string, embedded: readonly Embedded[]): EmbeddedPosition[] {
   const byName = new Map(embedded.map(one => [one.name, one]))
   const positions: EmbeddedPosition[] = []
@@ -52,11 +52,14 @@ function positionsOf(text: string, embedded: readonly Embedded[]): EmbeddedPosit
   return positions
 }
 
-/** A large result as text, for what is known to be small enough after all. Throws Failure `output_expired`. */
+/** Reads a result as text, for results that are known to be small enough. Throws Failure `output_expired`. */
 export const readResult = (result: string | LargeResult): Promise<string> | string =>
   typeof result === 'string' ? result : result.text()
 
-/** Refuses before the head is out what is not there any more. Resolves with the bytes of all; undefined: not known yet. */
+/**
+ * Resolves with the sum of the bytes; undefined if not known yet. Throws before the head is sent if a result no longer
+ * exists.
+ */
 async function sizeOf(positions: readonly EmbeddedPosition[]): Promise<number | undefined> {
   let sum: number | undefined = 0
   for (const { source } of positions) {
@@ -70,8 +73,8 @@ async function sizeOf(positions: readonly EmbeddedPosition[]): Promise<number | 
 }
 
 /**
- * Writes JSON text, or events of it, with what is embedded in it, no faster than it is read. Resolves when the response
- * is over.
+ * Writes JSON text, or events with JSON text, with the embedded parts, no faster than the client reads. Resolves when
+ * the response has ended.
  */
 export async function sendEmbedded(
   call: Call,
@@ -93,10 +96,10 @@ export async function sendEmbedded(
   if (call.req.method === 'HEAD') return void res.end()
 
   async function* pieces(): AsyncGenerator<Uint8Array> {
-    for (const [at, before] of texts.entries()) {
-      yield before
-      const place = positions[at]
-      if (place) yield* bytesOf(place, call)
+    for (const [at, text] of texts.entries()) {
+      yield text
+      const position = positions[at]
+      if (position) yield* bytesOf(position, call)
     }
   }
   await sendPieces(call, pieces())

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { Failure } from '../core/failure.ts'
 import { commonHeaders } from './head.ts'
 
-/** Where a status alone would mislead the official clients about retrying. */
+/** Returns `x-should-retry` if the status alone would mislead the official clients about retrying. */
 const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
   if (failure.final) return 'false'
   if (failure.status === 503 || failure.code === 'idempotency_key_in_use') return 'true'
@@ -16,7 +16,7 @@ const shouldRetry = (failure: Failure): 'true' | 'false' | undefined => {
   return undefined
 }
 
-/** Clients that come back sooner find the same, and those of OpenAI ignore more than a minute. */
+/** Capacity rarely changes sooner, and OpenAI's clients ignore more than a minute. */
 const minCapacityMs = 10_000
 const maxCapacityMs = 30_000
 
@@ -29,7 +29,7 @@ const defaultRetryMs: Partial<Record<Failure['code'], number>> = {
   rate_limit: 1_000,
 }
 
-/** How long to wait before another try, milliseconds; undefined where waiting does not help. */
+/** Returns the milliseconds to wait before a retry; undefined if waiting does not help. */
 export function retryAfterMs(failure: Failure): number | undefined {
   if (failure.final) return undefined
   const ms = failure.retryAfterMs ?? defaultRetryMs[failure.code]
@@ -37,7 +37,7 @@ export function retryAfterMs(failure: Failure): number | undefined {
   return Math.min(maxCapacityMs, Math.max(minCapacityMs, ms))
 }
 
-/** The body of an error, the one shape for all paths; OpenAI's four members first. */
+/** Returns the body of an error, in the common format; OpenAI's four members first. */
 export function errorBody(failure: Failure, requestId: string): { error: Record<string, unknown> } {
   const wait = retryAfterMs(failure)
   return {
@@ -54,7 +54,7 @@ export function errorBody(failure: Failure, requestId: string): { error: Record<
   }
 }
 
-/** Response headers that go with a failure, flat. */
+/** Returns the response headers of a failure, flat. */
 export function errorHeaders(failure: Failure): string[] {
   const headers: string[] = []
   const wait = retryAfterMs(failure)
@@ -88,14 +88,14 @@ export function refuse(res: ServerResponse, failure: Failure, requestId: string)
 }
 
 /**
- * The last event of an event stream whose token was revoked, expired or lost the scope. One code stands for all 401s: what
- * the reader has to do is the same, and the message says what happened.
+ * Returns the last event of an event stream whose token was revoked, expired or lost the scope. All 401s have one code:
+ * the reader has to do the same for each, and the message says what happened.
  */
 export function accessEndEvent(failure: Failure, requestId: string): string {
   const shown = failure.status === 401 ? new Failure('invalid_api_key', failure.message) : failure
   return `event: error\n${errorFrame(shown, requestId)}`
 }
 
-/** The last frame of a stream that fails after its head was sent. No `[DONE]` follows. */
+/** Returns the last frame of a stream that fails after its head was sent. No `[DONE]` follows. */
 export const errorFrame = (failure: Failure, requestId: string): string =>
   `data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { isWithin, type Network, networkOf } from '../core/network-address.ts'
 
-/** Read once for each configuration. */
+/** Parsed once for each configuration. */
 const parsed = new WeakMap<readonly string[], Network[]>()
 
 function networksOf(proxies: readonly string[]): readonly Network[] {
@@ -14,7 +14,7 @@ function networksOf(proxies: readonly string[]): readonly Network[] {
   return networks
 }
 
-/** The last element of a list in a header: what the nearest proxy has added. */
+/** Returns the last element of a list in a header: the one that the nearest proxy has added. */
 const lastOf = (value: string | string[] | undefined): string | undefined =>
   [value].flat().at(-1)?.split(',').at(-1)?.trim() || undefined
 
@@ -22,8 +22,8 @@ const isTrusted = (req: IncomingMessage, proxies: readonly string[]): boolean =>
   proxies.length > 0 && isWithin(req.socket.remoteAddress ?? '', networksOf(proxies))
 
 /**
- * The scheme and host that a request was sent to, such as `https://gpu.example.com`: as a trusted proxy reports it in
- * X-Forwarded-Proto and X-Forwarded-Host, else by the connection and the Host header.
+ * Returns the scheme and host that a request was sent to, such as `https://gpu.example.com`: as a trusted proxy reports
+ * them in X-Forwarded-Proto and X-Forwarded-Host, else those of the connection and the Host header.
  */
 export function originOf(req: IncomingMessage, proxies: readonly string[]): string {
   const own = (req.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
@@ -32,11 +32,11 @@ export function originOf(req: IncomingMessage, proxies: readonly string[]): stri
   return `${scheme === 'http' || scheme === 'https' ? scheme : own}://${forwardedHost(req, proxies) ?? req.headers.host ?? ''}`
 }
 
-/** The Host that a trusted proxy reports; undefined where there is none. It must be checked like any Host. */
+/** Returns the host that a trusted proxy reports; undefined if none does. Check it like any Host header. */
 export const forwardedHost = (req: IncomingMessage, proxies: readonly string[]): string | undefined =>
   isTrusted(req, proxies) ? lastOf(req.headers['x-forwarded-host']) : undefined
 
-/** The address of the client: the last in X-Forwarded-For that is no trusted proxy, else that of the connection. */
+/** Returns the client's address: the last in X-Forwarded-For that is no trusted proxy, else that of the connection. */
 export function clientAddress(req: IncomingMessage, proxies: readonly string[]): string {
   const address = req.socket.remoteAddress ?? ''
   if (!isTrusted(req, proxies)) return address

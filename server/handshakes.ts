@@ -2,8 +2,8 @@ import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
 
 /**
- * Closes connections that have not finished their TLS handshake in time: Node's own sweep of slow connections begins
- * after it. `closeAll` closes those that are still in it.
+ * Closes connections that have not finished their TLS handshake in time: Node's check for slow connections begins only
+ * after the handshake. `closeAll` closes those whose handshake has not finished.
  */
 export function openHandshakes(server: Server, timeoutMs: number) {
   const pending = new Map<string, { socket: Socket; timer: NodeJS.Timeout }>()
@@ -19,7 +19,7 @@ export function openHandshakes(server: Server, timeoutMs: number) {
       if (pending.get(peer)?.socket === socket) finish(peer)
     })
   })
-  // The encrypted socket is another object than the plain one below it; the peer is the same.
+  // The TLS socket and its plain socket are different objects with the same peer.
   server.on('secureConnection', socket => finish(peerOf(socket)))
   return {
     closeAll(): void {

@@ -1,12 +1,12 @@
 import { Histogram, type LabelValues } from 'prom-client'
 
-/** How often something took how long, in one place: what is observed on every request costs three additions. */
+/** Counts observed durations by bucket. An observation costs three additions, because one is made on every request. */
 export class Distribution {
   readonly counts: number[]
   sum = 0
   #bounds: readonly number[]
 
-  /** `bounds` in seconds, ascending; what is above the last is counted last. */
+  /** `bounds` in seconds, ascending; values above the last are counted in a further bucket. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds
     this.counts = Array.from({ length: bounds.length + 1 }, () => 0)
@@ -21,8 +21,8 @@ export class Distribution {
 }
 
 /**
- * A histogram that is put together when somebody scrapes. prom-client's own looks its labels up with every
- * observation, by a text that it makes of them: with two a request that was 3 % of the main thread.
+ * A histogram whose values are computed at the scrape. prom-client's own builds a text of the labels for each
+ * observation and looks it up: two observations per request took 3 % of the main thread.
  */
 export class CountedHistogram<Label extends string> extends Histogram<Label> {
   #facts: { name: string; help: string; bounds: readonly number[] }
@@ -33,7 +33,7 @@ export class CountedHistogram<Label extends string> extends Histogram<Label> {
     this.#facts = { name: facts.name, help: facts.help, bounds: facts.buckets }
   }
 
-  /** What is counted under these labels from now on; keep it, each call makes another one. */
+  /** Creates the distribution for these labels. Call it once per set of labels and keep the result. */
   under(labels: LabelValues<Label>): Distribution {
     const distribution = new Distribution(this.#facts.bounds)
     this.#children.push({ labels, distribution })
@@ -53,11 +53,11 @@ export class CountedHistogram<Label extends string> extends Histogram<Label> {
       return [...buckets, { labels, value: sum, metricName: `${name}_sum` }, whole]
     })
     const metric = { name, help, type: 'histogram', values, aggregator: 'sum' }
-    // Its types name the kind by an enum that is not there when it runs.
+    // prom-client's types use an enum here that does not exist at run time.
     return Promise.resolve(metric) as unknown as ReturnType<Histogram<Label>['get']>
   }
 
-  /** The registry asks this way when it writes its text. */
+  /** The registry calls this when it writes the text format. */
   getForPromString(): ReturnType<Histogram<Label>['get']> {
     return this.get()
   }

@@ -13,9 +13,10 @@ export interface HostRules {
 const health = /^\/(?:livez|healthz|readyz)(?:\?|$)/
 
 /**
- * Returns why a request must not be answered, or undefined. A web page can reach a local server only through a name that
- * it rebinds, so names come from a list and addresses are safe. Node accepts a second Host or Authorization header and
- * an absolute URL of another host; a proxy before this server may have read the other one, so they are refused.
+ * Returns why a request must not be answered, or undefined. A web page can reach a local server only through a name
+ * that it rebinds (DNS rebinding), so names must be listed and addresses are safe. Node accepts a second Host or
+ * Authorization header and an absolute URL of another host; a proxy in front may have read the other one, so they are
+ * refused.
  */
 export function hostFault(
   { rawHeaders, httpVersion, url = '/' }: Pick<IncomingMessage, 'rawHeaders' | 'httpVersion' | 'url'>,
@@ -42,7 +43,7 @@ export function hostFault(
   return nameFault(host, rules)
 }
 
-/** Returns why the server does not answer under the name in a Host header, or undefined. */
+/** Returns why the server does not accept the name in a Host header, or undefined. */
 export function nameFault(host: string, rules: HostRules): Failure | undefined {
   const named = partsOf(host)
   if (!named) return new Failure('invalid_host', 'The Host header is malformed. Send name:port.')
@@ -52,7 +53,7 @@ export function nameFault(host: string, rules: HostRules): Failure | undefined {
   const shown = name.slice(0, 100)
   return new Failure(
     'invalid_host',
-    `This server does not answer under the name '${shown}'. Add it in infer.yaml: allowed_hosts: ['${shown}']`,
+    `This server does not accept the host name '${shown}'. Add it in infer.yaml: allowed_hosts: ['${shown}']`,
   )
 }
 

@@ -4,7 +4,7 @@ import { Failure } from '../core/failure.ts'
 import { decoded, pathOf } from './path.ts'
 import type { Route } from './route.ts'
 
-/** One request in the app: the node request and response, and the parameters of the path. */
+/** One request: the node request and response, and the parameters of the path. */
 export interface RequestEvent {
   req: IncomingMessage
   res: ServerResponse
@@ -13,11 +13,11 @@ export interface RequestEvent {
 
 export interface HttpAppOptions<E extends RequestEvent> {
   routes: readonly Route[]
-  /** Makes the event of a request. */
+  /** Creates the event of a request. */
   begin: (req: IncomingMessage, res: ServerResponse) => E
   /** Answers a request that matched the route. What it throws goes to `onError`. */
   handle: (route: Route, event: E) => Promise<void>
-  /** The one place that answers with an error. Must not throw. */
+  /** Answers a request with an error. Must not throw. */
   onError: (thrown: unknown, event: E) => void
   /** Runs after every request, answered or failed. Must not throw. */
   end: (event: E) => void
@@ -27,9 +27,9 @@ export interface HttpAppOptions<E extends RequestEvent> {
 const notFound = Symbol.for('h3.notFound')
 
 /**
- * The H3 app on which all routes and their aliases are registered, as a listener for a node server. Each request gets the
- * smallest event that h3's router needs: handlers use the node request and response behind it, because the `Request`,
- * `Headers` and URL of h3's own event take 12 µs a request and load the whole of `fetch`, 6 MB at rest.
+ * Opens the H3 app with all routes and their aliases, as a listener for a node server. Each request gets the smallest
+ * event that h3's router needs, and handlers use the node request and response: the `Request`, `Headers` and URL of
+ * h3's own event take 12 µs per request and load all of `fetch`, 6 MB at rest.
  */
 export function openHttpApp<E extends RequestEvent>({ routes, begin, handle, onError, end }: HttpAppOptions<E>) {
   const app = new H3({ silent: true, onError: (error, event) => onError(error, own<E>(event)) })
@@ -82,11 +82,11 @@ export type HttpApp = ReturnType<typeof openHttpApp>
 
 type OnError = NonNullable<H3['config']['onError']>
 
-/** Our own event is the `runtime.node` of h3's. */
+/** Returns infer's event, which is the `runtime.node` of h3's event. */
 // oxlint-disable-next-line no-unnecessary-type-parameters -- each app has events of one kind only
 const own = <E extends RequestEvent>(event: H3Event): E => event.runtime!.node as unknown as E
 
-/** What h3's router and dispatcher read of an event, and nothing else. */
+/** Creates an event with only what h3's router and dispatcher read. */
 const eventOf = (app: H3, node: RequestEvent, pathname = '/'): H3Event =>
   ({
     app,
@@ -98,19 +98,19 @@ const eventOf = (app: H3, node: RequestEvent, pathname = '/'): H3Event =>
 
 function methodNotAllowed({ req, res }: RequestEvent, allowed: ReadonlySet<string>): Failure {
   res.setHeader('allow', [...allowed].join(', '))
-  const possible = [...allowed].filter(name => name !== 'HEAD').join(' and ')
-  return new Failure('method_not_allowed', `${req.method} is not possible here; ${possible} is.`)
+  const possible = [...allowed].filter(name => name !== 'HEAD').join(' or ')
+  return new Failure('method_not_allowed', `${req.method} is not supported here. Use ${possible}.`)
 }
 
-/** What OpenAI's own clients, and the AI SDK's default for them, ask for first. */
+/** The Responses API, which OpenAI's clients and the AI SDK use by default. */
 const responses = /^\/(?:std\/(?:openai\/)?)?v1\/responses(?:[/?]|$)/
 
 function unknownUrl({ req: { method = 'GET', url = '/' } }: RequestEvent): Failure {
-  const asked = `${method} ${url.split('?')[0]!.slice(0, 200)}`
+  const request = `${method} ${url.split('?')[0]!.slice(0, 200)}`
   return new Failure(
     'unknown_url',
     responses.test(url)
-      ? `The Responses API is not offered here (${asked}). Use POST /std/v1/chat/completions: client.chat.completions in OpenAI's clients, openai.chat(model) in the AI SDK.`
-      : `Invalid URL (${asked}). The reference is at /docs.`,
+      ? `The Responses API is not offered here (${request}). Use POST /std/v1/chat/completions: client.chat.completions in OpenAI's clients, openai.chat(model) in the AI SDK.`
+      : `Invalid URL (${request}). The reference is at /docs.`,
   )
 }

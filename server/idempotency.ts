@@ -7,7 +7,7 @@ import type { IdempotencyKey, IdempotencyRecord, Store } from '../core/store/sto
 import type { Call } from './call.ts'
 import type { Owners } from './owners.ts'
 
-/** The `Idempotency-Key` of a request; undefined without one. Throws Failure `invalid_value`. */
+/** Returns the `Idempotency-Key` of a request; undefined without one. Throws Failure `invalid_value`. */
 export function idempotencyKeyOf(call: Call): string | undefined {
   const given = call.req.headers['idempotency-key']
   if (given === undefined) return undefined
@@ -21,8 +21,8 @@ export function idempotencyKeyOf(call: Call): string | undefined {
 }
 
 /**
- * The key of a durable job, folded with the endpoint that it is scoped to, and the hash of the body that it stands for;
- * null without one. The hash is taken of `body` unless it was taken when the body was read.
+ * Returns the idempotency key of a durable job, scoped to the endpoint, with the hash of the body; null without a key.
+ * `body` is hashed unless it was hashed when it was read.
  */
 export function idempotencyOf(call: Call, body: unknown): (IdempotencyKey & { at: number }) | null {
   const given = idempotencyKeyOf(call)
@@ -31,31 +31,31 @@ export function idempotencyOf(call: Call, body: unknown): (IdempotencyKey & { at
   return { key: `${method} ${path} ${given}`, bodyHash: call.bodyHash ?? canonicalHash(body), at: call.steady.now() }
 }
 
-/** The right to carry out the one request that a key stands for, until it is disposed of. */
+/** The exclusive right to process the request of a key, until it is disposed of. */
 export interface Hold extends Disposable {
-  /** Set when it was carried out before: this is what is answered. */
+  /** The stored answer, if the request was processed before. */
   reply: IdempotencyRecord | undefined
-  /** What is answered from now on, across restarts. A store that cannot take it is logged: the work has been done. */
+  /** Stores the answer for repeated requests, across restarts. A failure is only logged: the work has been done. */
   keep(reply: { status: number; body: string; jobId: string | null }): Promise<void>
 }
 
-/** An answer that a repeated request gets in place of one that cannot be given twice. */
+/** The answer to a repeated request if the first answer cannot be sent twice. */
 export interface Unrepeatable {
   message: string
   facts: Record<string, string>
 }
 
-/** Answers longer than this are not kept. */
+/** Bytes. Longer answers are not stored. */
 export const longestKeptAnswer = 1 << 20
 
 const reused = () =>
   new Failure(
     'idempotency_key_reused',
-    "This 'Idempotency-Key' came with another body before. Use a new key for a new request.",
+    "This 'Idempotency-Key' was sent with another body before. Use a new key for a new request.",
     { param: 'Idempotency-Key' },
   )
 
-/** The requests under way that came with a key, and the stored answers of those before. */
+/** Opens the idempotency records: running requests with a key, and stored answers of earlier ones. */
 export function openIdempotencyRecords({
   store,
   steady,
@@ -69,8 +69,8 @@ export function openIdempotencyRecords({
 
   return {
     /**
-     * Begins the request of this key. Throws Failure `idempotency_key_in_use` while another one is under way, and
-     * `idempotency_key_reused` where that, or the one before, was another request.
+     * Begins the request of this key. Throws Failure `idempotency_key_in_use` while another request with the key runs,
+     * and `idempotency_key_reused` if a running or earlier request with the key had another body.
      */
     async hold(digest: string, bodyHash: string): Promise<Hold> {
       const other = running.get(digest)
@@ -78,7 +78,7 @@ export function openIdempotencyRecords({
       if (other !== undefined)
         throw new Failure(
           'idempotency_key_in_use',
-          "The first request with this 'Idempotency-Key' is still under way. Send it again in a moment.",
+          "The first request with this 'Idempotency-Key' is still running. Send it again in 1 s.",
           { param: 'Idempotency-Key', retryAfterMs: 1_000 },
         )
       running.set(digest, bodyHash)
@@ -86,7 +86,7 @@ export function openIdempotencyRecords({
       try {
         const reply = await store.idempotency.find(digest)
         if (reply && reply.bodyHash !== bodyHash) throw reused()
-        // Nothing is carried out then, so nobody has to wait.
+        // Nothing runs then, so further requests need not wait.
         if (reply) release()
         return {
           reply,
@@ -94,7 +94,7 @@ export function openIdempotencyRecords({
             try {
               await store.idempotency.keep(digest, { ...answer, bodyHash, createdAt: steady.now() })
             } catch (thrown) {
-              log.warn('An answer could not be kept for its idempotency key', { job: answer.jobId }, thrown)
+              log.warn('An answer could not be stored for its idempotency key', { job: answer.jobId }, thrown)
             }
           },
           [Symbol.dispose]: release,
@@ -108,26 +108,29 @@ export function openIdempotencyRecords({
 }
 export type IdempotencyRecords = ReturnType<typeof openIdempotencyRecords>
 
-/** Takes the key of a call that has one and whose body's hash is known. Throws as `hold` does. */
+/** Holds the key of a call that has one and whose body is hashed. Throws as `hold` does. */
 export function holdKey(call: Call, { idempotency }: Pick<Owners, 'idempotency'>): Promise<Hold> {
   const { method, path } = call.route
   const scoped = `${call.caller.organizationId} ${method} ${path} ${idempotencyKeyOf(call)}`
   return idempotency.hold(createHash('sha256').update(scoped).digest('hex'), call.bodyHash!)
 }
 
-/** Keeps, in place of an answer that cannot be given again, what a repeated request is told. */
+/** Stores the answer to repeated requests if the first answer cannot be sent again. */
 export const keepUnrepeatable = (hold: Hold, replacement: Unrepeatable, jobId: string | null): Promise<void> =>
   hold.keep({ status: 409, body: JSON.stringify(replacement), jobId })
 
-/** Keeps the answer of a call, or, of one that is too long for that, what is said in its place. */
+/** Stores the answer of a call, or a replacement if the answer is too long. */
 export function keepAnswer(hold: Hold, body: string | Uint8Array, jobId: string): Promise<void> {
-  const message = `The answer to this 'Idempotency-Key' was too long to be kept. It was the job ${jobId}.`
+  const message = `The answer to this 'Idempotency-Key' was too long to be stored. It was for job ${jobId}.`
   if (body.length > longestKeptAnswer) return keepUnrepeatable(hold, { message, facts: { job_id: jobId } }, jobId)
   const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
   return hold.keep({ status: 200, body: text, jobId })
 }
 
-/** Answers a repeated request; `contentType` is of an answer that is no JSON. Throws Failure `conflict` where the first answer is not given again. */
+/**
+ * Answers a repeated request. Pass `contentType` if the answer is not JSON. Throws Failure `conflict` if the first
+ * answer cannot be sent again.
+ */
 export function replay(call: Call, reply: IdempotencyRecord, contentType?: string): void {
   if (reply.jobId !== null) call.header('x-job-id', reply.jobId)
   refuseUnrepeatable(reply)
@@ -143,8 +146,8 @@ function refuseUnrepeatable(reply: IdempotencyRecord): void {
 }
 
 /**
- * Carries out a request whose answer must not be kept, because it holds a secret: a repeated one is refused, and told
- * what `replacement` says.
+ * Processes a request whose answer must not be stored, because it contains a secret. A repeated request is refused with
+ * `replacement`.
  */
 export async function once<T>(
   call: Call,

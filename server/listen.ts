@@ -11,30 +11,34 @@ import type { KeyPair, NewKeyPair } from './certificate.ts'
 
 export interface ListenOptions {
   handler: RequestListener
-  /** `host:port`, with brackets around an IPv6 host; without a host 127.0.0.1; port 0 is any free one. */
+  /** `host:port`, with brackets around an IPv6 host; 127.0.0.1 without a host; port 0 is any free one. */
   at: string
-  /** Speaks HTTPS with this key pair, or with a self-signed one that is made for these names; HTTP when left out. */
+  /**
+   * Serves HTTPS with this key pair, or with a self-signed one that is generated for these names; HTTP if undefined.
+   */
   https: KeyPair | NewKeyPair | undefined
   /** Sets limits and handlers on the server before it listens. */
   configure: (server: HttpServer | HttpsServer) => void
 }
 
 /**
- * How many connections the kernel holds until they are accepted; it takes no more than net.core.somaxconn. One that finds no
- * room is tried again after a second, so thousands that come at once must fit. listhen has no option for it.
+ * How many connections the kernel queues until they are accepted, at most net.core.somaxconn. A client retries a
+ * connection that does not fit only after a second, so thousands at once must fit. listhen has no option for it.
  */
 const backlog = 4096
 
-/** Published by Node when `listen` is called on any server: the only moment at which listhen's server can be configured. */
+/**
+ * Node publishes this when `listen` is called on any server, the only time at which listhen's server can be configured.
+ */
 const listenCalled = 'tracing:net.server.listen:asyncStart'
 
 /**
- * Opens a socket with listhen. Resolves with the node server, the addresses under which it is reached (the first is for
- * this machine), and the key pair that it uses. Throws Failure `invalid_value` or `conflict`, with the reason.
+ * Opens a socket with listhen. Resolves with the node server, its addresses (the first is for this machine), and the
+ * key pair that it uses. Throws Failure `invalid_value` or `conflict`, with the reason.
  */
 export async function openListener({ handler, at, https, configure }: ListenOptions) {
   const { host, port } = readAddress(at)
-  // An address and no name: listhen replaces names that it does not like by localhost.
+  // An address instead of a name: listhen replaces names that it does not accept by localhost.
   const { address: hostname } = await promisify(lookup)(host).catch((cause: unknown) => {
     throw cannotListen(at, cause)
   })
@@ -82,8 +86,8 @@ function readAddress(at: string): { host: string; port: number } {
 function listhenOptions(hostname: string, port: number, https: ListenOptions['https']): Parameters<typeof listen>[1] {
   const anyHost = hostname === '0.0.0.0' || hostname === '::'
   return {
-    // As an object: a plain 0 opens port 3000.
-    port: { port, random: port === 0, alternativePortRange: none, verbose: false },
+    // An object, because a plain 0 opens port 3000.
+    port: { port, random: port === 0, alternativePortRange: noAlternatives, verbose: false },
     hostname,
     public: anyHost,
     https: https && ('key' in https ? { ...https } : selfSigned(https)),
@@ -99,20 +103,20 @@ function listhenOptions(hostname: string, port: number, https: ListenOptions['ht
   }
 }
 
-/** No other ports are tried than the one that was given. */
-const none = [] as unknown as [number, number]
+/** No alternative ports are tried. */
+const noAlternatives = [] as unknown as [number, number]
 
-/** What listhen puts into a certificate, without the place and organization that it invents. */
+/** Options of a self-signed certificate, without listhen's invented location and organization. */
 const selfSigned = ({ names, validDays }: NewKeyPair): HTTPSOptions =>
   Object.assign(
     { domains: [...names], validityDays: validDays },
     { commonName: 'infer', organization: 'infer', organizationalUnit: '', countryCode: '', state: '', locality: '' },
   )
 
-/** The base address under which a socket on every address is reached from this machine. */
+/** Returns the base URL at which this machine reaches a socket that listens on all addresses. */
 const reachable = (url: string): string => new URL(url).origin.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
 
-/** Why the address cannot be opened, as the system says it; undefined when it can. listhen has one error for all causes. */
+/** Returns the system's error for opening the address; undefined if it opens. listhen has one error for all causes. */
 function refusalOf(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise(resolve => {
     const probe = createServer()
@@ -123,13 +127,13 @@ function refusalOf(host: string, port: number): Promise<NodeJS.ErrnoException | 
 
 function cannotListen(at: string, thrown: unknown): Failure {
   const { code, message, name } = thrown as NodeJS.ErrnoException
-  // listhen takes no port that it calls unsafe, and opens or tries port 3000 instead.
+  // listhen opens or tries port 3000 in place of a port that it calls unsafe.
   if (code === undefined && name === 'GetPortError') return unsafePort(at)
   const why = code === 'EADDRINUSE' ? describeHolder(findPortHolder(readAddress(at).port)) : message
   return new Failure('conflict', `Cannot listen on ${at}: ${why}.`, { cause: thrown })
 }
 
-/** Who has the port, and what to do about it. */
+/** Describes the process that listens on the port, and what to do about it. */
 function describeHolder(holder: PortHolder | undefined): string {
   if (!holder) return 'another program listens there. Stop it, or choose another address with --listen'
   const { pid, program, dataDir } = holder

@@ -9,7 +9,7 @@ import type { Streams } from './std/streams.ts'
 import type { Throughput } from './throughput.ts'
 import type { Timings } from './timings.ts'
 
-/** What the owners can be asked when somebody scrapes. */
+/** The owners whose numbers are read at a scrape. */
 export interface MetricSources {
   store: Pick<Store, 'stats' | 'jobs'>
   fleet: Pick<Fleet, 'snapshot'>
@@ -20,14 +20,14 @@ export interface MetricSources {
   timings: Pick<Timings, 'histograms'>
 }
 
-/** Numbers for Prometheus. Owners are asked at the scrape; only requests are counted as they pass. */
+/** Opens the metrics for Prometheus. Owners are read at the scrape; only requests are counted when they end. */
 export function openMetrics({ store, fleet, jobs, streams, reload, throughput, timings }: MetricSources) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
   const duration = new CountedHistogram({
     name: 'infer_http_request_duration_seconds',
-    help: 'From the request to the end of its answer.',
+    help: 'Seconds from the request to the end of its answer.',
     labelNames: ['route'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300],
   })
@@ -61,11 +61,8 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
     for (const [state, count] of Object.entries(await store.jobs.counts())) set.set({ state }, count)
   })
   total('infer_ledger_rows_total', 'Rows in the ledger.', [], set => set.inc(store.stats().ledgerRows))
-  total(
-    'infer_late_results_total',
-    'Results that came after their job had ended or been given to another attempt.',
-    [],
-    set => set.inc(store.stats().lateResults),
+  total('infer_late_results_total', 'Results that arrived after their job had ended or been started again.', [], set =>
+    set.inc(store.stats().lateResults),
   )
   total('infer_store_commits_total', 'Transactions committed since the start.', [], set =>
     set.inc(store.stats().commits),
@@ -76,16 +73,22 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   total('infer_engine_starts_total', 'Engine processes started, by model.', ['model'], set => {
     for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.inc({ model }, activity.engineStarts)
   })
-  total('infer_engine_failures_total', 'Engine starts that failed and engines that died, by model.', ['model'], set => {
-    for (const [model, activity] of Object.entries(fleet.snapshot().models)) set.inc({ model }, activity.engineFailures)
-  })
-  total('infer_tokens_total', 'Tokens that went into models and came out of them.', ['model', 'kind'], set => {
+  total(
+    'infer_engine_failures_total',
+    'Engine starts that failed and engines that crashed, by model.',
+    ['model'],
+    set => {
+      for (const [model, activity] of Object.entries(fleet.snapshot().models))
+        set.inc({ model }, activity.engineFailures)
+    },
+  )
+  total('infer_tokens_total', 'Input and output tokens of models.', ['model', 'kind'], set => {
     for (const [model, { input, output }] of throughput.totals()) {
       set.inc({ model, kind: 'input' }, input)
       set.inc({ model, kind: 'output' }, output)
     }
   })
-  gauge('infer_streams', 'Responses that are being streamed or wait for their reader.', [], set =>
+  gauge('infer_streams', 'Responses that are being streamed or wait for their reader to catch up.', [], set =>
     set.set(streams.count),
   )
   gauge('infer_queue_depth', 'Requests and jobs that wait for a slot, by model.', ['model'], set => {
@@ -97,17 +100,17 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   })
   gauge(
     'infer_configuration_in_force',
-    '1, or 0 while infer.yaml has a fault and the server goes on as before.',
+    '1, or 0 while infer.yaml has an error and the last valid configuration is used.',
     [],
     set => set.set(reload.status().fault === null ? 1 : 0),
   )
-  total('infer_configuration_reloads_total', 'Changes of infer.yaml, by what became of them.', ['result'], set => {
+  total('infer_configuration_reloads_total', 'Changes of infer.yaml, by result.', ['result'], set => {
     set.inc({ result: 'applied' }, reload.status().applied)
     set.inc({ result: 'refused' }, reload.status().refused)
   })
   gauge(
     'infer_device_memory_bytes',
-    'Memory of each device: total, measured in use, booked.',
+    'Memory of each device: total, in use, and reserved for engines.',
     ['device', 'kind'],
     set => {
       for (const device of fleet.snapshot().devices) {
@@ -145,7 +148,7 @@ export function openMetrics({ store, fleet, jobs, streams, reload, throughput, t
   })
 
   return {
-    /** One request has been answered. */
+    /** Counts an answered request. */
     answered(route: Route, status: number, elapsedMs: number): void {
       let child = children.get(route)
       if (!child) children.set(route, (child = { counts: new Map(), time: duration.under({ route: nameOf(route) }) }))

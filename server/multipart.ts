@@ -8,13 +8,13 @@ import type { Call } from './call.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
 import type { Owners } from './owners.ts'
 
-/** A file of a form. Its bytes are on the disk until the form is disposed of. */
+/** A file of a form. Its bytes stay on disk until the form is disposed of. */
 export interface FormFile {
   /** The name that the client sent, which is untrusted; empty without one. */
   name: string
   /** The type that the client sent, which is untrusted. */
   contentType: string
-  /** Absolute. */
+  /** Absolute path. */
   path: string
   bytes: number
   /** Hex. */
@@ -22,8 +22,8 @@ export interface FormFile {
 }
 
 /**
- * A complete form (`multipart/form-data`). Clients send lists as repeated `name`, as `name[]` or as `name[0]`: all of them
- * are under `name` here. Dispose of it when its files have been stored elsewhere.
+ * A complete form (`multipart/form-data`). Clients send lists as repeated `name`, as `name[]` or as `name[0]`: all are
+ * under `name` here. Dispose of it when its files have been stored elsewhere.
  */
 export interface Form extends AsyncDisposable {
   fields: ReadonlyMap<string, readonly string[]>
@@ -31,22 +31,22 @@ export interface Form extends AsyncDisposable {
 }
 
 export interface FormOptions {
-  /** How many files are read of each field, by its name; other files are ignored. */
+  /** Maximum number of files by field name; files of other fields are ignored. */
   files: Readonly<Record<string, number>>
-  /** Bytes of one file. */
+  /** Maximum bytes of one file. */
   maxBytes: number
 }
 
-/** Limits of what is held in memory: the fields, and the heads of the parts. */
+/** Limits of what is kept in memory: the fields, and the headers of the parts. */
 const bounds = { fields: 256, parts: 512, fieldNameSize: 128, fieldSize: 1 << 20, headerPairs: 16, headerSize: 8_192 }
 const maxText = (1 << 20) + (64 << 10)
 
-const wrong = (message: string, param?: string) =>
+const invalidForm = (message: string, param?: string) =>
   new Failure('invalid_value', message, param === undefined ? {} : { param })
-const tooLarge = (what: string, most: number, param?: string) =>
+const tooLarge = (what: string, maxBytes: number, param?: string) =>
   new Failure(
     'payload_too_large',
-    `${what} larger than ${Math.floor(most / 1024)} KiB, the most that is taken here.`,
+    `${what} larger than ${Math.floor(maxBytes / 1024)} KiB, the limit here.`,
     param === undefined ? {} : { param },
   )
 
@@ -56,8 +56,8 @@ export const isForm = (req: IncomingMessage): boolean =>
 
 /**
  * Reads a request body that is a form, and writes its files to the disk as they arrive. Sets the body's hash where the
- * request has an idempotency key. Throws Failure `unsupported_media_type`, `payload_too_large`, `array_above_max_length`,
- * `invalid_value` for a malformed form, `disk_full`, `cancelled`; then nothing is kept.
+ * request has an idempotency key. Throws Failure `unsupported_media_type`, `payload_too_large`,
+ * `array_above_max_length`, `invalid_value` for a malformed form, `disk_full`, `cancelled`; then all files are removed.
  */
 export async function readForm(
   call: Call,
@@ -65,13 +65,13 @@ export async function readForm(
   { config, files }: Pick<Owners, 'config' | 'files'>,
 ): Promise<Form> {
   const { req } = call
-  const most = config.limits.upload_size
+  const maxForm = config.limits.upload_size
   checkHead(req)
-  if (Number(req.headers['content-length'] ?? 0) > most) throw tooLarge('The form is', most)
+  if (Number(req.headers['content-length'] ?? 0) > maxForm) throw tooLarge('The form is', maxForm)
   files.admit()
   const workspace = await files.workspace(call.id)
   try {
-    const form = await receive(req, { ...options, folder: workspace.folder, most })
+    const form = await receive(req, { ...options, folder: workspace.folder, maxForm })
     if (idempotencyKeyOf(call) !== undefined) call.bodyHash = hashOf(form)
     return { ...form, [Symbol.asyncDispose]: () => workspace[Symbol.asyncDispose]() }
   } catch (thrown) {
@@ -85,7 +85,7 @@ function checkHead(req: IncomingMessage): void {
   if (!isForm(req)) throw refused('Send the body as multipart/form-data.')
   const encoding = req.headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')
-    throw refused(`A form with Content-Encoding '${encoding.slice(0, 40)}' is not taken; send it uncompressed.`)
+    throw refused(`A form with Content-Encoding '${encoding.slice(0, 40)}' is not supported; send it uncompressed.`)
 }
 
 type Received = Pick<Form, 'fields' | 'files'>
@@ -95,19 +95,19 @@ const plainName = (name: string): string => /^([^[\]]+)\[\d*\]$/.exec(name)?.[1]
 
 async function receive(
   req: IncomingMessage,
-  { files: wanted, maxBytes, folder, most }: FormOptions & { folder: string; most: number },
+  { files: maxFiles, maxBytes, folder, maxForm }: FormOptions & { folder: string; maxForm: number },
 ): Promise<Received> {
   const fields = new Map<string, string[]>()
   const files = new Map<string, FormFile[]>()
   const counts = new Map<string, number>()
-  const writing: Promise<void>[] = []
+  const writes: Promise<void>[] = []
   const open = new Set<Readable>()
   const parser = parserFor(req)
   let size = 0
   let text = 0
   let fault: { thrown: unknown } | undefined
 
-  /** Files keep the order in which they were sent, also where a later one is written first. */
+  /** Writes a file to the disk. Files keep the order in which they were sent, even if a later one is written first. */
   async function keep(name: string, at: number, source: Readable, sent: Pick<FormFile, 'name' | 'contentType'>) {
     open.add(source)
     try {
@@ -137,21 +137,21 @@ async function receive(
       for (const source of open) source.destroy()
       reject(thrown)
     }
-    const left = () => stop(new Failure('cancelled', 'The client went away before its request was complete.'))
-    // A request that has been read to its end is closed too.
-    const gone = () => void (req.complete || left())
+    const cancel = () => stop(new Failure('cancelled', 'The client disconnected before its request was complete.'))
+    // `close` follows a complete request too.
+    const onClose = () => void (req.complete || cancel())
     req.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size > most) stop(tooLarge('The form is', most))
+      if (size > maxForm) stop(tooLarge('The form is', maxForm))
     })
-    req.on('close', gone).on('error', gone)
-    // The request may have closed while the folder was created: its bytes are lost then, even if they were complete.
-    if (req.destroyed) return left()
+    req.on('close', onClose).on('error', onClose)
+    // The request may have closed while the folder was created; its bytes are lost then, even if all were received.
+    if (req.destroyed) return cancel()
     for (const event of ['partsLimit', 'fieldsLimit'] as const)
-      parser.on(event, () => stop(wrong('The form has too many parts.')))
+      parser.on(event, () => stop(invalidForm('The form has too many parts.')))
     parser.on('field', (sent, value, _nameCut, cut) => {
       const name = fieldName(sent)
-      if (name === undefined) return stop(wrong('A field of the form has no name, or one that is too long.'))
+      if (name === undefined) return stop(invalidForm('A field of the form has no name, or its name is too long.'))
       if (cut) return stop(tooLarge(`The field '${name}' is`, bounds.fieldSize, name))
       text += value.length
       if (text > maxText) return stop(tooLarge('The fields of the form together are', maxText))
@@ -160,10 +160,10 @@ async function receive(
       else fields.set(name, [value])
     })
     parser.on('file', (field, source, fileName, _encoding, contentType) => {
-      // Where the form ends too early, the parser emits the same error.
+      // If the form ends too early, the parser emits the same error.
       source.on('error', () => {})
       const name = fieldName(field)
-      const limit = name !== undefined && Object.hasOwn(wanted, name) ? wanted[name]! : 0
+      const limit = name !== undefined && Object.hasOwn(maxFiles, name) ? maxFiles[name]! : 0
       if (fault || name === undefined || limit === 0) return source.resume()
       const at = counts.get(name) ?? 0
       counts.set(name, at + 1)
@@ -173,7 +173,7 @@ async function receive(
         return stop(new Failure('array_above_max_length', message, { param: name }))
       }
       const sent = { name: (fileName ?? '').slice(0, 512), contentType: contentType.slice(0, 128) }
-      writing.push(keep(name, at, source, sent).catch(stop))
+      writes.push(keep(name, at, source, sent).catch(stop))
     })
     parser.on('error', cause => stop(malformed(cause)))
     parser.on('finish', () => resolve())
@@ -182,9 +182,9 @@ async function receive(
   try {
     await whole
   } finally {
-    await Promise.all(writing)
+    await Promise.all(writes)
   }
-  // The last file may have failed when all had been read.
+  // Writing the last file may have failed after the whole form was read.
   if (fault) throw fault.thrown
   return { fields, files: withoutEmpty(files) }
 }

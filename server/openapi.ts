@@ -14,7 +14,10 @@ const introduction = [
   'Web pages of other origins may use the API if `cors.origins` in `infer.yaml` lists them: preflights need no token, and all response headers can be read. Signed addresses of files are open to every page.',
 ].join('\n\n')
 
-/** Returns the API as OpenAPI 3.1, from the same schemas that check the requests. Pages of the reference itself are left out. */
+/**
+ * Returns the API as OpenAPI 3.1, from the same schemas that check the requests. Pages of the reference itself are left
+ * out.
+ */
 export function openapi(routes: readonly Route[], version: string, examples: AnswerExamples = {}) {
   registerEventSchemas()
   const shown = routes.filter(({ path }) => path !== '/' && !path.startsWith('/docs'))
@@ -87,7 +90,7 @@ function reachable(from: unknown, all: Record<string, Record<string, object>>): 
       Object.fromEntries(
         Object.entries(those)
           .filter(([name]) => found.has(`${kind}/${name}`))
-          // The registry has them in the order in which modules were loaded.
+          // Sorted, because the registry's order depends on the order in which modules are loaded.
           .toSorted(([a], [b]) => (a < b ? -1 : 1)),
       ),
     ]),

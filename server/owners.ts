@@ -28,8 +28,8 @@ import type { Throughput } from './throughput.ts'
 import type { Timings } from './timings.ts'
 
 /**
- * The owners that handlers use. cli/app.ts opens them and passes them to the server. Each function names those that it
- * needs: `Pick<Owners, 'jobs' | 'files'>`. The store is not among them: handlers ask the owner of what they read.
+ * The owners that handlers use. cli/app.ts opens them and passes them to the server. Each function declares those that
+ * it needs: `Pick<Owners, 'jobs' | 'files'>`. The store is not among them: handlers read through its owners.
  */
 export interface Owners {
   config: Config
@@ -49,18 +49,18 @@ export interface Owners {
   streams: Streams
   throughput: Throughput
   timings: Timings
-  /** The time by which idempotency keys are kept. */
+  /** The clock for the expiry of idempotency keys. */
   steady: SteadyTime
-  /** The end of the server's own log. */
+  /** The newest lines of the server's own log. */
   journal: Journal
   admission: Admission
-  /** Ends responses that stay open after their token has lost its rights; the server's own. */
+  /** Ends open responses whose token has lost its rights. Created by the server. */
   access: AccessWatch
-  /** Bounds the event streams of tokens and organizations; the server's own. */
+  /** Limits the event streams of tokens and organizations. Created by the server. */
   streamLimits: StreamLimits
-  /** Requests that came with an idempotency key; the server's own. */
+  /** Requests with an idempotency key. Created by the server. */
   idempotency: IdempotencyRecords
-  /** The requests that are being answered; the server's own, filled in by it. */
+  /** The running requests. Created and filled by the server. */
   calls: Pick<SwapSet<Call>, 'size' | typeof Symbol.iterator>
   log: Log
 }

@@ -1,17 +1,17 @@
-/** Paths that need no reading: nothing is escaped in them and no segment begins with a dot. */
+/** Paths that need no parsing: nothing is escaped in them and no segment begins with a dot. */
 const plain = /^(?:\/[\w~:@!$&'()*+,;=-][\w.~:@!$&'()*+,;=-]*)+$/
-/** Of characters that mean nothing in a path, so that they mean the same escaped. */
+/** Escapes of characters without a meaning in paths, so that the escaped form means the same. */
 const needlessEscape = /%(?:2[de]|3\d|4[1-9a-f]|5[\daf]|6[1-9a-f]|7[\dae])/gi
 
 /**
- * The path of a request as routes are written, read as the URL standard has it: without an origin or dot segments,
- * and with no letter, digit or `-._~` escaped. Undefined when it is none, or what is escaped is not UTF-8.
+ * Returns the path of a request in the form of route paths, parsed by the URL standard: without an origin or dot
+ * segments, and with no letter, digit or `-._~` escaped. Undefined if it is no path, or an escape is not UTF-8.
  */
 export function pathOf(url: string): string | undefined {
   const end = url.indexOf('?')
-  const written = end < 0 ? url : url.slice(0, end)
-  if (plain.test(written)) return written
-  const path = URL.parse(written.startsWith('/') ? `http://localhost${written}` : written)?.pathname
+  const raw = end < 0 ? url : url.slice(0, end)
+  if (plain.test(raw)) return raw
+  const path = URL.parse(raw.startsWith('/') ? `http://localhost${raw}` : raw)?.pathname
   if (!path?.includes('%')) return path
   try {
     decodeURI(path)
@@ -24,7 +24,7 @@ export function pathOf(url: string): string | undefined {
   })
 }
 
-/** The parameters of a path, decoded: model ids with a slash come encoded or raw, and the handler sees the id. */
+/** Decodes the parameters of a path: clients send the slash in a model id encoded or raw. */
 export function decoded(params: Record<string, string> | undefined): Record<string, string> {
   if (!params) return {}
   return Object.fromEntries(
@@ -38,7 +38,7 @@ export function decoded(params: Record<string, string> | undefined): Record<stri
   )
 }
 
-/** Trailing and doubled slashes are ignored; the query is left as it is. */
+/** Removes trailing and doubled slashes from the path. The query is unchanged. */
 export function tidy(url: string): string {
   const at = url.indexOf('?')
   const path = at < 0 ? url : url.slice(0, at)

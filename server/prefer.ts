@@ -1,10 +1,10 @@
 /** What a client prefers (RFC 7240). Unknown preferences are ignored. */
 export interface Preference {
-  /** A job, and its id at once, instead of an answer on this connection. */
+  /** Answer at once with the id of a job, instead of the result. */
   later: boolean
-  /** To wait for the answer where the default is not to. */
+  /** Wait for the result even if the default is not to wait. */
   wait: boolean
-  /** The most that it wants to wait for a free slot, milliseconds. */
+  /** Maximum wait for a free slot, milliseconds. */
   waitMs: number
 }
 

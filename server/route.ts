@@ -8,19 +8,19 @@ import type { EventSchemaName } from './docs/event-schemas.ts'
 import type { Embedded } from './embedded.ts'
 
 /**
- * Who may come in: one of the four scopes, `public` (no token), or `loopback` (a connection from this machine that no
- * proxy forwarded, or else the scope admin:read).
+ * Who may call a route: a token with one of the four scopes, `public` (no token), or `loopback` (a connection from this
+ * machine that no proxy forwarded, or else the scope admin:read).
  */
 export type Access = Scope | 'public' | 'loopback'
 
-/** An answer in the reference: JSON, server-sent events, files, or several of them where the request decides. */
+/** An answer in the reference: JSON, server-sent events, files, or several of them if the request decides. */
 export interface RouteAnswer {
-  /** The description of `response` where it is absent. */
+  /** Default: the description of `response`. */
   description?: string
   response?: z.ZodType | undefined
-  /** The shape of the `data` of each event. */
+  /** Schema of the `data` of each event. */
   events?: EventSchemaName | undefined
-  /** Media types of answers that are no JSON. */
+  /** Media types of answers that are not JSON. */
   media?: readonly string[] | undefined
 }
 
@@ -28,12 +28,15 @@ type In<S> = S extends z.ZodType ? z.output<S> : undefined
 
 interface RouteFacts<P, Q, B, R> {
   method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
-  /** As h3 writes it: `/api/jobs/:id`, `/std/v1/models/**:id`. */
+  /** In h3's syntax: `/api/jobs/:id`, `/std/v1/models/**:id`. */
   path: `/${string}`
-  /** Further paths that reach the same route. Those below `/std/v1` are reached below `/v1` and `/std/openai/v1` anyway. */
+  /**
+   * Further paths that reach the same route. Routes below `/std/v1` get those below `/v1` and `/std/openai/v1` by
+   * themselves.
+   */
   aliases?: readonly `/${string}`[]
   scope: Access
-  /** Which rate limit it counts against: `jobs` where work is begun. `api` where a GET, PATCH or DELETE leaves it out. */
+  /** The rate limit that it counts against: `jobs` if it starts work. Default of GET, PATCH and DELETE: `api`. */
   bucket?: Bucket
   /** One of the headings of the reference. */
   tag: string
@@ -44,44 +47,44 @@ interface RouteFacts<P, Q, B, R> {
   params?: P
   query?: Q
   body?: B
-  /** A body that works, for the reference: what a newcomer sends first. A test sends it. */
+  /** A working body for the reference. A test sends it. */
   example?: B extends z.ZodType ? z.input<B> : undefined
-  /** The body as a form (`multipart/form-data`), for routes that read one; beside `body` where both are taken. */
+  /** The body as a form (`multipart/form-data`), for routes that read one; besides `body` if both are accepted. */
   form?: z.ZodType
   /** The media type of a body that is neither JSON nor a form: the bytes of a file. */
   rawBody?: string
   /** The body may hold files as `data:` addresses; those of a large one are in `call.inline`. */
   largeBody?: boolean
-  /** Every request opens an event stream. It waits for its turn before authentication: thousands at once leave time for others. */
+  /** Every request opens an event stream. Openings are paced before authentication, so that thousands block nobody. */
   eventStream?: boolean
-  /** How many members a body may have where it needs more than others. */
+  /** Maximum number of members of the body, if more than the configured limit. */
   members?: number
-  /** Members of the body that come in `call.texts` where it is large. */
+  /** Members of a large body that are passed as JSON text in `call.texts`. */
   bodyTexts?: TextOptions
-  /** Absent where the answer is not JSON. */
+  /** Absent if the answer is not JSON. */
   response?: R
-  /** The shape of server-sent events, where the request can have them or nothing else. */
+  /** Schema of server-sent events, if the route always or sometimes answers with them. */
   events?: EventSchemaName
-  /** Media types of the answer where it is no JSON, or not always. */
+  /** Media types of answers that are not JSON. */
   media?: readonly string[]
-  /** Of success; 200 by default. */
+  /** Status of success; 200 by default. */
   status?: number
   /** Further answers of the reference by their status. */
   otherAnswers?: Readonly<Record<number, RouteAnswer>>
   /** Error codes besides those that follow from the scope and the schemas (`server/docs/route-errors.ts`). */
   errorCodes?: readonly FailureCode[]
-  /** How what goes wrong is told where clients read more than the one shape of errors. */
+  /** Renders failures, if the clients of the route read another form than the common error format. */
   errors?: (failure: Failure, call: Call) => { status: number; body: object; headers?: readonly string[] }
 }
 
 /**
- * An answer that is JSON text already, for what would take the loop too long to parse and write again, or whose status
- * is not always that of the route.
+ * An answer that is JSON text already: for values that would block the event loop if they were parsed and serialized
+ * again, or for a status other than that of the route.
  */
 export class JsonText {
   readonly text: string
   readonly status: number | undefined
-  /** What stands in the text by its name only. */
+  /** Parts for which the text has only a placeholder. */
   readonly embedded: readonly Embedded[]
   constructor(text: string, status?: number, embedded: readonly Embedded[] = []) {
     this.text = text
@@ -90,7 +93,7 @@ export class JsonText {
   }
 }
 
-/** A route whose body is read and checked for it and whose value is written as JSON. */
+/** A route whose input is read and validated before `handle`, and whose value is sent as JSON. */
 export interface ValueRoute<P = unknown, Q = unknown, B = unknown, R extends z.ZodType = z.ZodType>
   extends RouteFacts<P, Q, B, R> {
   handle(
@@ -99,17 +102,17 @@ export interface ValueRoute<P = unknown, Q = unknown, B = unknown, R extends z.Z
   ): z.input<R> | JsonText | Promise<z.input<R> | JsonText>
 }
 
-/** A route that reads the request and writes the response itself; its body schema serves the reference only. */
+/** A route that reads the request and writes the response itself; its body schema is for the reference only. */
 export interface RawRoute<P = unknown, Q = unknown, B = unknown, R extends z.ZodType = z.ZodType>
   extends RouteFacts<P, Q, B, R> {
   answer(call: Call): void | Promise<void>
 }
 
-// A list of routes has lost its schemas' types; each handler was checked where it was written.
+// A list of routes cannot keep the types of their schemas; `route` has checked each handler.
 // oxlint-disable-next-line no-explicit-any
 export type Route = (ValueRoute<any, any, any, any> | RawRoute<any, any, any, any>) & { bucket: Bucket }
 
-/** Types a route from its schemas. Refuses one without a scope, and a POST or PUT that does not say its rate limit. */
+/** Types a route by its schemas. Throws if it has no scope, and for a POST or PUT without a rate limit bucket. */
 export function route<
   R extends z.ZodType,
   P extends z.ZodType | undefined = undefined,
@@ -118,11 +121,11 @@ export function route<
 >(facts: ValueRoute<P, Q, B, R> | RawRoute<P, Q, B, R>): Route {
   if (!facts.scope) throw new Error(`The route ${facts.method} ${facts.path} has no scope, so it cannot be registered.`)
   if (!facts.bucket && (facts.method === 'POST' || facts.method === 'PUT'))
-    throw new Error(`The route ${facts.method} ${facts.path} says no bucket, so it cannot be registered.`)
-  const aliases = [...sameBelow(facts.path), ...(facts.aliases ?? [])]
+    throw new Error(`The route ${facts.method} ${facts.path} has no bucket, so it cannot be registered.`)
+  const aliases = [...openAiAliases(facts.path), ...(facts.aliases ?? [])]
   return { bucket: 'api', ...facts, ...(aliases.length > 0 ? { aliases } : {}) } as Route
 }
 
-/** Clients write the path of OpenAI's API in these ways; Groq's put `/openai/v1` behind the address that they are given. */
-const sameBelow = (path: `/${string}`): `/${string}`[] =>
+/** Other paths of OpenAI's API that clients use; Groq's append `/openai/v1` to the base URL. */
+const openAiAliases = (path: `/${string}`): `/${string}`[] =>
   path.startsWith('/std/v1/') ? [`/v1/${path.slice(8)}`, `/std/openai/v1/${path.slice(8)}`] : []

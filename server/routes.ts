@@ -28,7 +28,7 @@ import { speechRoutes } from './std/speech-routes.ts'
 import { textRoutes } from './std/text.ts'
 import { transcriptionRoutes } from './std/transcriptions.ts'
 
-/** Every endpoint of the server, each with the owners that it needs. A path in this table is the only way to a handler. */
+/** Returns all routes of the server. Handlers are reached only through this table. */
 export function routes(owners: Owners): readonly Route[] {
   const all: readonly Route[] = [
     ...textRoutes(owners),
@@ -62,5 +62,5 @@ export function routes(owners: Owners): readonly Route[] {
   return all
 }
 
-/** The same table for those who only read what the routes are. Their handlers must not be called. */
+/** Returns the table for reading only: the handlers must not be called. */
 export const routeTable = (): readonly Route[] => routes({} as Owners)

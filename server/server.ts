@@ -28,38 +28,40 @@ import { tidy } from './path.ts'
 import { routes } from './routes.ts'
 import { openStreamLimits } from './stream-limits.ts'
 
-/** After the last answer of a drain: how long those who already stand before the door are let in to be told. */
+/** Milliseconds after the last answer of a drain in which connections in the kernel's queue are still accepted. */
 const acceptAfterDrainMs = 50
-/** And how long they have to read it. */
+/** Milliseconds that their clients have to read the answer. */
 const closeTimeoutMs = 250
 
-/** What is answered whatever the server is about to do. */
+/** Paths that are answered in every state of the server. */
 const alive = /^\/(livez|healthz)(\?|$)/
 
 type State = 'starting' | 'ready' | 'draining'
 
-/** A warm-up must not be mistaken for readiness: until `serve`, everything but /livez is answered with 503. */
+/**
+ * Until `serve` is called, everything but /livez is answered with 503, so that no client takes a start for readiness.
+ */
 const starting = () =>
-  new Failure('model_warming_up', 'The server is starting: it recovers its store first. Try again in a moment.', {
+  new Failure('model_warming_up', 'The server is starting and recovers its store first. Try again in 1 s.', {
     retryAfterMs: 1_000,
   })
 const stopping = () =>
-  new Failure('shutting_down', 'The server is stopping and takes no new requests. Send it again in a moment.', {
+  new Failure('shutting_down', 'The server is stopping and accepts no new requests. Send it again in 5 s.', {
     retryAfterMs: 5_000,
   })
 const interrupted = () =>
-  new Failure('shutting_down', 'The server is stopping and could not finish this request. Send it again in a moment.', {
+  new Failure('shutting_down', 'The server is stopping and could not finish this request. Send it again in 5 s.', {
     retryAfterMs: 5_000,
   })
 
-/** Speak HTTPS: with the key pair in these files, or with a self-signed one that the data directory keeps. */
+/** Serve HTTPS: with the key pair in these files, or with a self-signed one that is stored in the data directory. */
 export interface HttpsOptions {
   dataDir: string
   files: KeyPairFiles | undefined
 }
 
 /**
- * The HTTP server. It listens at once and answers /livez; `serve` hands it the owners and makes it ready; `drain`
+ * Opens the HTTP server. It listens at once and answers /livez. `serve` passes the owners and makes it ready. `drain`
  * stops admission, lets running requests end until the deadline, interrupts the rest, and closes.
  */
 export async function openServer({
@@ -89,7 +91,7 @@ export async function openServer({
   /** First segments of the paths of all routes. */
   let segments: ReadonlySet<string> = new Set()
 
-  /** Without owners there are no routes: until `serve` every request is refused. */
+  /** Opens the app. Without owners it has no routes: every request is refused until `serve`. */
   function openApp(opened: Owners | undefined) {
     const options = { owners: opened!, wrongTokens, calls }
     const table = opened ? routes(opened) : []
@@ -105,7 +107,7 @@ export async function openServer({
   let app = openApp(undefined)
 
   const handler = (req: IncomingMessage, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
-    // Node says `Connection: close` with the last answer of a connection, and leaves it open all the same.
+    // Node sends `Connection: close` with the last answer of a connection but keeps the connection open.
     if (res.maxRequestsOnConnectionReached) res.shouldKeepAlive = false
     const reported = forwardedHost(req, config.trusted_proxies)
     const fault = hostFault(req, hosts) ?? (reported === undefined ? undefined : nameFault(reported, hosts))
@@ -132,7 +134,7 @@ export async function openServer({
   }
 
   const certificate = https && openCertificate(https, config)
-  // Loaded apart, because no other command needs it.
+  // Loaded lazily, because no other command needs it.
   const { openListener } = await import('./listen.ts')
   const { server, urls, keyPair } = await openListener({
     handler,
@@ -144,38 +146,38 @@ export async function openServer({
       opened.keepAliveTimeout = limits.keep_alive_timeout
       opened.maxRequestsPerSocket = 1_000
       opened.maxConnections = limits.connections
-      // Options of createServer that Node keeps as properties of these names; the tests of connections hold them.
+      // Options of createServer, which Node stores as properties with these names; the connection tests check them.
       Object.assign(opened, {
         connectionsCheckingInterval: Math.min(1_000, limits.headers_timeout),
         maxHeaderSize: 16_384,
         insecureHTTPParser: false,
         requireHostHeader: false,
-        // What a client that does not read may hold of its answer, beside one piece that was read from the engine.
+        // Bytes buffered for a client that does not read, besides one piece that was read from the engine.
         highWaterMark: 16 << 10,
       })
       opened.on('clientError', answerClientError)
       if ('setSecureContext' in opened) handshakes = openHandshakes(opened, limits.headers_timeout)
     },
   })
-  // From here on an error is a connection that could not be accepted: worth a line, no reason to stop.
+  // From here on an error is a connection that could not be accepted: it is logged, and the server continues.
   server.on('error', cause => log.warn('A connection was not accepted', {}, cause))
   if (keyPair) certificate?.opened(keyPair)
 
   return {
-    /** The base address for this machine. */
+    /** The base URL for this machine. */
     url: urls[0],
-    /** All base addresses under which the server is reached, `url` first. */
+    /** All base URLs of the server, `url` first. */
     urls,
     /** The certificate that clients see, PEM; undefined for HTTP. */
     get certificate(): string | undefined {
       return certificate?.current
     },
-    /** Reads the files of the certificate again and uses it for new connections. Throws what `openServer` would throw. */
+    /** Reads the certificate files again and uses them for new connections. Throws what `openServer` would throw. */
     reloadCertificate(): void {
       const pair = certificate?.read()
       if (pair) (server as HttpsServer).setSecureContext(pair)
     },
-    /** The owners are open: from now on requests are admitted. The store keeps the idempotency records only. */
+    /** Passes the owners; requests are admitted from now on. The store is used for idempotency records only. */
     serve({
       store,
       ...opened
@@ -192,12 +194,12 @@ export async function openServer({
       app = openApp(owners)
       state = 'ready'
     },
-    /** Resolves when every connection is gone. Requests still running after `deadlineMs` are interrupted. */
+    /** Resolves when every connection is closed. Interrupts requests that still run after `deadlineMs`. */
     async drain(deadlineMs: number): Promise<void> {
       state = 'draining'
       owners?.streams.dismissAll()
-      // Whoever comes now, anew or on a connection that was kept, is told when to come back: a door that is closed at
-      // once resets those that stand before it, and they cannot know that nothing of theirs was done.
+      // New requests, on new or kept connections, get 503 with `Retry-After`: closing the listener at once would reset
+      // connections in the kernel's queue, and their clients could not know that nothing was processed.
       if (running > 0) {
         const timer = setTimeout(() => {
           owners?.streams.interruptAll()
@@ -210,7 +212,7 @@ export async function openServer({
       }
       await delay(acceptAfterDrainMs)
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
-      // Every answer of these last moments ends its connection, so what is still open after that is nobody's.
+      // Every answer during the drain closes its connection, so connections that stay open have no running request.
       await Promise.race([closed, delay(closeTimeoutMs, undefined, { ref: false })])
       handshakes?.closeAll()
       server.closeAllConnections()

@@ -9,11 +9,11 @@ import type { WatchedStream } from './std/streams.ts'
 export interface SseRecord {
   data: string
   event?: string
-  /** What the reader sends back as `Last-Event-ID` when it comes again. */
+  /** What the reader sends as `Last-Event-ID` when it reconnects. */
   id?: string
 }
 
-/** A record of which other streams send the end too: the bytes from somewhere in its data to the blank line behind it. */
+/** A record whose end other streams send too. `end` has the last bytes of its data and the blank line after it. */
 export type SharedRecord = SseRecord & { end: Buffer }
 
 const fieldsText = ({ id, event }: Omit<SseRecord, 'data'>): string =>
@@ -21,13 +21,13 @@ const fieldsText = ({ id, event }: Omit<SseRecord, 'data'>): string =>
 
 export const sseText = (record: SseRecord): string => `${fieldsText(record)}data: ${record.data}\n\n`
 
-/** The head of a response that is such a stream. */
+/** The response head of an event stream. */
 export const eventsHead: Head = [
   'text/event-stream; charset=utf-8',
   ['cache-control', 'no-cache', 'x-accel-buffering', 'no'],
 ]
 
-/** How long a reader whose stream broke waits before it comes again, milliseconds. */
+/** Milliseconds that a reader waits before it reconnects. */
 const reconnectMs = 2_000
 
 /**
@@ -37,16 +37,16 @@ const reconnectMs = 2_000
 export const pingComment = ': ping\n'
 
 interface EventStreamOptions {
-  /** The longest silence, milliseconds, where it is not that of all streams. */
+  /** Milliseconds of silence before a ping, if not the default of all streams. */
   pingMs?: number
-  /** The request began the work that the stream reports: the stream goes on whatever becomes of its token. */
+  /** The request submitted the work that the stream reports: the stream continues even if its token is revoked. */
   generation?: boolean
 }
 
 /**
- * Opens an event stream when it is its turn, because a thousand that are opened at once would hold up everybody else;
- * requests to an `eventStream` route have waited already. Throws Failure `rate_limit` where the token or the organization
- * has as many as it may have.
+ * Opens an event stream. Openings are paced, because a thousand at once would block all other requests; requests to an
+ * `eventStream` route have waited already. Throws Failure `rate_limit` if the token or the organization has reached its
+ * limit of streams.
  */
 export async function openEventStream(call: Call, options: EventStreamOptions = {}): Promise<EventStream> {
   if (!options.generation) call.streamLimits.take(call)
@@ -55,17 +55,17 @@ export async function openEventStream(call: Call, options: EventStreamOptions = 
 }
 
 /**
- * A response that is a stream of server-sent events, made by `openEventStream`. Nothing is queued here: whoever writes asks `keepsUp` before the
- * next record and waits for `caughtUp` where it does not, so a reader that takes nothing costs what its socket holds
- * until it is cut at the write deadline. The watch over all streams pings it; it ends when the reader leaves, when its
- * token loses the right to it, and when the server begins to stop.
+ * A response that is a stream of server-sent events, created by `openEventStream`. It queues nothing: writers check
+ * `keepsUp` before the next record and wait for `caughtUp` if it is false. So a reader that stops reading costs only
+ * its socket buffer, until it is cut at the write deadline. The watch over all streams pings it. It ends when the
+ * reader disconnects, when its token loses its rights, and when the server begins to stop.
  */
 export class EventStream implements WatchedStream {
   setIndex = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
   readonly pingMs: number | undefined
-  /** Resolves when the connection is closed, whoever closed it. */
+  /** Resolves when the connection is closed by either side. */
   readonly over: Promise<void>
   readonly #res: ServerResponse
   #onChange: (() => void) | undefined
@@ -96,12 +96,12 @@ export class EventStream implements WatchedStream {
     else res.flushHeaders()
   }
 
-  /** Nothing can be written any more: it was ended, here or by the reader. */
+  /** Whether the stream has ended, here or by the reader. */
   get ended(): boolean {
     return this.#res.writableEnded || this.#res.destroyed
   }
 
-  /** Whether the reader has taken enough of what was written for more to be written. */
+  /** Whether the reader has read enough for more to be written. */
   get keepsUp(): boolean {
     return this.blockedSince === undefined
   }
@@ -110,7 +110,7 @@ export class EventStream implements WatchedStream {
     if (!this.ended) this.#write(`${this.#retry()}${sseText(record)}`)
   }
 
-  /** The same without a copy of shared bytes. */
+  /** Sends a record without copying its shared bytes. */
   sendShared(record: SharedRecord): void {
     if (this.ended) return
     this.#res.cork()
@@ -119,12 +119,12 @@ export class EventStream implements WatchedStream {
     this.#res.uncork()
   }
 
-  /** Sends whole events that are text already. */
+  /** Sends whole events that are rendered already. */
   sendEvents(bytes: Buffer): void {
     if (!this.ended && bytes.length > 0) this.#write(bytes)
   }
 
-  /** Resolves when the reader keeps up again, or when the stream has ended. One may wait at a time. */
+  /** Resolves when the reader keeps up again, or when the stream has ended. Only one caller may wait at a time. */
   caughtUp(): Promise<void> {
     if (this.keepsUp || this.ended) return Promise.resolve()
     return new Promise(resolve => {
@@ -144,7 +144,7 @@ export class EventStream implements WatchedStream {
     this.dismiss()
   }
 
-  /** The reader comes again by itself and goes on from the last record that it has. */
+  /** Ends the stream because the server stops. The reader reconnects and resumes from its last record. */
   dismiss(): void {
     if (this.ended) return
     this.#write(': the server is stopping\n')
@@ -160,12 +160,12 @@ export class EventStream implements WatchedStream {
   end(): void {
     if (this.ended) return
     this.#res.end()
-    // From here on it is watched for taking the end.
+    // From here on the write deadline applies to reading the end.
     this.blockedSince ??= performance.now()
     this.#changed()
   }
 
-  /** The field that the first event begins with: alone in a block it would be an event without data to some readers. */
+  /** Returns the `retry` field for the first event. In a block of its own some readers report an event without data. */
   #retry(): string {
     if (this.#begun) return ''
     this.#begun = true

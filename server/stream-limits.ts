@@ -1,12 +1,14 @@
 import { Failure } from '../core/failure.ts'
 import type { Call } from './call.ts'
 
-/** When a refused reader may try again, milliseconds: streams end when their readers leave, which cannot be foreseen. */
+/**
+ * Milliseconds before a refused reader should retry. Streams end when readers disconnect, which cannot be predicted.
+ */
 const tryAgainMs = 5_000
 
 /**
- * Bounds how many event streams and log followers a token and an organization have open at a time. Each costs memory for
- * as long as its reader stays. Streams of generations are not counted: admission and the queue bound those.
+ * Limits how many event streams and log followers a token and an organization have open at a time. Each costs memory
+ * while its reader is connected. Streams of generations are not counted: admission and the queue limit those.
  */
 export function openStreamLimits(limits: { streams_per_token: number; streams_per_organization: number }) {
   const open = new Map<string, number>()

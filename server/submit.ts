@@ -8,7 +8,7 @@ import { idempotencyOf } from './idempotency.ts'
 import type { Owners } from './owners.ts'
 
 export interface JobOptions {
-  /** Set where files were already stored for the job under this id. */
+  /** Set if files were already stored for the job under this id. */
   id?: string
   /** The admitted work. */
   admitted: Admitted
@@ -26,11 +26,11 @@ export interface JobTerms {
   maxAttempts?: number | undefined
   /** Epoch milliseconds. */
   notBefore?: number | undefined
-  /** The job fails unless it begins within so many milliseconds after it may. */
+  /** The job fails unless it begins within this many milliseconds after `notBefore`. */
   startTimeoutMs?: number | undefined
-  /** How long one attempt may run. */
+  /** Milliseconds that one attempt may run. */
   timeoutMs?: number | undefined
-  /** How long it is kept after its end, milliseconds; the configured time when absent. */
+  /** Milliseconds that the job is kept after its end; default: the configured time. */
   retentionMs?: number | undefined
   metadata?: object | undefined
 }
@@ -40,12 +40,12 @@ export interface JobTerms {
  * `payload_too_large`, so that larger inputs are neither parsed on the event loop nor stored.
  */
 export function boundInputs(call: Call, of: string, text: string, { config }: Pick<Owners, 'config'>): void {
-  const most = config.limits.json_body
+  const maxBytes = config.limits.json_body
   const isFile = call.inline.size > 0 && taskNamed(of)?.takesFiles === false
-  if (isFile || Buffer.byteLength(text) > most)
+  if (isFile || Buffer.byteLength(text) > maxBytes)
     throw new Failure(
       'payload_too_large',
-      `The inputs of a job of ${of} may have ${Math.floor(most / 1024)} KiB, besides the files in them. Send less.`,
+      `The inputs of a job of ${of} may have at most ${Math.floor(maxBytes / 1024)} KiB, besides the files in them. Send less.`,
     )
 }
 

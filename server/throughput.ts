@@ -1,6 +1,6 @@
 import type { Usage } from '../core/store/store.ts'
 
-/** Tokens of one model since the start. Whoever sees tokens pass adds to it; it is a plain object for the hot path. */
+/** Tokens of one model since the start. A plain object, because relays increment it on the hot path. */
 export interface Meter {
   input: number
   output: number
@@ -15,8 +15,8 @@ export interface Rate {
 const everyMs = 1_000
 
 /**
- * How many tokens pass through the models now. Streams count as they go, whole answers and prompts when they end;
- * the rate is that of the last `windowMs`.
+ * Counts the tokens of each model. Streams are counted while they run, whole answers and prompts when they end. The
+ * rate is that of the last `windowMs`.
  */
 export function openThroughput({ windowMs = 5_000, now = () => performance.now() } = {}) {
   const meters = new Map<string, Meter>()
@@ -26,7 +26,7 @@ export function openThroughput({ windowMs = 5_000, now = () => performance.now()
   function sample(): void {
     const at = now()
     samples.push({ at, totals: new Map([...meters].map(([id, meter]) => [id, { ...meter }])) })
-    // The youngest one that is older than the window stays: the rate is measured from there.
+    // The newest sample before the window stays, because the rate is measured from it.
     const from = samples.findLastIndex(one => one.at <= at - windowMs)
     if (from > 0) samples = samples.slice(from)
   }
@@ -39,7 +39,7 @@ export function openThroughput({ windowMs = 5_000, now = () => performance.now()
 
   return {
     meter,
-    /** A request that was not counted as it went has ended. */
+    /** Counts a request that was not counted while it ran. */
     used(modelId: string, { inputTokens, outputTokens }: Usage): void {
       const one = meter(modelId)
       one.input += inputTokens

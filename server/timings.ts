@@ -3,31 +3,31 @@ import { CountedHistogram, type Distribution } from './histogram.ts'
 const kinds = {
   queue: {
     name: 'infer_queue_wait_seconds',
-    help: 'From asking for a slot of an engine to having it, a load that had to be waited for included.',
+    help: 'Seconds that requests waited for a slot of an engine, loading of the model included.',
     buckets: [0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60, 300],
   },
   firstToken: {
     name: 'infer_time_to_first_token_seconds',
-    help: 'Of streams: from the request to the first piece of text.',
+    help: 'Seconds from a streamed request to its first piece of text.',
     buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   },
   token: {
     name: 'infer_inter_token_latency_seconds',
-    help: 'Of streams: the mean time between two pieces of text, once a stream.',
+    help: 'Mean seconds between two pieces of text, one value for each stream.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
   },
   load: {
     name: 'infer_model_load_seconds',
-    help: 'From the start of an engine until it was ready.',
+    help: 'Seconds from the start of an engine until it was ready.',
     buckets: [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600],
   },
 } as const
 export type Timing = keyof typeof kinds
 
-/** How much of the moving average the latest one is. */
+/** Weight of the latest value in the moving average. */
 const share = 0.2
 
-/** How long things take, by model: as histograms for Prometheus, and as moving averages for people. */
+/** Measures durations by model: as histograms for Prometheus, and as moving averages for status views. */
 export function openTimings() {
   const histograms = Object.fromEntries(
     Object.entries(kinds).map(([kind, one]) => [kind, new CountedHistogram({ ...one, labelNames: ['model'] })]),

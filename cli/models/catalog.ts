@@ -102,7 +102,7 @@ function showTable(
       model.license.replace(' Community License', '').replace(' Terms of Use', ''),
       model.context === null ? '-' : tokensText(model.context),
       choice.build.engine ?? '-',
-      painted(choice.fit.grade, printable(choice.fit.text), terminal),
+      paintByGrade(choice.fit.grade, printable(choice.fit.text), terminal),
     ]),
   )
   const gpus =
@@ -136,13 +136,13 @@ function showDetail(model: CatalogModel, choice: BuildChoice, machine: MachineFa
         build.quantization ?? (build.engine === 'vllm' ? 'BF16' : '-'),
         buildSize(model, { build }),
         build.package ? `PyPI ${build.package.name}` : `hf:${build.repository}`,
-        painted(fit.grade, printable(fit.text), terminal),
+        paintByGrade(fit.grade, printable(fit.text), terminal),
       ]
     }),
   )
 }
 
-function painted(grade: Grade, text: string, { paint }: Terminal): string {
+function paintByGrade(grade: Grade, text: string, { paint }: Terminal): string {
   if (grade === 'gpu' || grade === 'processor') return paint.good(text)
   return grade === 'split' || grade === 'slow' || grade === 'missing' ? paint.warning(text) : paint.faint(text)
 }

@@ -10,21 +10,22 @@ import { eventRecord, typesWanted } from './job-event.ts'
 
 type EventOwners = Pick<Owners, 'executions' | 'files' | 'jobs'>
 
-/** Consecutive events of an organization as a stream sends them. */
+/** Consecutive events of an organization, as a stream sends them. */
 export interface EventPage {
   /** The sequence of the last event in it. */
   sequence: number
-  /** Server-sent events in UTF-8; empty where none is of a type that is wanted. Shared, so never written to. */
+  /** Server-sent events in UTF-8; empty if none is of a wanted type. Shared by streams, so never modified. */
   bytes: Buffer
 }
 
-/** For how long a page is kept for other readers, and how many bytes of pages. */
+/** Milliseconds that a page is kept for other readers. */
 const keptMs = 1_000
+/** Bytes of all kept pages. */
 const maxKeptBytes = 4 << 20
 
 const isJobEvent = (type: string): type is JobEventType => (jobEventTypes as readonly string[]).includes(type)
 
-/** What an event tells of a job; undefined where that is nothing, or nothing that is wanted. */
+/** Returns the record of an event of a job; undefined if the event is not of a job or not of a wanted type. */
 async function jobRecordOf(
   { jobId, type, ...event }: OrganizationEvent,
   wanted: (type: string) => boolean,
@@ -36,7 +37,7 @@ async function jobRecordOf(
   return job && eventRecord({ ...event, type, jobId }, job, call, owners)
 }
 
-/** The same of an execution. */
+/** Returns the record of an event of an execution; undefined as for jobs. */
 async function executionRecordOf(
   { executionId, ...event }: OrganizationEvent,
   wanted: (type: string) => boolean,
@@ -58,15 +59,15 @@ async function textOf(
     await jobRecordOf(event, wanted, call, owners),
     await executionRecordOf(event, wanted, call, owners),
   ].filter(one => one !== undefined)
-  // Of two with one id the second has it: a reader that goes on behind it has had both.
+  // Of two records for one event only the second has the id: a reader that resumes after it has received both.
   return records
     .map(({ id, ...one }, at) => sseText(at < records.length - 1 || id === undefined ? one : { ...one, id }))
     .join('')
 }
 
 /**
- * The event log of organizations in pages. Readers at the same place share a page: it is read and rendered once, however
- * many streams send it, and its bytes are in memory once.
+ * Reads the event log of organizations in pages. Readers at the same position share a page: it is read and rendered
+ * once, and its bytes are in memory once, for any number of streams.
  */
 export function openEventPages(owners: EventOwners) {
   const { executions, jobs } = owners
@@ -82,7 +83,7 @@ export function openEventPages(owners: EventOwners) {
     for (const event of events) {
       text += await textOf(event, wanted, call, owners)
       ;({ sequence } = event)
-      // What a slow reader holds is at most one page.
+      // A slow reader keeps at most one page in memory.
       if (text.length >= pieceBytes) break
     }
     return sequence === after ? undefined : { sequence, bytes: Buffer.from(text) }
@@ -93,9 +94,9 @@ export function openEventPages(owners: EventOwners) {
   }
 
   return {
-    /** Returns the next events behind `after`; undefined where there are none yet. `types` is that of the query. */
+    /** Returns the next events after `after`; undefined if there are none yet. `types` is the query parameter. */
     async next(call: Call, after: number, types: string | undefined): Promise<EventPage | undefined> {
-      // Cheaper than a look for events of the organization, and never answered from what is kept.
+      // Cheaper than reading the events of the organization, and never answered from a kept page.
       if ((await jobs.events.last()) <= after) return undefined
       const key = JSON.stringify([call.caller.organizationId, after, types, call.origin])
       const known = kept.get(key)
@@ -106,7 +107,7 @@ export function openEventPages(owners: EventOwners) {
         forget(key, 0)
         throw thrown
       })
-      // Nothing yet is no page: there may be something at any moment.
+      // `undefined` is not kept, because an event may be added at any time.
       if (!page || keptBytes + page.bytes.length > maxKeptBytes) forget(key, 0)
       else {
         keptBytes += page.bytes.length

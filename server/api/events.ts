@@ -31,12 +31,12 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
   const resume = resumeFrom(call)
   const stream = await openEventStream(call)
   const from = await beginning(resume, owners)
-  const bell = openChangeFlag()
-  const stop = owners.jobs.follow(id, bell.ring)
-  void stream.over.then(bell.ring)
+  const changes = openChangeFlag()
+  const stop = owners.jobs.follow(id, changes.set)
+  void stream.over.then(changes.set)
   try {
     if (found.kind === 'sync') return await followCall(found, stream, call, owners)
-    // Read after the place in the log: what happens in between is told twice rather than not at all.
+    // Read after the position in the log, so that an event in between is reported twice and never missed.
     let job: JobRecord | undefined = await find(id, call, owners)
     if (!job) return stream.end()
     stream.send(snapshot(from, `{"job":${summaryText(job, owners)}}`))
@@ -46,7 +46,7 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
       stream,
       from,
       page: sequence => owners.jobs.events.after(call.caller.organizationId, { sequence, jobId: id, limit: pageSize }),
-      heard: bell.heard,
+      wait: changes.wait,
       async take(event) {
         job = await find(id, call, owners)
         if (!job) return false
@@ -55,7 +55,7 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
       },
       async idle() {
         job = await find(id, call, owners)
-        // It had ended before the place from which the reader goes on, or was deleted.
+        // The job ended before the position from which the reader resumes, or was deleted.
         if (!job || hasEnded(job)) return false
         const progress = progressRecord(job, owners)
         const text = progress ? progress.data.slice(progress.data.indexOf('"data":')) : ''
@@ -70,7 +70,7 @@ async function followJob(call: Call, owners: JobOwners): Promise<void> {
   }
 }
 
-/** A synchronous call has no events in the log: its end is heard from itself. */
+/** Streams a synchronous call. It has no events in the log, so its end is reported by the call itself. */
 async function followCall(
   job: JobRecord,
   stream: EventStream,
@@ -86,7 +86,7 @@ async function followCall(
 const find = (id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord | undefined> =>
   jobs.find(call.caller.organizationId, id)
 
-/** What readers of the same organization share. */
+/** State that readers of the same organization share. */
 interface Shared {
   snapshotOf: OrganizationSnapshots
   pages: EventPages
@@ -102,9 +102,9 @@ async function followOrganization(
   const { organizationId } = call.caller
   const resume = resumeFrom(call)
   const stream = await openEventStream(call)
-  const bell = openChangeFlag()
-  const stops = [jobs.followOrganization(organizationId, bell.ring), executions.follow(organizationId, bell.ring)]
-  void stream.over.then(bell.ring)
+  const changes = openChangeFlag()
+  const stops = [jobs.followOrganization(organizationId, changes.set), executions.follow(organizationId, changes.set)]
+  void stream.over.then(changes.set)
   try {
     const { sequence: last, end } = await snapshotOf(organizationId, { resume, manyReaders: call.streams.manyReaders })
     let sequence = Math.min(resume ?? last, last)
@@ -116,7 +116,7 @@ async function followOrganization(
       if (page) {
         stream.sendEvents(page.bytes)
         ;({ sequence } = page)
-      } else await bell.heard()
+      } else await changes.wait()
       await call.streams.beforeWrite()
     }
   } finally {

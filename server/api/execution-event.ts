@@ -6,10 +6,10 @@ import { executionSummary } from './execution-record.ts'
 import { shownResult } from './execution-results.ts'
 import { eventId, record } from './job-event.ts'
 
-/** A result up to this length comes with the event that tells of it; a longer one is read with its node. */
-const longestResult = 64 << 10
+/** Characters. A result up to this length is part of its event; a longer one is read with its node. */
+const maxResultLength = 64 << 10
 
-/** What the event of a job is called, told of the node that it is for. */
+/** Event types of nodes, by the event types of their jobs. */
 const nodeTypes: Partial<Record<ExecutionEvent['type'], string>> = {
   'job.started': 'workflow_execution.node.started',
   'job.retrying': 'workflow_execution.node.retrying',
@@ -22,13 +22,13 @@ const last = /^workflow_execution\.(completed|failed|cancelled|timed_out)$/
 
 export const isLastOfExecution = (type: string): boolean => last.test(type)
 
-/** What an event is called for whoever follows executions; undefined: it means nothing to him. */
+/** Returns the type of an event in streams of executions; undefined if those do not have the event. */
 export const nameOf = ({ type, nodeId }: Pick<ExecutionEvent, 'type' | 'nodeId'>): string | undefined =>
   type.startsWith('job.') ? (nodeId === null ? undefined : nodeTypes[type]) : type
 
 /**
- * The record of an event; undefined for one that means nothing to whoever follows executions. With the tasks of the nodes
- * results come with the events that tell of them.
+ * Returns the record of an event; undefined if streams of executions do not have it. Results are part of the events
+ * only if `tasks` (tasks by node) is passed.
  */
 export async function recordOf(
   event: ExecutionEvent,
@@ -52,7 +52,7 @@ export async function recordOf(
     if (type.endsWith('.completed') || type.endsWith('.failed') || type.endsWith('.cached')) {
       const ended = (await executions.results(organizationId, id, [nodeId]))[nodeId]
       if (ended?.error) data.error = ended.error
-      if (tasks && typeof ended?.result === 'string' && ended.result.length <= longestResult)
+      if (tasks && typeof ended?.result === 'string' && ended.result.length <= maxResultLength)
         data.result = await shownResult(tasks.get(nodeId)!, ended.result, call, owners)
     }
   }

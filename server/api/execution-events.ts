@@ -12,7 +12,7 @@ import { record, resumeFrom, resumeText, snapshot } from './job-event.ts'
 
 type FollowOwners = Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>
 
-/** How far the nodes are that run or wait: not kept, so it has no id. */
+/** Returns the progress of nodes that run or wait. It is not stored, so it has no event id. */
 async function progressOf(
   execution: ExecutionRecord,
   nodes: readonly ExecutionNode[],
@@ -39,25 +39,25 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
   const resume = resumeFrom(call)
   const stream = await openEventStream(call)
   const from = await beginning(resume, owners)
-  const bell = openChangeFlag()
-  const stop = executions.follow(id, bell.ring)
-  void stream.over.then(bell.ring)
-  /** The jobs whose progress is listened to. */
+  const changes = openChangeFlag()
+  const stop = executions.follow(id, changes.set)
+  void stream.over.then(changes.set)
+  /** Jobs whose progress is followed, with the functions that end that. */
   const followed = new Map<string, () => void>()
   let lastProgress = ''
 
-  function listenTo(nodes: readonly ExecutionNode[]): void {
+  function followJobs(nodes: readonly ExecutionNode[]): void {
     const live = new Set(nodes.flatMap(({ status, jobId }) => (status === 'running' && jobId ? [jobId] : [])))
-    for (const [job, leave] of followed)
+    for (const [job, unfollow] of followed)
       if (!live.has(job)) {
-        leave()
+        unfollow()
         followed.delete(job)
       }
-    for (const job of live) if (!followed.has(job)) followed.set(job, jobs.follow(job, bell.ring))
+    for (const job of live) if (!followed.has(job)) followed.set(job, jobs.follow(job, changes.set))
   }
 
   try {
-    // Read after the place in the log: what happens in between is told twice rather than not at all.
+    // Read after the position in the log, so that an event in between is reported twice and never missed.
     const first = await findExecution(id, call, owners)
     const shown = await shownExecution(first, call, owners, { withNodes: true })
     const tasks = new Map(Object.entries(first.definition.dag.nodes).map(([node, { task }]) => [node, task]))
@@ -67,18 +67,18 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
       stream,
       from,
       page: sequence => executions.events.ofExecution(organizationId, { sequence, executionId: id, limit: pageSize }),
-      heard: bell.heard,
+      wait: changes.wait,
       async take(event) {
-        const lastProgress = await recordOf(event, tasks, call, owners)
-        if (lastProgress) stream.send(lastProgress)
+        const eventRecord = await recordOf(event, tasks, call, owners)
+        if (eventRecord) stream.send(eventRecord)
         return !isLastOfExecution(event.type)
       },
       async idle() {
         const execution = await executions.summary(organizationId, id)
-        // It had ended before the place from which the reader goes on, or was deleted.
+        // The execution ended before the position from which the reader resumes, or was deleted.
         if (!execution || execution.finishedAt !== null) return false
         const nodes = await executions.nodes(organizationId, id)
-        listenTo(nodes)
+        followJobs(nodes)
         const progress = await progressOf(execution, nodes, call, owners)
         if (progress !== lastProgress)
           stream.send(record('workflow_execution.node.progress', Date.now(), undefined, progress))
@@ -88,7 +88,7 @@ async function followExecution(call: Call, owners: FollowOwners): Promise<void> 
     })
   } finally {
     stop()
-    for (const leave of followed.values()) leave()
+    for (const unfollow of followed.values()) unfollow()
     stream.end()
   }
 }

@@ -39,11 +39,11 @@ export const ExecutionNodeObject = z
   })
   .meta({ id: 'ExecutionNode', description: 'A node of an execution.' })
 
-/** A node; its inputs and its result only where they are asked for one by one. */
+/** Returns a node without its inputs and result, which callers add. */
 export function shownNode(
   node: ExecutionNode,
   call: Call,
-  standing?: JobProgress,
+  jobProgress?: JobProgress,
 ): z.input<typeof ExecutionNodeObject> {
   return {
     node_id: node.nodeId,
@@ -56,13 +56,13 @@ export function shownNode(
     started_at: seconds(node.startedAt),
     finished_at: seconds(node.finishedAt),
     duration_ms: node.startedAt === null || node.finishedAt === null ? null : node.finishedAt - node.startedAt,
-    progress: node.status === 'completed' ? 1 : (standing?.progress ?? null),
-    queue_position: standing?.queuePosition ?? null,
-    waiting_for: standing?.waitingFor
+    progress: node.status === 'completed' ? 1 : (jobProgress?.progress ?? null),
+    queue_position: jobProgress?.queuePosition ?? null,
+    waiting_for: jobProgress?.waitingFor
       ? {
-          reason: standing.waitingFor.reason,
-          detail: standing.waitingFor.detail,
-          eta_seconds: standing.waitingFor.etaMs === null ? null : Math.ceil(standing.waitingFor.etaMs / 1000),
+          reason: jobProgress.waitingFor.reason,
+          detail: jobProgress.waitingFor.detail,
+          eta_seconds: jobProgress.waitingFor.etaMs === null ? null : Math.ceil(jobProgress.waitingFor.etaMs / 1000),
         }
       : null,
     resolved_inputs: null,
@@ -72,17 +72,17 @@ export function shownNode(
   }
 }
 
-/** How many nodes that wait or run are looked at closely: a fan-out of a thousand has nothing more to tell. */
+/** Maximum number of nodes whose progress is read. */
 const maxWithProgress = 100
 
-/** How those nodes are doing that wait or run, by node. */
+/** Returns the progress of nodes that wait or run, by node. */
 export async function progressOfNodes(
   nodes: readonly ExecutionNode[],
   call: Call,
   { jobs }: Pick<Owners, 'jobs'>,
 ): Promise<Map<string, JobProgress>> {
   const live = nodes.filter(({ status }) => status === 'running' || status === 'ready')
-  // Those that run have more to tell.
+  // Running nodes first, because they have more progress to show.
   live.sort((a, b) => Number(b.status === 'running') - Number(a.status === 'running'))
   const progresses = new Map<string, JobProgress>()
   for (const { nodeId, jobId } of live.slice(0, maxWithProgress)) {
@@ -92,30 +92,30 @@ export async function progressOfNodes(
   return progresses
 }
 
-/** Inputs that are longer are told with their node alone. Characters of JSON. */
-const longestInputs = 16_384
+/** Characters of JSON. Longer inputs are shown only with their single node. */
+const maxInputsLength = 16_384
 
-/** What nodes that have ended were given, by node. */
+/** Returns the inputs of nodes that have ended, by node. */
 async function inputsOf(
   nodes: readonly ExecutionNode[],
   execution: ExecutionRecord,
   { executions, jobs }: Pick<Owners, 'executions' | 'jobs'>,
 ) {
   const { organizationId, id } = execution
-  const given = new Map<string, unknown>()
-  const stored = await executions.inputs(organizationId, id, longestInputs)
-  for (const [nodeId, inputs] of Object.entries(stored)) given.set(nodeId, JSON.parse(inputs))
-  // Only the end of a job that has completed says what it was given.
+  const inputsByNode = new Map<string, unknown>()
+  const stored = await executions.inputs(organizationId, id, maxInputsLength)
+  for (const [nodeId, inputs] of Object.entries(stored)) inputsByNode.set(nodeId, JSON.parse(inputs))
+  // Inputs are stored for completed jobs only.
   for (const { nodeId, status, jobId } of nodes) {
     if (status !== 'failed' || jobId === null) continue
     const job = await jobs.find(organizationId, jobId)
     const inputs = job && (await executions.inputsOf(job))
-    if (JSON.stringify(inputs ?? null).length <= longestInputs) given.set(nodeId, inputs)
+    if (JSON.stringify(inputs ?? null).length <= maxInputsLength) inputsByNode.set(nodeId, inputs)
   }
-  return given
+  return inputsByNode
 }
 
-/** The nodes with what they were given and what they keep, and that alone by node. */
+/** Returns the nodes with their inputs and the kept parts of their results, and those parts by node. */
 export async function shownNodes(
   execution: ExecutionRecord,
   nodes: readonly ExecutionNode[],
@@ -125,16 +125,16 @@ export async function shownNodes(
 ): Promise<{ nodes: z.input<typeof ExecutionNodeObject>[]; kept: Map<string, ShownKept> }> {
   const kept = await keptOf(execution, nodes, call, owners, embedded)
   const progresses = await progressOfNodes(nodes, call, owners)
-  const given = await inputsOf(nodes, execution, owners)
+  const inputsByNode = await inputsOf(nodes, execution, owners)
   const shown = nodes.map(node => ({
     ...shownNode(node, call, progresses.get(node.nodeId)),
-    resolved_inputs: given.get(node.nodeId) ?? null,
+    resolved_inputs: inputsByNode.get(node.nodeId) ?? null,
     result: kept.get(node.nodeId)?.result ?? null,
   }))
   return { nodes: shown, kept }
 }
 
-/** What those nodes keep that have completed, by node. */
+/** Returns the kept parts of the results of completed nodes, by node. */
 export async function keptOf(
   { organizationId, id, definition }: ExecutionRecord,
   nodes: readonly ExecutionNode[],

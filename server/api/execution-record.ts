@@ -100,7 +100,7 @@ export const ExecutionObject = ExecutionFacts.extend({
   dag: Dag.optional().describe('The graph that is executed, with `?include=dag`.'),
 }).meta({ id: 'Execution', description: 'An execution of a workflow.' })
 
-/** An execution without its nodes, as it stands in lists and events. */
+/** Returns an execution without its nodes, for lists and events. */
 export const executionSummary = (execution: ExecutionRecord): z.input<typeof ExecutionSummary> => ({
   id: execution.id,
   object: 'workflow_execution',
@@ -158,8 +158,8 @@ function errorOf({ error, timeoutMs }: ExecutionRecord): z.input<typeof Executio
 }
 
 /**
- * The execution with what its nodes keep, and with the nodes themselves where they are wanted. Large results are put
- * among the embedded; without those, null stands in their places.
+ * Returns the execution with the kept results of its nodes, and the nodes themselves if `withNodes` is true. Large
+ * results are added to `embedded`; without it they are null.
  */
 export async function shownExecution(
   execution: ExecutionRecord,
@@ -180,21 +180,21 @@ export async function shownExecution(
   }
 }
 
-/** The same as an answer, with large results whole. */
+/** Returns the execution as an answer that includes large results. */
 export async function executionAnswer(
   execution: ExecutionRecord,
   call: Call,
   owners: Pick<Owners, 'cpu' | 'executions' | 'files' | 'jobs'>,
-  how: { withNodes: boolean; withDag?: boolean },
+  options: { withNodes: boolean; withDag?: boolean },
 ): Promise<JsonText> {
   const embedded: Embedded[] = []
-  const shown = await shownExecution(execution, call, owners, { ...how, embedded })
+  const shown = await shownExecution(execution, call, owners, { ...options, embedded })
   return new JsonText(JSON.stringify({ execution: shown }), undefined, embedded)
 }
 
 const isExecutionId = (id: string): boolean => id.startsWith('exec_') && isId(id)
 
-/** The execution of the caller's organization. Throws Failure `not_found`. */
+/** Finds an execution of the caller's organization. Throws Failure `not_found`. */
 export async function findExecution(
   id: string,
   call: Call,

@@ -7,7 +7,7 @@ import type { Owners } from '../owners.ts'
 
 type Stored = JobRecord['result']
 
-/** Returns a result as it is sent, with addresses of its files. Adds a large one to `embedded`; without that it is null. */
+/** Returns a result with the addresses of its files. A large one is added to `embedded`; without it, it is null. */
 export async function shownResult(
   task: string,
   result: Stored,
@@ -26,13 +26,13 @@ export async function shownResult(
   return linked ? withAddresses(task, stored, file => files.link(file, origin)) : stored
 }
 
-/** What a node keeps: in the outputs of its execution, and as the result of the node itself. */
+/** The kept parts of a result: for the outputs of the execution, and as the result of the node itself. */
 export interface ShownKept {
   output: { result: unknown; values: Record<string, unknown> }
   result: unknown
 }
 
-/** Returns what a node keeps of its result. Large results are not read on the event loop. */
+/** Returns the kept parts of a node's result. Large results are not parsed on the event loop. */
 export async function shownKept(
   { task, outputs }: { task: string; outputs: readonly string[] },
   result: Stored,

@@ -5,8 +5,8 @@ import type { Owners } from '../owners.ts'
 export const isRunning = ({ finishedAt }: Pick<ExecutionRecord, 'finishedAt'>): boolean => finishedAt === null
 
 /**
- * Resolves when the execution has ended or the time is over. Throws Failure `cancelled` when the client has disconnected,
- * and the failure of its token when that may no longer read the execution.
+ * Resolves when the execution has ended or the time is over. Throws Failure `cancelled` if the client disconnected, and
+ * the failure of its token if that may no longer read the execution.
  */
 export async function waitForExecution(
   id: string,
@@ -14,16 +14,16 @@ export async function waitForExecution(
   call: Call,
   { executions }: Pick<Owners, 'executions'>,
 ): Promise<void> {
-  const enough = AbortSignal.any([call.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
+  const stopped = AbortSignal.any([call.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
   const { promise, resolve } = Promise.withResolvers<void>()
-  const look = () =>
+  const check = () =>
     void executions.summary(call.caller.organizationId, id).then(now => {
       if (!now || !isRunning(now)) resolve()
     }, resolve)
   const stop = executions.follow(id, ended => ended && resolve())
-  enough.addEventListener('abort', () => resolve(), { once: true })
+  stopped.addEventListener('abort', () => resolve(), { once: true })
   const unwatch = call.access.watch(call, failure => call.stop(failure))
-  look()
+  check()
   await promise
   unwatch()
   stop()

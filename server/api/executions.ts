@@ -27,7 +27,7 @@ type ExecutionOwners = Pick<
   'admission' | 'config' | 'cpu' | 'executions' | 'files' | 'jobs' | 'registry' | 'workflows'
 >
 
-/** Everything of an execution but what it executes. */
+/** Returns the options of an execution of this definition. */
 const executionOptionsOf = (
   call: Call,
   definition: WorkflowDefinition,
@@ -36,7 +36,7 @@ const executionOptionsOf = (
   owners: Pick<Owners, 'admission' | 'config' | 'registry'>,
 ): ExecutionOptions => {
   const retention = owners.config.limits.job_retention
-  // A key stands for what was sent and for where it was sent, whatever has become of the workflow since.
+  // An idempotency key covers the body and the path, and not the current version of the workflow.
   const { bodyHash, params } = call
   call.bodyHash = canonicalHash([params, bodyHash ?? null])
   return {
@@ -77,7 +77,7 @@ const Deleted = z
   })
   .meta({ id: 'ExecutionDeleted', description: 'Confirms that an execution was deleted.' })
 
-/** Executions: workflows that are being carried out or have been. */
+/** The routes of executions. */
 export const executionRoutes = (owners: ExecutionOwners) => [
   route({
     method: 'POST',
@@ -96,10 +96,10 @@ export const executionRoutes = (owners: ExecutionOwners) => [
     status: 202,
     handle: async ({ params, body: { version, ...terms } }, call) => {
       const workflow = await findWorkflow(params.id, call, owners, version)
-      const made = { id: workflow.id, version: workflow.version }
+      const workflowVersion = { id: workflow.id, version: workflow.version }
       return answer(
         call,
-        await owners.executions.execute(executionOptionsOf(call, workflow, made, terms, owners)),
+        await owners.executions.execute(executionOptionsOf(call, workflow, workflowVersion, terms, owners)),
         owners,
       )
     },

@@ -5,27 +5,28 @@ import type { EventStream } from '../sse.ts'
 /** Events read from the log at a time. */
 export const pageSize = 64
 
-/** Remembers that something has changed until somebody asks. */
+/** Records changes between two waits, so that none is missed. */
 export function openChangeFlag() {
-  let rung = false
+  let isSet = false
   let wake: (() => void) | undefined
   return {
-    ring: (): void => {
-      rung = true
+    set: (): void => {
+      isSet = true
       wake?.()
     },
-    heard: async (): Promise<void> => {
-      if (!rung) await new Promise<void>(resolve => (wake = resolve))
-      rung = false
+    /** Resolves after the next `set`, at once if there was one since the last wait. */
+    wait: async (): Promise<void> => {
+      if (!isSet) await new Promise<void>(resolve => (wake = resolve))
+      isSet = false
       wake = undefined
     },
   }
 }
 
-/** Where a reader begins: after the event that it had last, or after all that there are. */
+/** Returns the sequence after which a reader begins: that of its last event, or of the last event in the log. */
 export async function beginning(resume: number | undefined, { jobs }: Pick<Owners, 'jobs'>): Promise<number> {
   const last = await jobs.events.last()
-  // An id from before a backup was restored may be ahead of all that there are.
+  // After a backup was restored, the id may be higher than all ids in the log.
   return Math.min(resume ?? last, last)
 }
 
@@ -33,26 +34,26 @@ interface Follow<Event extends { sequence: number }> {
   call: Call
   stream: EventStream
   from: number
-  /** The next events behind a place in the log, at most `pageSize`. */
+  /** Reads the next events after a sequence, at most `pageSize`. */
   page: (sequence: number) => Promise<readonly Event[]>
-  /** Tells when there may be more. */
-  heard: () => Promise<void>
-  /** Passes one event on; false: it was the last one that is wanted. */
+  /** Resolves when there may be more events. */
+  wait: () => Promise<void>
+  /** Sends one event. Resolves with false after the last one. */
   take: (event: Event) => Promise<boolean>
-  /** All events have been passed on; false: none will be written any more. */
+  /** Called when all events have been sent. Resolves with false if no further events will be written. */
   idle: () => Promise<boolean>
 }
 
 /**
- * Passes the events of the log on in their order, each once. What the reader has not taken is read from the log when it
- * has: nothing waits in memory, however slow the reader is.
+ * Sends the events of the log in their order, each once. The next page is read only when the reader keeps up, so a slow
+ * reader queues nothing in memory.
  */
 export async function follow<Event extends { sequence: number }>({
   call,
   stream,
   from,
   page,
-  heard,
+  wait,
   take,
   idle,
 }: Follow<Event>): Promise<void> {
@@ -71,11 +72,11 @@ export async function follow<Event extends { sequence: number }>({
       continue
     }
     if (closed) return
-    // Its last event may have been written since the page was read.
+    // The last event may have been written after the page was read.
     if ((closed = !(await idle()))) continue
     await stream.caughtUp()
     if (stream.ended) return
-    await heard()
+    await wait()
     if (stream.ended) return
     await call.streams.beforeWrite()
   }

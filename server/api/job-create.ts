@@ -93,7 +93,9 @@ const termsOf = (body: Create): JobTerms => ({
 })
 const milliseconds = (seconds: number | undefined) => (seconds === undefined ? undefined : Math.round(seconds * 1000))
 
-/** Returns the model and the inputs, and the names of the fields in which they were sent. Large inputs are JSON text. */
+/**
+ * Returns the model and the inputs, and the names of the fields in which they were sent. Large inputs are JSON text.
+ */
 function givenOf(body: Create, call: Call) {
   const modelField = body.model_id === undefined && body.model !== undefined ? 'model' : 'model_id'
   const inputsField = (['inputs', 'input', 'payload'] as const).find(name => body[name] !== undefined) ?? 'inputs'
@@ -118,7 +120,9 @@ function renamed(thrown: unknown, named: (field: string) => string): unknown {
   })
 }
 
-/** Returns the slug, or the model and the task. Throws Failure `invalid_value` where the slug contradicts the others. */
+/**
+ * Returns the slug, or the model and the task. Throws Failure `invalid_value` where the slug contradicts the others.
+ */
 function targetOf(
   { slug, task }: Create,
   modelId: string | undefined,

@@ -7,8 +7,8 @@ import type { Owners } from '../owners.ts'
 import type { SharedRecord, SseRecord } from '../sse.ts'
 import { hasEnded, progressOf, resultText } from './job-record.ts'
 
-/** A result up to this length comes with the event that tells of it; a longer one is read with its job. */
-const longestResult = 64 << 10
+/** Characters. A result up to this length is part of its event; a longer one is read with its job. */
+const maxResultLength = 64 << 10
 
 const statusAfter: Record<JobEvent['type'], JobStatus> = {
   'job.created': 'pending',
@@ -22,7 +22,7 @@ export const isLast = (type: JobEvent['type']): boolean => hasEnded({ status: st
 
 export const eventId = (sequence: number): string => `evt_${sequence}`
 
-/** The record of an event: one shape for all types, what it is about under `data`. */
+/** Returns the record of an event. All types have one shape; the job or execution is in `data`. */
 export function record(type: string, at: number, id: string | undefined, data: string): SseRecord {
   const head = JSON.stringify({
     ...(id === undefined ? {} : { id }),
@@ -33,18 +33,18 @@ export function record(type: string, at: number, id: string | undefined, data: s
   return { event: type, data: `${head.slice(0, -1)},"data":${data}}`, ...(id === undefined ? {} : { id }) }
 }
 
-/** The state from which a reader goes on behind the event of `sequence`. */
+/** Returns the snapshot event, from which a reader continues after the event of `sequence`. */
 export const snapshot = (sequence: number, data: string): SseRecord =>
   record('snapshot', Date.now(), eventId(sequence), data)
 
-/** The same for many streams: `sharedEnd` of the data is in memory once. */
+/** Returns a snapshot event for many streams: `end`, from `sharedEnd`, is in memory once. */
 export function sharedSnapshot(sequence: number, end: Buffer): SharedRecord {
   const record = snapshot(sequence, '')
   return { ...record, data: record.data.slice(0, -1), end }
 }
 export const sharedEnd = (data: string): Buffer => Buffer.from(`${data}}\n\n`)
 
-/** Returns an event of the log with the facts of its job that never change, and those that the event changed. */
+/** Returns an event of the log with the fields of its job that never change and those that the event changed. */
 export function eventRecord(event: JobEvent, job: JobRecord, call: Call, owners: Pick<Owners, 'files'>): SseRecord {
   const status = statusAfter[event.type]
   const data = JSON.stringify({
@@ -68,11 +68,11 @@ export function eventRecord(event: JobEvent, job: JobRecord, call: Call, owners:
 
 function shortResult({ task, result }: JobRecord, call: Call, owners: Pick<Owners, 'files'>): string | undefined {
   if (result === null) return 'null'
-  if (typeof result !== 'string' || result.length > longestResult) return undefined
+  if (typeof result !== 'string' || result.length > maxResultLength) return undefined
   return resultText(task, result, call, owners)
 }
 
-/** The end of a synchronous call: the log of events knows nothing of those, so there is nothing to resume from. */
+/** Returns the event of the end of a synchronous call. It is not in the event log, so it has no id. */
 export const callEnded = (job: JobRecord): SseRecord =>
   record(
     `job.${job.status}`,
@@ -81,7 +81,7 @@ export const callEnded = (job: JobRecord): SseRecord =>
     JSON.stringify({ job_id: job.id, task: job.task, model_id: job.modelId, status: job.status, error: job.error }),
   )
 
-/** How far it is: not kept, so it has no id. Undefined where nothing is known. */
+/** Returns the progress of a job. It is not stored, so it has no event id. Undefined if nothing is known. */
 export function progressRecord(job: JobRecord, owners: Pick<Owners, 'jobs'>): SseRecord | undefined {
   const { progress, queuePosition, etaMs, waitingFor } = progressOf(job, owners)
   if (progress === null && queuePosition === null) return undefined
@@ -109,15 +109,15 @@ const known: readonly string[] = [
   ),
 ]
 
-/** `job.*,job.created` as a test. Throws Failure `invalid_value` for a type that there is not. */
+/** Parses a list such as `job.*,job.created` into a predicate. Throws Failure `invalid_value` for an unknown type. */
 export function typesWanted(text: string | undefined): (type: string) => boolean {
   if (text === undefined) return () => true
   const patterns = text.split(',').map(part => part.trim())
-  const wrong = patterns.find(part => !/^(\*|[a-z_.]+\.\*)$/.test(part) && !known.includes(part))
-  if (wrong !== undefined)
+  const unknown = patterns.find(part => !/^(\*|[a-z_.]+\.\*)$/.test(part) && !known.includes(part))
+  if (unknown !== undefined)
     throw new Failure(
       'invalid_value',
-      `'types' names ${JSON.stringify(wrong.slice(0, 60))}; there is ${known.join(', ')}, and \`job.*\` for all of them.`,
+      `'types' has the unknown type ${JSON.stringify(unknown.slice(0, 60))}. Use ${known.join(', ')}, or \`job.*\` for all events of jobs.`,
       { param: 'types' },
     )
   return type =>
@@ -129,8 +129,8 @@ export const resumeText =
   'Id of the last event that you received, such as `evt_42`, to continue after it. The header `Last-Event-ID` wins over it. Default: begin with events from now on.'
 
 /**
- * After which event a reader goes on: what it was given last, under `Last-Event-ID` or `?after=`; the first of the two
- * is the newer, because a browser repeats the address that it was given once. Undefined where it begins.
+ * Returns the sequence after which a reader resumes, from `Last-Event-ID` or `?after=`. The header wins, because a
+ * browser that reconnects repeats the old URL. Undefined without either.
  */
 export function resumeFrom(call: Call): number | undefined {
   const header = call.req.headers['last-event-id']

@@ -53,7 +53,7 @@ export const listRoute = (owners: Pick<Owners, 'jobs'>) =>
         ...(query.task === undefined ? {} : { task: query.task }),
         ...(query.model_id === undefined ? {} : { modelId: query.model_id }),
         ...(query.kind === undefined ? {} : { kind: query.kind }),
-        // The whole second is left out, and not what is left of it.
+        // Excludes the whole second.
         ...(query.created_after === undefined ? {} : { createdAfter: query.created_after * 1000 + 999 }),
         ...(query.created_before === undefined ? {} : { createdBefore: query.created_before * 1000 }),
         ...(query.metadata === undefined ? {} : { metadata: query.metadata }),

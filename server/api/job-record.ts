@@ -15,7 +15,7 @@ import { WaitingFor } from './waiting-for.ts'
 export const seconds = (ms: number | null) => (ms === null ? null : Math.floor(ms / 1000))
 const wholeSeconds = (ms: number | null) => (ms === null ? null : Math.ceil(ms / 1000))
 
-/** What was metered so far. */
+/** The metered usage so far. */
 export const TokenUsage = z
   .object({
     input_tokens: z.int().describe('Tokens of the inputs; characters for speech.'),
@@ -75,7 +75,7 @@ const JobFacts = z.object({
   metadata: z.unknown().describe('Your own key-value pairs; null if none were sent.'),
 })
 
-/** A job without what went in and what came out: as it stands in lists and events. */
+/** A job without its inputs and result, for lists and events. */
 export const JobSummary = JobFacts.meta({ id: 'JobSummary', description: 'A job without its inputs and result.' })
 
 export const JobObject = JobFacts.extend({
@@ -138,7 +138,7 @@ function facts(job: JobRecord, owners: Pick<Owners, 'jobs'>): Omit<z.input<typeo
   }
 }
 
-/** Returns a result as JSON text: that of a text task as it is stored, others with addresses of their files. */
+/** Returns a result as JSON text: results of text tasks as stored, others with the addresses of their files. */
 export function resultText(task: Task, result: string, { origin }: Call, { files }: Pick<Owners, 'files'>): string {
   if (!hasFiles(task)) return result
   return JSON.stringify(shownResult(task, JSON.parse(result), file => files.link(file, origin)))
@@ -148,13 +148,18 @@ export function resultText(task: Task, result: string, { origin }: Call, { files
 export const summaryText = (job: JobRecord, owners: Pick<Owners, 'jobs'>): string =>
   `${JSON.stringify(facts(job, owners)).slice(0, -1)},"metadata":${job.metadata ?? 'null'}}`
 
-/** Returns the inputs of a job as JSON text that can be submitted again. Only those with files are stored in another form. */
+/**
+ * Returns the inputs of a job as JSON text that can be submitted again. Only those with files are stored in another
+ * form.
+ */
 const inputsText = ({ task, inputs }: JobRecord): string =>
   inputs !== 'null' && taskRecord(task).takesFiles
     ? JSON.stringify(taskRecord(task).requestAgain(JSON.parse(inputs) as never))
     : inputs
 
-/** Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result. */
+/**
+ * Returns the whole job. Its inputs are stored as JSON text, may be large, and are not parsed; nor is a large result.
+ */
 export async function jobAnswer(job: JobRecord, call: Call, owners: Pick<Owners, 'files' | 'jobs'>): Promise<JsonText> {
   const embedded: Embedded[] = []
   const head = summaryText(job, owners).slice(0, -1)
@@ -182,17 +187,17 @@ export const missingJob = (id: string) => new Failure('not_found', `Job ${id.sli
 export const isJobId = (id: string): boolean => id.startsWith('job_') && isId(id)
 
 /**
- * The job of the caller's organization, a synchronous call among them. Throws Failure `not_found`, and `output_expired`
- * for one that is no longer kept.
+ * Finds a job or a synchronous call of the caller's organization. Throws Failure `not_found`, and `output_expired` for
+ * a job that is no longer kept.
  */
 export async function findJob(id: string, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<JobRecord> {
   const { organizationId } = call.caller
-  // A call is in memory until its record is stored: looking in the store first could miss it in both places.
+  // A call is in memory until its record is stored, so memory is searched first: the other order could miss it in both.
   const job = jobs.calls.find(organizationId, id) ?? (isJobId(id) ? await jobs.find(organizationId, id) : undefined)
   // An expired job is hidden at once, and removed in the background.
-  const over = job?.expiresAt != null && job.expiresAt <= Date.now()
-  if (job && !over) return job
-  if (over || (isJobId(id) && (await jobs.wasRemoved(organizationId, id))))
-    throw new Failure('output_expired', `Job ${id} is no longer kept: it was deleted, or its time was over.`)
+  const hasExpired = job?.expiresAt != null && job.expiresAt <= Date.now()
+  if (job && !hasExpired) return job
+  if (hasExpired || (isJobId(id) && (await jobs.wasRemoved(organizationId, id))))
+    throw new Failure('output_expired', `Job ${id} is no longer kept: it was deleted, or its retention is over.`)
   throw missingJob(id)
 }

@@ -7,27 +7,30 @@ import type { JobTerms } from '../submit.ts'
 import { hasEnded } from './job-record.ts'
 import { type SubmitterOwners, submitters } from './submitters.ts'
 
-/** The terms of a job: all of its request but the inputs. */
+/** Returns the terms of a job: its request without the inputs. */
 const termsOf = (job: JobRecord): JobTerms => ({
   priority: job.priority,
   maxAttempts: job.maxAttempts,
   startTimeoutMs: job.startBy === null ? undefined : job.startBy - job.createdAt,
   timeoutMs: job.timeoutMs ?? undefined,
-  // 0 is what keeps it.
+  // 0 keeps the job without a limit.
   retentionMs: job.retentionMs ?? 0,
   metadata: job.metadata === null ? undefined : (JSON.parse(job.metadata) as object),
 })
 
-/** Submits the work of a job as a new job. Throws Failure `conflict` for a job that cannot be repeated, and as a submit does. */
+/** Submits a job again as a new job. Throws Failure `conflict` if it cannot be repeated, and as a submission does. */
 export async function retryJob(job: JobRecord, call: Call, owners: SubmitterOwners): Promise<JobRecord> {
   if (job.kind === 'sync')
-    throw new Failure('conflict', `The job ${job.id} was a synchronous call, whose inputs are not kept. Send it again.`)
+    throw new Failure(
+      'conflict',
+      `The job ${job.id} was a synchronous request, whose inputs are not stored. Send the request again.`,
+    )
   if (!hasEnded(job))
     throw new Failure('conflict', `The job ${job.id} has not ended: it is ${job.status}. Wait for it, or cancel it.`)
   if (job.parent)
     throw new Failure(
       'conflict',
-      `The job ${job.id} is that of the node '${job.parent.nodeId}' of an execution, and is run again with it: POST /api/workflow-executions/${job.parent.executionId}/retry.`,
+      `The job ${job.id} belongs to the node '${job.parent.nodeId}' of an execution. Retry the execution: POST /api/workflow-executions/${job.parent.executionId}/retry.`,
     )
   // An idempotency key stands for this body: the same key for another job is another request.
   const body = { retry: job.id }

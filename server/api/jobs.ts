@@ -40,32 +40,34 @@ const Logs = z
   })
   .meta({ id: 'JobLogs', description: 'The log of a job.' })
 
-/** What there is but not in the store's queue. */
 const notDeletable = ({ id }: JobRecord) =>
-  new Failure('conflict', `The job ${id} is a synchronous call: only its bill is kept, and that is not deleted.`)
+  new Failure(
+    'conflict',
+    `The job ${id} is a synchronous request. Only its usage record is stored, and that cannot be deleted.`,
+  )
 
 /**
- * Resolves when the job has ended, the server drains, or the time is over. Throws Failure `cancelled` when the client has
- * disconnected, and the failure of its token when that may no longer read the job.
+ * Resolves when the job has ended, the server drains, or the time is over. Throws Failure `cancelled` if the client
+ * disconnected, and the failure of its token if that may no longer read the job.
  */
 async function waitFor(job: JobRecord, waitMs: number, call: Call, { jobs }: Pick<Owners, 'jobs'>): Promise<void> {
-  // A synchronous call is not in the store, which does not tell its end.
+  // A synchronous call is not in the store, so `jobs.wait` does not report its end.
   const callEnded = jobs.calls.ended(job.organizationId, job.id)
-  const left = new AbortController()
+  const stopped = new AbortController()
   const unwatch = call.access.watch(call, failure => call.stop(failure))
-  const ended = jobs.wait(job.id, AbortSignal.any([call.signal, AbortSignal.timeout(waitMs), left.signal]))
+  const ended = jobs.wait(job.id, AbortSignal.any([call.signal, AbortSignal.timeout(waitMs), stopped.signal]))
   try {
-    // It may have ended between the look of the caller and the wait.
+    // The job may have ended between the caller's read and this wait.
     const now = await jobs.find(job.organizationId, job.id)
     if (!now || !hasEnded(now)) await Promise.race([ended, ...(callEnded ? [callEnded] : [])])
   } finally {
     unwatch()
-    left.abort()
+    stopped.abort()
   }
   call.signal.throwIfAborted()
 }
 
-/** Durable jobs: an id that was answered survives the server. */
+/** The routes of durable jobs. */
 export const jobRoutes = (owners: SubmitterOwners) => [
   createRoute(owners),
   listRoute(owners),
@@ -124,7 +126,7 @@ export const jobRoutes = (owners: SubmitterOwners) => [
     params: One,
     response: JobObject,
     handle: async ({ params: { id } }, call) => {
-      // The calls first: one that leaves the memory meanwhile is in the store.
+      // Calls first: one that is removed from memory meanwhile is in the store.
       const { jobs } = owners
       const { organizationId } = call.caller
       const job = isJobId(id)

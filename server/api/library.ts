@@ -86,7 +86,7 @@ const One = z.object({ id: z.string().describe('Id of the video in the library.'
 const missing = (id: string) => new Failure('not_found', `There is no video ${id.slice(0, 64)} in the library.`)
 const Time = z.coerce.number().int().min(0).max(1e11).optional()
 
-/** Every video that a job of the organization made, until its job's retention ends or it is removed here. */
+/** The routes of the library: videos of the organization's jobs, until the job's retention ends or they are deleted. */
 export const libraryRoutes = ({ files }: Pick<Owners, 'files'>) => [
   route({
     method: 'GET',

@@ -7,18 +7,18 @@ import { pingComment } from '../sse.ts'
 import type { WatchedStream } from '../std/streams.ts'
 import { type LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
 
-/** What may wait for a reader before lines are dropped. */
-const maxHeldBytes = 4 << 20
+/** Bytes that may wait for a reader before lines are dropped. */
+const maxBufferedBytes = 4 << 20
 
 /**
- * One reader that follows the logs. A log never waits for its reader: when it lags by megabytes, lines are
- * dropped and counted, and it is told how many it missed. One that takes nothing for the write deadline is cut.
+ * A reader that follows the logs. A log never waits for a reader: if the reader lags by megabytes, lines are dropped,
+ * and a `missed` event reports how many. A reader that reads nothing until the write deadline is cut.
  */
 export class LogFollower implements WatchedStream {
   setIndex = -1
   blockedSince: number | undefined
   wroteAt = performance.now()
-  /** Resolves when the reader is gone or the server stops. */
+  /** Resolves when the reader disconnects or the server stops. */
   readonly over: Promise<void>
   readonly #res: ServerResponse
   readonly #wanted: (line: LogLine) => boolean
@@ -50,7 +50,7 @@ export class LogFollower implements WatchedStream {
 
   take(line: LogLine): void {
     if (!this.#wanted(line) || this.#res.writableEnded) return
-    if (this.#res.writableLength > maxHeldBytes) this.#missed++
+    if (this.#res.writableLength > maxBufferedBytes) this.#missed++
     else this.#write(`data: ${JSON.stringify(line)}\n\n`)
   }
 
@@ -77,7 +77,7 @@ export class LogFollower implements WatchedStream {
   #end(last: string): void {
     if (this.#res.writableEnded) return
     this.#res.end(last)
-    // From here on it is watched for taking the end, not for silence: a ping would be written behind it.
+    // From here on the write deadline applies to reading the end; a ping would be written after it.
     this.blockedSince ??= performance.now()
   }
 

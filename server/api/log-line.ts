@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { EngineLine } from '../../core/models/fleet.ts'
 
-/** One line of a log, whoever wrote it. */
+/** One line of the server's or an engine's log. */
 export const LogLine = z
   .object({
     time: z.string().describe('ISO 8601, UTC, with milliseconds.'),
@@ -25,7 +25,7 @@ export const lineOfEngine = ({ at, modelId, engineId, text }: EngineLine): LogLi
   fields: {},
 })
 
-/** An entry of the server's log, as it writes them: one JSON object a line. */
+/** Parses an entry of the server's log, which has one JSON object per line. */
 export function lineOfServer(json: string): LogLine {
   const { time, level, message, model, engine, ...fields } = JSON.parse(json) as {
     time: string

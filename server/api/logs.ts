@@ -9,7 +9,7 @@ import { LogFollower } from './log-follower.ts'
 import { LogLine, lineOfEngine, lineOfServer } from './log-line.ts'
 
 const tag = 'System'
-const most = 10_000
+const maxLines = 10_000
 
 const Query = z.strictObject({
   model: z.string().max(256).optional().describe('Only lines that concern this model.'),
@@ -17,7 +17,7 @@ const Query = z.strictObject({
     .enum(['server', 'engine'])
     .optional()
     .describe('Only lines of the server, or only lines of engines. Default: both.'),
-  lines: z.coerce.number().int().min(0).max(most).default(200).describe('How many of the newest lines to return.'),
+  lines: z.coerce.number().int().min(0).max(maxLines).default(200).describe('How many of the newest lines to return.'),
   follow: z
     .enum(['true', 'false'])
     .default('false')
@@ -36,10 +36,10 @@ function matches({ model, source }: Query): (line: LogLine) => boolean {
 
 type LogOwners = Pick<Owners, 'fleet' | 'journal' | 'registry'>
 
-/** The newest lines of both logs that are asked for, oldest first. Others wait meanwhile: no more are read than that. */
+/** Returns the newest requested lines of both logs, oldest first. Reads no more, because this blocks the event loop. */
 function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[] {
-  const { model, source, lines: most } = query
-  if (most === 0) return []
+  const { model, source, lines: count } = query
+  if (count === 0) return []
   const concerning = model === undefined ? '' : JSON.stringify(model)
   const ofServer =
     source === 'engine'
@@ -47,13 +47,13 @@ function recent(query: Query, { fleet, journal, registry }: LogOwners): LogLine[
       : journal
           .recent()
           .filter(line => line.includes(concerning))
-          .slice(model === undefined ? -most : 0)
+          .slice(model === undefined ? -count : 0)
           .map(lineOfServer)
-  const ofEngines = source === 'server' ? [] : fleet.output.recent(model, most).map(lineOfEngine)
+  const ofEngines = source === 'server' ? [] : fleet.output.recent(model, count).map(lineOfEngine)
   const wanted = [...ofServer, ...ofEngines].filter(matches(query))
   if (wanted.length === 0 && model !== undefined && !registry.find(model))
     throw new Failure('model_not_found', `There is no model '${model}' here.`, { param: 'model' })
-  return wanted.toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0)).slice(-most)
+  return wanted.toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0)).slice(-count)
 }
 
 function queryOf(call: Call): Query {
@@ -77,7 +77,7 @@ export const logRoutes = (owners: LogOwners) => [
     query: Query,
     response: LogLines,
     answer(call) {
-      // What engines print may hold words of anybody's prompts, and the server's log names every organization.
+      // Output of engines may contain prompts of any organization, and the server's log names all organizations.
       admitOwner(call, 'The logs of this server are')
       const query = queryOf(call)
       const lines = recent(query, owners)

@@ -33,7 +33,7 @@ const ModelDetail = z
   })
   .meta({ id: 'ModelDetail', description: 'A model with its settings and engines.' })
 
-/** Where a model lies and how it is run is told to its owner; and who unloads it takes it from everybody. */
+/** Finds a model for the machine's owner only: settings contain paths, and unloading affects all organizations. */
 function find(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): Model {
   admitOwner(call, 'Settings and engines of models are')
   const model = registry.find(id)
@@ -45,31 +45,33 @@ function find(id: string, call: Call, { registry }: Pick<Owners, 'registry'>): M
   )
   throw new Failure(
     'model_not_found',
-    `The model '${id}' does not exist here.${didYouMean(meant)} GET /api/model-status lists those that do.`,
+    `The model '${id}' does not exist here.${didYouMean(meant)} GET /api/model-status lists the existing ones.`,
     {
       param: 'id',
     },
   )
 }
 
-/** Waits for something under way for so many seconds, and no longer than the caller is there. Throws what it throws. */
-async function within(seconds: number, work: Promise<void>, call: Call): Promise<void> {
-  const enough = new AbortController()
-  // Who does not wait for its end is told by the model's status how it ended.
+/**
+ * Waits for the work at most this many seconds, and only while the client is connected. Throws what the work throws.
+ */
+async function waitFor(seconds: number, work: Promise<void>, call: Call): Promise<void> {
+  const done = new AbortController()
+  // After the wait, errors are shown by the model's status.
   work.catch(() => undefined)
-  const signal = AbortSignal.any([enough.signal, call.signal])
+  const signal = AbortSignal.any([done.signal, call.signal])
   const time = delay(seconds * 1_000, undefined, { signal }).catch(() => undefined)
-  await Promise.race([work, time]).finally(() => enough.abort())
+  await Promise.race([work, time]).finally(() => done.abort())
   call.signal.throwIfAborted()
 }
 
-/** Secrets travel in the environment: its names are enough to see what is set. */
+/** Returns the settings with masked values of environment variables, which may be secrets. */
 const shown = ({ env, ...settings }: Model): Record<string, unknown> => ({
   ...settings,
   env: Object.fromEntries(Object.keys(env).map(name => [name, '***'])),
 })
 
-/** What an operator does with one model. */
+/** The routes of an operator for one model. */
 export const modelLoadRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registry'>) => [
   route({
     method: 'GET',
@@ -112,11 +114,8 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registr
     handle: async ({ params, query }, call) => {
       const model = find(params.id, call, owners)
       if (!model.enabled)
-        throw new Failure(
-          'conflict',
-          `The model '${model.id}' is switched off. Set 'enabled: true' in infer.yaml first.`,
-        )
-      await within(query.wait, owners.fleet.load(model), call)
+        throw new Failure('conflict', `The model '${model.id}' is disabled. Set 'enabled: true' in infer.yaml first.`)
+      await waitFor(query.wait, owners.fleet.load(model), call)
       return statusOf(model, owners.fleet.snapshot(), owners)
     },
   }),
@@ -135,7 +134,7 @@ export const modelLoadRoutes = (owners: Pick<Owners, 'fleet' | 'jobs' | 'registr
     response: ModelStatus,
     handle: async ({ params, query }, call) => {
       const model = find(params.id, call, owners)
-      await within(query.wait, owners.fleet.unload(model.id), call)
+      await waitFor(query.wait, owners.fleet.unload(model.id), call)
       return statusOf(model, owners.fleet.snapshot(), owners)
     },
   }),

@@ -70,7 +70,7 @@ const ModelStatusList = z
   })
   .meta({ id: 'ModelStatusList', description: 'The states of models.' })
 
-/** Returns what users of a model may see of it. */
+/** Returns the status of a model that its users may see. */
 export function statusOf(
   model: Model,
   { models, residents }: FleetSnapshot,

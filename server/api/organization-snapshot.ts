@@ -3,16 +3,16 @@ import { executionSummary } from './execution-record.ts'
 import { sharedEnd } from './job-event.ts'
 import { summaryText } from './job-record.ts'
 
-/** How many unfinished jobs, and how many unfinished executions, a snapshot lists: the newest. */
+/** Maximum number of unfinished jobs, and of unfinished executions, in a snapshot: the newest. */
 const maxShown = 50
-/** For so long readers get the same snapshot unless there was an event. */
+/** Milliseconds for which readers get the same snapshot if there was no event. */
 const keptMs = 1_000
-/** While many readers come, they get the same snapshot for so long in any case, and read on from there. */
+/** Milliseconds for which many simultaneous readers get the same snapshot in any case, and read on from there. */
 const sharedMs = 100
 
-/** The unfinished jobs and executions of an organization at one place in the event log. */
+/** The unfinished jobs and executions of an organization at one position in the event log. */
 interface OrganizationSnapshot {
-  /** The sequence of the last event that the lists may miss nothing of. Readers go on behind it. */
+  /** The lists include all events up to this sequence. Readers continue after it. */
   sequence: number
   /** The JSON object `{jobs, executions, has_more}` as the end of its record. All readers share these bytes. */
   end: Buffer
@@ -26,8 +26,8 @@ interface Kept {
 }
 
 /**
- * Snapshots of organizations, each shared by all readers that come at about the same time. A snapshot takes milliseconds
- * of the event loop, and thousands of readers come at once when a server or a network is back.
+ * Creates snapshots of organizations, each shared by all readers that connect at about the same time. A snapshot takes
+ * milliseconds of the event loop, and thousands of readers reconnect at once after a restart or a network failure.
  */
 export function openOrganizationSnapshots(owners: Pick<Owners, 'executions' | 'jobs'>) {
   const { executions, jobs } = owners
@@ -50,22 +50,22 @@ export function openOrganizationSnapshots(owners: Pick<Owners, 'executions' | 'j
   }
 
   /**
-   * Returns a snapshot that misses no event, or none before the last 100 ms while many readers come (`manyReaders`). It is not
-   * older than the event that the reader had last (`resume`). What happened since is in the log behind its sequence.
+   * Returns a snapshot that includes all events; while many readers connect (`manyReaders`), it may be up to 100 ms
+   * old. It is not older than the reader's last event (`resume`). Later events are in the log after its sequence.
    */
   return async (
     organizationId: string,
     { resume = 0, manyReaders = false }: { resume?: number | undefined; manyReaders?: boolean } = {},
   ): Promise<OrganizationSnapshot> => {
     const sequence = await jobs.events.last()
-    // An id from before a backup was restored may be ahead of all events that there are.
+    // After a backup was restored, the id may be higher than all ids in the log.
     const atLeast = Math.min(resume, sequence)
     const now = performance.now()
     const last = kept.get(organizationId)
     const ageMs = last ? now - last.at : Number.POSITIVE_INFINITY
     if (last?.sequence === sequence && ageMs < keptMs) return last.made
     if (last && manyReaders && last.sequence >= atLeast && ageMs < sharedMs) return last.made
-    // The place in the log is from before the lists: what happens in between is told twice rather than not at all.
+    // The sequence is read before the lists, so that an event in between is reported twice and never missed.
     const next: Kept = { made: make(organizationId, sequence), at: now, sequence }
     kept.set(organizationId, next)
     const forget = () => {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What every page of a list has besides its entries. */
+/** Fields of every page of a list besides its entries. */
 export const pageFields = {
   has_more: z.boolean().describe('Whether there are more entries.'),
   next_cursor: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),

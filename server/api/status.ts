@@ -67,7 +67,7 @@ const WaitingRequest = z
   })
   .meta({ id: 'WaitingRequest', description: 'A synchronous request that waits for a slot.' })
 
-/** How many of them are listed. */
+/** Maximum number of waiting requests in the list. */
 const maxListed = 100
 
 const SystemStatus = z
@@ -128,7 +128,7 @@ function loadOf(
   }
 }
 
-/** One engine as an operator may know it. */
+/** Returns the status of an engine, for operators. */
 export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatus> => ({
   id: resident.engineId,
   model_id: resident.modelId,
@@ -142,7 +142,7 @@ export const engineOf = (resident: ResidentSnapshot): z.input<typeof EngineStatu
   last_used_at: seconds(resident.lastUsedAt),
 })
 
-/** The calls in the queues of these models, the oldest first, each with the reason why it waits. */
+/** Returns the synchronous requests in the queues of these models, oldest first, with the reason why each waits. */
 function waitingRequests(
   { jobs }: Pick<Owners, 'jobs'>,
   models: ReadonlySet<string>,
@@ -195,7 +195,7 @@ export const statusRoutes = (
         requests: calls.size,
         jobs: { pending: counts.pending, processing: counts.processing },
         devices: now.devices.map(device => deviceStatus(device, processes.get(device.id))),
-        // Those of models that were taken out of the configuration too, until their requests have ended.
+        // Includes engines of models that were removed from the configuration, until their requests have ended.
         engines: now.residents.filter(({ modelId }) => modelAllowed(call.caller.token.models, modelId)).map(engineOf),
         models: allowed.map(model => loadOf(model, now, owners)),
         waiting: waitingRequests(owners, new Set(allowed.map(({ id }) => id))),

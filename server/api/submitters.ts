@@ -24,7 +24,7 @@ interface Creation extends Terms {
   inputs: object | string
 }
 
-/** What the submission of a job of any task needs. */
+/** The owners that the submission of a job of any task needs. */
 export type SubmitterOwners = SubmitOwners & SpeechJobOwners & TextJobOwners & TranscriptionJobOwners
 
 /** Submits jobs of the tasks that one runner runs. Both reject with Failure for invalid inputs. */
@@ -106,7 +106,7 @@ function checkedInputs(
   return request
 }
 
-/** A job is not streamed, and its model is the one that it was submitted for. What is text already has neither. */
+/** Returns the request as JSON text with this model and without `stream`. Inputs that are text have neither field. */
 function requestText(inputs: object | string, model: string): string {
   if (typeof inputs === 'string')
     return `${inputs.slice(0, -1)}${inputs === '{}' ? '' : ','}"model":${JSON.stringify(model)}}`

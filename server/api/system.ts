@@ -12,14 +12,14 @@ const tag = 'System'
 const text = (call: Call, status: number, body: string) =>
   call.send(status, body, 'text/plain; charset=utf-8', ['cache-control', 'no-store'])
 
-/** What runs on other pages has no business here: a page elsewhere that embeds or fetches these gets nothing. */
-const fromElsewhere = (call: Call) => call.req.headers['sec-fetch-site'] === 'cross-site'
+/** Whether a page of another site sent the request. Such a page that embeds or fetches these routes gets no content. */
+const isCrossSite = (call: Call) => call.req.headers['sec-fetch-site'] === 'cross-site'
 
-/** The same for what is not health; somebody who follows a link to it is welcome. */
+/** Answers 403 to pages of other sites that embed or fetch the route; following a link to it is allowed. */
 export const ownPage = (answer: (call: Call) => void) => (call: Call) =>
-  fromElsewhere(call) && call.req.headers['sec-fetch-dest'] !== 'document' ? text(call, 403, '') : answer(call)
+  isCrossSite(call) && call.req.headers['sec-fetch-dest'] !== 'document' ? text(call, 403, '') : answer(call)
 
-/** Health, metrics and the reference. `all` is the whole table, this part included. */
+/** Returns the routes for health, metrics and the reference. `all` returns the table of all routes, including these. */
 export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owners, 'metrics'>): Route[] {
   let description: string | undefined
   let schema: string | undefined
@@ -33,7 +33,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       summary: 'Check liveness',
       description: 'Answers 200 as long as the process runs, also while it starts or stops. For liveness probes.',
       media: ['text/plain'],
-      answer: call => text(call, 200, fromElsewhere(call) ? '' : 'ok\n'),
+      answer: call => text(call, 200, isCrossSite(call) ? '' : 'ok\n'),
     }),
     route({
       method: 'GET',
@@ -44,7 +44,7 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
       description:
         'Answers 200 if requests are accepted, and 503 while the server starts or stops. For load balancers.',
       media: ['text/plain'],
-      answer: call => text(call, 200, fromElsewhere(call) ? '' : 'ready\n'),
+      answer: call => text(call, 200, isCrossSite(call) ? '' : 'ready\n'),
     }),
     route({
       method: 'GET',
@@ -127,13 +127,13 @@ export function systemRoutes(all: () => readonly Route[], { metrics }: Pick<Owne
   ]
 }
 
-/** The document is made when it is asked for: a server that nobody asks does not pay for it. */
+/** Renders the API description. Called at the first request for it, so that the start does not take longer. */
 function describeApi(routes: readonly Route[]): string {
   const examples = JSON.parse(Buffer.from(readAsset('docs/answer-examples.json')).toString('utf8')) as AnswerExamples
   return JSON.stringify(openapi(routes, version, examples))
 }
 
-/** Nothing on the page may come from, or go to, another origin. */
+/** The page may neither load from nor send to another origin. */
 const referenceHeaders = [
   'content-security-policy',
   "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

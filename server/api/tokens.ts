@@ -42,8 +42,10 @@ const Organization = z.object({
 })
 const OneToken = Organization.extend({ id: z.string().describe('Id of the token: `tok_…`.') })
 
-/** The caller's own organization is the only one there is: any other, existing or not, is a mismatch. */
-function own(organization: string, call: Call): string {
+/**
+ * Returns the organization of the path if it is the caller's. Throws the same Failure for any other, existing or not.
+ */
+function ownOrganization(organization: string, call: Call): string {
   if (organization === call.caller.organizationId) return organization
   throw new Failure(
     'organization_mismatch',
@@ -73,8 +75,8 @@ async function revoke(
 ): Promise<z.input<typeof Deleted>> {
   const force = forced(call)
   if (id === call.caller.tokenId && !force)
-    throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it all the same.')
-  const revoked = await accounts.revoke(own(organization, call), id, force)
+    throw new Failure('conflict', 'This is the token that you are using. Add ?force=true to revoke it anyway.')
+  const revoked = await accounts.revoke(ownOrganization(organization, call), id, force)
   if (!revoked) throw missing(id)
   return { id: revoked.id, object: 'token', deleted: true }
 }
@@ -85,7 +87,7 @@ async function create(
   { accounts }: TokenOwners,
 ): Promise<z.input<typeof Created>> {
   const { token, secret } = await accounts.issue({
-    organizationId: own(params.organization, call),
+    organizationId: ownOrganization(params.organization, call),
     name: body.name,
     scopes: grantScopes(body.scopes, call.caller),
     expiresAt: expiry(body),
@@ -100,10 +102,10 @@ async function rotate(
   call: Call,
   { accounts }: TokenOwners,
 ): Promise<z.input<typeof Rotated>> {
-  const organization = own(params.organization, call)
+  const organization = ownOrganization(params.organization, call)
   const old = await accounts.token(organization, params.id)
   if (!old) throw missing(params.id)
-  // Its next secret is given away here, with all that it may do.
+  // The caller receives the new secret, so it must have all rights of the token itself.
   grantScopes(old.scopes, call.caller)
   grantModels(old.models, call.caller)
   const rotated = await accounts.rotate(organization, params.id, body.overlap_seconds * 1000)
@@ -115,24 +117,24 @@ async function rotate(
   }
 }
 
-/** A secret is not kept, so whoever sends the same request again under its key is told which token it made. */
+/** The answer to a repeated request with the same key: the secret is not stored, so it names the created token. */
 const shownOnce = ({ token }: { token: { id: string } }): Unrepeatable => ({
-  message: `This 'Idempotency-Key' has made the token ${token.id}. Its secret was shown once and is not kept: if it was lost, revoke that token and send a new key.`,
+  message: `This 'Idempotency-Key' has created the token ${token.id}. Its secret was shown once and is not stored. If it was lost, revoke that token and send the request with a new key.`,
   facts: { token_id: token.id },
 })
 
 const base = '/api/organizations/:organization/tokens'
-const takenBack =
+const whenEffective =
   'It takes effect with the next request. Jobs and executions that were accepted before still run: cancel them if they must not.'
 
-/** Of an `Idempotency-Key`. */
+/** Error codes of requests with an `Idempotency-Key`. */
 const keyed = ['conflict', 'idempotency_key_in_use', 'idempotency_key_reused'] as const
 
 const revokeFacts = {
   scope: 'admin:write',
   tag,
   summary: 'Revoke token',
-  description: `Revokes a token for good. ${takenBack}`,
+  description: `Revokes a token for good. ${whenEffective}`,
   errorCodes: ['organization_mismatch', 'not_found', 'conflict'],
   params: OneToken,
   query: Force,
@@ -177,7 +179,10 @@ export const tokenRoutes = (owners: TokenOwners) => [
     }),
     response: Page,
     handle: async ({ params, query }, call) => {
-      const found = await owners.accounts.list(own(params.organization, call), { ...query, limit: query.limit + 1 })
+      const found = await owners.accounts.list(ownOrganization(params.organization, call), {
+        ...query,
+        limit: query.limit + 1,
+      })
       const page = found.slice(0, query.limit)
       const more = found.length > query.limit
       return { tokens: page.map(token => tokenView(token)), has_more: more, next_cursor: more ? page.at(-1)!.id : null }
@@ -194,7 +199,7 @@ export const tokenRoutes = (owners: TokenOwners) => [
     params: OneToken,
     response: One,
     handle: async ({ params }, call) => {
-      const token = await owners.accounts.token(own(params.organization, call), params.id)
+      const token = await owners.accounts.token(ownOrganization(params.organization, call), params.id)
       if (!token) throw missing(params.id)
       return { token: tokenView(token) }
     },
@@ -205,7 +210,7 @@ export const tokenRoutes = (owners: TokenOwners) => [
     scope: 'admin:write',
     tag,
     summary: 'Update token',
-    description: `Renames, disables or enables a token, or changes its scopes, models or expiry. ${takenBack}`,
+    description: `Renames, disables or enables a token, or changes its scopes, models or expiry. ${whenEffective}`,
     errorCodes: [
       'organization_mismatch',
       'not_found',
@@ -227,7 +232,7 @@ export const tokenRoutes = (owners: TokenOwners) => [
         ...(body.expires_at === undefined ? {} : { expiresAt: expiry(body) }),
         ...(body.models === undefined ? {} : { models: grantModels(body.models, call.caller) }),
       }
-      const organization = own(params.organization, call)
+      const organization = ownOrganization(params.organization, call)
       const token = await owners.accounts.update(organization, params.id, change, forced(call))
       if (!token) throw missing(params.id)
       return { token: tokenView(token) }

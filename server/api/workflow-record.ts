@@ -59,7 +59,7 @@ export const WorkflowObject = z
   })
   .meta({ id: 'Workflow', description: 'A stored workflow.' })
 
-/** The definition that the fields make. */
+/** Returns the definition with these fields, and defaults for absent ones. */
 export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
   name: fields.name,
   description: fields.description ?? null,
@@ -70,7 +70,7 @@ export const definitionOf = (fields: WorkflowFields): WorkflowDefinition => ({
   dag: fields.dag,
 })
 
-/** Of a change, what was sent. */
+/** Returns the fields of a change that were sent. */
 export const changeOf = (fields: Partial<WorkflowFields>): Partial<WorkflowDefinition> => ({
   ...(fields.name === undefined ? {} : { name: fields.name }),
   ...(fields.description === undefined ? {} : { description: fields.description }),
@@ -100,7 +100,7 @@ export const shownWorkflow = (
   updated_at: seconds(workflow.updatedAt)!,
 })
 
-/** What the caller may make workflows of: models that his token may not use are not there for him. */
+/** Returns the models that workflows of the caller may use: those that the token may use. */
 export const offerFor = (call: Call, { admission, registry }: Pick<Owners, 'admission' | 'registry'>): Offer =>
   offerOf(registry, id => admission.allowed(call.caller, id))
 
@@ -118,7 +118,7 @@ export const surveyFor = (
 
 const isWorkflowId = (id: string): boolean => id.startsWith('wf_') && isId(id)
 
-/** The workflow of the caller's organization. Throws Failure `not_found`. */
+/** Finds a workflow of the caller's organization. Throws Failure `not_found`. */
 export async function findWorkflow(
   id: string,
   call: Call,

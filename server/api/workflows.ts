@@ -48,13 +48,13 @@ const example = {
   },
 }
 
-/** The version that `If-Match` names; undefined without one. */
+/** Returns the version in `If-Match`; undefined without one. */
 function expectedVersion(call: Call): number | undefined {
   const given = call.req.headers['if-match']
   if (given === undefined || given === '*') return undefined
   const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(given)?.[1]
   if (version === undefined)
-    throw new Failure('invalid_value', '\'If-Match\' is the version of the workflow that was read, such as "3".', {
+    throw new Failure('invalid_value', '\'If-Match\' must be the version of the workflow that you read, such as "3".', {
       param: 'If-Match',
     })
   return Number(version)
@@ -114,7 +114,7 @@ const Copy = z
   })
   .meta({ id: 'WorkflowCopy', description: 'How to copy a workflow.' })
 
-/** Workflows as they are written down. Every change is a version; executions keep the one that they began with. */
+/** The routes of workflow definitions. Every change is a version; executions keep the version that they began with. */
 export const workflowRoutes = (owners: WorkflowOwners) => [
   route({
     method: 'POST',

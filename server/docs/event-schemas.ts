@@ -20,7 +20,9 @@ export type EventSchemaName = (typeof names)[number] | 'GenerationStatus' | 'Log
 
 let made = false
 
-/** Registers the schemas once. They are made when the reference is asked for, because nothing is checked against them. */
+/**
+ * Registers the schemas once. They are made when the reference is asked for, because nothing is checked against them.
+ */
 export function registerEventSchemas(): void {
   if (made) return
   made = true

@@ -8,8 +8,8 @@ import { JobSummary } from '../api/job-record.ts'
 import { WaitingFor } from '../api/waiting-for.ts'
 
 /**
- * Registers the schemas of the events of jobs and executions. They have one shape for all types, with what they are about
- * in `data`.
+ * Registers the schemas of the events of jobs and executions. They have one shape for all types, with what they are
+ * about in `data`.
  */
 export function registerLogEvents(): void {
   const head = {

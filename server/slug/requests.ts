@@ -127,7 +127,9 @@ const Cancelled = z
 /** `?logs=1` */
 export const wantsLogs = (call: Call): boolean => ['1', 'true'].includes(call.query.get('logs') ?? '')
 
-/** Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again. */
+/**
+ * Finds the job of a request. Sets the headers with its id and, while it is unfinished, with the time to poll again.
+ */
 async function findPolled(requestId: string, call: Call, owners: Pick<Owners, 'jobs'>): Promise<JobRecord> {
   const job = await findRequest(requestId, call, owners)
   call.header('x-fal-request-id', queueIdOf(job.id)).header('x-job-id', job.id)

@@ -41,8 +41,8 @@ export type SubmitOwners = Pick<Owners, 'admission' | 'config' | 'files' | 'jobs
 
 /**
  * Submits an image or video generation as a durable job: finds the model, asks admission, validates the request, and
- * stores every image, video and audio that it names as a file of the organization. Throws Failure for an invalid request;
- * then nothing is kept.
+ * stores every image, video and audio that it names as a file of the organization. Throws Failure for an invalid
+ * request; then nothing is kept.
  */
 export async function submitGeneration(
   call: Call,

@@ -12,8 +12,8 @@ import { errorType, slugErrorBody } from './errors.ts'
 import { requestAnswer, urlsOf, type ViewOwners } from './view.ts'
 
 /**
- * Resolves with the job at its end, or in its current state after `waitMs`. A job that has not begun within `startMs` is
- * cancelled unless it has an idempotency key: throws Failure `model_warming_up` or `no_capacity`. Throws Failure
+ * Resolves with the job at its end, or in its current state after `waitMs`. A job that has not begun within `startMs`
+ * is cancelled unless it has an idempotency key: throws Failure `model_warming_up` or `no_capacity`. Throws Failure
  * `cancelled` when the client disconnects, which does not stop the job, and `shutting_down` when the server stops.
  */
 export async function waitForEnd(
@@ -59,8 +59,8 @@ export async function waitForEnd(
 }
 
 /**
- * Returns the failure of a job that has not begun in time. Cancels and removes the job, unless it has an idempotency key:
- * then other callers may know it or wait for it under that key.
+ * Returns the failure of a job that has not begun in time. Cancels and removes the job, unless it has an idempotency
+ * key: then other callers may know it or wait for it under that key.
  */
 async function notBegun(call: Call, job: JobRecord, instead: string, { jobs }: Pick<Owners, 'jobs'>): Promise<Failure> {
   const { organizationId, id, modelId } = job

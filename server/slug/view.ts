@@ -30,7 +30,10 @@ export async function findRequest(requestId: string, call: Call, { jobs }: Pick<
   const job = await jobs.find(organizationId, id)
   if (job?.kind === 'async') return job
   if (!job && (await jobs.wasRemoved(organizationId, id)))
-    throw new Failure('output_expired', `Request ${requestId} is no longer kept: it was deleted, or its time was over.`)
+    throw new Failure(
+      'output_expired',
+      `Request ${requestId} is no longer kept: it was deleted, or its retention is over.`,
+    )
   throw missing(requestId)
 }
 

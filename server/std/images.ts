@@ -26,8 +26,8 @@ import { readImageBody } from './image-body.ts'
 type ImageOwners = SubmitOwners & Pick<Owners, 'cpu' | 'fleet'>
 
 /**
- * Returns the handler of an OpenAI-compatible request for images. The request becomes a durable job like any generation,
- * and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
+ * Returns the handler of an OpenAI-compatible request for images. The request becomes a durable job like any
+ * generation, and the caller waits for its end: a repeated request with the same idempotency key gets the same images.
  */
 function images(task: ImageTask, owners: ImageOwners): (call: Call) => Promise<void> {
   return call => answerImages(task, call, owners)

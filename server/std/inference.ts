@@ -30,8 +30,8 @@ export type InferenceOwners = Pick<
 
 /**
  * Returns the handler of a synchronous inference request: it validates the body and translates it for the engine, asks
- * admission, waits for a slot, relays or reshapes the engine's answer, and leaves one finished record. The call is a job
- * in memory. Another engine is tried where one breaks before the first byte of the answer.
+ * admission, waits for a slot, relays or reshapes the engine's answer, and leaves one finished record. The call is a
+ * job in memory. Another engine is tried where one breaks before the first byte of the answer.
  */
 export function infer(task: TextTask, owners: InferenceOwners): (call: Call) => Promise<void> {
   return call => answerInference(task, call, owners)

@@ -1,7 +1,7 @@
 /**
  * Lets `size` of those that wait go on every `everyMs` milliseconds, in the order in which they came; the first of a
- * quiet time at once. Between them the event loop serves everybody else: Node accepts one connection per iteration, so a
- * request on a new connection waits for as many iterations as connections came before it.
+ * quiet time at once. Between them the event loop serves everybody else: Node accepts one connection per iteration, so
+ * a request on a new connection waits for as many iterations as connections came before it.
  */
 export function openPacer({ size, everyMs }: { size: number; everyMs: number }) {
   const waiting: (() => void)[] = []

@@ -235,8 +235,8 @@ export class StreamRelay implements EngineListener, WatchedStream {
 }
 
 /**
- * Returns the end of the last complete frame in a stream of server-sent events, 0 when there is none. The text is latin1,
- * in which every byte is one character.
+ * Returns the end of the last complete frame in a stream of server-sent events, 0 when there is none. The text is
+ * latin1, in which every byte is one character.
  */
 export function completeUntil(text: string): number {
   const unix = text.lastIndexOf('\n\n')

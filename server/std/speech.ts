@@ -104,7 +104,9 @@ async function synthesize(
   }
 }
 
-/** Resolves with all pieces once the first is there. What fails before that is answered with a status, or tried again. */
+/**
+ * Resolves with all pieces once the first is there. What fails before that is answered with a status, or tried again.
+ */
 async function fromTheFirst(sound: Readable): Promise<AsyncIterable<Buffer>> {
   const pieces = sound[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>
   const first = await pieces.next()

@@ -83,7 +83,7 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
      * Writes a whole answer after its head. A large one goes piece by piece as the reader takes it, and each piece that
      * is taken gives the reader the deadline anew.
      */
-    pour(res: ServerResponse, body: Uint8Array): void {
+    sendLarge(res: ServerResponse, body: Uint8Array): void {
       const rest: WatchedStream = {
         setIndex: -1,
         blockedSince: performance.now(),
@@ -103,7 +103,9 @@ export function openStreams({ pingMs, writeDeadlineMs }: { pingMs: number; write
       res.once('close', () => remove(rest))
       next()
     },
-    /** Resolves when a stream may do the work of its opening: thousands that are opened at once must not stop others. */
+    /**
+     * Resolves when a stream may do the work of its opening: thousands that are opened at once must not stop others.
+     */
     beforeOpening: opening.wait,
     /** Whether many streams wait to be opened. */
     get manyReaders(): boolean {

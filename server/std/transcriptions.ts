@@ -35,8 +35,8 @@ type TranscriptionOwners = TranscriptionJobOwners & Pick<Owners, 'cpu' | 'idempo
 
 /**
  * Returns the handler of a speech-to-text request: it validates the form or the JSON and translates it for the engine,
- * asks admission, fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format, and
- * leaves one finished record.
+ * asks admission, fetches and decodes the audio, waits for a slot, sends the engine's answer in the requested format,
+ * and leaves one finished record.
  */
 function transcribe(task: TranscriptionTask, owners: TranscriptionOwners): (call: Call) => Promise<void> {
   return call => answerTranscription(task, call, owners)

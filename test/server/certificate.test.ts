@@ -131,7 +131,7 @@ test('new connections see a certificate that has been replaced, and a wrong one 
   await expect(ask(server.url, readFileSync(own.cert, 'utf8'))).rejects.toThrow()
 
   writeFileSync(files.cert, 'nothing')
-  expect(() => server.reloadCertificate()).toThrow('holds no certificate')
+  expect(() => server.reloadCertificate()).toThrow('contains no certificate')
   expect(server.certificate).toBe(readFileSync(other.cert, 'utf8'))
   expect(await ask(server.url, readFileSync(other.cert, 'utf8'))).toBe('ok\n')
   await server.drain(0)
@@ -149,11 +149,11 @@ test.each<[string, () => KeyPairFiles, RegExp]>([
     /certificate \/nowhere\/c\.pem cannot be read: ENOENT/,
   ],
   ['whose key is not there', () => ({ ...own, key: '/nowhere/k.pem' }), /private key \/nowhere\/k\.pem cannot be read/],
-  ['that is a key', () => ({ ...own, cert: own.key }), /own\.example\.key holds no certificate in PEM form/],
+  ['that is a key', () => ({ ...own, cert: own.key }), /own\.example\.key contains no certificate in PEM format/],
   [
     'whose key is a certificate',
     () => ({ ...own, key: own.cert }),
-    /own\.example\.pem holds no private key in PEM form/,
+    /own\.example\.pem contains no private key in PEM format/,
   ],
   [
     'that is damaged',

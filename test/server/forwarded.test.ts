@@ -86,6 +86,6 @@ test.each([
 test('a host that a proxy reports must be allowed too', async () => {
   await using app = await startApp({ models: [fakeModel('fake')], trusted_proxies: ['127.0.0.1'] })
   const answer = await fileAddresses(app.url, app.secret, { Host: '127.0.0.1', 'X-Forwarded-Host': 'evil.example' })
-  expect(answer).toContain("does not answer under the name 'evil.example'")
+  expect(answer).toContain("does not accept the host name 'evil.example'")
   expect(answer).toContain('allowed_hosts')
 })

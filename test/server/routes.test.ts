@@ -46,8 +46,8 @@ test('no two routes have one method and path', () => {
 
 test.each([
   ['without a scope', { method: 'GET', scope: undefined }, 'has no scope'],
-  ['that may begin work and says no bucket', { method: 'POST' }, 'says no bucket'],
-  ['that replaces something and says no bucket', { method: 'PUT' }, 'says no bucket'],
+  ['that may begin work and has no bucket', { method: 'POST' }, 'has no bucket'],
+  ['that replaces something and has no bucket', { method: 'PUT' }, 'has no bucket'],
 ])('a route %s is not registered', (_, facts, message) => {
   const whole = { path: '/x', scope: 'public', tag: 'x', summary: 'x', response: z.object({}), handle: () => ({}) }
   expect(() => route({ ...whole, ...facts } as never)).toThrow(message)
